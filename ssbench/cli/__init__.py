@@ -1,0 +1,1 @@
+"""The roof: arguments, environment, signals, exit statuses, printing."""

@@ -1,0 +1,202 @@
+"""Batches of jobs and results as columns: one packed array per field.
+
+A column of whole numbers is packed as
+
+- an int, where all of its values are that one;
+- ``[base, typecode, bytes]``: value = base + item, items unsigned little-endian of the width
+  that typecode (of the array module: B, H, I, Q) names.
+
+Transaction ids are packed as ``[shape, suffix, bytes]``: shape "uuid" is ``tx`` and 32 hexadecimal
+digits, 16 raw bytes each; shape "swift" is ``tx``, 21 digits, ``-``, 10 digits and the suffix
+that all share, 16 raw bytes each; shape "plain" is one text with a newline after each id.
+
+History: version 1 (ssbench 1.0).
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Any
+
+from ssbench.core.errors import MessageError
+from ssbench.core.model import RESULT_NUMBERS, Job
+
+MAX_ROWS = 65536  #: more rows in one batch are refused
+_WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}
+_BIG_ENDIAN = sys.byteorder == "big"
+_ID_BYTES = 16
+
+PackedColumn = int | list[Any]
+
+
+def pack_column(values: Sequence[int]) -> PackedColumn:
+    """Pack whole numbers in -2**63 .. 2**64-1; the sequence must not be empty."""
+    first = values[0]
+    if values.count(first) == len(values):
+        return first
+    base = min(values)
+    items: Iterable[int] = values if base == 0 else [value - base for value in values]
+    spread = max(values) - base
+    typecode = next(code for code, width in _WIDTHS.items() if spread < 1 << (8 * width))
+    packed = array(typecode, items)
+    if _BIG_ENDIAN:
+        packed.byteswap()
+    return [base, typecode, packed.tobytes()]
+
+
+def unpack_column(packed: Any, count: int) -> Sequence[int]:
+    """The ``count`` values of a packed column.
+
+    :raises MessageError: where it is not a column of that length.
+    """
+    if type(packed) is int:
+        return [packed] * count
+    if not (
+        type(packed) is list
+        and len(packed) == 3
+        and type(packed[0]) is int
+        and isinstance(packed[1], str)
+        and isinstance(packed[2], bytes)
+        and packed[1] in _WIDTHS
+        and len(packed[2]) == count * _WIDTHS[packed[1]]
+    ):
+        raise MessageError("a malformed column")
+    base, typecode, data = packed
+    items = array(typecode, data)
+    if _BIG_ENDIAN:
+        items.byteswap()
+    return items if base == 0 else [base + item for item in items]
+
+
+def pack_ids(ids: Sequence[bytes]) -> list[Any]:
+    """Pack transaction ids; hexadecimal ones of Swift's forms take 16 bytes each."""
+    first = ids[0]
+    shape, suffix = "plain", b""
+    if len(first) == 34:
+        shape = "uuid" if first[23:24] != b"-" else "swift"
+    elif len(first) > 34 and first[23:24] == b"-":
+        shape, suffix = "swift", first[34:]
+    if shape != "plain":
+        packed = _pack_hex_ids(ids, shape, suffix)
+        if packed is not None:
+            return [shape, suffix, packed]
+    return ["plain", b"", b"".join(identifier + b"\n" for identifier in ids)]
+
+
+def _pack_hex_ids(ids: Sequence[bytes], shape: str, suffix: bytes) -> bytes | None:
+    if shape == "swift":
+        digits = b"".join([b"0" + i[2:23] + i[24:34] for i in ids])
+    else:
+        digits = b"".join([i[2:34] for i in ids])
+    try:
+        raw = bytes.fromhex(digits.decode("ascii"))
+    except ValueError:
+        return None
+    # Only what comes back to the letter may take the short form: upper case, say, does not.
+    return raw if list(ids) == _unpack_hex_ids(shape, suffix, raw) else None
+
+
+def _unpack_hex_ids(shape: str, suffix: bytes, raw: bytes) -> list[bytes]:
+    digits = raw.hex().encode("ascii")
+    starts = range(0, len(digits), 2 * _ID_BYTES)
+    if shape == "uuid":
+        return [b"tx" + digits[i : i + 32] for i in starts]
+    return [
+        b"tx%b-%b%b" % (digits[i + 1 : i + 22], digits[i + 22 : i + 32], suffix) for i in starts
+    ]
+
+
+def unpack_ids(packed: Any, count: int) -> Sequence[bytes]:
+    """The ``count`` transaction ids.
+
+    :raises MessageError: where it is not a column of that length.
+    """
+    if not (
+        type(packed) is list
+        and len(packed) == 3
+        and isinstance(packed[0], str)
+        and isinstance(packed[1], bytes)
+        and isinstance(packed[2], bytes)
+    ):
+        raise MessageError("malformed transaction ids")
+    shape: str = packed[0]
+    suffix: bytes = packed[1]
+    raw: bytes = packed[2]
+    if shape == "plain":
+        ids = raw.split(b"\n")
+        if len(ids) != count + 1:
+            raise MessageError("malformed transaction ids")
+        return ids[:-1]
+    if shape not in ("uuid", "swift") or len(raw) != count * _ID_BYTES:
+        raise MessageError("malformed transaction ids")
+    return _unpack_hex_ids(shape, suffix, raw)
+
+
+def pack_jobs(jobs: Sequence[Job]) -> list[Any]:
+    """``[count, column, ...]`` in the order of Job's fields; at least one job."""
+    return [len(jobs), *map(pack_column, zip(*jobs, strict=True))]
+
+
+def unpack_jobs(packed: Any) -> list[Job]:
+    """The jobs of ``pack_jobs``.
+
+    :raises MessageError: for anything else.
+    """
+    count = _row_count(packed, 1 + len(Job._fields))
+    columns = [unpack_column(column, count) for column in packed[1:]]
+    return list(map(Job._make, zip(*columns, strict=True)))
+
+
+def pack_results(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """``[count, column of numbers ..., ids, details]`` in the order of Result's fields.
+
+    ``details`` maps the rows that have one to their text. At least one row.
+    """
+    columns = list(zip(*rows, strict=True))
+    details = {i: text for i, text in enumerate(columns[-1]) if text} if any(columns[-1]) else {}
+    return [len(rows), *map(pack_column, columns[:RESULT_NUMBERS]), pack_ids(columns[-2]), details]
+
+
+def result_count(packed: Any) -> int:
+    """The number of rows of packed results.
+
+    :raises MessageError: where the frame of it is malformed (the columns stay unread).
+    """
+    return _row_count(packed, 1 + RESULT_NUMBERS + 2)
+
+
+def unpack_results(packed: Any) -> list[Sequence[Any]]:
+    """The columns of ``pack_results``, in the order of Result's fields.
+
+    :raises MessageError: for anything else.
+    """
+    count = result_count(packed)
+    columns: list[Sequence[Any]] = [
+        unpack_column(column, count) for column in packed[1 : 1 + RESULT_NUMBERS]
+    ]
+    columns.append(unpack_ids(packed[-2], count))
+    columns.append(_unpack_details(packed[-1], count))
+    return columns
+
+
+def _unpack_details(details: Any, count: int) -> list[str]:
+    if type(details) is not dict:
+        raise MessageError("malformed error details")
+    texts = list(repeat("", count))
+    for row, text in details.items():
+        if type(row) is not int or not 0 <= row < count or not isinstance(text, str):
+            raise MessageError("malformed error details")
+        texts[row] = text
+    return texts
+
+
+def _row_count(packed: Any, width: int) -> int:
+    if type(packed) is not list or len(packed) != width:
+        raise MessageError("a batch of the wrong form")
+    count = packed[0]
+    if type(count) is not int or not 1 <= count <= MAX_ROWS:
+        raise MessageError("a batch of no, or too many, rows")
+    return count

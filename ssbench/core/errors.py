@@ -1,0 +1,115 @@
+"""The exceptions of ssbench, and the exit statuses that they lead to.
+
+::
+
+    SsbenchError                 status 1   something failed; the message says what
+    ├── UsageError               status 2   the user's input is wrong; nothing was sent
+    │   └── ScenarioError                   ... in the scenario: carries every fault found
+    ├── AuthError                status 1   no token to be had
+    ├── NoWorkersError           status 1   nobody came to work
+    ├── StatFileError            status 1   a stat file can't be written or isn't one
+    ├── MessageError                        bytes off the wire that are no message of ours
+    └── StorageError                        one failed attempt at the store (becomes a Result)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ssbench.core.model import ErrorKind, Timing
+
+
+class ExitStatus(IntEnum):
+    """What the commands exit with; documented in the README."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    THRESHOLD_MISSED = 3
+    CORRUPTION = 4
+    INTERRUPTED = 5
+    WORKERS_LOST = 6
+
+
+#: The gravest first: where several apply, the leftmost wins.
+GRAVITY = (
+    ExitStatus.USAGE,
+    ExitStatus.FAILED,
+    ExitStatus.CORRUPTION,
+    ExitStatus.INTERRUPTED,
+    ExitStatus.WORKERS_LOST,
+    ExitStatus.THRESHOLD_MISSED,
+    ExitStatus.OK,
+)
+
+
+def gravest(statuses: Sequence[ExitStatus]) -> ExitStatus:
+    """The status that wins; OK for none."""
+    return min(statuses, key=GRAVITY.index, default=ExitStatus.OK)
+
+
+class SsbenchError(Exception):
+    """Base of all our errors. ``str()`` is one line fit for a user."""
+
+    exit_status = ExitStatus.FAILED
+
+
+class UsageError(SsbenchError):
+    """The command line, the environment or a file of the user's is wrong."""
+
+    exit_status = ExitStatus.USAGE
+
+
+class ScenarioError(UsageError):
+    """A scenario with faults; ``faults`` has one line for each, file and place included."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = tuple(faults)
+
+
+class AuthError(SsbenchError):
+    """Authentication failed. The message never holds a secret."""
+
+
+class NoWorkersError(SsbenchError):
+    """No worker said hello in time."""
+
+
+class StatFileError(SsbenchError):
+    """A stat file that can't be written, or one that can't be read as such."""
+
+
+class MessageError(SsbenchError):
+    """Bytes off the wire that are not a valid message: wrong version, type, length or form."""
+
+
+class StorageError(SsbenchError):
+    """One attempt at an operation failed.
+
+    :param kind: the kind that the report names.
+    :param detail: one line, free of secrets, for the report's example.
+    :param status: the HTTP status, 0 where there was no answer.
+    :param timing: the answer's times, where the store answered at all.
+    :param sent: False where it is certain that no byte of the request went out
+        (so the operation can't have happened).
+    """
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        detail: str,
+        *,
+        status: int = 0,
+        timing: Timing | None = None,
+        sent: bool = True,
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.status = status
+        self.timing = timing
+        self.sent = sent

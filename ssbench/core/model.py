@@ -1,0 +1,160 @@
+"""The words of a run: Operation, SizeClass, Job, Timing, Result.
+
+Rows that exist once per operation are NamedTuples; everything colder is a frozen dataclass.
+Times are whole nanoseconds on a monotonic clock, sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+NONE_NS = -1  #: "there is no such time" in a column of nanoseconds
+
+
+class Operation(IntEnum):
+    """What is done to an object. The numbers are on the wire and in stat files: append only."""
+
+    CREATE = 0
+    READ = 1
+    UPDATE = 2
+    DELETE = 3
+    #: HEAD, and PUT unless an object of the right size is there (the populate phase).
+    ENSURE = 4
+    #: DELETE where "not found" is as good (the clean-up phase).
+    REMOVE = 5
+
+
+#: The four that a crud_profile speaks of, in its order.
+CRUD = (Operation.CREATE, Operation.READ, Operation.UPDATE, Operation.DELETE)
+
+
+class OperationFacts(NamedTuple):
+    """A row of OPERATIONS: what the engine must know of an operation."""
+
+    sends_body: bool  #: the object's bytes travel to the store
+    receives_body: bool  #: the object's bytes travel from the store; has a first-byte latency
+    retries_not_found: bool  #: a 404 is tried once more (eventual consistency)
+    not_found_is_success: bool  #: a 404 means that the goal is reached
+    mutates: bool  #: an unanswered attempt leaves the object in an unknown state
+
+
+OPERATIONS: dict[Operation, OperationFacts] = {
+    Operation.CREATE: OperationFacts(True, False, False, False, True),
+    Operation.READ: OperationFacts(False, True, True, False, False),
+    Operation.UPDATE: OperationFacts(True, False, True, False, True),
+    Operation.DELETE: OperationFacts(False, False, True, False, True),
+    Operation.ENSURE: OperationFacts(True, False, False, False, True),
+    Operation.REMOVE: OperationFacts(False, False, False, True, True),
+}
+
+
+class Phase(IntEnum):
+    """The parts of a run in which workers have jobs. The numbers are on the wire and on disk."""
+
+    IDLE = 0
+    POPULATE = 1
+    RUN = 2
+    CLEANUP = 3
+
+
+class ErrorKind(IntEnum):
+    """Why an operation failed. The numbers are on the wire and in stat files: append only."""
+
+    NONE = 0
+    STATUS = 1  #: the store answered with a status that means failure
+    CONNECT = 2  #: no connection: refused, unreachable
+    CONNECT_TIMEOUT = 3
+    NETWORK_TIMEOUT = 4  #: an open connection was silent for too long
+    OPERATION_TIMEOUT = 5  #: the whole operation took longer than --operation-timeout
+    RESET = 6  #: the connection broke, or was closed in the middle
+    PROTOCOL = 7  #: the answer is not valid HTTP
+    TLS = 8
+    NAME_LOOKUP = 9
+    TRUNCATED = 10  #: fewer body bytes than announced
+    CORRUPT = 11  #: wrong content
+    STALE = 12  #: an older version's content
+    UNAUTHORIZED = 13  #: 401, and renewing the token didn't help
+    INTERNAL = 14  #: a defect of ssbench
+
+    @property
+    def label(self) -> str:
+        """The kind as a report says it: ``network timeout``."""
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class SizeClass:
+    """A class of objects of similar size, with its share of the initial objects.
+
+    :param crud_profile: four weights (CREATE, READ, UPDATE, DELETE), normalised to a sum of 1.
+    """
+
+    name: str
+    size_min: int
+    size_max: int
+    crud_profile: tuple[float, float, float, float]
+    initial_files: int
+
+
+class Job(NamedTuple):
+    """One operation to be done. Never holds a secret.
+
+    An object is (size class, number); its name, container and content follow from that
+    (``ssbench.core.naming``, ``ssbench.core.content``).
+    """
+
+    number: int  #: unique within the run, from 1
+    operation: int  #: an Operation
+    size_class: int  #: index into the scenario's sizes
+    object: int  #: from 0 within the class; below initial_files for the initial objects
+    version: int  #: of the object's content: to be written, or (READ) expected
+    size: int  #: bytes to be written, or (READ) expected
+    due_ns: int = NONE_NS  #: offset from the phase's start; NONE_NS: at once
+
+
+class Timing(NamedTuple):
+    """What a driver says of one answered attempt. Times are absolute, of perf_counter_ns."""
+
+    headers_ns: int  #: the answer's head was complete
+    first_byte_ns: int  #: first byte of its body; equals headers_ns where the body is empty
+    last_byte_ns: int  #: all of the answer was there
+    bytes_moved: int  #: body bytes of the object, sent or received
+    status: int  #: HTTP status, or its equivalent
+    transaction_id: bytes = b""
+    url: int = 0  #: index of the storage URL used
+    reconnects: int = 0  #: kept connections found closed and replaced
+
+
+class Result(NamedTuple):
+    """One finished operation, failed or not. Durations count from ``start_ns``.
+
+    The order of the fields is the order of the columns on the wire and on disk.
+    """
+
+    number: int
+    operation: int
+    size_class: int
+    object: int
+    due_ns: int  #: offset from the phase's start, NONE_NS in a closed loop
+    start_ns: int  #: offset from the phase's start, when the first attempt began
+    headers_ns: int  #: duration, NONE_NS without an answer
+    first_byte_ns: int  #: duration, NONE_NS without an answer or where no body is received
+    last_byte_ns: int  #: duration of the whole operation, retries included; failed ones too
+    bytes_moved: int
+    retries: int  #: attempts after a failed one
+    not_found_retries: int  #: attempts after a 404 (not among retries)
+    rate_limited: int  #: answers that asked to slow down (498, 429, 503 SlowDown)
+    reconnects: int
+    renewals: int  #: starts anew with a fresh token
+    url: int
+    status: int  #: of the last answer, 0 without one
+    error: int  #: an ErrorKind
+    unknown: int  #: 1 where it isn't known whether a mutation happened
+    transaction_id: bytes = b""
+    detail: str = ""  #: of an error
+
+
+#: How many of Result's fields are whole numbers; the last two are bytes and text.
+RESULT_NUMBERS = len(Result._fields) - 2

@@ -1,0 +1,98 @@
+"""What a run leaves behind, in the order in which a stat file holds it.
+
+A header; then, as they come, workers, phase marks, batches of results, host figures; a footer.
+Frozen dataclasses, all but the batches, which are columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ssbench.core.model import Phase, Result
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeader:
+    """What is known before the first request."""
+
+    run_id: str
+    started_at: float  #: wall clock, seconds since 1970
+    ssbench_version: str
+    scenario_given: Mapping[str, Any]  #: the user's JSON as it was read
+    scenario: Mapping[str, Any]  #: Scenario.to_dict(), overrides applied
+    overrides: Mapping[str, Any]  #: what the command line changed: key -> value
+    seed: int
+    driver: str  #: "swift", "noop", ...
+    hosts: Mapping[str, Any] = field(default_factory=dict)  #: facts of the master's machine
+    versions: Mapping[str, str] = field(default_factory=dict)  #: python, gevent, zmq, ...
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRecord:
+    """A worker that took part; ``index`` is what batches of results name it by."""
+
+    index: int
+    worker_id: str
+    host: str
+    pid: int
+    concurrency: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRecord:
+    """The start of a phase. Offsets of its results count from ``started_at``."""
+
+    phase: Phase
+    started_at: float  #: wall clock, seconds since 1970
+    users: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResultBatch:
+    """Results of one worker in one phase, as columns of equal length.
+
+    ``columns`` are in the order of Result's fields.
+    """
+
+    phase: Phase
+    worker: int
+    columns: Sequence[Sequence[Any]]
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def column(self, name: str) -> Sequence[Any]:
+        """A column by the name of Result's field."""
+        return self.columns[Result._fields.index(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecord:
+    """Live figures of one machine, a second's worth (the master's own has worker -1)."""
+
+    worker: int
+    at_s: float  #: offset from the run's start
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFooter:
+    """How the run ended. Absent where it was cut off."""
+
+    ended_at: float  #: wall clock, seconds since 1970
+    ended: str  #: "complete", "interrupted", "failed", "exhausted"
+    reason: str  #: one line where ended isn't "complete"
+    run_seconds: float  #: length of the run phase
+    lost: int = 0  #: operations lost with their worker, not among the results
+    refused: int = 0  #: stale or malformed result messages
+    late: int = 0  #: operations that started more than 1 ms after they were due (open loop)
+    skipped: Mapping[str, int] = field(default_factory=dict)  #: operation name -> count
+    workers_lost: Sequence[str] = ()
+    warnings: Sequence[str] = ()  #: what the user was warned of during the run
+    left_behind: int = 0  #: objects of ours that were not deleted
+
+
+Record = RunHeader | WorkerRecord | PhaseRecord | ResultBatch | HostRecord | RunFooter

@@ -1,0 +1,118 @@
+"""Imports go down only: one table of floors, one sentence for each breach."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent / "ssbench"
+
+#: Room -> what of ssbench, and which outside packages, it may import. The most specific row
+#: counts; every file of ssbench/ must have one.
+FLOORS: dict[str, tuple[set[str], set[str]]] = {
+    "__init__": (set(), set()),
+    # ground floor
+    "core": ({"core"}, {"msgpack"}),
+    # first floor
+    "storage": ({"core", "storage.base"}, {"gevent"}),
+    "storage.auth": ({"core"}, {"keystoneauth1", "swiftclient", "requests"}),
+    "storage.swift": ({"core", "storage.base", "storage.httpconn"}, {"gevent"}),
+    "wire": ({"__init__", "core"}, {"zmq"}),
+    "statfile": ({"core"}, {"msgpack"}),
+    "hostinfo": ({"core"}, {"psutil"}),
+    # second floor
+    "worker": (
+        {"__init__", "core", "storage", "wire", "hostinfo"},
+        {"gevent", "greenlet"},
+    ),
+    "master": ({"__init__", "core", "storage", "wire", "statfile", "hostinfo"}, set()),
+    "prepare": ({"core", "storage"}, {"gevent"}),
+    "cleanup": ({"core", "storage"}, {"gevent"}),
+    "embedded": ({"core"}, {"swift", "eventlet"}),
+    # third floor
+    "report": ({"__init__", "core", "report"}, set()),
+    # roof
+    "cli": (
+        {
+            "__init__", "core", "storage", "wire", "statfile", "hostinfo", "worker", "master",
+            "prepare", "cleanup", "embedded", "report", "cli",
+        },
+        {"rich", "gevent"},
+    ),
+}  # fmt: skip
+
+STDLIB_NOT_FOR_CORE = {"socket", "ssl", "os", "time", "threading", "subprocess", "select", "io"}
+
+
+def room_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def row_for(room: str) -> tuple[set[str], set[str]] | None:
+    while room:
+        if room in FLOORS:
+            return FLOORS[room]
+        room = room.rpartition(".")[0]
+    return None
+
+
+def imports_of(path: Path) -> list[str]:
+    names = []
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if node in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the floor"
+            module = node.module or ""
+            names += [f"{module}.{alias.name}" for alias in node.names]
+    return names
+
+
+def breaches(room: str, imported: list[str]) -> list[str]:
+    row = row_for(room)
+    if row is None:
+        return [f"ssbench/{room}: no row in the table of floors; add one"]
+    ours, outside = row
+    found = []
+    for name in imported:
+        top, _, rest = name.partition(".")
+        if top == "ssbench":
+            target = rest or "__init__"
+            if target == "__version__":
+                target = "__init__"
+            if not any(target == o or target.startswith(o + ".") for o in ours):
+                found.append(f"{room} imports ssbench.{rest}: it may import {sorted(ours)} of ours")
+        elif top in sys.stdlib_module_names:
+            if room.partition(".")[0] == "core" and top in STDLIB_NOT_FOR_CORE:
+                found.append(f"{room} imports {top}: core is pure, without sockets, files, clocks")
+        elif top not in outside:
+            found.append(
+                f"{room} imports {top}: it may import the standard library and {sorted(outside)}"
+            )
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=room_of)
+def test_imports_go_down_only(path: Path) -> None:
+    found = breaches(room_of(path), imports_of(path))
+    assert not found, "\n".join(found)
+
+
+def test_a_breach_is_told_in_a_sentence() -> None:
+    assert breaches("core.stats", ["zmq"]) == [
+        "core.stats imports zmq: it may import the standard library and ['msgpack']"
+    ]
+    assert breaches("report.as_text", ["ssbench.worker"])
+    assert breaches("attic", []) == ["ssbench/attic: no row in the table of floors; add one"]
