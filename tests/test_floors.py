@@ -31,7 +31,8 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "master": ({"__init__", "core", "storage", "wire", "statfile", "hostinfo"}, set()),
     "prepare": ({"core", "storage"}, {"gevent"}),
     "cleanup": ({"core", "storage"}, {"gevent"}),
-    "embedded": ({"core"}, {"swift", "eventlet"}),
+    "embedded": ({"__init__", "core", "embedded"}, set()),
+    "embedded.server": ({"embedded"}, {"swift", "eventlet"}),
     # third floor
     "report": ({"__init__", "core", "report"}, set()),
     # roof
