@@ -1,0 +1,302 @@
+"""A small real object store in memory: a second implementation of the Storage contract.
+
+``MemoryStore`` is the store (share one between several drivers), ``MemoryStorage`` a driver that
+talks to it. It answers as Swift does: 404 for what isn't there, 409 for a container that isn't
+empty or is under another policy, 401 for a token that it doesn't know, listings in order and in
+pages. Failures are scripted per method::
+
+    store = MemoryStore()
+    store.fail("make_container", status_error(503), None, status_error(429))  # 2nd call passes
+    store.refuse("delete_object", "stubborn", status_error(403))  # whenever it is about that name
+    storage = MemoryStorage(store, StorageSettings(policy="gold"))
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from time import perf_counter_ns
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, Operation, Timing
+from ssbench.core.naming import Naming
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import Action, ContainerEntry, StoreLimits
+
+
+def status_error(status: int, detail: str = "") -> StorageError:
+    """The error of an answer with this status."""
+    return StorageError(ErrorKind.STATUS, detail or f"the store answered {status}", status=status)
+
+
+@dataclass
+class MemoryObject:
+    size: int
+    version: int = 0
+    expires_at: float | None = None  #: by the store's ``now``
+
+
+@dataclass
+class MemoryContainer:
+    policy: str
+    marker: bool = False
+    objects: dict[str, MemoryObject] = field(default_factory=dict)
+
+
+class MemoryStore:
+    """The store: its containers, its limits, and what it was told to get wrong.
+
+    :param pause: called in the middle of every request; ``lambda: gevent.sleep(0)`` lets other
+        greenlets in.
+    :param tokens: those that it accepts; None accepts anything.
+    """
+
+    def __init__(
+        self,
+        *,
+        policies: Sequence[str] = ("gold", "silver"),
+        listing_limit: int = 10_000,
+        bulk_delete_max: int | None = None,
+        tokens: set[str] | None = None,
+        pause: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.policies = tuple(policies)
+        self.listing_limit = listing_limit
+        self.bulk_delete_max = bulk_delete_max
+        self.tokens = tokens
+        self.pause = pause
+        self.now = 0.0  #: seconds; objects expire by it
+        self.containers: dict[str, MemoryContainer] = {}
+        self.calls: list[tuple[str, str]] = []  #: (method, container or object), as they came
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self._scripts: dict[str, deque[StorageError | None]] = defaultdict(deque)
+        self._refusals: dict[tuple[str, str], StorageError] = {}
+
+    def add(self, container: str, *names: str, size: int = 1, policy: str | None = None) -> None:
+        """Put a container, without marker, and objects there, as somebody else would have."""
+        found = self.containers.setdefault(container, MemoryContainer(policy or self.policies[0]))
+        found.objects.update({name: MemoryObject(size) for name in names})
+
+    def fail(self, method: str, *outcomes: StorageError | None) -> None:
+        """Let the next calls of a driver's method (or ``"CREATE"`` ...) end so; None lets pass."""
+        self._scripts[method].extend(outcomes)
+
+    def refuse(self, method: str, name: str, error: StorageError) -> None:
+        """Let every call of that method about that container or object fail."""
+        self._refusals[method, name] = error
+
+    def count(self, method: str) -> int:
+        """How often a method was called."""
+        return sum(called == method for called, _ in self.calls)
+
+    def container(self, name: str) -> MemoryContainer:
+        """A container that is there, without its expired objects; else 404."""
+        found = self.containers.get(name)
+        if found is None:
+            raise status_error(404)
+        expired = [
+            key
+            for key, stored in found.objects.items()
+            if stored.expires_at is not None and stored.expires_at <= self.now
+        ]
+        for key in expired:
+            del found.objects[key]
+        return found
+
+    @contextmanager
+    def request(self, method: str, name: str, token: str) -> Iterator[None]:
+        """One request: recorded, checked, and failed where the script says so."""
+        self.calls.append((method, name))
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            self.pause()
+            if self.tokens is not None and token not in self.tokens:
+                raise status_error(401)
+            script = self._scripts[method]
+            error = script.popleft() if script else self._refusals.get((method, name))
+            if error is not None:
+                raise error
+            yield
+        finally:
+            self.in_flight -= 1
+
+
+class MemoryStorage:
+    """A driver over a MemoryStore. Keeps the whole contract of ssbench.storage.base.Storage."""
+
+    def __init__(
+        self, store: MemoryStore | None = None, settings: StorageSettings | None = None
+    ) -> None:
+        self.store = store or MemoryStore()
+        self.settings = settings or StorageSettings()
+        self.connected = 0
+        self.closed = False
+        self._token = self.settings.token
+        self._serial = self.settings.token_serial
+        self._naming = Naming(
+            self.settings.sizes,
+            self.settings.run_id,
+            self.settings.container_base,
+            self.settings.container_count,
+            self.settings.policy,
+        )
+        self.actions: Mapping[int, Action] = {
+            Operation.CREATE: self._put,
+            Operation.READ: self._get,
+            Operation.UPDATE: self._put,
+            Operation.DELETE: self._delete,
+            Operation.ENSURE: self._ensure,
+            Operation.REMOVE: self._delete,
+        }
+
+    def connect(self, count: int) -> None:
+        self.connected += count
+
+    def set_token(self, token: str, serial: int) -> None:
+        self._token, self._serial = token, serial
+
+    @property
+    def token_serial(self) -> int:
+        return self._serial
+
+    def limits(self) -> StoreLimits:
+        with self._request("limits", ""):
+            return StoreLimits(
+                max_object_size=5 * 2**30,
+                max_object_name_length=1024,
+                max_container_name_length=256,
+                listing_limit=self.store.listing_limit,
+                policies=self.store.policies,
+                bulk_delete_max=self.store.bulk_delete_max,
+            )
+
+    def container_policy(self, container: str) -> str | None:
+        with self._request("container_policy", container):
+            return self.store.container(container).policy
+
+    def make_container(self, container: str) -> bool:
+        with self._request("make_container", container):
+            wanted = self.settings.policy
+            if wanted is not None and wanted not in self.store.policies:
+                raise status_error(400, f"no such storage policy: {wanted}")
+            there = self.store.containers.get(container)
+            if there is None:
+                made = MemoryContainer(wanted or self.store.policies[0], marker=True)
+                self.store.containers[container] = made
+                return True
+            if wanted is not None and there.policy != wanted:
+                raise status_error(409)
+            there.marker = True
+            return False
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        with self._request("list_containers", marker):
+            names = (n for n in sorted(self.store.containers) if n.startswith(prefix))
+            return [self._entry(name) for name in self._page(names, marker, limit)]
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[str]:
+        with self._request("list_objects", container):
+            objects = self.store.container(container).objects
+            return self._page(iter(sorted(objects)), marker, limit)
+
+    def delete_object(self, container: str, name: str) -> bool:
+        with self._request("delete_object", name):
+            objects = self.store.container(container).objects
+            return objects.pop(name, None) is not None
+
+    def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
+        with self._request("bulk_delete", container):
+            most = self.store.bulk_delete_max
+            if most is None or len(names) > most:
+                raise status_error(400 if most is None else 413)
+            there = self.store.containers.get(container)
+            failed = []
+            for name in names:
+                refusal = self.store._refusals.get(("delete_object", name))
+                if refusal is not None:
+                    failed.append((name, refusal.status))
+                elif there is not None:
+                    there.objects.pop(name, None)
+            return failed
+
+    def delete_container(self, container: str) -> bool:
+        with self._request("delete_container", container):
+            if container not in self.store.containers:
+                return False
+            if self.store.container(container).objects:
+                raise status_error(409)
+            del self.store.containers[container]
+            return True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _put(self, job: Job, deadline_ns: int) -> Timing:
+        with self._operation(job, deadline_ns) as (container, name):
+            after = self.settings.delete_after_s
+            expires_at = None if after is None else self.store.now + after
+            objects = self.store.container(container).objects
+            objects[name] = MemoryObject(job.size, job.version, expires_at)
+            return _timing(201, job.size)
+
+    def _get(self, job: Job, deadline_ns: int) -> Timing:
+        with self._operation(job, deadline_ns) as (container, name):
+            found = self._object(container, name)
+            if self.settings.verify and found.version != job.version:
+                timing = _timing(200, found.size)
+                raise StorageError(ErrorKind.STALE, "an older version", status=200, timing=timing)
+            return _timing(200, found.size)
+
+    def _delete(self, job: Job, deadline_ns: int) -> Timing:
+        with self._operation(job, deadline_ns) as (container, name):
+            self._object(container, name)
+            del self.store.containers[container].objects[name]
+            return _timing(204, 0)
+
+    def _ensure(self, job: Job, deadline_ns: int) -> Timing:
+        with self._operation(job, deadline_ns) as (container, name):
+            found = self.store.container(container).objects.get(name)
+            if found is not None and found.size == job.size:
+                return _timing(200, 0)
+        return self._put(job, deadline_ns)
+
+    def _object(self, container: str, name: str) -> MemoryObject:
+        found = self.store.container(container).objects.get(name)
+        if found is None:
+            timing = _timing(404, 0)
+            raise StorageError(ErrorKind.STATUS, "not found", status=404, timing=timing)
+        return found
+
+    @contextmanager
+    def _operation(self, job: Job, deadline_ns: int) -> Iterator[tuple[str, str]]:
+        name = self._naming.object(job.size_class, job.object)
+        with self._request(Operation(job.operation).name, name):
+            if deadline_ns and perf_counter_ns() > deadline_ns:
+                raise StorageError(ErrorKind.OPERATION_TIMEOUT, "it took too long")
+            yield self._naming.container(job.size_class, job.object), name
+
+    @contextmanager
+    def _request(self, method: str, name: str) -> Iterator[None]:
+        if self.closed:
+            raise StorageError(ErrorKind.RESET, "the driver is closed", sent=False)
+        with self.store.request(method, name, self._token):
+            yield
+
+    def _entry(self, name: str) -> ContainerEntry:
+        objects = self.store.container(name).objects.values()
+        return ContainerEntry(name, len(objects), sum(stored.size for stored in objects))
+
+    def _page(self, names: Iterator[str], marker: str, limit: int) -> list[str]:
+        if limit > self.store.listing_limit:
+            raise status_error(412, f"a page has at most {self.store.listing_limit} lines")
+        return list(islice((name for name in names if name > marker), limit))
+
+
+def _timing(status: int, bytes_moved: int) -> Timing:
+    now = perf_counter_ns()
+    return Timing(now, now, now, bytes_moved, status, b"tx" + b"0" * 32)

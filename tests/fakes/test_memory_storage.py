@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import Job, Operation, SizeClass
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import Storage
+from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+
+SIZES = (SizeClass("tiny", 1, 9, (0.25, 0.25, 0.25, 0.25), 5),)
+
+
+def driver(store: MemoryStore | None = None, **settings: object) -> MemoryStorage:
+    defaults = {"sizes": SIZES, "run_id": "r1", "container_count": 3}
+    return MemoryStorage(store, StorageSettings(**{**defaults, **settings}))  # type: ignore[arg-type]
+
+
+def ready_driver(store: MemoryStore | None = None, **settings: object) -> MemoryStorage:
+    made = driver(store, **settings)
+    for index in range(3):
+        made.make_container(f"ssbench_{index:06d}")
+    return made
+
+
+def job(operation: Operation, number: int = 0, size: int = 7, version: int = 0) -> Job:
+    return Job(1, operation, 0, number, version, size)
+
+
+def status_of(call: object, *args: object) -> int:
+    with pytest.raises(StorageError) as caught:
+        call(*args)  # type: ignore[operator]
+    return caught.value.status
+
+
+def test_it_is_a_storage_to_the_type_checker_and_to_users() -> None:
+    storage: Storage = ready_driver()
+    for operation, moved, status in [
+        (Operation.CREATE, 7, 201),
+        (Operation.READ, 7, 200),
+        (Operation.UPDATE, 7, 201),
+        (Operation.ENSURE, 0, 200),
+        (Operation.DELETE, 0, 204),
+        (Operation.ENSURE, 7, 201),
+        (Operation.REMOVE, 0, 204),
+    ]:
+        timing = storage.actions[operation](job(operation), 0)
+        assert (timing.bytes_moved, timing.status) == (moved, status)
+
+
+@pytest.mark.parametrize("operation", [Operation.READ, Operation.DELETE, Operation.REMOVE])
+def test_what_is_not_there_is_a_404_with_its_times(operation: Operation) -> None:
+    with pytest.raises(StorageError) as caught:
+        ready_driver().actions[operation](job(operation), 0)
+    assert caught.value.status == 404
+    assert caught.value.timing is not None
+
+
+def test_an_upload_without_a_container_is_a_404() -> None:
+    storage = driver()
+    assert status_of(storage.actions[Operation.CREATE], job(Operation.CREATE), 0) == 404
+
+
+def test_ensure_replaces_an_object_of_another_size() -> None:
+    storage = ready_driver()
+    storage.actions[Operation.ENSURE](job(Operation.ENSURE, size=3), 0)
+    assert storage.actions[Operation.ENSURE](job(Operation.ENSURE, size=4), 0).bytes_moved == 4
+
+
+def test_objects_expire() -> None:
+    storage = ready_driver(delete_after_s=10)
+    storage.actions[Operation.CREATE](job(Operation.CREATE), 0)
+    storage.store.now = 9.9
+    storage.actions[Operation.READ](job(Operation.READ), 0)
+    storage.store.now = 10.0
+    assert status_of(storage.actions[Operation.READ], job(Operation.READ), 0) == 404
+
+
+def test_an_old_version_is_told_where_that_is_verified() -> None:
+    storage = ready_driver(verify=True)
+    storage.actions[Operation.CREATE](job(Operation.CREATE, version=1), 0)
+    with pytest.raises(StorageError, match="older"):
+        storage.actions[Operation.READ](job(Operation.READ, version=2), 0)
+
+
+def test_a_deadline_that_is_over_fails_the_operation() -> None:
+    with pytest.raises(StorageError, match="too long"):
+        ready_driver().actions[Operation.CREATE](job(Operation.CREATE), 1)
+
+
+def test_containers_have_policies() -> None:
+    store = MemoryStore()
+    assert driver(store, policy="silver").make_container("c")
+    assert store.containers["c"].marker
+    assert not driver(store).make_container("c")
+    assert driver(store).container_policy("c") == "silver"
+    assert status_of(driver(store, policy="gold").make_container, "c") == 409
+    assert status_of(driver(store, policy="tin").make_container, "d") == 400
+    assert status_of(driver(store).container_policy, "d") == 404
+
+
+def test_listings_come_in_pages() -> None:
+    store = MemoryStore(listing_limit=2)
+    store.add("c", "a", "b", "ü", size=5)
+    store.add("other")
+    storage = driver(store)
+    assert storage.list_objects("c", "", 2) == ["a", "b"]
+    assert storage.list_objects("c", "b", 2) == ["ü"]
+    assert storage.list_objects("c", "ü", 2) == []
+    assert status_of(storage.list_objects, "c", "", 3) == 412
+    assert status_of(storage.list_objects, "gone", "", 2) == 404
+    (entry,) = storage.list_containers("c", "", 2)
+    assert (entry.name, entry.object_count, entry.bytes_used) == ("c", 3, 15)
+
+
+def test_deleting() -> None:
+    store = MemoryStore(bulk_delete_max=2)
+    store.add("c", "a", "b", "stubborn")
+    store.refuse("delete_object", "stubborn", status_error(403))
+    storage = driver(store)
+    assert storage.delete_object("c", "a")
+    assert not storage.delete_object("c", "a")
+    assert status_of(storage.delete_container, "c") == 409
+    assert storage.bulk_delete("c", ["b", "stubborn"]) == [("stubborn", 403)]
+    assert status_of(storage.bulk_delete, "c", ["1", "2", "3"]) == 413
+    store.containers["c"].objects.clear()
+    assert storage.delete_container("c")
+    assert not storage.delete_container("c")
+    assert status_of(driver().bulk_delete, "c", ["b"]) == 400
+
+
+def test_tokens_are_checked() -> None:
+    store = MemoryStore(tokens={"new"})
+    storage = driver(store, token="old")
+    assert status_of(storage.make_container, "c") == 401
+    storage.set_token("new", 2)
+    assert storage.token_serial == 2
+    assert storage.make_container("c")
+
+
+def test_failures_are_scripted_and_calls_recorded() -> None:
+    store = MemoryStore()
+    store.fail("make_container", status_error(503), None, status_error(429))
+    storage = driver(store)
+    assert status_of(storage.make_container, "c") == 503
+    assert storage.make_container("c")
+    assert status_of(storage.make_container, "c") == 429
+    assert not storage.make_container("c")
+    assert store.count("make_container") == 4
+    assert (store.in_flight, store.most_in_flight) == (0, 1)
+
+
+def test_limits_and_closing() -> None:
+    storage = driver(MemoryStore(bulk_delete_max=100))
+    storage.connect(4)
+    assert storage.connected == 4
+    assert storage.limits().bulk_delete_max == 100
+    storage.close()
+    with pytest.raises(StorageError, match="closed"):
+        storage.limits()
