@@ -1,0 +1,317 @@
+"""The master's machine for one phase: what is in flight, what was lost, what to send next.
+
+A job goes SENT -> HELD(worker) -> done, failed or lost::
+
+    workload.take ──▶ to_send ──▶ SENT ──took──▶ HELD ──results──▶ done / failed
+                        ▲          │              │
+                        │   nobody took it        ├─returned──▶ sent again, or withdrawn
+                        └──under new numbers      └─worker lost──▶ lost
+
+No socket, no clock: time comes in as nanoseconds of the master's monotonic clock.
+Every job that ``to_send`` gave is accounted for once in ``Counts``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ssbench.core.columns import result_count, unpack_column
+from ssbench.core.errors import MessageError
+from ssbench.core.messages import unpack
+from ssbench.core.model import Job, Result
+from ssbench.core.roster import SECOND, Roster
+
+MAX_BATCH = 256
+#: A batch on its way counts against the credit for this long. Later ones don't, so that what a
+#: stopped worker's buffers swallowed can't keep the others from their work.
+YOUNG_NS = SECOND // 10
+#: How long held jobs may be unevenly spread at the end before they are called back.
+PATIENCE_NS = SECOND // 4
+
+_NUMBER = 1 + Result._fields.index("number")
+_STATUS = 1 + Result._fields.index("status")
+_ERROR = 1 + Result._fields.index("error")
+_UNKNOWN = 1 + Result._fields.index("unknown")
+
+
+class Workload(Protocol):
+    """Where jobs come from and where their outcome goes: core.workload has three."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether ``take`` will never again give a job, whatever comes back."""
+
+    def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+        """Up to ``limit`` jobs, numbered upwards from ``first_number``; [] for none just now."""
+
+    def succeeded(self, jobs: Sequence[Job], now_s: float) -> None:
+        """These were done."""
+
+    def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
+        """This ended with an error."""
+
+    def lost(self, jobs: Iterable[Job]) -> None:
+        """These were held by a worker that is lost."""
+
+    def withdrawn(self, jobs: Iterable[Job]) -> None:
+        """These came back unstarted and will not be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Jobs to be sent in one message."""
+
+    number: int
+    jobs: Sequence[Job]
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the jobs. sent = done + failed + lost + withdrawn + in flight."""
+
+    sent: int = 0
+    done: int = 0
+    failed: int = 0
+    lost: int = 0
+    withdrawn: int = 0
+    refused: int = 0  #: messages of results that nobody here could have sent
+
+
+@dataclass(slots=True)
+class _Sent:
+    jobs: Sequence[Job]
+    at_ns: int
+    old: bool = False  # on its way for longer than YOUNG_NS
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """Hands the jobs of one phase to the workers of a roster.
+
+    :param max_batch: at most so many jobs in a message (``--batch-size``).
+    """
+
+    workload: Workload
+    roster: Roster
+    max_batch: int = MAX_BATCH
+    counts: Counts = field(default_factory=Counts)
+    ending: bool = False  #: nothing is left to be sent: workers give back what no user is free for
+    stopping: bool = False  #: time is up, or somebody interrupted
+    _next_number: int = 1
+    _next_batch: int = 1
+    _sent: dict[int, _Sent] = field(default_factory=dict)
+    _held: dict[int, dict[int, Job]] = field(default_factory=dict)
+    _again: deque[Job] = field(default_factory=deque)
+    _held_count: int = 0
+    _young_count: int = 0
+    _drained_ns: int | None = None  # since when the workload has had nothing more
+
+    def __repr__(self) -> str:
+        return (
+            f"<Dispatcher {len(self.roster.workers)} workers, {self._held_count} held, "
+            f"{len(self._sent)} batches on their way, {self.counts.done} done>"
+        )
+
+    @property
+    def in_flight(self) -> int:
+        """Jobs that were given out and have no outcome yet."""
+        return (
+            self._held_count
+            + len(self._again)
+            + sum(len(sent.jobs) for sent in self._sent.values())
+        )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is held, on its way or waiting to be sent again."""
+        return not (self._held_count or self._sent or self._again)
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is in flight and nothing is to come.
+
+        When stopping, what is still on its way doesn't count: workers give it back unstarted
+        (whoever asks must have heard from each that it has stopped).
+        """
+        if self.stopping:
+            return not self._held_count
+        return self.workload.finished and self.idle
+
+    # What to send -------------------------------------------------------------------------
+
+    def to_send(self, now_ns: int) -> Batch | None:
+        """The next batch, as far as credit goes; None for nothing now.
+
+        The batch counts as sent from here on. Credit is for jobs that workers hold: about twice
+        the users, so that a user's next job is there when the last one ends; at the end only
+        as many as users are free.
+        """
+        if self.stopping:
+            return None
+        limit = min(self._credit(), self._batch_limit())
+        if limit <= 0:
+            return None
+        jobs = self._take(limit, now_ns)
+        if not jobs:
+            if self._drained_ns is None and self.workload.finished:
+                self._drained_ns = now_ns
+            return None
+        batch = Batch(self._next_batch, jobs)
+        self._next_batch += 1
+        self._sent[batch.number] = _Sent(jobs, now_ns)
+        self._young_count += len(jobs)
+        return batch
+
+    def _credit(self) -> int:
+        users = self.roster.shared
+        return (users if self.ending else 2 * users) - self._held_count - self._young_count
+
+    def _batch_limit(self) -> int:
+        """Several batches a worker must be in flight, or master and worker run in lock-step."""
+        return max(1, min(self.max_batch, self.roster.shared // (2 * self.roster.sharing or 1)))
+
+    def _take(self, limit: int, now_ns: int) -> list[Job]:
+        if self._again:
+            count = min(limit, len(self._again))
+            numbers = range(self._next_number, self._next_number + count)
+            jobs = [self._again.popleft()._replace(number=number) for number in numbers]
+        else:
+            jobs = self.workload.take(self._next_number, limit, now_ns / SECOND)
+            self.counts.sent += len(jobs)
+        self._next_number += len(jobs)
+        return jobs
+
+    # What arrived -------------------------------------------------------------------------
+
+    def took(self, incarnation: int, batches: Iterable[int]) -> None:
+        """A worker holds these batches. Those that were given up on meanwhile are ignored: the
+        worker's results for them will be refused, and it gives back what is that old anyway.
+        """
+        if incarnation not in self.roster.workers:
+            return
+        held = self._held.setdefault(incarnation, {})
+        for number in batches:
+            if number in self._sent:
+                jobs = self._arrived(number)
+                held.update((job.number, job) for job in jobs)
+                self._held_count += len(jobs)
+
+    def _arrived(self, number: int) -> Sequence[Job]:
+        """The jobs of a batch that is no longer on its way."""
+        sent = self._sent.pop(number)
+        if not sent.old:
+            self._young_count -= len(sent.jobs)
+        return sent.jobs
+
+    def results(self, incarnation: int, packed: bytes, now_ns: int) -> list[object] | None:
+        """Finished operations. Gives the packed columns to be kept; None where refused.
+
+        A batch is refused as a whole when the worker doesn't hold every one of its jobs: it is
+        late (its worker was given up), repeated or forged. Nothing is counted twice.
+        """
+        try:
+            columns = unpack(packed)
+            count = result_count(columns)
+            numbers = unpack_column(columns[_NUMBER], count)
+            errors = unpack_column(columns[_ERROR], count) if columns[_ERROR] != 0 else None
+            statuses = unpack_column(columns[_STATUS], count) if errors else ()
+            unknowns = unpack_column(columns[_UNKNOWN], count) if errors else ()
+        except MessageError:
+            self.counts.refused += 1
+            return None
+        held = self._held.get(incarnation, {})
+        if len(set(numbers)) != count or not held.keys() >= set(numbers):
+            self.counts.refused += 1
+            return None
+        jobs = [held.pop(number) for number in numbers]
+        self._held_count -= count
+        if errors is None:
+            self.counts.done += count
+            self.workload.succeeded(jobs, now_ns / SECOND)
+        else:
+            self._settle(jobs, errors, statuses, unknowns, now_ns / SECOND)
+        return columns  # type: ignore[no-any-return]
+
+    def _settle(
+        self,
+        jobs: Sequence[Job],
+        errors: Sequence[int],
+        statuses: Sequence[int],
+        unknowns: Sequence[int],
+        now_s: float,
+    ) -> None:
+        done = [job for job, error in zip(jobs, errors, strict=True) if not error]
+        self.counts.done += len(done)
+        self.counts.failed += len(jobs) - len(done)
+        if done:
+            self.workload.succeeded(done, now_s)
+        for job, error, status, unknown in zip(jobs, errors, statuses, unknowns, strict=True):
+            if error:
+                self.workload.failed(job, error, status, bool(unknown), now_s)
+
+    def returned(self, incarnation: int, numbers: Iterable[int]) -> None:
+        """A worker gives jobs back unstarted: they are sent again, or withdrawn when stopping."""
+        held = self._held.get(incarnation, {})
+        jobs = [held.pop(number) for number in numbers if number in held]
+        self._held_count -= len(jobs)
+        self._put_back(jobs)
+
+    def _put_back(self, jobs: Sequence[Job]) -> None:
+        if self.stopping:
+            self.counts.withdrawn += len(jobs)
+            self.workload.withdrawn(jobs)
+        else:
+            self._again.extend(jobs)
+
+    def gone(self, incarnation: int) -> int:
+        """A worker is lost, or has left: what it still held is lost. Gives how many jobs."""
+        jobs = list(self._held.pop(incarnation, {}).values())
+        self._held_count -= len(jobs)
+        self.counts.lost += len(jobs)
+        if jobs:
+            self.workload.lost(jobs)
+        return len(jobs)
+
+    # Time ---------------------------------------------------------------------------------
+
+    def tick(self, now_ns: int) -> bool:
+        """Time passed: give up on batches that nobody took. True where beats must say more."""
+        for number, sent in list(self._sent.items()):
+            age_ns = now_ns - sent.at_ns
+            if age_ns > YOUNG_NS and not sent.old:
+                sent.old = True
+                self._young_count -= len(sent.jobs)
+            if age_ns > self.roster.timeout_ns:
+                self._put_back(self._arrived(number))
+        if self.ending or self._drained_ns is None or self.stopping:
+            return False
+        if now_ns - self._drained_ns > PATIENCE_NS and self._uneven():
+            self.ending = True
+        return self.ending
+
+    def _uneven(self) -> bool:
+        """Whether jobs wait somewhere while a user is free somewhere else."""
+        held = {i: len(self._held.get(i, ())) for i in self.roster.workers}
+        waiting = bool(self._sent) or any(
+            held[i] > worker.users for i, worker in self.roster.workers.items()
+        )
+        free = any(held[i] < worker.users for i, worker in self.roster.workers.items())
+        return waiting and free
+
+    def stop(self) -> None:
+        """Send nothing more; what was not started comes back uncounted."""
+        self.stopping = True
+        unsent = list(self._again)
+        self._again.clear()
+        self._put_back(unsent)
+
+    def close(self) -> None:
+        """The phase is over: what is still on its way is withdrawn, what is held is lost."""
+        self.stopping = True
+        for number in list(self._sent):
+            self._put_back(self._arrived(number))
+        for incarnation in list(self._held):
+            self.gone(incarnation)

@@ -1,0 +1,277 @@
+"""The messages between master and workers, as values and as bytes.
+
+On the wire a message is one msgpack array: ``[PROTOCOL, type, field, ...]``. Whatever arrives is
+parsed as hostile: ``decode`` gives a message whose fields have the right types, or MessageError.
+
+======== ============================ ==========================================================
+type     direction, channel           says
+======== ============================ ==========================================================
+hello    worker -> master, results    I am here (again)
+pulse    worker -> master, results    heartbeat: the answer to a beat
+ready    worker -> master, results    connected for this phase; or stopped in it
+took     worker -> master, results    these batches are mine now
+results  worker -> master, results    these operations are done
+returned worker -> master, results    these jobs were not started and come back
+expired  worker -> master, results    the store refuses the token of this serial
+bye      worker -> master, results    I am gone (behind all of my results)
+jobs     master -> worker, work       a batch of jobs
+beat     master -> worker, control    all that a worker must know, once a second and at changes
+======== ============================ ==========================================================
+
+History: protocol 1 (ssbench 1.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgpack
+
+from ssbench.core.errors import MessageError
+
+PROTOCOL = 1
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+MAX_TEXT = 4096  #: characters in a worker's name, host or reason
+
+
+class Hello(NamedTuple):
+    """A worker introduces itself; repeated once a second until a beat knows its incarnation."""
+
+    incarnation: int  #: 64 random bits; a new one after each time that it was given up
+    previous: int  #: the incarnation that this one replaces, 0 for none
+    worker_id: str
+    concurrency: int
+    host: str
+    pid: int
+    version: str
+
+
+class Pulse(NamedTuple):
+    """The heartbeat; one for each beat."""
+
+    incarnation: int
+    beat: int  #: serial of the beat that it answers
+    worker_ns: int  #: the worker's monotonic clock when this was sent
+    hold_ns: int  #: time between the beat's arrival and this
+    hub_idle_ns: int  #: time since the worker's event loop last ran
+    busy: int  #: users with an operation in flight
+    queued: int  #: jobs not yet started
+    live: Mapping[int, int]  #: latency histogram of what was done since the last pulse
+
+
+class Ready(NamedTuple):
+    """Storage is open and connected for this phase; or, stopped: nothing is queued any more and
+    nothing will be started in it (sent behind what was given back)."""
+
+    incarnation: int
+    run: str
+    phase: int
+    stopped: bool
+
+
+class Took(NamedTuple):
+    """Batches that the worker holds from now on."""
+
+    incarnation: int
+    run: str
+    batches: Sequence[int]
+
+
+class Results(NamedTuple):
+    """Finished operations. ``packed`` is columns.pack_results in msgpack, opened only at need."""
+
+    incarnation: int
+    run: str
+    phase: int
+    packed: bytes
+
+
+class Returned(NamedTuple):
+    """Jobs, by number, that this worker has not started and will not."""
+
+    incarnation: int
+    run: str
+    numbers: Sequence[int]
+
+
+class Expired(NamedTuple):
+    """The store answered 401 to the token of this serial."""
+
+    incarnation: int
+    token_serial: int
+
+
+class Bye(NamedTuple):
+    """The worker ends."""
+
+    incarnation: int
+    reason: str
+
+
+class Jobs(NamedTuple):
+    """A batch of jobs, packed by columns.pack_jobs."""
+
+    run: str
+    phase: int
+    batch: int
+    sent_ns: int  #: the master's monotonic clock: a batch grown old on its way goes back
+    packed: Sequence[Any]
+
+
+class Beat(NamedTuple):
+    """The state of the run as workers must know it. Complete each time, since beats get lost."""
+
+    serial: int
+    master_ns: int  #: the master's monotonic clock when this was sent
+    run: str  #: "" where there is no run
+    phase: int
+    start_ns: int  #: the phase's start on the master's clock
+    #: incarnation -> (users, clock offset: worker's minus master's ns, None while unknown)
+    workers: Mapping[int, tuple[int, int | None]]
+    refused: Mapping[int, str]  #: incarnation -> why it can't take part
+    settings: Mapping[str, Any]  #: StorageSettings.to_map(), {} where there is no run
+    timeout_s: float  #: --worker-timeout
+    operation_timeout_s: float  #: 0: none
+    ending: bool  #: nothing is left to be sent: give back what no user is free for
+    stopping: bool  #: start nothing more: give everything back
+    quit: bool  #: end the process
+
+
+Message = Hello | Pulse | Ready | Took | Results | Returned | Expired | Bye | Jobs | Beat
+
+
+def _int(value: Any) -> bool:
+    return type(value) is int
+
+
+def _natural(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _text(value: Any) -> bool:
+    return type(value) is str and len(value) <= MAX_TEXT
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float) and value >= 0
+
+
+def _flag(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _naturals(value: Any) -> bool:
+    return type(value) is list and all(map(_natural, value))
+
+
+def _counts(value: Any) -> bool:
+    return type(value) is dict and all(map(_natural, value)) and all(map(_natural, value.values()))
+
+
+def _shares(value: Any) -> bool:
+    return type(value) is dict and all(
+        _natural(key)
+        and type(share) is list
+        and len(share) == 2
+        and _natural(share[0])
+        and (share[1] is None or _int(share[1]))
+        for key, share in value.items()
+    )
+
+
+def _reasons(value: Any) -> bool:
+    return type(value) is dict and all(_natural(k) and _text(v) for k, v in value.items())
+
+
+def _settings(value: Any) -> bool:
+    return type(value) is dict and all(map(_text, value))
+
+
+def _list(value: Any) -> bool:
+    return type(value) is list
+
+
+def _bytes(value: Any) -> bool:
+    return type(value) is bytes
+
+
+Check = Callable[[Any], bool]
+
+#: type on the wire -> the message and what each of its fields must be
+_FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
+    "hello": (Hello, (_natural, _natural, _text, _natural, _text, _natural, _text)),
+    "pulse": (Pulse, (_natural, _natural, _int, _int, _int, _natural, _natural, _counts)),
+    "ready": (Ready, (_natural, _text, _natural, _flag)),
+    "took": (Took, (_natural, _text, _naturals)),
+    "results": (Results, (_natural, _text, _natural, _bytes)),
+    "returned": (Returned, (_natural, _text, _naturals)),
+    "expired": (Expired, (_natural, _natural)),
+    "bye": (Bye, (_natural, _text)),
+    "jobs": (Jobs, (_text, _natural, _natural, _int, _list)),
+    "beat": (
+        Beat,
+        (
+            _natural, _int, _text, _natural, _int, _shares, _reasons, _settings,
+            _number, _number, _flag, _flag, _flag,
+        ),
+    ),
+}  # fmt: skip
+
+_TYPE_OF = {form[0]: name for name, form in _FORMS.items()}
+
+_pack = msgpack.Packer(use_bin_type=True).pack
+#: What msgpack raises for hostile bytes (TypeError: a map whose key can't be one).
+_UNPACKING = (msgpack.UnpackException, ValueError, TypeError)
+
+
+def encode(message: Message) -> bytes:
+    """The message as bytes."""
+    packed: bytes = _pack([PROTOCOL, _TYPE_OF[type(message)], *message])
+    return packed
+
+
+def decode(data: bytes) -> Message:
+    """The message of ``encode``.
+
+    :raises MessageError: for anything else, another protocol version included.
+    """
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise MessageError(f"a message of {len(data)} bytes; at most {MAX_MESSAGE_BYTES} are read")
+    try:
+        fields = msgpack.unpackb(data, raw=False, strict_map_key=False)
+    except _UNPACKING as error:
+        raise MessageError(f"not msgpack: {type(error).__name__}") from error
+    if type(fields) is not list or len(fields) < 2:
+        raise MessageError("not an ssbench message")
+    if fields[0] != PROTOCOL or type(fields[0]) is not int:
+        version = fields[0] if _int(fields[0]) else "of another kind"
+        raise MessageError(f"protocol {version}; this ssbench speaks {PROTOCOL}")
+    form = _FORMS.get(fields[1]) if type(fields[1]) is str else None
+    if form is None:
+        raise MessageError("a message of unknown type")
+    make, checks = form
+    values = fields[2:]
+    if len(values) != len(checks):
+        raise MessageError(f"{fields[1]}: {len(values)} fields for {len(checks)}")
+    for check, value in zip(checks, values, strict=True):
+        if not check(value):
+            raise MessageError(f"{fields[1]}: a field that is not {check.__name__.strip('_')}")
+    return make(*values)
+
+
+def pack(value: Any) -> bytes:
+    """Plain data as msgpack (the packed results inside a message)."""
+    packed: bytes = _pack(value)
+    return packed
+
+
+def unpack(data: bytes) -> Any:
+    """Plain data from msgpack.
+
+    :raises MessageError: where it is none.
+    """
+    try:
+        return msgpack.unpackb(data, raw=False, strict_map_key=False)
+    except _UNPACKING as error:
+        raise MessageError(f"not msgpack: {type(error).__name__}") from error

@@ -1,0 +1,169 @@
+"""Who is here: the master's list of workers, their shares of the users and their clocks.
+
+A pure machine: feed it messages and the time, ask it what the next beat says. Times are
+nanoseconds of the master's monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ssbench.core.messages import Hello, Pulse
+
+SECOND = 1_000_000_000
+#: A namesake may take a worker's place when that one's newest answer is older than this.
+SILENT_NS = 3 * SECOND
+_BEATS_REMEMBERED = 128
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    """One incarnation of a worker, and how well it is."""
+
+    index: int  #: its number in the stat file
+    hello: Hello
+    fresh_ns: int  #: when the newest beat that it answered was sent
+    users: int = 0  #: its share
+    offset_ns: int | None = None  #: its clock minus the master's
+    round_trip_ns: int = 0  #: the smallest seen; what the offset was taken from
+    beat: int = 0  #: serial of the newest beat that it answered
+    #: the newest Ready: run, phase, and whether it has stopped there
+    ready: tuple[str, int, bool] = ("", 0, False)
+    queued: int = 0
+    busy: int = 0
+
+    @property
+    def name(self) -> str:
+        """``worker-3 (bench-host-02, pid 4711)``."""
+        return f"{self.hello.worker_id} ({self.hello.host}, pid {self.hello.pid})"
+
+
+class Roster:
+    """The workers that are here, by incarnation."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_ns = int(timeout_s * SECOND)
+        self.workers: dict[int, Worker] = {}
+        self.refused: dict[int, str] = {}
+        self.users = 0  #: to be shared out
+        self.shared = 0  #: of these, how many there are workers for
+        self.sharing = 0  #: how many workers have a share
+        self.serial = 0  #: of the newest beat
+        self._sent_ns: dict[int, int] = {}  # when each remembered beat went out
+        self._indices: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"<Roster {len(self.workers)} workers for {self.users} users>"
+
+    @property
+    def concurrency(self) -> int:
+        """How many users those who are here can be."""
+        return sum(worker.hello.concurrency for worker in self.workers.values())
+
+    def beat_sent(self, now_ns: int) -> int:
+        """A beat goes out now; gives its serial."""
+        self.serial += 1
+        self._sent_ns[self.serial] = now_ns
+        self._sent_ns.pop(self.serial - _BEATS_REMEMBERED, None)
+        return self.serial
+
+    def greet(self, hello: Hello, now_ns: int) -> tuple[Worker | None, list[Worker]]:
+        """A worker said hello.
+
+        Gives the worker if it is new here (None: known already, or refused) and those
+        that it replaces: its own earlier incarnation, or a silent one of the same id.
+        """
+        if hello.incarnation in self.workers:
+            return None, []
+        namesakes = [
+            worker
+            for worker in self.workers.values()
+            if worker.hello.worker_id == hello.worker_id
+            or worker.hello.incarnation == hello.previous
+        ]
+        for other in namesakes:
+            replaced = other.hello.incarnation == hello.previous
+            if not replaced and now_ns - other.fresh_ns < SILENT_NS:
+                self.refused[hello.incarnation] = (
+                    f'the worker id "{hello.worker_id}" is taken by {other.name}'
+                )
+                return None, []
+        for other in namesakes:
+            del self.workers[other.hello.incarnation]
+        self.refused.pop(hello.incarnation, None)
+        index = self._indices.setdefault(hello.worker_id, len(self._indices))
+        worker = Worker(index, hello, fresh_ns=now_ns)
+        self.workers[hello.incarnation] = worker
+        self.share_out()
+        return worker, namesakes
+
+    def pulse(self, pulse: Pulse, now_ns: int) -> Worker | None:
+        """A heartbeat arrived; None from somebody who isn't here.
+
+        Fresh is judged by the beat that it answers, not by its arrival: an answer that waited
+        in a buffer says nothing of now. One whose event loop stands still is not fresh either.
+        """
+        worker = self.workers.get(pulse.incarnation)
+        sent_ns = self._sent_ns.get(pulse.beat)
+        if worker is None or sent_ns is None:
+            return worker
+        worker.beat = max(worker.beat, pulse.beat)
+        worker.queued, worker.busy = pulse.queued, pulse.busy
+        if pulse.hub_idle_ns < self.timeout_ns:
+            worker.fresh_ns = max(worker.fresh_ns, sent_ns)
+        round_trip_ns = max(now_ns - sent_ns - pulse.hold_ns, 0)
+        if worker.offset_ns is None or round_trip_ns < worker.round_trip_ns:
+            worker.round_trip_ns = round_trip_ns
+            worker.offset_ns = pulse.worker_ns - (now_ns - round_trip_ns // 2)
+        return worker
+
+    def leave(self, incarnation: int) -> Worker | None:
+        """A worker is gone, by its own word or ours; None where it wasn't here."""
+        worker = self.workers.pop(incarnation, None)
+        if worker is not None:
+            self.share_out()
+        return worker
+
+    def overdue(self, now_ns: int) -> list[Worker]:
+        """Workers without a sign of life for the time-out: to be given up."""
+        return [w for w in self.workers.values() if now_ns - w.fresh_ns > self.timeout_ns]
+
+    def share_out(self) -> None:
+        """Split the users over the workers in proportion to their concurrency."""
+        capacities = {i: worker.hello.concurrency for i, worker in self.workers.items()}
+        shares = split(self.users, capacities)
+        for incarnation, users in shares.items():
+            self.workers[incarnation].users = users
+        self.shared = sum(shares.values())
+        self.sharing = sum(1 for users in shares.values() if users)
+
+    def shares(self) -> dict[int, tuple[int, int | None]]:
+        """What the beat says to each worker: users and clock offset."""
+        return {i: (worker.users, worker.offset_ns) for i, worker in self.workers.items()}
+
+    def all_ready(self, run: str, phase: int, *, stopped: bool = False) -> bool:
+        """Whether every worker with users is connected for the phase (or has stopped in it)."""
+        return all(w.ready == (run, phase, stopped) for w in self.workers.values() if w.users)
+
+
+def split(users: int, capacities: Mapping[int, int]) -> dict[int, int]:
+    """Share ``users`` out in proportion to the capacities, and never above one of them.
+
+    By largest remainder, so that shares of equal workers differ by one at most; what is above
+    the sum of the capacities stays unshared.
+    """
+    total = sum(capacities.values())
+    users = min(users, total)
+    if not users:
+        return dict.fromkeys(capacities, 0)
+    shares = {key: users * capacity // total for key, capacity in capacities.items()}
+    left = users - sum(shares.values())
+    for key in _by_remainder(users, total, capacities)[:left]:
+        shares[key] += 1
+    return shares
+
+
+def _by_remainder(users: int, total: int, capacities: Mapping[int, int]) -> list[int]:
+    keys: Iterable[int] = capacities
+    return sorted(keys, key=lambda key: -(users * capacities[key] % total))

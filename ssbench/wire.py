@@ -1,0 +1,385 @@
+"""Messages over ZeroMQ: three sockets of the master, and the workers' ends of them.
+
+========= =================================== ==================
+channel   pattern                             default port
+========= =================================== ==================
+work      master PUSH -> worker PULL          13579
+results   worker PUSH -> master PULL          13580
+control   master PUB -> worker SUB            13581
+========= =================================== ==================
+
+The master binds, workers connect. Sockets are plain ones, never zmq.green: a worker watches their
+file descriptors with its own event loop, the master polls.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from types import TracebackType
+
+import zmq
+from zmq.auth.thread import ThreadAuthenticator
+
+from ssbench.core.errors import MessageError, SsbenchError, UsageError
+from ssbench.core.messages import MAX_MESSAGE_BYTES, Message, decode, encode
+
+log = logging.getLogger(__name__)
+
+#: Short pipes for jobs: what waits in the buffers of a worker that doesn't read is out of reach.
+#: (Of batches of one job, 60 bytes each, a stopped worker swallows about 200 with these.)
+_WORK_HWM = 1
+_WORK_BUFFER_BYTES = 4096
+_BEAT_HWM = 16
+_LINGER_MS = 2000
+_KEY_MAGIC = "ssbench-key-1"
+
+
+class WireError(SsbenchError):
+    """A socket that can't be had: an address in use, a host without a name."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The master's three ports."""
+
+    work: int = 13579
+    results: int = 13580
+    control: int = 13581
+
+
+@dataclass(frozen=True)
+class Key:
+    """CURVE key pairs of the master (server) and of all workers (client), in Z85.
+
+    Both sides hold the same key: who hasn't got it can neither talk nor listen.
+    """
+
+    server_public: str = field(repr=False)
+    server_secret: str = field(repr=False)
+    client_public: str = field(repr=False)
+    client_secret: str = field(repr=False)
+
+    @classmethod
+    def generate(cls) -> Key:
+        """A fresh key."""
+        server_public, server_secret = zmq.curve_keypair()
+        client_public, client_secret = zmq.curve_keypair()
+        return cls(*(k.decode() for k in (server_public, server_secret)),
+                   *(k.decode() for k in (client_public, client_secret)))  # fmt: skip
+
+    def to_text(self) -> str:
+        """One line, for a key file or a pipe."""
+        return " ".join([_KEY_MAGIC, *(getattr(self, f.name) for f in fields(self))]) + "\n"
+
+    @classmethod
+    def from_text(cls, text: str, source: str) -> Key:
+        """The inverse of ``to_text``.
+
+        :raises UsageError: where it is no key; the message names ``source`` only.
+        """
+        words = text.split()
+        if len(words) != 5 or words[0] != _KEY_MAGIC or any(len(w) != 40 for w in words[1:]):
+            raise UsageError(
+                f"{source}: not a key of ssbench; `ssbench-master make-key {source}` writes one"
+            )
+        return cls(*words[1:])
+
+    @classmethod
+    def load(cls, path: str) -> Key:
+        """Read a key file, which nobody else may be able to read.
+
+        :raises UsageError: where it can't be read, isn't a key, or is open to others.
+        """
+        try:
+            with open(path, encoding="ascii", errors="replace") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                text = file.read(1024)
+        except OSError as error:
+            raise UsageError(f"{path}: the key file can't be read: {error.strerror}") from error
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise UsageError(f"{path}: others can read this key file; `chmod 600 {path}` first")
+        return cls.from_text(text, path)
+
+    def save(self, path: str) -> None:
+        """Write a new key file of mode 0600.
+
+        :raises UsageError: where it exists already or can't be written.
+        """
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError as error:
+            raise UsageError(f"{path}: exists; a key is never overwritten") from error
+        except OSError as error:
+            raise UsageError(f"{path}: can't be written: {error.strerror}") from error
+        with os.fdopen(fd, "w", encoding="ascii") as file:
+            file.write(self.to_text())
+
+
+def resolve(host: str) -> str:
+    """The IP address of a host; names that have both kinds give IPv4.
+
+    :raises WireError: for a name without an address.
+    """
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise WireError(f"{host}: no address is known for this host ({error})") from error
+    families = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return str(families[0][4][0])
+
+
+def _endpoint(ip: str, port: int) -> str:
+    return f"tcp://[{ip}]:{port}" if ":" in ip else f"tcp://{ip}:{port}"
+
+
+def _make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, ip: str) -> zmq.Socket[bytes]:
+    sock = context.socket(kind)
+    sock.setsockopt(zmq.IPV6, int(":" in ip))
+    sock.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
+    sock.setsockopt(zmq.LINGER, 0)
+    # A peer behind a dead link is dropped, and reached anew as soon as the link is back.
+    sock.setsockopt(zmq.HEARTBEAT_IVL, 3000)
+    sock.setsockopt(zmq.HEARTBEAT_TIMEOUT, 10000)
+    sock.setsockopt(zmq.RECONNECT_IVL, 100)
+    sock.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)
+    if kind in (zmq.PUSH, zmq.PULL):
+        sock.setsockopt(zmq.IMMEDIATE, 1)  # nothing is queued for a peer that isn't there
+    return sock
+
+
+def _shorten(sock: zmq.Socket[bytes]) -> None:
+    sock.set_hwm(_WORK_HWM)
+    sock.setsockopt(zmq.SNDBUF, _WORK_BUFFER_BYTES)
+    sock.setsockopt(zmq.RCVBUF, _WORK_BUFFER_BYTES)
+
+
+class _OneKey:
+    """Tells pyzmq's authenticator which client key may come in."""
+
+    def __init__(self, client_public: str) -> None:
+        self._expected = client_public.encode()
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Whether this client may connect."""
+        return key == self._expected
+
+
+class MasterWire:
+    """The master's ends. A context manager.
+
+    :param bind_ip: None: every interface where there is a key, loopback without one.
+    :raises WireError: where a port can't be bound.
+    """
+
+    def __init__(self, bind_ip: str | None, ports: Ports, key: Key | None) -> None:
+        self.ip = resolve(bind_ip) if bind_ip else ("0.0.0.0" if key else "127.0.0.1")
+        self.refused = 0  #: messages that were none of ours
+        self._context = zmq.Context()
+        self._authenticator: ThreadAuthenticator | None = None
+        if key:
+            self._authenticator = ThreadAuthenticator(self._context)
+            self._authenticator.start()
+            self._authenticator.configure_curve_callback("*", _OneKey(key.client_public))
+        try:
+            self._work = self._bind(zmq.PUSH, ports.work, key)
+            self._results = self._bind(zmq.PULL, ports.results, key)
+            self._control = self._bind(zmq.PUB, ports.control, key)
+        except BaseException:
+            self._stop()
+            raise
+        self.ports = Ports(*map(_port_of, (self._work, self._results, self._control)))
+        self._poller = zmq.Poller()
+        self._poller.register(self._results, zmq.POLLIN)
+
+    def _bind(self, kind: int, port: int, key: Key | None) -> zmq.Socket[bytes]:
+        sock = _make_socket(self._context, kind, self.ip)
+        if kind == zmq.PUSH:
+            _shorten(sock)
+        if kind == zmq.PUB:
+            sock.set_hwm(_BEAT_HWM)
+            sock.setsockopt(zmq.LINGER, _LINGER_MS)
+        if key:
+            sock.setsockopt(zmq.CURVE_SERVER, 1)
+            sock.setsockopt(zmq.CURVE_PUBLICKEY, key.server_public.encode())
+            sock.setsockopt(zmq.CURVE_SECRETKEY, key.server_secret.encode())
+        endpoint = _endpoint(self.ip, port) if port else _endpoint(self.ip, 0).replace(":0", ":*")
+        try:
+            sock.bind(endpoint)
+        except zmq.ZMQError as error:
+            raise WireError(
+                f"{endpoint}: can't listen there: {error.strerror}; is another ssbench-master"
+                " running? (--zmq-bind-ip, --zmq-work-port, --zmq-results-port,"
+                " --zmq-control-port)"
+            ) from error
+        return sock
+
+    def send_jobs(self, data: bytes) -> bool:
+        """Give a message to a worker whose pipe has room; False where none has."""
+        try:
+            self._work.send(data, zmq.NOBLOCK, copy=True)
+        except zmq.Again:
+            return False
+        return True
+
+    def send_beat(self, message: Message) -> None:
+        """Tell all workers; whom it doesn't reach will hear the next one."""
+        self._control.send(encode(message))
+
+    def receive(self, timeout_s: float, *, or_room: bool = False) -> Iterator[Message]:
+        """Messages from workers: waits for the first up to the time-out.
+
+        :param or_room: also return as soon as a worker has room for jobs.
+        """
+        self._poller.register(self._work, zmq.POLLOUT if or_room else 0)
+        try:
+            self._poller.poll(int(max(timeout_s, 0) * 1000))
+        except zmq.ZMQError as error:
+            if error.errno != zmq.EINTR:  # type: ignore[attr-defined]
+                raise
+            return
+        for _ in range(256):
+            try:
+                data = self._results.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            try:
+                yield decode(data)
+            except MessageError as error:
+                self.refused += 1
+                log.warning("Refused a message on the results port: %s", error)
+
+    def _stop(self) -> None:
+        if self._authenticator:
+            self._authenticator.stop()
+        self._context.destroy()
+
+    def __enter__(self) -> MasterWire:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # destroy() without a linger of its own keeps each socket's: the last beat goes out.
+        self._stop()
+
+
+def _port_of(sock: zmq.Socket[bytes]) -> int:
+    return int(sock.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
+
+
+class WorkerWire:
+    """A worker's ends. The control socket and the pulses' belong to one thread, the rest to
+    another: ZeroMQ's sockets must not be shared.
+
+    :raises WireError: where the master's host has no address.
+    """
+
+    def __init__(self, host: str, ports: Ports, key: Key | None) -> None:
+        self._ip = resolve(host)
+        self._ports = ports
+        self._key = key
+        self._context = zmq.Context()
+        self._work: zmq.Socket[bytes] | None = None
+        self._results = self._connect(zmq.PUSH, ports.results)
+        self._results.setsockopt(zmq.LINGER, _LINGER_MS)
+
+    def _connect(self, kind: int, port: int) -> zmq.Socket[bytes]:
+        sock = _make_socket(self._context, kind, self._ip)
+        if kind == zmq.PULL:
+            _shorten(sock)
+        if kind == zmq.SUB:
+            sock.set_hwm(_BEAT_HWM)
+            sock.setsockopt(zmq.SUBSCRIBE, b"")
+        if self._key:
+            sock.setsockopt(zmq.CURVE_SERVERKEY, self._key.server_public.encode())
+            sock.setsockopt(zmq.CURVE_PUBLICKEY, self._key.client_public.encode())
+            sock.setsockopt(zmq.CURVE_SECRETKEY, self._key.client_secret.encode())
+        sock.connect(_endpoint(self._ip, port))
+        return sock
+
+    def control(self) -> Control:
+        """The ends for the thread that listens to beats and answers them."""
+        return Control(
+            self._connect(zmq.SUB, self._ports.control),
+            self._connect(zmq.PUSH, self._ports.results),
+        )
+
+    def open_work(self) -> int:
+        """Begin to take jobs; gives the file descriptor to watch."""
+        if self._work is None:
+            self._work = self._connect(zmq.PULL, self._ports.work)
+        return int(self._work.getsockopt(zmq.FD))
+
+    def close_work(self) -> None:
+        """Take no more jobs; what was on its way here is lost to us."""
+        if self._work is not None:
+            self._work.close(0)
+            self._work = None
+
+    def receive(self) -> bytes | None:
+        """The next message with jobs; None for none now."""
+        if self._work is None:
+            return None
+        try:
+            return self._work.recv(zmq.NOBLOCK)
+        except zmq.Again:
+            return None
+
+    def send(self, message: Message) -> bool:
+        """Send to the master; False where nobody takes it."""
+        try:
+            self._results.send(encode(message), zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close all ends; what was sent last still goes out if somebody takes it."""
+        self.close_work()
+        self._results.close()
+        self._context.term()
+
+
+class Control:
+    """A worker's control and pulse sockets, for one thread."""
+
+    def __init__(self, beats: zmq.Socket[bytes], pulses: zmq.Socket[bytes]) -> None:
+        self._beats = beats
+        self._pulses = pulses
+
+    def receive(self, timeout_s: float) -> Message | None:
+        """The newest beat that has arrived; None after the time-out."""
+        if not self._beats.poll(int(timeout_s * 1000)):
+            return None
+        newest = None
+        while True:
+            try:
+                newest = self._beats.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                break
+        try:
+            return decode(newest) if newest is not None else None
+        except MessageError as error:
+            log.warning("Refused a message on the control port: %s", error)
+            return None
+
+    def send(self, message: Message) -> bool:
+        """Send to the master; False where nobody takes it."""
+        try:
+            self._pulses.send(encode(message), zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close both; by the thread that used them."""
+        self._beats.close(0)
+        self._pulses.close(0)
