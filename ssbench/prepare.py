@@ -1,0 +1,194 @@
+"""What the master does before the first job: hold the scenario against the store, make containers.
+
+Whose a container is follows from its name: ``<base>_000061`` (with a policy's suffix) is taken as
+ours, as ssbench has always done, and a container of that name that another version made gets our
+marker header with the next PUT. One that lies under another storage policy than the scenario's
+is refused, by name: the run would measure something else than it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import gevent
+from gevent.pool import Pool
+
+from ssbench.core.errors import SsbenchError, StorageError
+from ssbench.core.naming import Naming
+from ssbench.core.scenario import Scenario
+from ssbench.core.text import printable
+from ssbench.storage.base import Storage, StoreLimits
+from ssbench.storage.errands import Errands, Renew
+
+#: A run by seconds has no count of objects; names are checked as if it made this many.
+_OPEN_END = 10**9
+
+_HINTS: Mapping[int, str] = {
+    401: "the token was refused",
+    403: "this user may not make containers in this account",
+    404: "there is no such account",
+    413: "the account is full",
+    507: "the store has no room",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a scenario meets at this store. With a fault, nothing should be started."""
+
+    faults: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerCounts:
+    """Containers made, found there, and not come to because the user stopped it."""
+
+    made: int = 0
+    there: int = 0
+    left: int = 0
+
+
+def check(limits: StoreLimits, scenario: Scenario, run_id: str = "") -> Check:
+    """Names, sizes and policy against the store's limits; what it doesn't say isn't checked."""
+    faults = [*_long_names(limits, scenario, run_id), *_big_objects(limits, scenario)]
+    warnings: list[str] = []
+    if scenario.policy is not None:
+        policies = _policies(limits)
+        if policies is None:
+            warnings.append(
+                f'the store doesn\'t say which storage policies it has: whether "{scenario.policy}"'
+                " is one shows with the first container"
+            )
+        elif scenario.policy.casefold() not in map(str.casefold, policies):
+            names = ", ".join(printable(name) for name in policies) or "none"
+            faults.append(
+                f'the store has no storage policy "{scenario.policy}"; those it has: {names}'
+            )
+    return Check(tuple(faults), tuple(warnings))
+
+
+def make_containers(
+    storage: Storage,
+    names: Sequence[str],
+    concurrency: int = 10,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    policy: str | None = None,
+    retries: int = 5,
+    renew: Renew | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+    sleep: Callable[[float], object] = gevent.sleep,
+) -> ContainerCounts:
+    """Make the containers that aren't there, ``concurrency`` at once; ``progress(done, total)``.
+
+    :param policy: the one that the storage's settings ask for; for error messages.
+    :param stopping: asked before each container; once true, no more are made.
+    :raises SsbenchError: for the first container that can't be made, naming it. Those made
+        before stay: the next run finds them.
+    """
+    errands = Errands(storage, concurrency, retries=retries, renew=renew, sleep=sleep)
+
+    def make(name: str) -> bool | SsbenchError:
+        # Handed back, not raised: gevent prints what leaves a greenlet.
+        try:
+            return errands.call(storage.make_container, name)
+        except StorageError as error:
+            return _explained(storage, name, policy, error)
+        except SsbenchError as error:
+            return error
+
+    def wanted() -> Iterator[str]:
+        for name in names:
+            if stopping():
+                return
+            yield name
+
+    pool = Pool(concurrency)
+    made = done = 0
+    try:
+        for outcome in pool.imap_unordered(make, wanted(), maxsize=concurrency):
+            if isinstance(outcome, SsbenchError):
+                raise outcome
+            made += outcome
+            done += 1
+            progress(done, len(names))
+    finally:
+        pool.kill()
+    return ContainerCounts(made, done - made, len(names) - done)
+
+
+def _explained(
+    storage: Storage, name: str, policy: str | None, error: StorageError
+) -> SsbenchError:
+    shown = printable(name)
+    if error.status == 409:
+        wanted = f'"{policy}"' if policy else "the default one"
+        explained = SsbenchError(
+            f'container "{shown}" is there under {_policy_of(storage, name)}, not {wanted}:'
+            " choose another container_base, or delete it with cleanup-containers"
+        )
+    else:
+        hint = _HINTS.get(error.status)
+        because = f" ({hint})" if hint else ""
+        explained = SsbenchError(
+            f'container "{shown}" could not be made: {printable(error.detail)}{because}'
+        )
+    explained.__cause__ = error
+    return explained
+
+
+def _policy_of(storage: Storage, name: str) -> str:
+    try:
+        found = storage.container_policy(name)
+    except StorageError:
+        found = None  # only a courtesy of the message; the conflict is certain without it
+    return f'storage policy "{printable(found)}"' if found else "another storage policy"
+
+
+def _long_names(limits: StoreLimits, scenario: Scenario, run_id: str) -> Iterator[str]:
+    naming = Naming(
+        scenario.sizes, run_id, scenario.container_base, scenario.container_count, scenario.policy
+    )
+    yield from _too_long(
+        "containers", naming.containers[-1], limits.max_container_name_length, "container_base"
+    )
+    for index, size in enumerate(scenario.sizes):
+        last = size.initial_files + (scenario.operation_count or _OPEN_END)
+        yield from _too_long(
+            "objects", naming.object(index, last), limits.max_object_name_length, "sizes[].name"
+        )
+
+
+def _too_long(what: str, name: str, most: int | None, key: str) -> Iterator[str]:
+    length = len(name.encode())
+    if most is not None and length > most:
+        yield (
+            f'{what} would have names like "{printable(name)}" ({length} bytes);'
+            f" this store allows {most}: shorten {key}"
+        )
+
+
+def _big_objects(limits: StoreLimits, scenario: Scenario) -> Iterator[str]:
+    most = limits.max_object_size
+    for index, size in enumerate(scenario.sizes):
+        if most is not None and size.size_max > most:
+            yield (
+                f'sizes[{index}] "{printable(size.name)}": size_max {size.size_max} is more than'
+                f" the {most} bytes that this store takes in one object"
+            )
+
+
+def _policies(limits: StoreLimits) -> list[str] | None:
+    """Names and aliases (Swift: ``"aliases": "gold, yellow"`` in /info); None if not said."""
+    if limits.policies is None:
+        return None
+    names = list(limits.policies)
+    swift = limits.raw.get("swift")
+    rows = swift.get("policies", ()) if isinstance(swift, Mapping) else ()
+    for row in rows if isinstance(rows, Sequence) else ():
+        aliases = row.get("aliases") if isinstance(row, Mapping) else None
+        if isinstance(aliases, str):
+            names += [alias for alias in aliases.split(", ") if alias not in names]
+    return names
