@@ -1,0 +1,314 @@
+"""What a user gave to log in with, and what follows from it: which method, and what is missing.
+
+The options and their rules are those of python-swiftclient's ``swift`` command. All is decided
+here; ``ssbench.storage.auth`` acts on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from ssbench.core.errors import UsageError
+
+#: Spellings of -V -> the version as we say it.
+VERSIONS = {"1": "1.0", "1.0": "1.0", "2": "2.0", "2.0": "2.0", "3": "3", "3.0": "3"}
+
+#: Values of --os-auth-type -> the version that they stand for, "" where the other options decide.
+AUTH_TYPES = {
+    "password": "",
+    "token": "",
+    "v1password": "1.0",
+    "v2password": "2.0",
+    "v2token": "2.0",
+    "v3password": "3",
+    "v3token": "3",
+    "v3applicationcredential": "3",
+}
+
+NO_CREDENTIALS = """\
+no credentials: say how to reach the store, in one of these ways
+  -A, -U and -K, or ST_AUTH, ST_USER and ST_KEY in the environment (tempauth, swauth)
+  --os-auth-url, --os-username, --os-password and --os-project-name, or OS_AUTH_URL,
+    OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME (Keystone; also with application credentials)
+  a token and a storage URL: -T and -S, or OS_AUTH_TOKEN and OS_STORAGE_URL
+  run-scenario --embedded-swift, to try things out on a throw-away Swift of its own"""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Everything that options and environment say of authentication; "" where nothing is said.
+
+    Fields carry the names of swiftclient's options. No secret is in the repr.
+    """
+
+    auth: str = ""
+    user: str = ""
+    key: str = field(default="", repr=False)
+    auth_version: str = ""  #: a key of VERSIONS
+    os_auth_url: str = ""
+    os_auth_type: str = ""  #: a key of AUTH_TYPES
+    os_username: str = ""
+    os_user_id: str = ""
+    os_password: str = field(default="", repr=False)
+    os_user_domain_id: str = ""
+    os_user_domain_name: str = ""
+    os_project_id: str = ""
+    os_project_name: str = ""
+    os_project_domain_id: str = ""
+    os_project_domain_name: str = ""
+    os_tenant_id: str = ""
+    os_tenant_name: str = ""
+    os_application_credential_id: str = ""
+    os_application_credential_secret: str = field(default="", repr=False)
+    os_auth_token: str = field(default="", repr=False)
+    os_storage_url: str = ""
+    os_region_name: str = ""
+    os_service_type: str = "object-store"
+    os_endpoint_type: str = "public"
+    os_cacert: str = ""
+    os_cert: str = ""
+    os_key: str = ""  #: path of the client certificate's key
+    insecure: bool = False
+    connect_timeout_s: float = 10.0
+    network_timeout_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """One way to get a token, complete.
+
+    :param method: a key of AUTH_TYPES that names a version.
+    :param url: where the token is asked for.
+    :param arguments: of the method; secrets among them.
+    """
+
+    method: str
+    url: str
+    arguments: Mapping[str, str] = field(repr=False)
+
+
+#: What a Login of a method can't do without: any one of the names, and how to say it to a user.
+_AUTH_URL = (("auth_url",), "--os-auth-url (OS_AUTH_URL)")
+_USER = (("username", "user_id"), "--os-username (OS_USERNAME)")
+_PASSWORD = (("password",), "--os-password (OS_PASSWORD)")
+_PROJECT = (("project_name", "project_id"), "--os-project-name (OS_PROJECT_NAME)")
+_TENANT = (("tenant_name", "tenant_id"), "--os-tenant-name (OS_TENANT_NAME)")
+_TOKEN = (("token",), "--os-auth-token (OS_AUTH_TOKEN)")
+_ID = "application_credential_id"
+_SECRET = "application_credential_secret"
+_NEEDS: dict[str, list[tuple[tuple[str, ...], str]]] = {
+    "v1password": [
+        (("auth_url",), "-A/--auth (ST_AUTH)"),
+        (("username",), "-U/--user (ST_USER)"),
+        (("password",), "-K/--key (ST_KEY)"),
+    ],
+    "v2password": [_AUTH_URL, _USER, _PASSWORD, _TENANT],
+    "v2token": [_AUTH_URL, _TOKEN, _TENANT],
+    "v3password": [_AUTH_URL, _USER, _PASSWORD, _PROJECT],
+    "v3token": [_AUTH_URL, _TOKEN, _PROJECT],
+    "v3applicationcredential": [
+        _AUTH_URL,
+        ((_ID,), "--os-application-credential-id (OS_APPLICATION_CREDENTIAL_ID)"),
+        ((_SECRET,), "--os-application-credential-secret (OS_APPLICATION_CREDENTIAL_SECRET)"),
+    ],
+}
+
+_USER_DOMAIN = ("user_domain_id", "user_domain_name")
+_PROJECT_DOMAIN = ("project_domain_id", "project_domain_name")
+#: What a method takes beside its needs.
+_EXTRAS: dict[str, tuple[str, ...]] = {
+    "v3password": (*_USER_DOMAIN, *_PROJECT_DOMAIN),
+    "v3token": _PROJECT_DOMAIN,
+}
+
+
+def parse_version(text: str) -> str:
+    """``1``, ``2.0``, ``v3`` -> ``1.0``, ``2.0``, ``3``.
+
+    :raises UsageError: for any other.
+    """
+    try:
+        return VERSIONS[text.strip().lower().removeprefix("v")]
+    except KeyError:
+        known = ", ".join(VERSIONS)
+        raise UsageError(f"auth version {text!r} is unknown: give one of {known}") from None
+
+
+def choose_version(credentials: Credentials) -> str:
+    """The version of authentication: ``1.0``, ``2.0`` or ``3``.
+
+    --os-auth-type decides, then -V; with neither (or version 1), -A, -U and -K together mean
+    1.0. Where one of those is missing, a domain, an application credential or an auth URL
+    that ends in /v3 means 3, anything else 2.0.
+
+    :raises UsageError: for a version or type that doesn't exist.
+    """
+    c = credentials
+    if c.os_auth_type and c.os_auth_type not in AUTH_TYPES:
+        known = ", ".join(AUTH_TYPES)
+        raise UsageError(f"auth type {c.os_auth_type!r} is unknown: give one of {known}")
+    version = AUTH_TYPES.get(c.os_auth_type) or (parse_version(c.auth_version or "1"))
+    if version != "1.0" or c.os_auth_type == "v1password":
+        return version
+    if c.auth and c.user and c.key:
+        return "1.0"
+    # swiftclient knows only the domains; the other two can be nothing but version 3 either.
+    domains = [getattr(c, f"os_{name}") for name in _USER_DOMAIN + _PROJECT_DOMAIN]
+    means_3 = [
+        *domains,
+        c.os_application_credential_id,
+        _path_version(c.auth or c.os_auth_url) == "3",
+    ]
+    return "3" if any(means_3) else "2.0"
+
+
+def plan_login(credentials: Credentials) -> Login | None:
+    """The way to log in; None where a token and a storage URL are all there is, and suffice.
+
+    :raises UsageError: nothing was given (the message names the ways), something is missing
+        (it says what), or the auth URL is none.
+    """
+    c = credentials
+    if not any(_values(c, "1.0").values()) and not c.os_storage_url:
+        raise UsageError(NO_CREDENTIALS)
+    version = choose_version(c)
+    method = _method(c, version)
+    values = _values(c, version)
+    missing = _missing(method, values)
+    if missing and c.os_auth_token and c.os_storage_url:
+        return None
+    if missing:
+        # Who gave some of -A, -U, -K and nothing of Keystone's wants to hear of -A, -U, -K.
+        if not c.auth_version and not any(_keystone_identity(c)) and (c.auth or c.user or c.key):
+            missing = _missing("v1password", values)
+        raise UsageError(f"credentials are incomplete: {' and '.join(missing)} missing{_hint(c)}")
+    url = _versioned(check_http_url(values.pop("auth_url"), "auth URL"), version)
+    wanted = {name for names, _ in _NEEDS[method] for name in names} | {*_EXTRAS.get(method, ())}
+    arguments = {name: value for name, value in values.items() if value and name in wanted}
+    if method == "v1password":
+        _check_header(arguments["username"], "user")
+        _check_header(arguments["password"], "key")
+    return Login(method, url, arguments)
+
+
+def _values(c: Credentials, version: str) -> dict[str, str]:
+    """The old and the new options as one set of arguments, under keystoneauth's names."""
+    username = c.user or c.os_username
+    project_name = c.os_project_name or c.os_tenant_name
+    project_id = c.os_project_id or c.os_tenant_id
+    if version != "1.0" and ":" in username and not (project_name or project_id):
+        project_name, _, username = username.partition(":")
+    return {
+        "auth_url": c.auth or c.os_auth_url,
+        "username": username,
+        "user_id": c.os_user_id,
+        "password": c.key or c.os_password,
+        "token": c.os_auth_token,
+        "project_name": project_name,
+        "project_id": project_id,
+        "tenant_name": project_name,
+        "tenant_id": project_id,
+        _ID: c.os_application_credential_id,
+        _SECRET: c.os_application_credential_secret,
+        **_domains(c, username, project_name),
+    }
+
+
+def _domains(c: Credentials, username: str, project_name: str) -> dict[str, str]:
+    """The domains; a name without one is taken to be in Keystone's ``default``.
+
+    Keystone refuses a name without its domain, and python-openstackclient fills in the same.
+    """
+    given = {name: str(getattr(c, f"os_{name}")) for name in _USER_DOMAIN + _PROJECT_DOMAIN}
+    if username and not any(given[name] for name in _USER_DOMAIN):
+        given["user_domain_id"] = "default"
+    if project_name and not any(given[name] for name in _PROJECT_DOMAIN):
+        given["project_domain_id"] = "default"
+    return given
+
+
+def _method(c: Credentials, version: str) -> str:
+    if AUTH_TYPES.get(c.os_auth_type):
+        return c.os_auth_type
+    if version == "1.0":
+        return "v1password"
+    number = version[0]
+    has_password = bool(c.key or c.os_password)
+    if (
+        number == "3"
+        and not has_password
+        and (c.os_application_credential_id or c.os_application_credential_secret)
+    ):
+        return "v3applicationcredential"
+    if c.os_auth_type == "token" or (c.os_auth_token and not has_password):
+        return f"v{number}token"
+    return f"v{number}password"
+
+
+def _missing(method: str, values: Mapping[str, str]) -> list[str]:
+    return [what for names, what in _NEEDS[method] if not any(values[name] for name in names)]
+
+
+def _check_header(value: str, what: str) -> None:
+    """Version 1 sends user and key as headers, which some characters would break."""
+    if not value.isprintable() or value != value.strip():
+        raise UsageError(f"the {what} begins or ends with a blank, or holds a line break or such")
+
+
+def _keystone_identity(c: Credentials) -> Iterable[str]:
+    return (
+        c.os_auth_url,
+        c.os_auth_type,
+        c.os_username,
+        c.os_user_id,
+        c.os_password,
+        c.os_project_id,
+        c.os_project_name,
+        c.os_tenant_id,
+        c.os_tenant_name,
+        c.os_application_credential_id,
+    )
+
+
+def _hint(c: Credentials) -> str:
+    if c.os_storage_url and not c.os_auth_token:
+        return "; or give a token with the storage URL: -T (OS_AUTH_TOKEN)"
+    if c.os_auth_token and not c.os_storage_url:
+        return "; or give a storage URL with the token: -S (OS_STORAGE_URL)"
+    return ""
+
+
+def _path_version(url: str) -> str:
+    """``3`` for an auth URL that ends in /v3 or /v3.0, "" for one without a version."""
+    last = urlsplit(url).path.rstrip("/").rpartition("/")[2]
+    match = re.fullmatch(r"v(\d+(\.\d+)?)", last)
+    return VERSIONS.get(match[1], match[1]) if match else ""
+
+
+def _versioned(url: str, version: str) -> str:
+    """Keystone's URL with its version, which users often leave out; any other as it is."""
+    if version == "1.0" or _path_version(url):
+        return url
+    return f"{url.rstrip('/')}/v{version}"
+
+
+def check_http_url(url: str, what: str) -> str:
+    """The URL itself, where it is http or https, with a host and without a password inside.
+
+    :raises UsageError: which shows the URL only where no password can be in it.
+    """
+    try:
+        parts = urlsplit(url)
+        well_formed = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        parts, well_formed = urlsplit(""), False
+    if "@" in parts.netloc:
+        raise UsageError(f"{what} holds a user or password: give those by their own options")
+    clean = url.isprintable() and " " not in url
+    if parts.scheme not in ("http", "https") or not well_formed or not clean:
+        shown = repr(url) if "@" not in url else "(not shown, it holds an @)"
+        raise UsageError(f"{what} {shown} is none: it should look like http://host:port/path")
+    return url

@@ -1,0 +1,230 @@
+"""Credentials -> a token and a storage URL, by one keystoneauth1 session for every version.
+
+Blocking: call it off the gevent hub. The password goes to the auth URL's own host and nowhere
+else; no exception, note or repr holds it, or the token.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keystoneauth1 import exceptions as ks
+from keystoneauth1.session import Session
+
+from ssbench.core.credentials import Credentials, Login, check_http_url, plan_login
+from ssbench.core.errors import AuthError, UsageError
+from ssbench.storage.authhttp import SameHostSession, keystone_session, reason_of
+
+#: Login.method -> keystoneauth1 plugin, loaded when used.
+PLUGINS = {
+    "v1password": "swiftclient.authv1:PasswordPlugin",
+    "v2password": "keystoneauth1.identity.v2:Password",
+    "v2token": "keystoneauth1.identity.v2:Token",
+    "v3password": "keystoneauth1.identity.v3:Password",
+    "v3token": "keystoneauth1.identity.v3:Token",
+    "v3applicationcredential": "keystoneauth1.identity.v3:ApplicationCredential",
+}
+
+INSECURE_NOTE = (
+    "--insecure: certificates are not checked, so whoever sits between us and the store "
+    "can read the password and the token"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """What a login gave. The token is in no repr."""
+
+    token: str = field(repr=False)
+    storage_url: str
+
+
+class Authenticator:
+    """Logs in, and again when a token has run out. May be called from several threads.
+
+    :param credentials: what the user gave.
+    :raises UsageError: nothing was given, or something is missing or wrong; nothing was sent.
+    """
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._login = plan_login(credentials)
+        self._cached: Authenticated | None = None
+        self._lock = threading.Lock()
+        #: Lines that the user should see once.
+        self.notes: list[str] = [INSECURE_NOTE] if credentials.insecure else []
+        #: Text of the CA bundle that --os-cacert names, "" for the system's.
+        self.cacert_pem = read_text(credentials.os_cacert, "--os-cacert")
+        read_text(credentials.os_cert, "--os-cert")
+        read_text(credentials.os_key, "--os-key")
+        if credentials.os_storage_url:
+            check_http_url(credentials.os_storage_url, "storage URL")
+
+    def __repr__(self) -> str:
+        how = f"{self._login.method} at {self._login.url}" if self._login else "with a given token"
+        return f"<Authenticator {how}>"
+
+    def authenticate(self) -> Authenticated:
+        """The token and storage URL; asks the server the first time only.
+
+        A token and storage URL that the user gave are taken as they are.
+
+        :raises AuthError: one line, with the URL and what happened there.
+        """
+        with self._lock:
+            if self._cached is None:
+                c = self._credentials
+                if c.os_auth_token and c.os_storage_url:
+                    self._cached = Authenticated(_checked_token(c.os_auth_token), c.os_storage_url)
+                else:
+                    self._cached = self._log_in()
+            return self._cached
+
+    def renew(self) -> Authenticated:
+        """A fresh token from the server, even where the one at hand looks valid.
+
+        :raises AuthError: as ``authenticate``; also where all there is is a given token.
+        """
+        with self._lock:
+            self._cached = self._log_in()
+            return self._cached
+
+    def _log_in(self) -> Authenticated:
+        login = self._login
+        if login is None:
+            raise AuthError(
+                "the store refused the token that was given, and there is nothing to get "
+                "another with: give a user and a key, or a fresh token"
+            )
+        with SameHostSession(self._credentials) as http:
+            access = _ask(login, keystone_session(self._credentials, http))
+        try:
+            token = _checked_token(access.auth_token)
+            # A given storage URL is reason enough not to look for one in the catalog.
+            url = self._credentials.os_storage_url or _storage_url(login, access, self._credentials)
+            return Authenticated(token, check_http_url(url, "storage URL"))
+        except UsageError as e:
+            raise AuthError(f"{login.url}: {e}") from e
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise AuthError(f"{login.url}: {_NOT_AN_ANSWER}") from None
+
+
+def read_text(path: str, option: str) -> str:
+    """The file's text, "" for no path.
+
+    :raises UsageError: with the option's name and the reason.
+    """
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "not a text (PEM) file"
+        raise UsageError(f"{option} {path}: {reason}") from e
+
+
+# --- asking
+
+
+def _ask(login: Login, session: Session) -> Any:
+    """keystoneauth1's AccessInfo, of whatever version.
+
+    :raises AuthError: one line, without a cause: libraries quote headers in their messages.
+    """
+    module, _, name = PLUGINS[login.method].partition(":")
+    plugin = getattr(importlib.import_module(module), name)(auth_url=login.url, **login.arguments)
+    try:
+        return plugin.get_access(session)
+    except ks.ClientException as e:
+        raise AuthError(f"{login.url}: {_what_happened(e, login)}") from None
+    except (OSError, LookupError, TypeError, ValueError, AttributeError) as e:
+        reason = reason_of(e) if isinstance(e, OSError) else _NOT_AN_ANSWER
+        raise AuthError(f"{login.url}: {reason}") from None
+
+
+# --- reading answers
+
+
+_NOT_AN_ANSWER = "the answer is not one of an authentication service: is the URL right?"
+
+_REFUSED = {
+    "v2token": "token refused",
+    "v3token": "token refused",
+    "v3applicationcredential": "application credential refused",
+}
+
+#: (version of the method, status) -> what it most likely means.
+_STATUSES = {
+    ("v1", 404): "no such page: is the URL right (tempauth has /auth/v1.0)? "
+    "For Keystone give --auth-version 3",
+    ("v2", 404): "no such page: does this Keystone speak v3? Try --auth-version 3",
+    ("v3", 404): "no such page: is this Keystone's URL, and does it speak v3?",
+    ("v2", 400): "Keystone finds the request malformed: check user and tenant",
+    ("v3", 400): "Keystone finds the request malformed: check user, project and domains",
+}
+
+
+def _what_happened(error: ks.ClientException, login: Login) -> str:
+    """The error as half a line, made of nothing but its kind and status."""
+    if isinstance(error, ks.MissingAuthMethods):
+        return "Keystone wants a second factor, which ssbench can't give"
+    if isinstance(error, ks.ConnectionError):
+        return reason_of(error)
+    response = getattr(error, "response", None)
+    status = getattr(error, "http_status", 0) or getattr(response, "status_code", 0)
+    if not status or 200 <= status < 300:
+        return _NOT_AN_ANSWER
+    if status in (401, 403):
+        return f"{_REFUSED.get(login.method, 'user or key refused')} ({status})"
+    known = _STATUSES.get((login.method[:2], status))
+    return f"{known} ({status})" if known else f"answered {status}"
+
+
+def _checked_token(token: object) -> str:
+    """The token, fit for a header of every request of the run.
+
+    :raises AuthError: it holds what would end the header.
+    """
+    if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
+        raise AuthError("the token is empty or holds characters that no token has")
+    return token
+
+
+def _storage_url(login: Login, access: Any, credentials: Credentials) -> str:
+    """The object store's endpoint in what the login gave.
+
+    :raises AuthError: there is none; names what the catalog has instead.
+    """
+    if login.method == "v1password":
+        return str(access.service_catalog.storage_url)
+    c = credentials
+    found = access.service_catalog.get_endpoints_data(
+        service_type=c.os_service_type,
+        interface=c.os_endpoint_type,
+        region_name=c.os_region_name or None,
+    )
+    urls = [endpoint.url for endpoints in found.values() for endpoint in endpoints]
+    if urls:
+        return str(urls[0])
+    where = f" in region {c.os_region_name}" if c.os_region_name else ""
+    raise AuthError(
+        f"{login.url}: no {c.os_endpoint_type} endpoint for {c.os_service_type}{where}; "
+        f"{_catalog_has(access, c.os_service_type)}"
+    )
+
+
+def _catalog_has(access: Any, service_type: str) -> str:
+    """What there is instead, without what a server could do to a terminal."""
+    catalog = access.service_catalog.get_endpoints_data()
+    if not catalog:
+        return "the catalog is empty: has the user a role in the project?"
+    offered = {
+        f"{str(e.interface).removesuffix('URL')} in {e.region_name}"
+        for e in catalog.get(service_type, ())
+    }
+    text = ", ".join(sorted(offered)) if offered else f"only {', '.join(sorted(catalog))}"
+    return "the catalog has " + "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,82 @@
+"""A threaded HTTP server on loopback for the fakes of authentication services."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, NamedTuple
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+
+    @classmethod
+    def of(cls, status: int, value: object, **headers: str) -> Answer:
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        body = json.dumps(value).encode()
+        return cls(status, {"Content-Type": "application/json", **named}, body)
+
+
+class LoopbackServer:
+    """Calls ``answer`` for each request, and keeps the requests in ``seen``.
+
+    A context manager: listens within, is gone afterwards.
+    """
+
+    def __init__(self) -> None:
+        self.seen: list[Request] = []
+        fake = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                request = Request(self.command, self.path, self.headers, self.rfile.read(length))
+                fake.seen.append(request)
+                answer = fake.answer(request)
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(answer.body)))
+                self.end_headers()
+                self.wfile.write(answer.body)
+
+            do_POST = do_GET
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def answer(self, request: Request) -> Answer:
+        return Answer(404)
+
+    def __enter__(self) -> Any:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

@@ -1,0 +1,420 @@
+"""Logins over real HTTP on loopback, against small fakes of each authentication service."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssbench.core.credentials import Credentials
+from ssbench.core.errors import AuthError, UsageError
+from ssbench.storage.auth import Authenticated, Authenticator
+from tests.fakes.auth_v1 import AuthV1
+from tests.fakes.keystone_v2 import KeystoneV2
+from tests.fakes.keystone_v3 import KeystoneV3
+from tests.fakes.loopback_http import Answer, LoopbackServer, Request
+
+
+@pytest.fixture
+def v1() -> Iterator[AuthV1]:
+    with AuthV1() as fake:
+        yield fake
+
+
+@pytest.fixture
+def v2() -> Iterator[KeystoneV2]:
+    with KeystoneV2() as fake:
+        yield fake
+
+
+@pytest.fixture
+def v3() -> Iterator[KeystoneV3]:
+    with KeystoneV3() as fake:
+        yield fake
+
+
+class Scripted(LoopbackServer):
+    """Gives the same answer to all."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.scripted = answer
+
+    def answer(self, request: Request) -> Answer:
+        return self.scripted
+
+
+def old(fake: AuthV1, **more: Any) -> Credentials:
+    return Credentials(**{"auth": fake.auth_url, "user": fake.user, "key": fake.key, **more})
+
+
+def new2(fake: KeystoneV2, **more: Any) -> Credentials:
+    options = {
+        "os_auth_url": fake.url,
+        "os_username": fake.user,
+        "os_password": fake.key,
+        "os_tenant_name": fake.tenant,
+    }
+    return Credentials(**{**options, **more})
+
+
+def new3(fake: KeystoneV3, **more: Any) -> Credentials:
+    options = {
+        "os_auth_url": f"{fake.url}/v3",
+        "os_username": fake.user,
+        "os_password": fake.key,
+        "os_project_name": fake.project,
+    }
+    return Credentials(**{**options, **more})
+
+
+def failure(credentials: Credentials) -> str:
+    """The one line of a failed login."""
+    with pytest.raises(AuthError) as caught:
+        Authenticator(credentials).authenticate()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- version 1
+
+
+def test_v1(v1: AuthV1) -> None:
+    assert Authenticator(old(v1)).authenticate() == Authenticated("token-1", v1.storage_url)
+
+
+def test_asked_again_it_gives_what_it_has_and_renewed_it_asks_again(v1: AuthV1) -> None:
+    authenticator = Authenticator(old(v1))
+    authenticator.authenticate()
+    assert authenticator.authenticate().token == "token-1"
+    assert authenticator.renew().token == "token-2"
+    assert authenticator.authenticate().token == "token-2"
+    assert v1.logins == 2
+
+
+def test_v1_takes_keystones_options_too(v1: AuthV1) -> None:
+    credentials = Credentials(
+        os_auth_type="v1password",
+        os_auth_url=v1.auth_url,
+        os_username=v1.user,
+        os_password=v1.key,
+        os_project_name="elsewhere",
+    )
+    assert Authenticator(credentials).authenticate().storage_url == v1.storage_url
+
+
+def test_keys_beyond_latin_1_travel_as_utf_8() -> None:
+    with AuthV1(user="tést:tester", key="schlüssel-鍵") as fake:
+        assert Authenticator(old(fake)).authenticate().token == "token-1"
+
+
+def test_a_given_storage_url_goes_before_the_one_found(v1: AuthV1) -> None:
+    found = Authenticator(old(v1, os_storage_url="http://other/v1/A")).authenticate()
+    assert found == Authenticated("token-1", "http://other/v1/A")
+
+
+def test_v1_wrong_key(v1: AuthV1) -> None:
+    text = failure(old(v1, key="wr0ng"))
+    assert text == f"{v1.auth_url}: user or key refused (401)"
+
+
+def test_v1_wrong_page(v1: AuthV1) -> None:
+    text = failure(old(v1, auth=f"{v1.url}/auth/v9"))
+    assert "no such page" in text
+    assert "--auth-version 3" in text
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (Answer(200, {}, b"<html>"), "not one of an authentication service"),
+        (Answer(200, {"X-Storage-Url": "http://h/v1/a"}), "not one of an authentication service"),
+        (Answer(200, {"X-Storage-Url": "no url", "X-Auth-Token": "t"}), "storage URL 'no url'"),
+        (Answer(200, {"X-Storage-Url": "http://h/v1/a", "X-Auth-Token": ""}), "token is empty"),
+        (Answer(503), "answered 503"),
+        (Answer(403), "user or key refused (403)"),
+    ],
+)
+def test_v1_answers_that_are_no_login(answer: Answer, says: str) -> None:
+    with Scripted(answer) as fake:
+        text = failure(Credentials(auth=f"{fake.url}/auth", user="u", key="k3y"))
+    assert says in text
+
+
+# --- where the key goes
+
+
+def test_a_redirect_on_the_same_host_is_followed(v1: AuthV1) -> None:
+    plain = v1.answer
+
+    def answer(request: Request) -> Answer:
+        if request.path == "/auth":
+            return Answer(302, {"Location": "/auth/v1.0"})
+        return plain(request)
+
+    v1.answer = answer  # type: ignore[method-assign]
+    assert Authenticator(old(v1, auth=f"{v1.url}/auth")).authenticate().token == "token-1"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_another_host_never_gets_the_key(v1: AuthV1, status: int) -> None:
+    with Scripted(Answer(status, {"Location": v1.auth_url})) as fake:
+        text = failure(old(v1, auth=f"{fake.url}/auth"))
+    assert f"redirects to another host ({v1.url.removeprefix('http://')})" in text
+    assert v1.seen == []
+
+
+def test_a_redirect_to_another_host_never_gets_the_password_of_keystone(v3: KeystoneV3) -> None:
+    with Scripted(Answer(307, {"Location": f"{v3.url}/v3/auth/tokens"})) as fake:
+        text = failure(new3(v3, os_auth_url=f"{fake.url}/v3"))
+    assert "redirects to another host" in text
+    assert v3.seen == []
+
+
+def test_redirects_in_circles_end() -> None:
+    with Scripted(Answer(302, {"Location": "/again"})) as fake:
+        text = failure(Credentials(auth=f"{fake.url}/auth", user="u", key="k"))
+        assert "redirects without end" in text
+        assert len(fake.seen) < 10
+
+
+def test_proxies_of_the_environment_are_left_aside(
+    v1: AuthV1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert Authenticator(old(v1)).authenticate().token == "token-1"
+
+
+# --- no answer
+
+
+def test_connection_refused() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound but not listening: refuses
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/auth"
+        assert failure(Credentials(auth=url, user="u", key="k")) == f"{url}: connection refused"
+
+
+def test_no_answer_in_time() -> None:
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        url = f"http://127.0.0.1:{mute.getsockname()[1]}/auth"
+        text = failure(Credentials(auth=url, user="u", key="k", network_timeout_s=0.05))
+    assert text == f"{url}: no answer within --network-timeout"
+
+
+def test_no_such_host() -> None:
+    text = failure(Credentials(auth="http://nobody.invalid/auth", user="u", key="k"))
+    assert text.startswith("http://nobody.invalid/auth: ")
+    assert "http://nobody.invalid/auth: the connection broke" not in text
+
+
+# --- version 2
+
+
+def test_v2(v2: KeystoneV2) -> None:
+    found = Authenticator(new2(v2)).authenticate()
+    assert found == Authenticated("v2-token-1", "http://north.test/v1/KEY_bench")
+
+
+@pytest.mark.parametrize("interface", ["internal", "internalURL"])
+def test_v2_region_and_endpoint_type(v2: KeystoneV2, interface: str) -> None:
+    found = Authenticator(
+        new2(v2, os_region_name="south", os_endpoint_type=interface)
+    ).authenticate()
+    assert found.storage_url == "http://south.internal/v1/KEY_bench"
+
+
+def test_v2_with_the_old_letters_and_tenant_before_the_user(v2: KeystoneV2) -> None:
+    credentials = Credentials(auth=v2.url, user="bench:me", key=v2.key, auth_version="2")
+    assert Authenticator(credentials).authenticate().token == "v2-token-1"
+
+
+def test_v2_token_is_exchanged(v2: KeystoneV2) -> None:
+    credentials = new2(v2, os_password="", os_username="", os_auth_token="given-token")
+    assert Authenticator(credentials).authenticate().token == "v2-token-1"
+    assert "token refused" in failure(new2(v2, os_password="", os_auth_token="other"))
+
+
+def test_v2_wrong_password(v2: KeystoneV2) -> None:
+    text = failure(new2(v2, os_password="wr0ng"))
+    assert text == f"{v2.url}/v2.0: user or key refused (401)"
+
+
+def test_v2_asked_of_a_keystone_that_speaks_v3_only(v3: KeystoneV3) -> None:
+    text = failure(new3(v3, os_auth_url=v3.url))
+    assert "does this Keystone speak v3? Try --auth-version 3" in text
+
+
+def test_no_endpoint_in_the_region(v2: KeystoneV2) -> None:
+    text = failure(new2(v2, os_region_name="west"))
+    assert "no public endpoint for object-store in region west" in text
+    assert "the catalog has internal in north, internal in south, public in north" in text
+
+
+def test_no_object_store_in_the_catalog(v2: KeystoneV2) -> None:
+    v2.catalog = v2.catalog[1:]
+    text = failure(new2(v2))
+    assert text.endswith("no public endpoint for object-store; the catalog has only identity")
+
+
+# --- version 3
+
+
+def test_v3(v3: KeystoneV3) -> None:
+    found = Authenticator(new3(v3)).authenticate()
+    assert found == Authenticated("v3-token-1", "http://north.public.test/v1/KEY_bench")
+    scope = v3.seen[0].json()["auth"]["scope"]
+    assert scope == {"project": {"name": "bench", "domain": {"id": "default"}}}
+
+
+def test_v3_domains_by_name(v3: KeystoneV3) -> None:
+    v3.user_domain = {"id": "corp"}
+    assert "user or key refused" in failure(new3(v3))
+    found = Authenticator(new3(v3, os_user_domain_id="corp")).authenticate()
+    assert found.token == "v3-token-1"
+
+
+def test_v3_application_credential(v3: KeystoneV3) -> None:
+    options = {
+        "os_auth_url": f"{v3.url}/v3",
+        "os_auth_type": "v3applicationcredential",
+        "os_application_credential_id": "app-id",
+    }
+    right = Credentials(**options, os_application_credential_secret="app-secret")
+    assert Authenticator(right).authenticate().token == "v3-token-1"
+    wrong = Credentials(**options, os_application_credential_secret="wr0ng")
+    assert failure(wrong) == f"{v3.url}/v3: application credential refused (401)"
+
+
+def test_v3_token_is_exchanged(v3: KeystoneV3) -> None:
+    credentials = new3(v3, os_username="", os_password="", os_auth_token="given-token")
+    assert Authenticator(credentials).authenticate().token == "v3-token-1"
+
+
+def test_v3_a_token_that_has_run_out_is_renewed(v3: KeystoneV3) -> None:
+    v3.expires = "2020-01-01T00:00:02.000000Z"
+    authenticator = Authenticator(new3(v3))
+    assert authenticator.authenticate().token == "v3-token-1"
+    assert authenticator.renew().token == "v3-token-2"
+    assert v3.logins == 2
+
+
+def test_v3_without_a_catalog(v3: KeystoneV3) -> None:
+    v3.catalog = []
+    assert "the catalog is empty: has the user a role in the project?" in failure(new3(v3))
+    found = Authenticator(new3(v3, os_storage_url="http://s/v1/A")).authenticate()
+    assert found.storage_url == "http://s/v1/A"
+
+
+def test_the_catalog_says_nothing_to_the_terminal(v3: KeystoneV3) -> None:
+    v3.catalog = [{"type": "evil\x1b[2J\n", "name": "x", "id": "1", "endpoints": []}]
+    assert "\x1b" not in failure(new3(v3))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(201, {}, b"not json"),
+        Answer(201, {"X-Subject-Token": "t"}, b"[]"),
+        Answer(201, {"X-Subject-Token": "t"}, b'{"token": 7}'),
+        Answer(201, {"X-Subject-Token": "t"}, b'{"token": {"catalog": 7}}'),
+        Answer(201, {}, b'{"token": {"catalog": []}}'),
+        Answer(300, {}, b'{"versions": []}'),
+    ],
+)
+def test_v3_answers_that_are_no_login(answer: Answer) -> None:
+    with Scripted(answer) as fake, KeystoneV3() as v3:
+        failure(new3(v3, os_auth_url=f"{fake.url}/v3"))
+
+
+def test_v2_token_that_would_break_a_header() -> None:
+    body = (
+        b'{"access": {"token": {"id": "a\\r\\nX-Evil: 1", "expires": "2999-01-01T00:00:00Z"},'
+        b' "user": {}, "serviceCatalog": []}}'
+    )
+    with Scripted(Answer(200, {}, body)) as fake, KeystoneV2() as v2:
+        assert "characters that no token has" in failure(new2(v2, os_auth_url=fake.url))
+
+
+# --- no authentication at all
+
+
+def test_token_and_storage_url_are_taken_as_they_are() -> None:
+    authenticator = Authenticator(
+        Credentials(os_auth_token="t0ken", os_storage_url="http://h/v1/AUTH_a")
+    )
+    assert authenticator.authenticate() == Authenticated("t0ken", "http://h/v1/AUTH_a")
+    with pytest.raises(AuthError, match="give a user and a key, or a fresh token"):
+        authenticator.renew()
+
+
+def test_with_a_user_and_key_beside_it_a_given_token_can_be_renewed(v1: AuthV1) -> None:
+    authenticator = Authenticator(
+        old(v1, os_auth_token="t0ken", os_storage_url="http://h/v1/AUTH_a")
+    )
+    assert authenticator.authenticate().token == "t0ken"
+    assert authenticator.renew() == Authenticated("token-1", "http://h/v1/AUTH_a")
+
+
+# --- files and notes
+
+
+def test_insecure_is_noted_once(v1: AuthV1) -> None:
+    authenticator = Authenticator(old(v1, insecure=True))
+    authenticator.authenticate()
+    authenticator.renew()
+    (note,) = authenticator.notes
+    assert note.startswith("--insecure: certificates are not checked")
+    assert Authenticator(old(v1)).notes == []
+
+
+def test_cacert_is_read_for_the_workers(v1: AuthV1, tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.write_text("-----BEGIN CERTIFICATE-----\n")
+    assert Authenticator(old(v1, os_cacert=str(bundle))).cacert_pem.startswith("-----BEGIN")
+
+
+@pytest.mark.parametrize("option", ["os_cacert", "os_cert", "os_key"])
+def test_files_that_are_not_there(v1: AuthV1, tmp_path: Path, option: str) -> None:
+    path = tmp_path / "none.pem"
+    with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} {path}: No such file"):
+        Authenticator(old(v1, **{option: str(path)}))
+    assert v1.seen == []
+
+
+# --- secrets
+
+
+def test_no_secret_is_in_reprs_errors_logs_or_tracebacks(
+    v1: AuthV1, v2: KeystoneV2, v3: KeystoneV3, caplog: pytest.LogCaptureFixture
+) -> None:
+    secrets = ("S3CRET", "token-1", "v2-token", "v3-token", v1.key, v2.key, v3.key)
+    caplog.set_level(logging.DEBUG)
+    texts = []
+    for credentials in (old(v1), new2(v2), new3(v3)):
+        authenticator = Authenticator(credentials)
+        found = authenticator.authenticate()
+        texts += [repr(authenticator), str(authenticator), repr(found), repr(credentials)]
+    for credentials in (
+        old(v1, key="S3CRET"),
+        old(v1, key="S3CRET", auth="http://127.0.0.1:1/"),
+        new2(v2, os_password="S3CRET"),
+        new3(v3, os_password="S3CRET"),
+        new3(v3, os_password="", os_auth_token="S3CRET"),
+        new3(v3, os_password="", os_auth_token="S3CRET\n\r"),
+    ):
+        try:
+            Authenticator(credentials).authenticate()
+        except AuthError as e:
+            texts += [repr(e), str(e), "".join(traceback.format_exception(e))]
+    texts.append(caplog.text)
+    for text in texts:
+        assert not any(secret in text for secret in secrets), text
