@@ -18,8 +18,20 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "core": ({"core"}, {"msgpack"}),
     # first floor
     "storage": ({"core", "storage.base"}, {"gevent"}),
-    "storage.auth": ({"core"}, {"keystoneauth1", "swiftclient", "requests"}),
-    "storage.swift": ({"core", "storage.base", "storage.httpconn"}, {"gevent"}),
+    "storage.auth": ({"core", "storage.authhttp"}, {"keystoneauth1", "swiftclient"}),
+    "storage.authhttp": ({"core"}, {"keystoneauth1", "requests", "urllib3"}),
+    "storage.stream": ({"core"}, {"gevent"}),
+    "storage.httpparse": ({"core"}, set()),
+    "storage.httpconn": ({"core", "storage.stream", "storage.httpparse"}, {"gevent"}),
+    "storage.swiftparse": ({"core", "storage.base"}, set()),
+    "storage.swift": (
+        {
+            "core", "storage.base", "storage.httpconn", "storage.stream", "storage.tls",
+            "storage.swiftparse",
+        },
+        {"gevent"},
+    ),
+    "storage.tls": ({"core"}, set()),
     "wire": ({"__init__", "core"}, {"zmq"}),
     "statfile": ({"core"}, {"msgpack"}),
     "hostinfo": ({"core"}, {"psutil"}),
