@@ -1,0 +1,112 @@
+"""Where a scenario comes from: a file, stdin, or one of the canned ones that ship with ssbench."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TextIO
+
+import ssbench
+from ssbench.core.errors import UsageError
+from ssbench.core.jsontext import MAX_BYTES
+from ssbench.core.scenario import Scenario
+from ssbench.core.text import printable
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+#: In the order that list-scenarios shows; a test holds it against the files.
+CANNED = (
+    "very_small",
+    "small",
+    "medium",
+    "large",
+    "huge",
+    "zero_byte",
+    "put_only",
+    "get_only",
+    "delete_only",
+)
+SUFFIX = ".scenario"
+PACKAGE = "ssbench.scenarios"
+
+
+def find_scenario_text(argument: str, stdin: TextIO | BinaryIO) -> tuple[bytes, str]:
+    """The text that ``-f argument`` means, and what its faults shall call it.
+
+    ``-`` is stdin. A file of that name comes first; then a canned scenario, with or without
+    ``.scenario`` and ``scenarios/`` around its name. At most a byte more than a scenario may
+    have is read, so that the wrong file (a disk, a dump) is refused and not swallowed.
+
+    :raises UsageError: when there is neither, or the file can't be read.
+    """
+    if argument == "-":
+        return _read_stdin(stdin), "stdin"
+    path = Path(argument)
+    if _exists(path):
+        return _read_file(path), argument
+    name = _bare_name(argument)
+    if name in CANNED:
+        return _canned_bytes(name), f"{name}{SUFFIX}"
+    if argument and _is_folder(path):
+        raise UsageError(f"{printable(argument)}: a folder; the file of a scenario goes here")
+    nearest = sorted(CANNED, key=lambda canned: -SequenceMatcher(None, name, canned).ratio())
+    raise UsageError(
+        f"{printable(argument) or '(empty)'}: no such file, and no canned scenario of that name; "
+        f"those are {', '.join(nearest)}"
+    )
+
+
+def list_canned() -> list[tuple[str, Scenario]]:
+    """Every canned scenario under its name, in the order to show them."""
+    return [(name, Scenario.from_json(_canned_bytes(name), name + SUFFIX)) for name in CANNED]
+
+
+def _read_stdin(stdin: TextIO | BinaryIO) -> bytes:
+    # The bytes, where there are any: their encoding is the scenario's, not the terminal's.
+    content: str | bytes = getattr(stdin, "buffer", stdin).read(MAX_BYTES + 1)
+    return content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"{printable(str(path))}: can't be read: {why}") from error
+
+
+def _exists(path: Path) -> bool:
+    # "-f medium" beside a folder "medium" means the canned one; a pipe of the shell is a file.
+    try:
+        return path.exists() and not path.is_dir()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"{printable(str(path))}: can't be looked at: {why}") from error
+    except ValueError:  # a NUL in it (Python before 3.12)
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except ValueError:
+        return False
+
+
+def _bare_name(argument: str) -> str:
+    return argument.removeprefix("./").removeprefix("scenarios/").removesuffix(SUFFIX)
+
+
+def _canned_bytes(name: str) -> bytes:
+    return _folder().joinpath(name + SUFFIX).read_bytes()
+
+
+def _folder() -> Traversable:
+    """The installed package's scenarios, or those beside a checkout's ``ssbench/``."""
+    try:
+        return resources.files(PACKAGE)
+    except ModuleNotFoundError:
+        return Path(ssbench.__file__).resolve().parent.parent / "scenarios"

@@ -1,0 +1,178 @@
+"""Checks of values that a user wrote, and the list of what was wrong with them.
+
+A check is a function ``raw value -> value`` that raises ``Fault``. A ``FaultList`` gathers the
+faults of one file, so that the user sees all of them at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import TypeVar
+
+from ssbench.core.errors import ScenarioError
+from ssbench.core.text import printable
+
+_KINDS: dict[type, str] = {
+    str: "a string",
+    bool: "a truth value",
+    dict: "an object",
+    list: "a list",
+    int: "too large",
+    type(None): "null",
+}
+
+T = TypeVar("T")
+Check = Callable[[object], T]
+
+#: The largest whole number that a float holds exactly, so 1e3 and 1000 mean the same.
+MAX_WHOLE = 2**53 - 1
+
+#: A line a fault; nobody reads more, and a hostile file shall not fill a terminal for hours.
+MAX_FAULTS = 1000
+
+SHOWN_LENGTH = 60  #: characters of a value that a fault quotes
+NEAR_LENGTH = 64  #: longer words get no suggestion: difflib is quadratic
+
+
+class Fault(ValueError):
+    """A value is wrong: ``wrong`` says what is, ``right`` what would do."""
+
+    def __init__(self, wrong: str, right: str) -> None:
+        super().__init__(f"{wrong}; {right}")
+
+
+class FaultList:
+    """The faults of one source, each a line ``source: place: what is wrong; what is right``."""
+
+    def __init__(self, source: str) -> None:
+        self.source = printable(source)
+        self.lines: list[str] = []
+        self._left_out = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.lines)
+
+    @property
+    def full(self) -> bool:
+        """Further faults are counted and not kept."""
+        return len(self.lines) >= MAX_FAULTS
+
+    def add(self, place: str, wrong: str, right: str) -> None:
+        """Note a fault at a place of the source."""
+        self._note(f"{self.source}: {place}: {wrong}; {right}")
+
+    def check(self, place: str, check: Check[T], raw: object) -> T | None:
+        """The checked value, or None and a fault noted at a place of the source."""
+        return self._checked(f"{self.source}: {place}", check, raw)
+
+    def check_option(self, option: str, check: Check[T], raw: object) -> T | None:
+        """As ``check``, for a value of the command line: the option is all of the place."""
+        return self._checked(option, check, raw)
+
+    def raise_any(self) -> None:
+        """:raises ScenarioError: with all lines, when there are any."""
+        if self.lines:
+            more = [f"{self.source}: and {self._left_out:,} more faults"] if self._left_out else []
+            raise ScenarioError(self.lines + more)
+
+    def _checked(self, prefix: str, check: Check[T], raw: object) -> T | None:
+        try:
+            return check(raw)
+        except Fault as fault:
+            self._note(f"{prefix}: {fault}")
+            return None
+
+    def _note(self, line: str) -> None:
+        if self.full:
+            self._left_out += 1
+        else:
+            self.lines.append(line)
+
+
+def whole(low: int, high: int = MAX_WHOLE) -> Check[int]:
+    """A check for whole numbers from low to high; 1e3 is one, true and "3" are none."""
+    end = "up" if high == MAX_WHOLE else f"to {high}"
+    right = f"a whole number from {low} {end}"
+
+    def check(raw: object) -> int:
+        if isinstance(raw, float) and raw.is_integer():
+            raw = int(raw)
+        if isinstance(raw, bool) or not isinstance(raw, int):
+            raise Fault(f"{shown(raw)} is {kind(raw)}", right)
+        if raw < low:
+            raise Fault(f"{shown(raw)} is below {low}", right)
+        if raw > high:
+            raise Fault(f"{shown(raw)} is above {high}", right)
+        return raw
+
+    return check
+
+
+def number(raw: object, right: str = "a number of 0 or more") -> float:
+    """A check for finite numbers of 0 or more."""
+    if isinstance(raw, bool) or not isinstance(raw, int | float) or not _is_finite(raw):
+        raise Fault(f"{shown(raw)} is {kind(raw)}", right)
+    if raw < 0:
+        raise Fault(f"{shown(raw)} is negative", right)
+    return float(raw)
+
+
+def seconds(raw: object) -> float:
+    """A check for a length of time, above 0."""
+    right = "a number of seconds above 0"
+    value = number(raw, right)
+    if value == 0:
+        raise Fault(f"{shown(raw)} is no time at all", right)
+    return value
+
+
+def text(raw: object) -> str:
+    """A check for strings that are not empty, and that a terminal and UTF-8 can take."""
+    right = "a string of one or more printable characters"
+    if not isinstance(raw, str):
+        raise Fault(f"{shown(raw)} is {kind(raw)}", right)
+    if not raw:
+        raise Fault("the string is empty", right)
+    if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in raw):
+        raise Fault(f"{shown(raw)} holds a control character", right)
+    if any(0xD800 <= ord(c) < 0xE000 for c in raw):
+        raise Fault(f"{shown(raw)} holds half a surrogate pair", "characters that UTF-8 has")
+    return raw
+
+
+def near(word: str, known: Sequence[str]) -> str:
+    """``did you mean "tiny"?`` where a known word is near, else ``one of ...``."""
+    close = get_close_matches(word.lower(), known, 1) if len(word) <= NEAR_LENGTH else []
+    if close:
+        return f"did you mean {shown(close[0])}?"
+    return "one of " + ", ".join(map(clipped, known[:20])) if known else "leave it out"
+
+
+def kind(raw: object) -> str:
+    """What a JSON value is, in words: ``a string``, ``a list``."""
+    if isinstance(raw, float):
+        return "no whole number" if _is_finite(raw) else "no finite number"
+    return _KINDS.get(type(raw), f"of type {type(raw).__name__}")
+
+
+def shown(raw: object) -> str:
+    """A value as JSON says it, clipped, and safe to print."""
+    if isinstance(raw, int) and raw.bit_length() > 128:
+        return "a number beyond all bounds"
+    return clipped(json.dumps(raw, ensure_ascii=False, default=repr))
+
+
+def clipped(words: str) -> str:
+    """One short line, without what would move a terminal's cursor."""
+    return printable(words if len(words) <= SHOWN_LENGTH else words[: SHOWN_LENGTH - 3] + "...")
+
+
+def _is_finite(value: int | float) -> bool:
+    # math.isfinite makes a float of it first, which a whole number may be too large for.
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
