@@ -268,21 +268,28 @@ def bound_sockets(host: str, proxy_port: int) -> dict[str, socket.socket]:
 
     :raises UsageError: where the proxy's port, or the host, can't be had.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sockets: dict[str, socket.socket] = {}
-    for role in ROLES:
-        port = proxy_port if role == "proxy" else 0
-        sockets[role] = each = socket.socket(family, socket.SOCK_STREAM)
-        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            each.bind((host, port))
-        except OSError as e:
-            for opened in sockets.values():
-                opened.close()
-            raise UsageError(
-                f"the embedded Swift can't listen on {host} port {port}: {e.strerror}"
-            ) from e
+    with contextlib.ExitStack() as opened:
+        sockets = {
+            role: opened.enter_context(bound_socket(host, proxy_port if role == "proxy" else 0))
+            for role in ROLES
+        }
+        opened.pop_all()
     return sockets
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A socket on that port, or on a free one for 0; it doesn't listen yet.
+
+    :raises UsageError: where it can't be had.
+    """
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except (OSError, OverflowError) as e:
+        made.close()
+        raise UsageError(f"the embedded Swift can't listen on {host} port {port}: {e}") from e
+    return made
 
 
 def child_environment() -> dict[str, str]:

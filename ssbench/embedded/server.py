@@ -109,9 +109,11 @@ def serve(plan: Plan, descriptors: Mapping[str, int]) -> None:
     utils.set_swift_dir(etc_dir(plan, next(iter(descriptors))))
     eventlet.hubs.use_hub(utils.get_hub())
     utils.monkey_patch()
-    servers = [eventlet.spawn(serve_role, plan, role, fd) for role, fd in descriptors.items()]
-    for server in servers:
-        server.wait()
+    # A role ends by its fault alone; the first to do so ends the process, and says why.
+    ended = eventlet.Queue()
+    for role, fd in descriptors.items():
+        eventlet.spawn(serve_role, plan, role, fd).link(ended.put)
+    ended.get().wait()
 
 
 def serve_role(plan: Plan, role: str, fd: int) -> None:

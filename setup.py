@@ -1,0 +1,85 @@
+"""Packaging. Run-time needs stand in requirements.txt, the version in ssbench/__init__.py."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).resolve().parent
+
+EXTRAS = {
+    # a throw-away real Swift: run-scenario --embedded-swift. Older ones want a memcached.
+    "embedded": ["swift>=2.36"],
+    # pinned where another version would find other faults, or format otherwise
+    "dev": [
+        "ruff==0.17.5",
+        "mypy==2.4.1",
+        "pytest>=8.0",
+        "mock>=5.0",
+        "hypothesis>=6.100",
+        "hdrhistogram>=0.10.3",
+        "trustme>=1.2",
+        "boto3>=1.34",
+        "setuptools>=68",
+        "wheel>=0.43",
+    ],
+    # a real Keystone for the tests; the first one that runs without a patch asks for 3.11
+    "keystone": [
+        'keystone>=27.0; python_version >= "3.11"',
+        'keystonemiddleware>=10.7; python_version >= "3.11"',
+    ],
+}
+
+
+def version() -> str:
+    """``__version__`` as written, without importing what isn't installed yet."""
+    text = (HERE / "ssbench" / "__init__.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
+    if not found:
+        raise RuntimeError("ssbench/__init__.py: no line __version__ = ...")
+    return found[1]
+
+
+def requirements() -> list[str]:
+    lines = (HERE / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def long_description() -> str:
+    readme = HERE / "README.rst"
+    return readme.read_text(encoding="utf-8") if readme.exists() else ""
+
+
+setup(
+    name="ssbench",
+    version=version(),
+    description="A benchmark suite for OpenStack Swift and other object stores",
+    long_description=long_description(),
+    long_description_content_type="text/x-rst",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.10",
+    packages=[*find_packages(include=["ssbench", "ssbench.*"]), "ssbench.scenarios"],
+    # scenarios/ stands beside ssbench/ in a checkout and inside of it once installed.
+    package_dir={"ssbench.scenarios": "scenarios"},
+    package_data={"ssbench.scenarios": ["*.scenario"]},
+    install_requires=requirements(),
+    extras_require=EXTRAS,
+    entry_points={
+        "console_scripts": [
+            "ssbench-master = ssbench.cli.master:main",
+            "ssbench-worker = ssbench.cli.worker:main",
+        ]
+    },
+    classifiers=[
+        "Environment :: Console",
+        "Intended Audience :: System Administrators",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: System :: Benchmark",
+    ],
+)

@@ -1,0 +1,106 @@
+"""Real servers as fixtures. What is missing makes a test fail; nothing here skips."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from ssbench.embedded import EmbeddedSwift
+from tests.servers.certificates import Certificates, make_certificates
+from tests.servers.four_process import FourProcessSwift
+from tests.servers.keystone import KeystoneSwift
+
+HERE = Path(__file__).parent
+
+#: Keystone's releases that run without a patch ask for it.
+KEYSTONE_PYTHON = (3, 11)
+
+
+@pytest.fixture(scope="session")
+def embedded_swift() -> Iterator[EmbeddedSwift]:
+    """A Swift that all tests share: take container names that are your own."""
+    with EmbeddedSwift() as swift:
+        yield swift
+
+
+@pytest.fixture
+def fresh_swift() -> Iterator[Callable[..., EmbeddedSwift]]:
+    """``fresh_swift(**options)``: an empty Swift for this test alone; options of EmbeddedSwift."""
+    with ExitStack() as opened:
+        yield lambda **options: opened.enter_context(EmbeddedSwift(**options))
+
+
+@pytest.fixture
+def four_process_swift() -> Iterator[FourProcessSwift]:
+    """A Swift whose servers can be killed one by one."""
+    with FourProcessSwift() as swift:
+        yield swift
+
+
+@pytest.fixture(scope="session")
+def ipv6_swift() -> Iterator[EmbeddedSwift]:
+    """A shared Swift on ::1."""
+    with EmbeddedSwift(host="::1") as swift:
+        yield swift
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Those of ``tls_swift``; ``certificates.authority`` is what a client must trust."""
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
+def tls_swift(certificates: Certificates) -> Iterator[EmbeddedSwift]:
+    """A shared Swift that speaks https with a certificate that nobody trusts by default."""
+    with EmbeddedSwift(tls_cert=certificates.certificate, tls_key=certificates.key) as swift:
+        yield swift
+
+
+@pytest.fixture(scope="session")
+def keystone() -> Iterator[KeystoneSwift]:
+    """A shared Keystone v3 with a Swift in its catalog."""
+    with KeystoneSwift() as both:
+        yield both
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every test here is an end-to-end test; Keystone's exist where Keystone does."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+    if sys.version_info >= KEYSTONE_PYTHON:
+        return
+    without = [item for item in items if "keystone" in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=without)
+    items[:] = [item for item in items if item not in without]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A skipped end-to-end test proves nothing, so it fails."""
+    report = yield
+    return failed_if_skipped(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a module that skips itself whole."""
+    report = yield
+    return failed_if_skipped(report)
+
+
+def failed_if_skipped(report):  # type: ignore[no-untyped-def]
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"an end-to-end test may not be skipped ({reason})"
+    return report

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import SsbenchError
+from ssbench.embedded import workdir
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_the_directory_is_private_and_named_after_this_process(tmp_path: Path) -> None:
+    made = workdir.make_workdir(str(tmp_path))
+    assert made.parent == tmp_path
+    assert workdir.owner_pid(made.name) == os.getpid()
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+
+
+def test_what_a_dead_process_left_goes_and_all_else_stays(tmp_path: Path) -> None:
+    stale = tmp_path / f"{workdir.PREFIX}{dead_pid()}-abc"
+    (stale / "node").mkdir(parents=True)
+    others = [
+        tmp_path / f"{workdir.PREFIX}{os.getppid()}-abc",
+        tmp_path / f"{workdir.PREFIX}notanumber",
+        tmp_path / "unrelated",
+    ]
+    for other in others:
+        other.mkdir()
+    workdir.make_workdir(str(tmp_path))
+    assert not stale.exists()
+    assert all(other.is_dir() for other in others)
+
+
+def test_a_link_is_never_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    link = tmp_path / f"{workdir.PREFIX}{dead_pid()}-abc"
+    link.symlink_to(precious)
+    workdir.remove_stale(str(tmp_path))
+    assert precious.is_dir()
+    assert link.is_symlink()
+
+
+def test_a_place_that_is_not_there_is_named() -> None:
+    with pytest.raises(SsbenchError, match=r"/no/such/place: No such file.*TMPDIR"):
+        workdir.make_workdir("/no/such/place")
+
+
+def test_a_place_without_attributes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+    with pytest.raises(SsbenchError, match="no user attributes"):
+        workdir.make_workdir(str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_users_own_tmpdir_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert workdir.candidates(None) == [str(tmp_path)]
+    assert workdir.candidates("/else") == ["/else"]
+    monkeypatch.delenv("TMPDIR")
+    assert "/tmp" in workdir.candidates(None)
+
+
+def test_remove_takes_the_whole_tree_and_minds_no_absence(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "a" / "b").mkdir(parents=True)
+    workdir.remove(str(tree))
+    assert not tree.exists()
+    workdir.remove(str(tree))

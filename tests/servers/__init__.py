@@ -1,0 +1,1 @@
+"""Real servers that only the tests need, beside the embedded Swift that ships."""
