@@ -1,0 +1,78 @@
+"""Object bodies: slices of one fixed block of pseudo-random bytes.
+
+A store that compresses or deduplicates must gain nothing by it, and making the bytes must cost
+the client nothing. So there is one block, the same in every run, on every host and Python, and an
+object's body is what stands in it from an offset on that follows from the object's name and
+version. The same name and version give the same body for ever: a later run can check it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import shake_128
+from zlib import crc32
+
+#: Length of the block. A prime, so that no two pieces of a large object that a store would
+#: deduplicate (they begin at multiples of a power of two) are alike.
+PERIOD = 4_194_301
+
+_SEED = b"ssbench content 1"
+_VERSION_STEP = 1_500_007  #: neighbouring versions lie far apart in the block
+_LETTER = b"A"
+
+
+@lru_cache(maxsize=1)
+def block() -> bytes:
+    """The block: PERIOD bytes of SHAKE-128, made when first asked for."""
+    return shake_128(_SEED).digest(PERIOD)
+
+
+class Content:
+    """Bodies in pieces of at most ``block_size`` bytes; no piece is a copy.
+
+    :param compressible: one repeated letter in place of pseudo-random bytes.
+    """
+
+    def __init__(self, block_size: int, *, compressible: bool = False) -> None:
+        self.block_size = block_size
+        self._compressible = compressible
+        self._ready: memoryview | None = None
+
+    def offset(self, name: bytes, version: int) -> int:
+        """Where in the block the body of this object begins."""
+        return (crc32(name) + version * _VERSION_STEP) % PERIOD
+
+    def piece(self, name: bytes, version: int, size: int) -> memoryview:
+        """The whole body of an object of at most ``block_size`` bytes."""
+        at = (crc32(name) + version * _VERSION_STEP) % PERIOD
+        return (self._ready or self._prepare())[at : at + size]
+
+    def pieces(self, name: bytes, version: int, size: int) -> Iterator[memoryview]:
+        """The body of an object: whole blocks and, last, what is left. Nothing for size 0."""
+        ready = self._ready or self._prepare()
+        at = self.offset(name, version)
+        step = self.block_size
+        while size > 0:
+            count = min(step, size)
+            yield ready[at : at + count]
+            at = (at + count) % PERIOD
+            size -= count
+
+    def _prepare(self) -> memoryview:
+        # The block goes on from its start for another block_size bytes, so that a piece that
+        # begins anywhere in it is in one part.
+        length = PERIOD + self.block_size
+        if self._compressible:
+            ready = _LETTER * length
+        else:
+            ready = (block() * (length // PERIOD + 1))[:length]
+        self._ready = memoryview(ready)
+        return self._ready
+
+
+def pieces(
+    name: bytes, version: int, size: int, block_size: int, *, compressible: bool = False
+) -> Iterator[memoryview]:
+    """The body of one object, for whoever needs no more than one."""
+    return Content(block_size, compressible=compressible).pieces(name, version, size)

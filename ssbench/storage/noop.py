@@ -1,0 +1,84 @@
+"""A store that does nothing, at once and always with success: it measures ssbench itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter_ns
+
+from ssbench.core.model import OPERATIONS, Job, Operation, Timing
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import Action, ContainerEntry, StoreLimits
+
+#: What Swift answers to each operation.
+_STATUS = {
+    Operation.CREATE: 201,
+    Operation.READ: 200,
+    Operation.UPDATE: 201,
+    Operation.DELETE: 204,
+    Operation.ENSURE: 201,
+    Operation.REMOVE: 204,
+}
+
+
+class NoopStorage:
+    """Keeps no state: what was made isn't found in listings, and everything can be read."""
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        self._policy = settings.policy
+        self._serial = settings.token_serial
+        self.actions: Mapping[int, Action] = {
+            operation: _pretend(_STATUS[operation], moves=facts.sends_body or facts.receives_body)
+            for operation, facts in OPERATIONS.items()
+        }
+
+    def connect(self, count: int) -> None:
+        """There is nothing to connect to."""
+
+    def set_token(self, token: str, serial: int) -> None:
+        """Remembers the serial only."""
+        self._serial = serial
+
+    @property
+    def token_serial(self) -> int:
+        return self._serial
+
+    def limits(self) -> StoreLimits:
+        return StoreLimits()
+
+    def container_policy(self, container: str) -> str | None:
+        return self._policy
+
+    def make_container(self, container: str) -> bool:
+        return True
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        return []
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[str]:
+        return []
+
+    def delete_object(self, container: str, name: str) -> bool:
+        return True
+
+    def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
+        return []
+
+    def delete_container(self, container: str) -> bool:
+        return True
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _pretend(status: int, *, moves: bool) -> Action:
+    """An action that takes no time; the size counts as moved where the operation moves bytes."""
+
+    def moving(job: Job, deadline_ns: int) -> Timing:
+        now = perf_counter_ns()
+        return Timing(now, now, now, job.size, status)
+
+    def still(job: Job, deadline_ns: int) -> Timing:
+        now = perf_counter_ns()
+        return Timing(now, now, now, 0, status)
+
+    return moving if moves else still

@@ -1,0 +1,363 @@
+"""OpenStack Swift over our own HTTP engine."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from ssbench.core.content import Content
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Job, Operation, Timing
+from ssbench.core.naming import MARKER_HEADER, Naming
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import Action, ContainerEntry, StoreLimits
+from ssbench.storage.httpconn import Collector, Pool, Upload
+from ssbench.storage.stream import Dialler, Endpoint
+from ssbench.storage.swiftparse import (
+    bulk_failures,
+    container_entries,
+    object_names,
+    store_limits,
+)
+from ssbench.storage.tls import client_context
+
+_TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
+_LISTING_MAX = 64 * 1024 * 1024  #: bytes: 10,000 names of 1,024 bytes, escaped in JSON
+_ANSWER_MAX = 8 * 1024 * 1024
+_PORTS = {"http": 80, "https": 443}
+
+
+class _Site(NamedTuple):
+    """A storage URL taken apart."""
+
+    endpoint: Endpoint
+    netloc: str  #: for the Host header
+    base: str  #: ``/v1/AUTH_test/``
+
+
+class SwiftStorage:
+    """See ``ssbench.storage.base.Storage`` for what each method promises.
+
+    :param seed: of the choice among several storage URLs.
+    :raises UsageError: for a storage URL, token or certificate that can't be used.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        if not settings.storage_urls:
+            raise UsageError("no storage URL: authenticate, or give one with -S")
+        if settings.policy and not settings.policy.isprintable():
+            raise UsageError(f"policy {settings.policy!r} can't stand in a header")
+        self._settings = settings
+        self._serial = settings.token_serial
+        self._naming = Naming(
+            settings.sizes,
+            settings.run_id,
+            settings.container_base,
+            settings.container_count,
+            settings.policy,
+        )
+        self._paths = _quoted_naming(settings)
+        self._content = Content(settings.block_size, compressible=settings.compressible)
+        self._sites = [_take_apart(url) for url in settings.storage_urls]
+        self._pools = _open_pools(settings, self._sites)
+        self._many = len(self._pools)
+        self._random = random.Random(seed).random
+        self._tails: list[str] = []
+        self._put_tails: list[str] = []
+        self.set_token(settings.token, settings.token_serial)
+        self.actions: Mapping[int, Action] = {
+            Operation.CREATE: self._write,
+            Operation.READ: self._read,
+            Operation.UPDATE: self._write,
+            Operation.DELETE: self._delete,
+            Operation.ENSURE: self._ensure,
+            Operation.REMOVE: self._remove,
+        }
+
+    # --- hot: the operations on objects
+
+    def _read(self, job: Job, deadline_ns: int) -> Timing:
+        url = 0 if self._many == 1 else int(self._random() * self._many)
+        timing = self._pools[url].request(
+            f"GET {self._sites[url].base}{self._path(job)}{self._tails[url]}\r\n".encode(),
+            None,
+            deadline_ns,
+        )
+        if 200 <= timing.status < 300:
+            return timing
+        raise self._refusal("GET", timing)
+
+    def _write(self, job: Job, deadline_ns: int) -> Timing:
+        url = 0 if self._many == 1 else int(self._random() * self._many)
+        timing = self._pools[url].request(
+            f"PUT {self._sites[url].base}{self._path(job)}{self._put_tails[url]}"
+            f"Content-Length: {job.size}\r\n\r\n".encode(),
+            self._upload(job),
+            deadline_ns,
+        )
+        if 200 <= timing.status < 300:
+            return timing
+        raise self._refusal("PUT", timing)
+
+    def _delete(self, job: Job, deadline_ns: int) -> Timing:
+        timing = self._remove(job, deadline_ns)
+        if timing.status != 404:
+            return timing
+        raise self._refusal("DELETE", timing)
+
+    def _remove(self, job: Job, deadline_ns: int) -> Timing:
+        """DELETE, where an object that isn't there is as good."""
+        url = 0 if self._many == 1 else int(self._random() * self._many)
+        timing = self._pools[url].request(
+            f"DELETE {self._sites[url].base}{self._path(job)}{self._tails[url]}\r\n".encode(),
+            None,
+            deadline_ns,
+        )
+        timing = timing._replace(bytes_moved=0)  # an error's page is no object's bytes
+        if 200 <= timing.status < 300 or timing.status == 404:
+            return timing
+        raise self._refusal("DELETE", timing)
+
+    def _ensure(self, job: Job, deadline_ns: int) -> Timing:
+        # HEAD first: initial objects survive runs, so a second run uploads nothing. Those that
+        # expire are put anew: the old ones might go in the middle of the run.
+        if self._settings.delete_after_s is None:
+            collector = Collector(_ANSWER_MAX, bodiless=True)
+            timing = self._ask("HEAD", self._path(job), collector, deadline_ns)
+            if timing.status != 404:
+                if timing.status // 100 != 2:
+                    raise self._refusal("HEAD", timing)
+                headers = collector.headers
+                if headers.get("content-length") == str(job.size) and (
+                    "x-delete-at" not in headers
+                ):
+                    return timing._replace(status=200, bytes_moved=0)
+        return self._write(job, deadline_ns)
+
+    def _path(self, job: Job) -> str:
+        """``container/object``, quoted."""
+        paths = self._paths
+        size_class, number = job.size_class, job.object
+        return f"{paths.container(size_class, number)}/{paths.object(size_class, number)}"
+
+    def _upload(self, job: Job) -> Upload:
+        content = self._content
+        name = self._naming.object(job.size_class, job.object).encode()
+        if job.size <= content.block_size:
+            return Upload(job.size, content.piece(name, job.version, job.size))
+
+        def rest() -> Iterator[memoryview]:
+            return islice(content.pieces(name, job.version, job.size), 1, None)
+
+        first = content.piece(name, job.version, content.block_size)
+        return Upload(job.size, first, rest)
+
+    # --- cold: the errands around a run
+
+    def connect(self, count: int) -> None:
+        for pool in self._pools:
+            pool.connect(count)
+
+    def set_token(self, token: str, serial: int) -> None:
+        if not (token.isascii() and token.isprintable()):
+            raise UsageError("the token holds characters that can't stand in a header")
+        self._serial = serial
+        extra = quote(self._settings.run_id)[:_TRANS_ID_EXTRA_MAX]
+        delete_after_s = self._settings.delete_after_s
+        expiry = f"X-Delete-After: {delete_after_s}\r\n" if delete_after_s is not None else ""
+        self._tails = [
+            f" HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\nX-Auth-Token: {token}\r\n"
+            f"X-Trans-Id-Extra: {extra}\r\n"
+            for site in self._sites
+        ]
+        self._put_tails = [
+            f"{tail}Content-Type: application/octet-stream\r\n{expiry}" for tail in self._tails
+        ]
+
+    @property
+    def token_serial(self) -> int:
+        return self._serial
+
+    def limits(self) -> StoreLimits:
+        site = self._sites[0]
+        collector = Collector(_ANSWER_MAX)
+        # No token: /info is for everyone.
+        head = f"GET /info HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\n\r\n"
+        timing = self._pools[0].request(head.encode(), None, 0, collector)
+        return store_limits(bytes(collector.body)) if timing.status == 200 else StoreLimits()
+
+    def container_policy(self, container: str) -> str | None:
+        collector = Collector(_ANSWER_MAX, bodiless=True)
+        self._must("HEAD", quote(container, safe=""), collector)
+        return collector.headers.get("x-storage-policy")
+
+    def make_container(self, container: str) -> bool:
+        # HEAD first: a PUT would leave our marker on a container that isn't ours.
+        policy = self._settings.policy
+        try:
+            found = self.container_policy(container)
+        except StorageError as error:
+            if error.status != 404:
+                raise
+        else:
+            if policy is not None and found is not None and found.lower() != policy.lower():
+                raise StorageError(
+                    ErrorKind.STATUS,
+                    f"container {container!r} is there under policy {found!r}, not {policy!r}",
+                    status=409,
+                )
+            return False
+        headers = f"{MARKER_HEADER}: {quote(self._settings.run_id) or 'yes'}\r\n"
+        if policy is not None:
+            headers += f"X-Storage-Policy: {policy}\r\n"
+        path = quote(container, safe="")
+        return self._must("PUT", path, Collector(_ANSWER_MAX), headers, b"").status != 202
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        query = f"prefix={quote(prefix, safe='')}&{_page(marker, limit)}"
+        return container_entries(self._listing(f"?{query}"))
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[str]:
+        return object_names(self._listing(f"{quote(container, safe='')}?{_page(marker, limit)}"))
+
+    def delete_object(self, container: str, name: str) -> bool:
+        return self._gone(f"{quote(container, safe='')}/{quote(name, safe='')}")
+
+    def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
+        prefix = quote(container, safe="")
+        body = "".join(f"{prefix}/{quote(name, safe='')}\n" for name in names).encode()
+        collector = Collector(_LISTING_MAX)
+        headers = "Content-Type: text/plain\r\nAccept: application/json\r\n"
+        self._must("POST", "?bulk-delete", collector, headers, body)
+        return bulk_failures(bytes(collector.body), container)
+
+    def delete_container(self, container: str) -> bool:
+        return self._gone(quote(container, safe=""))
+
+    def close(self) -> None:
+        for pool in self._pools:
+            pool.close()
+
+    def __repr__(self) -> str:
+        return f"<SwiftStorage {self._pools!r}>"
+
+    def _listing(self, path: str) -> bytes:
+        collector = Collector(_LISTING_MAX)
+        self._must("GET", path, collector)
+        return bytes(collector.body)
+
+    def _gone(self, path: str) -> bool:
+        """DELETE; False where there was nothing."""
+        try:
+            self._must("DELETE", path, Collector(_ANSWER_MAX))
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    def _must(
+        self,
+        method: str,
+        path: str,
+        collector: Collector,
+        headers: str = "",
+        body: bytes | None = None,
+    ) -> Timing:
+        """``_ask``, where any status but success is a failure."""
+        timing = self._ask(method, path, collector, 0, headers, body)
+        if timing.status // 100 != 2:
+            raise self._refusal(method, timing)
+        return timing
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        collector: Collector,
+        deadline_ns: int,
+        headers: str = "",
+        body: bytes | None = None,
+    ) -> Timing:
+        """A request whose answer the collector takes; ``path`` is quoted, below the account."""
+        url = 0 if self._many == 1 else int(self._random() * self._many)
+        upload = None
+        if body is not None:
+            headers += f"Content-Length: {len(body)}\r\n"
+            upload = Upload(len(body), body)
+        base = self._sites[url].base
+        if path.startswith("?"):
+            base = base.rstrip("/")
+        head = f"{method} {base}{path}{self._tails[url]}{headers}\r\n".encode()
+        return self._pools[url].request(head, upload, deadline_ns, collector)
+
+    def _refusal(self, method: str, timing: Timing) -> StorageError:
+        """What is raised for an answer that isn't success."""
+        endpoint = self._sites[timing.url].endpoint
+        return StorageError(
+            ErrorKind.STATUS,
+            f"{endpoint}: {method} answered {timing.status}",
+            status=timing.status,
+            timing=timing._replace(bytes_moved=0),
+        )
+
+
+def _quoted_naming(settings: StorageSettings) -> Naming:
+    """Names as they stand in a path.
+
+    Numbers and underscores need no quoting, so the name of quoted parts is the quoted name:
+    nothing has to be quoted for each request.
+    """
+    sizes = [replace(size, name=quote(size.name, safe="")) for size in settings.sizes]
+    return Naming(
+        sizes,
+        quote(settings.run_id, safe=""),
+        quote(settings.container_base, safe=""),
+        settings.container_count,
+        quote(settings.policy, safe="") if settings.policy else None,
+    )
+
+
+def _take_apart(url: str) -> _Site:
+    """A storage URL's parts.
+
+    :raises UsageError: where it isn't one.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise UsageError(f"storage URL {url!r}: {error}") from error
+    if parts.scheme not in _PORTS or not host or parts.username is not None:
+        raise UsageError(f"storage URL {url!r}: it should be like https://host:port/v1/AUTH_name")
+    path = quote(parts.path.rstrip("/"), safe="/%:~")
+    return _Site(
+        Endpoint(host, port or _PORTS[parts.scheme], parts.scheme == "https"),
+        parts.netloc,
+        f"{path}/",
+    )
+
+
+def _open_pools(settings: StorageSettings, sites: Sequence[_Site]) -> list[Pool]:
+    """A pool for each storage URL; one TLS context for all."""
+    context = client_context(settings) if any(site.endpoint.tls for site in sites) else None
+    return [
+        Pool(
+            Dialler(
+                site.endpoint,
+                settings.connect_timeout_s,
+                context if site.endpoint.tls else None,
+            ),
+            settings.network_timeout_s,
+            index,
+        )
+        for index, site in enumerate(sites)
+    ]
+
+
+def _page(marker: str, limit: int) -> str:
+    return f"format=json&limit={limit}&marker={quote(marker, safe='')}"
