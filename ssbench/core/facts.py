@@ -1,0 +1,123 @@
+"""What a report must know of a scenario, read from any version's header.
+
+Reports are made of files that may be old, damaged or of another's making. So nothing here
+raises: what is missing or malformed is None, or left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Weights = tuple[float, float, float, float]  #: CREATE, READ, UPDATE, DELETE; sum 1, or all 0
+
+_LEGACY_SCENARIO = "_scenario_data"  # ssbench 0.3.9 keeps the user's JSON under this key
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFacts:
+    """A size class; ``share`` is its part of all operations (0 to 1)."""
+
+    name: str
+    size_min: int | None
+    size_max: int | None
+    initial_files: int
+    share: float
+    crud: Weights | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFacts:
+    """A scenario as a report shows it; ``crud`` is the average over the classes by share."""
+
+    name: str
+    sizes: tuple[SizeFacts, ...]
+    crud: Weights | None
+    user_count: int | None
+    container_base: str | None
+    container_count: int | None
+    operation_count: int | None
+    run_seconds: float | None
+    delete_after: int | None
+    policy: str | None
+    block_size: int | None
+
+    @property
+    def initial_files(self) -> int:
+        """Initial objects of all classes."""
+        return sum(size.initial_files for size in self.sizes)
+
+    @classmethod
+    def of(cls, scenario: Mapping[str, Any]) -> ScenarioFacts:
+        """The facts of ``RunHeader.scenario``."""
+        inner = scenario.get(_LEGACY_SCENARIO)
+        merged = {**inner, **scenario} if isinstance(inner, Mapping) else scenario
+        sizes = _sizes(merged)
+        return cls(
+            name=_text(merged.get("name")) or "",
+            sizes=sizes,
+            crud=_average(sizes),
+            user_count=_whole(merged.get("user_count")),
+            container_base=_text(merged.get("container_base")),
+            container_count=_whole(merged.get("container_count")),
+            operation_count=_whole(merged.get("operation_count")),
+            run_seconds=_number(merged.get("run_seconds")),
+            delete_after=_whole(merged.get("delete_after")),
+            policy=_text(merged.get("policy")),
+            block_size=_whole(merged.get("block_size")),
+        )
+
+
+def _sizes(scenario: Mapping[str, Any]) -> tuple[SizeFacts, ...]:
+    initial = scenario.get("initial_files")
+    counts = initial if isinstance(initial, Mapping) else {}
+    rows = scenario.get("sizes")
+    rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    files = [max(0, _whole(counts.get(_text(row.get("name")))) or 0) for row in rows]
+    total = sum(files)
+    return tuple(
+        SizeFacts(
+            name=_text(row.get("name")) or f"class {index}",
+            size_min=_whole(row.get("size_min")),
+            size_max=_whole(row.get("size_max")),
+            initial_files=count,
+            share=count / total if total else 0.0,
+            crud=_weights(row.get("crud_profile")) or _weights(scenario.get("crud_profile")),
+        )
+        for index, (row, count) in enumerate(zip(rows, files, strict=True))
+    )
+
+
+def _weights(profile: Any) -> Weights | None:
+    if not isinstance(profile, Sequence) or len(profile) != 4:
+        return None
+    numbers = [_number(weight) for weight in profile]
+    weights = [weight for weight in numbers if weight is not None and weight >= 0]
+    total = sum(weights)
+    if len(weights) != 4 or not 0 < total < float("inf"):
+        return None
+    create, read, update, delete = (weight / total for weight in weights)
+    return create, read, update, delete
+
+
+def _average(sizes: Sequence[SizeFacts]) -> Weights | None:
+    known = [(size.share, size.crud) for size in sizes if size.crud is not None and size.share]
+    if not known:
+        return None
+    create, read, update, delete = (
+        sum(share * crud[column] for share, crud in known) for column in range(4)
+    )
+    return create, read, update, delete
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _number(value: Any) -> float | None:
+    return value if type(value) in (int, float) else None

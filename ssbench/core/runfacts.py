@@ -1,0 +1,118 @@
+"""What a run's header, workers and footer say, of one run or of several merged."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ssbench.core.facts import ScenarioFacts
+from ssbench.core.records import RunFooter, RunHeader, WorkerRecord
+
+
+class RunFacts:
+    """The records that come once a run, or once a worker."""
+
+    def __init__(self) -> None:
+        self.run_id = ""  #: of the newest header; what comes next belongs to it
+        self.headers: dict[str, RunHeader] = {}  #: by run id
+        self.footers: dict[str, RunFooter] = {}  #: by run id
+        self.workers: dict[tuple[str, int], WorkerRecord] = {}  #: by run id and index
+        self._scenarios: dict[str, ScenarioFacts] = {}
+
+    def __repr__(self) -> str:
+        return f"<RunFacts {len(self.headers)} runs, {len(self.workers)} workers>"
+
+    def add(self, record: RunHeader | WorkerRecord | RunFooter) -> None:
+        """Keep one record."""
+        if isinstance(record, RunHeader):
+            self.run_id = record.run_id
+            self.headers[record.run_id] = record
+            self._scenarios[record.run_id] = ScenarioFacts.of(record.scenario)
+        elif isinstance(record, WorkerRecord):
+            self.workers[self.run_id, record.index] = record
+        else:
+            self.footers[self.run_id] = record
+
+    def merge(self, other: RunFacts) -> None:
+        """Add the records of ``other``, which stays as it is."""
+        self.headers.update(other.headers)
+        self._scenarios.update(other._scenarios)
+        self.footers.update(other.footers)
+        self.workers.update(other.workers)
+
+    @property
+    def header(self) -> RunHeader | None:
+        """Of the run that began first; None where there is none."""
+        return min(self.headers.values(), key=lambda header: header.started_at, default=None)
+
+    @property
+    def footer(self) -> RunFooter | None:
+        """Of the run that ended last; None where none has one."""
+        return max(self.footers.values(), key=lambda footer: footer.ended_at, default=None)
+
+    @property
+    def legacy(self) -> bool:
+        """True for results of ssbench 0.3.9."""
+        return self.header is not None and is_legacy(self.header)
+
+    @property
+    def complete(self) -> bool:
+        """False where a run's records end before its footer, which 0.3.9 never wrote."""
+        return bool(self.headers) and all(
+            run_id in self.footers or is_legacy(header) for run_id, header in self.headers.items()
+        )
+
+    @property
+    def scenario(self) -> ScenarioFacts:
+        """Of the run that began first."""
+        header = self.header
+        return self._scenarios[header.run_id] if header else ScenarioFacts.of({})
+
+    @property
+    def ending(self) -> str:
+        """The footer's word; ``cut off`` without a footer, ``unknown`` for 0.3.9's files."""
+        if not self.complete:
+            return "cut off"
+        return self.footer.ended if self.footer else "unknown"
+
+    @property
+    def lost(self) -> int:
+        """Operations lost with their worker."""
+        return sum(footer.lost for footer in self.footers.values())
+
+    @property
+    def late(self) -> int:
+        """Operations that started more than 1 ms after they were due."""
+        return sum(footer.late for footer in self.footers.values())
+
+    @property
+    def refused(self) -> int:
+        """Result messages that were stale or malformed."""
+        return sum(footer.refused for footer in self.footers.values())
+
+    @property
+    def left_behind(self) -> int:
+        """Objects of ours that were not deleted."""
+        return sum(footer.left_behind for footer in self.footers.values())
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Operations for which there was no object, by name."""
+        total: Counter[str] = Counter()
+        for footer in self.footers.values():
+            total.update(footer.skipped)
+        return dict(sorted(total.items()))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the users were warned of."""
+        return [text for footer in self.footers.values() for text in footer.warnings]
+
+    @property
+    def workers_lost(self) -> list[str]:
+        """Ids of workers that were lost."""
+        return [worker for footer in self.footers.values() for worker in footer.workers_lost]
+
+
+def is_legacy(header: RunHeader) -> bool:
+    """Whether ssbench 0.x made it."""
+    return not header.run_id and header.ssbench_version.startswith("0.")

@@ -1,0 +1,287 @@
+"""RunStats: what a run's records add up to. Numbers only; formats nothing.
+
+Memory follows the number of groups (operation and size class), workers, kinds of error and
+seconds of the run, not the number of operations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from operator import add
+
+from ssbench.core.batches import Group, Pick, split
+from ssbench.core.model import CRUD, Operation, Phase, Result
+from ssbench.core.records import (
+    PhaseRecord,
+    Record,
+    ResultBatch,
+    RunFooter,
+    RunHeader,
+    WorkerRecord,
+)
+from ssbench.core.runfacts import RunFacts
+from ssbench.core.spread import Spread, spread_of, spread_of_legacy
+from ssbench.core.tally import (
+    COUNTERS,
+    Counts,
+    ErrorExample,
+    ErrorTally,
+    Latency,
+    Tally,
+    merged,
+)
+from ssbench.core.timeline import SECOND_NS, Timeline
+
+_AT = {name: index for index, name in enumerate(Result._fields)}
+_COUNTER_AT = [(name, _AT[name]) for name in COUNTERS]
+_LATENCY_AT = [
+    ("headers", _AT["headers_ns"]),
+    ("first_byte", _AT["first_byte_ns"]),
+    ("last_byte", _AT["last_byte_ns"]),
+]
+_HIGHEST_STATUS = 999
+
+
+class RunStats:
+    """The sums of one run, or, merged, of several.
+
+    Feed it every record in the order of the stat file. It works without a footer, without a
+    header, and without any result.
+    """
+
+    def __init__(self) -> None:
+        self.run = RunFacts()
+        self.groups: dict[Group, Tally] = {}
+        self.phases: dict[Phase, Counts] = {}  #: all phases but the run
+        self.errors: dict[tuple[int, int], ErrorTally] = {}  #: by (ErrorKind, status)
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._legacy = False
+        self._origins: dict[Phase, int] = {}
+        self.timeline = Timeline()
+        # Of 0.3.9's files: (second of completion, number, last byte) of the first result.
+        self._legacy_first: tuple[int, int, int] | None = None
+
+    def __repr__(self) -> str:
+        return f"<RunStats {self.run.scenario.name!r}: {self.total()!r}>"
+
+    # What comes in
+
+    def add(self, record: Record) -> None:
+        """Count one record; host figures are passed over."""
+        if isinstance(record, ResultBatch):
+            self._add_batch(record)
+        elif isinstance(record, PhaseRecord):
+            self._origins[record.phase] = _wall_ns(record.started_at)
+        elif isinstance(record, RunHeader | WorkerRecord | RunFooter):
+            self.run.add(record)
+            self._legacy = self.run.legacy
+
+    def merge(self, other: RunStats) -> None:
+        """Add the sums of ``other``, which stays as it is: parts of one run, or another run."""
+        self.run.merge(other.run)
+        for group, tally in other.groups.items():
+            self.groups.setdefault(group, Tally()).merge(tally)
+        for phase, counts in other.phases.items():
+            self.phases.setdefault(phase, Counts()).merge(counts)
+        for key, error in other.errors.items():
+            self._count_error(key, error)
+        self._requests.update(other._requests)
+        self.timeline.merge(other.timeline)
+        self._note_legacy_first(other._legacy_first)
+
+    # What comes out
+
+    @property
+    def out_of_range(self) -> int:
+        """Successes whose time to the last byte, or whose completion, can't be true or counted."""
+        return self.timeline.untimed + sum(
+            tally.last_byte.histogram.out_of_range for tally in self.groups.values()
+        )
+
+    @property
+    def operations(self) -> list[int]:
+        """The four of CRUD, then any other that has results."""
+        others = {operation for operation, _class in self.groups} - set(CRUD)
+        return [*CRUD, *sorted(others)]
+
+    def total(self, operation: int | None = None, size_class: int | None = None) -> Tally:
+        """The sum over the groups; None stands for all."""
+        return merged(
+            Tally(),
+            [
+                tally
+                for (of_operation, of_class), tally in self.groups.items()
+                if operation in (None, of_operation) and size_class in (None, of_class)
+            ],
+        )
+
+    def classes(self, operation: int | None = None) -> list[int]:
+        """The size classes that have results (of that operation), rising."""
+        return sorted({cls for op, cls in self.groups if operation in (None, op)})
+
+    def class_name(self, size_class: int) -> str:
+        """As the scenario names it."""
+        sizes = self.run.scenario.sizes
+        return sizes[size_class].name if 0 <= size_class < len(sizes) else f"class {size_class}"
+
+    def phase(self, phase: Phase) -> Counts:
+        """The counts of a phase that isn't the run."""
+        return self.phases.get(phase, Counts())
+
+    @property
+    def started_s(self) -> float | None:
+        """Wall clock: start of the first operation, else of the run; None where unknown."""
+        if self._legacy_first is not None:
+            # 0.3.9 takes the whole second of the first completion, less that one's latency.
+            second, _number, last_byte_ns = self._legacy_first
+            return second - max(0, last_byte_ns) / 1e9
+        first_ns = self.total().first_start_ns
+        if first_ns is not None:
+            return first_ns / 1e9
+        return self.run.header.started_at if self.run.header else None
+
+    @property
+    def ended_s(self) -> float | None:
+        """Wall clock: end of the last operation, else of the run; None where unknown."""
+        last_ns = self.total().last_end_ns
+        if last_ns is None:
+            return self.run.footer.ended_at if self.run.footer else None
+        return float(last_ns // SECOND_NS) if self._legacy_first else last_ns / 1e9
+
+    @property
+    def duration_s(self) -> float | None:
+        """From ``started_s`` to ``ended_s``; None where either is unknown."""
+        if self.started_s is None or self.ended_s is None:
+            return None
+        return self.ended_s - self.started_s
+
+    def requests_per_worker(self) -> dict[str, int]:
+        """Finished operations, failed or not, by worker id; idle workers have 0."""
+        found: Counter[str] = Counter()
+        for (_run_id, _index), worker in self.run.workers.items():
+            found[worker.worker_id] += 0
+        for key, count in self._requests.items():
+            known = self.run.workers.get(key)
+            found[known.worker_id if known else f"#{key[1]}"] += count
+        return dict(found)
+
+    @property
+    def worker_count(self) -> int:
+        """Workers that took part, idle ones included."""
+        return len(self.requests_per_worker())
+
+    @property
+    def worker_spread(self) -> Spread | None:
+        """How evenly the workers shared the work; None without a worker."""
+        counts = list(self.requests_per_worker().values())
+        return spread_of_legacy(counts) if self.run.legacy else spread_of(counts)
+
+    def completions(self) -> list[int]:
+        """Successes completed in each whole second, without a gap.
+
+        The first is the second in which the run started; for 0.3.9's files it is, as there, the
+        second (of the wall clock) of the first completion.
+        """
+        return self.timeline.per_second(from_first=self.run.legacy)
+
+    # How it is counted
+
+    def _add_batch(self, batch: ResultBatch) -> None:
+        if not len(batch):
+            return
+        origin_ns = self._origins.get(batch.phase, 0)
+        if batch.phase is not Phase.RUN:
+            counts = self.phases.setdefault(batch.phase, Counts())
+            for _group, failed, pick in split(batch):
+                self._add_counts(counts, batch, pick, failed=failed, origin_ns=origin_ns)
+            return
+        if batch.worker >= 0:
+            self._requests[self.run.run_id, batch.worker] += len(batch)
+        for group, failed, pick in split(batch):
+            tally = self.groups.get(group)
+            if tally is None:
+                tally = self.groups[group] = Tally()
+            ends = self._add_counts(tally, batch, pick, failed=failed, origin_ns=origin_ns)
+            if failed:
+                self._add_errors(group[0], batch, pick, origin_ns)
+            else:
+                self._add_latencies(tally, batch, pick)
+                self._add_completions(ends, origin_ns)
+        if self._legacy:
+            self._find_legacy_first(batch, origin_ns)
+
+    def _add_counts(
+        self, counts: Counts, batch: ResultBatch, pick: Pick, *, failed: bool, origin_ns: int
+    ) -> Sequence[int]:
+        """Count some rows; gives their ends as offsets from the phase's start."""
+        columns = batch.columns
+        starts = pick(columns[_AT["start_ns"]])
+        lasts = pick(columns[_AT["last_byte_ns"]])
+        moved = sum(pick(columns[_AT["bytes_moved"]]))
+        if failed:
+            counts.errors += len(starts)
+            counts.failed_bytes += moved
+        else:
+            counts.count += len(starts)
+            counts.bytes_moved += moved
+        for name, at in _COUNTER_AT:
+            if any(columns[at]):
+                setattr(counts, name, getattr(counts, name) + sum(pick(columns[at])))
+        if min(lasts) < 0:  # 0.3.9 knows no time of a failed operation
+            known = [(s, last) for s, last in zip(starts, lasts, strict=True) if last >= 0]
+            starts, lasts = [s for s, _last in known], [last for _s, last in known]
+        ends = list(map(add, starts, lasts))
+        if ends:
+            counts.span(origin_ns + min(starts), origin_ns + max(ends))
+        return ends
+
+    def _add_latencies(self, tally: Tally, batch: ResultBatch, pick: Pick) -> None:
+        ids = pick(batch.columns[_AT["transaction_id"]])
+        # 0.3.9 drops latencies of exactly 0; its figures are to be found again.
+        for name, at in _LATENCY_AT:
+            latency: Latency = getattr(tally, name)
+            latency.add(pick(batch.columns[at]), ids, zeros=not self._legacy)
+
+    def _add_completions(self, ends: Sequence[int], origin_ns: int) -> None:
+        if self._legacy:  # 0.3.9 counts by whole seconds of the wall clock
+            into_second = origin_ns % SECOND_NS
+            self.timeline.add([end + into_second for end in ends], origin_ns - into_second)
+        else:
+            self.timeline.add(ends, origin_ns)
+
+    def _add_errors(self, operation: int, batch: ResultBatch, pick: Pick, origin_ns: int) -> None:
+        names = ("error", "status", "start_ns", "last_byte_ns", "detail", "transaction_id")
+        rows = zip(*(pick(batch.columns[_AT[name]]) for name in names), strict=True)
+        for kind, status, start_ns, last_byte_ns, detail, identifier in rows:
+            at_ns = origin_ns + start_ns + max(0, last_byte_ns)
+            example = ErrorExample(at_ns, operation, detail, identifier)
+            # A status that is none would be one more row of the report for each of them.
+            key = (kind, status if 0 <= status <= _HIGHEST_STATUS else 0)
+            self._count_error(key, ErrorTally(1, example))
+
+    def _count_error(self, key: tuple[int, int], error: ErrorTally) -> None:
+        known = self.errors.get(key)
+        self.errors[key] = error if known is None else known.plus(error)
+
+    def _find_legacy_first(self, batch: ResultBatch, origin_ns: int) -> None:
+        names = ("number", "start_ns", "last_byte_ns")
+        for number, start_ns, last_ns in zip(*map(batch.column, names), strict=True):
+            if last_ns >= 0:
+                second = (origin_ns + start_ns + last_ns) // SECOND_NS
+                self._note_legacy_first((second, number, last_ns))
+
+    def _note_legacy_first(self, found: tuple[int, int, int] | None) -> None:
+        if found is not None and (self._legacy_first is None or found < self._legacy_first):
+            self._legacy_first = found
+
+
+def operation_name(operation: int) -> str:
+    """``CREATE``; a number that a later version may know is ``OPERATION 17``."""
+    return Operation(operation).name if operation in set(Operation) else f"OPERATION {operation}"
+
+
+def _wall_ns(seconds: float) -> int:
+    # By parts, because 1.8e18 is more than a float holds to the nanosecond.
+    whole = int(seconds // 1)
+    return whole * SECOND_NS + round((seconds - whole) * SECOND_NS)

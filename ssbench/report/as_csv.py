@@ -1,0 +1,137 @@
+"""The CSV report: a line of column names and a line of values.
+
+The columns of ssbench 0.3.9 come first, in its order and with its forms of values; ours follow.
+Which columns there are depends on the scenario, and on which classes had results of an
+operation. Latencies are in seconds, as there.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from ssbench.core.model import Phase
+from ssbench.core.stats import RunStats, operation_name
+from ssbench.core.tally import COUNTERS, Counts, Latency, Tally
+from ssbench.core.text import printable
+from ssbench.report import cells
+from ssbench.report.options import ReportOptions, percent_text
+
+Cell = tuple[str, str | int | float | None]
+
+_NO_MINIMUM, _NOTHING = " N/A  ", "  N/A  "  # padded so in 0.3.9
+_DIGITS = 6
+
+
+def render_csv(stats: RunStats, options: ReportOptions) -> str:
+    """Two lines, names and values."""
+    columns = [*_run_columns(stats)]
+    blocks = [("total", None), *((operation_name(o).lower(), o) for o in stats.operations)]
+    for name, operation in blocks:
+        columns += _block_columns(stats, options, name.replace(" ", "_"), operation)
+    columns += _new_columns(stats, options)
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerow([printable(name) for name, _value in columns])
+    writer.writerow([printable(v) if isinstance(v, str) else v for _name, v in columns])
+    return out.getvalue()
+
+
+def _run_columns(stats: RunStats) -> Iterator[Cell]:
+    run, facts = stats.run, stats.run.scenario
+    yield "scenario_name", facts.name
+    yield "ssbench_version", run.header.ssbench_version if run.header else ""
+    yield "worker_count", stats.worker_count
+    yield "concurrency", facts.user_count
+    yield "start_time", cells.time_text(stats.started_s)
+    yield "stop_time", cells.time_text(stats.ended_s)
+    yield "duration", stats.duration_s
+    yield "delete_after", str(facts.delete_after)
+
+
+def _block_columns(
+    stats: RunStats, options: ReportOptions, name: str, operation: int | None
+) -> Iterator[Cell]:
+    everything = stats.total(operation)
+    yield f"{name}_count", everything.count
+    yield f"{name}_errors", everything.errors
+    yield f"{name}_retries", everything.retries
+    yield f"{name}_retry_rate", f"{everything.retry_percent:.6f}"
+    rate = everything.rate_per_s
+    yield f"{name}_avg_req_per_s", _NOTHING if rate is None else round(rate, _DIGITS)
+    yield from _latency_columns(options, f"{name}_%s_all", everything)
+    for size_class in stats.classes(operation):
+        label = stats.class_name(size_class).replace("%", "%%")
+        yield from _latency_columns(
+            options, f"{name}_%s_{label}", stats.total(operation, size_class)
+        )
+
+
+def _latency_columns(options: ReportOptions, pattern: str, tally: Tally) -> Iterator[Cell]:
+    percent = options.percentiles[0]
+    for part, latency in (("first", tally.first_byte), ("last", tally.last_byte)):
+        prefix = pattern % part
+        histogram = latency.histogram
+        yield f"{prefix}_min", _seconds(histogram.min, _NO_MINIMUM)
+        yield f"{prefix}_max", _seconds(histogram.max)
+        yield f"{prefix}_avg", _seconds(histogram.mean)
+        yield f"{prefix}_std_dev", _seconds(histogram.std_dev)
+        yield _percentile_column(prefix, latency, percent)
+        yield f"{prefix}_worst_txid", _worst(latency)
+
+
+def _percentile_column(prefix: str, latency: Latency, percent: float) -> Cell:
+    value = _seconds(latency.histogram.quantile(percent))
+    return f"{prefix}_{percent_text(percent)}_pctile", value
+
+
+def _seconds(value_ns: float | None, nothing: str = _NOTHING) -> str | float:
+    return nothing if value_ns is None else round(value_ns / 1e9, _DIGITS)
+
+
+def _worst(latency: Latency) -> str:
+    return cells.transaction_text(latency.worst[1]) if latency.worst else ""
+
+
+def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
+    """Those that 0.3.9 doesn't have. Listed in docs/report.rst."""
+    run, facts = stats.run, stats.run.scenario
+    header = run.header
+    yield "run_id", header.run_id if header else ""
+    yield "ended", run.ending
+    yield "seed", header.seed if header else None
+    yield "driver", header.driver if header else ""
+    yield "policy", facts.policy or ""
+    yield "block_size", facts.block_size
+    for counter in ("lost", "late", "refused", "left_behind"):
+        yield counter, getattr(run, counter)
+    yield "skipped", sum(run.skipped.values())
+    yield "out_of_range", stats.out_of_range
+    blocks = [("total", None), *((operation_name(o).lower(), o) for o in stats.operations)]
+    for name, operation in blocks:
+        yield from _new_block_columns(stats, options, name.replace(" ", "_"), operation)
+    for phase in (Phase.POPULATE, Phase.CLEANUP):
+        yield from _phase_columns(phase.name.lower(), stats.phase(phase))
+
+
+def _new_block_columns(
+    stats: RunStats, options: ReportOptions, name: str, operation: int | None
+) -> Iterator[Cell]:
+    tally = stats.total(operation)
+    yield f"{name}_bytes", tally.bytes_moved
+    rate = tally.bytes_per_s
+    yield f"{name}_bytes_per_s", _NOTHING if rate is None else round(rate, _DIGITS)
+    for counter in COUNTERS[1:]:
+        yield f"{name}_{counter}", getattr(tally, counter)
+    for percent in options.all_percentiles:
+        if percent not in (options.percentiles[0], 100):  # 100 is the maximum, long there
+            yield _percentile_column(f"{name}_first_all", tally.first_byte, percent)
+            yield _percentile_column(f"{name}_last_all", tally.last_byte, percent)
+
+
+def _phase_columns(name: str, counts: Counts) -> Iterator[Cell]:
+    yield f"{name}_count", counts.count
+    yield f"{name}_errors", counts.errors
+    yield f"{name}_bytes", counts.bytes_moved
+    yield f"{name}_seconds", _NOTHING if counts.seconds is None else round(counts.seconds, _DIGITS)

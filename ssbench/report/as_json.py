@@ -1,0 +1,168 @@
+"""The JSON report: every figure, with its unit in its name. What isn't known is null.
+
+History of the schema: 1 (ssbench 1.0). New keys may come without a new number; a key that goes,
+or changes its meaning, gives a new one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from ssbench.core.model import Phase
+from ssbench.core.stats import RunStats, operation_name
+from ssbench.core.tally import COUNTERS, LATENCIES, Counts, Latency, Tally
+from ssbench.report import cells
+from ssbench.report.options import ReportOptions, percent_text
+
+SCHEMA_VERSION = 1
+
+
+def render_json(stats: RunStats, options: ReportOptions) -> str:
+    """One JSON object, indented, ASCII only."""
+    report = {
+        "schema_version": SCHEMA_VERSION,
+        "run": _run(stats),
+        "total": _operation(stats, options, None),
+        "operations": {
+            operation_name(operation): _operation(stats, options, operation)
+            for operation in stats.operations
+        },
+        "phases": {
+            phase.name: _counts(stats.phase(phase)) for phase in (Phase.POPULATE, Phase.CLEANUP)
+        },
+        "errors": _errors(stats),
+        "workers": _workers(stats),
+        "completions_per_s": stats.completions(),
+    }
+    return json.dumps(_finite(report), indent=2, default=_plain) + "\n"
+
+
+def _run(stats: RunStats) -> dict[str, Any]:
+    run = stats.run
+    header, footer, facts = run.header, run.footer, run.scenario
+    return {
+        "run_id": header.run_id if header else None,
+        "ssbench_version": header.ssbench_version if header else None,
+        "scenario": header.scenario if header else None,
+        "scenario_given": header.scenario_given if header else None,
+        "overrides": header.overrides if header else None,
+        "seed": header.seed if header else None,
+        "driver": header.driver if header else None,
+        "hosts": header.hosts if header else None,
+        "versions": header.versions if header else None,
+        "sizes": [asdict(size) for size in facts.sizes],
+        "crud_weighted_average": facts.crud,
+        "complete": run.complete,
+        "ended": run.ending,
+        "reason": footer.reason if footer else None,
+        "started_at_s": stats.started_s,
+        "ended_at_s": stats.ended_s,
+        "duration_s": stats.duration_s,
+        "lost": run.lost,
+        "late": run.late,
+        "refused": run.refused,
+        "skipped": run.skipped,
+        "out_of_range": stats.out_of_range,
+        "left_behind": run.left_behind,
+        "workers_lost": run.workers_lost,
+        "warnings": run.warnings,
+    }
+
+
+def _operation(stats: RunStats, options: ReportOptions, operation: int | None) -> dict[str, Any]:
+    return {
+        **_tally(stats.total(operation), options),
+        "size_classes": {
+            stats.class_name(size_class): _tally(stats.total(operation, size_class), options)
+            for size_class in stats.classes(operation)
+        },
+    }
+
+
+def _tally(tally: Tally, options: ReportOptions) -> dict[str, Any]:
+    latencies = {f"{name}_latency": _latency(getattr(tally, name), options) for name in LATENCIES}
+    return {**_counts(tally), **latencies}
+
+
+def _counts(counts: Counts) -> dict[str, Any]:
+    return {
+        "count": counts.count,
+        "errors": counts.errors,
+        **{name: getattr(counts, name) for name in COUNTERS},
+        "retry_percent": counts.retry_percent,
+        "moved_bytes": counts.bytes_moved,
+        "failed_moved_bytes": counts.failed_bytes,
+        "span_s": counts.seconds,
+        "requests_per_s": counts.rate_per_s,
+        "moved_bytes_per_s": counts.bytes_per_s,
+    }
+
+
+def _latency(latency: Latency, options: ReportOptions) -> dict[str, Any]:
+    histogram, percents = latency.histogram, options.all_percentiles
+    values = histogram.quantiles(percents)
+    return {
+        "count": histogram.count,
+        "out_of_range": histogram.out_of_range,
+        "min_s": _seconds(histogram.min),
+        "max_s": _seconds(histogram.max),
+        "mean_s": _seconds(histogram.mean),
+        "std_dev_s": _seconds(histogram.std_dev),
+        "percentiles_s": {
+            percent_text(percent): _seconds(value)
+            for percent, value in zip(percents, values, strict=True)
+        },
+        "worst_transaction_id": (
+            latency.worst[1].decode("utf-8", "replace") if latency.worst else None
+        ),
+    }
+
+
+def _errors(stats: RunStats) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": cells.error_label(kind),
+            "status": status or None,
+            "count": error.count,
+            "example": {
+                "operation": operation_name(error.example.operation),
+                "detail": error.example.detail,
+                "transaction_id": error.example.transaction_id.decode("utf-8", "replace"),
+                "at_s": error.example.at_ns / 1e9,
+            },
+        }
+        for (kind, status), error in sorted(stats.errors.items())
+    ]
+
+
+def _workers(stats: RunStats) -> dict[str, Any]:
+    spread = stats.worker_spread
+    return {
+        "requests_by_worker_id": stats.requests_per_worker(),
+        "requests_min": spread.min if spread else None,
+        "requests_max": spread.max if spread else None,
+        "requests_mean": spread.mean if spread else None,
+        "requests_std_dev": spread.std_dev if spread else None,
+    }
+
+
+def _seconds(value_ns: float | None) -> float | None:
+    return None if value_ns is None else value_ns / 1e9
+
+
+def _finite(value: Any) -> Any:
+    """The same, with null for infinities and NaN, which JSON doesn't have."""
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value
+
+
+def _plain(value: Any) -> Any:
+    # Mappings that aren't dicts; bytes in a file of another's making.
+    return dict(value) if hasattr(value, "keys") else str(value)

@@ -1,0 +1,202 @@
+"""The text report: the layout of ssbench 0.3.9, and more lines where there is more to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ssbench.core.model import Phase
+from ssbench.core.stats import RunStats, operation_name
+from ssbench.core.tally import Counts, Latency, Tally
+from ssbench.core.text import bytes_text, plural, printable
+from ssbench.report import cells
+from ssbench.report.options import ReportOptions, percent_text
+
+_RULE = "-" * 69
+_RATE = "Average requests per second:"
+_ALL = "all obj sizes"
+#: How a run ended -> what the report says of it, above everything else.
+_ENDINGS = {
+    "interrupted": "INTERRUPTED: the run was stopped before its end",
+    "failed": "FAILED: the run did not reach its end",
+    "exhausted": "EXHAUSTED: no object was left for the operations that the scenario asks for",
+}
+_CUT_OFF = "INCOMPLETE: the results end before the run did; what follows is what there is"
+
+
+def render_text(stats: RunStats, options: ReportOptions) -> str:
+    """The report for people, ending with a newline."""
+    lines = [
+        "",
+        *_header(stats),
+        "",
+        *_scenario_table(stats),
+    ]
+    for title, operation in [("TOTAL", None), *((operation_name(o), o) for o in stats.operations)]:
+        lines += ["", title, *_block(stats, options, operation)]
+    for section in (_errors(stats), _counters(stats), _workers(stats), _warnings(stats)):
+        found = list(section)
+        if found:
+            lines += ["", *found]
+    return "\n".join(line.rstrip("\n") for line in lines) + "\n"
+
+
+def _header(stats: RunStats) -> Iterator[str]:
+    run, facts = stats.run, stats.run.scenario
+    version = printable(run.header.ssbench_version) if run.header else "unknown"
+    yield f"{printable(facts.name)}  (generated with ssbench version {version})"
+    users = "N/A" if facts.user_count is None else facts.user_count
+    duration = "N/A" if stats.duration_s is None else f"{stats.duration_s:.0f}s"
+    yield (
+        f"Worker count: {stats.worker_count:3}   Concurrency: {users:>3}  "
+        f"Ran {cells.time_text(stats.started_s)} to {cells.time_text(stats.ended_s)} ({duration})"
+    )
+    yield f"Object expiration (X-Delete-After): {facts.delete_after} (sec)"
+    if not run.legacy:
+        yield from _more_header(stats)
+    yield from _ending(stats)
+
+
+def _more_header(stats: RunStats) -> Iterator[str]:
+    header, facts = stats.run.header, stats.run.scenario
+    if header is None:
+        return
+    yield (
+        f"Seed: {header.seed}   Storage: {printable(header.driver)}   "
+        f"Policy: {printable(facts.policy or 'default')}   "
+        f"Block size: {'N/A' if facts.block_size is None else facts.block_size}"
+    )
+    if header.overrides:
+        given = (f"{key}={value}" for key, value in header.overrides.items())
+        yield "Overridden on the command line: " + printable(", ".join(given))
+    if Phase.POPULATE in stats.phases:
+        yield f"Initial objects: {_phase_text(stats.phase(Phase.POPULATE), 'uploaded')}"
+    if Phase.CLEANUP in stats.phases:
+        yield f"Clean-up: {_phase_text(stats.phase(Phase.CLEANUP), 'moved')}"
+
+
+def _phase_text(counts: Counts, verb: str) -> str:
+    took = "" if counts.seconds is None else f" in {counts.seconds:.1f} s"
+    moved = f", {bytes_text(counts.bytes_moved)} {verb}" if counts.bytes_moved else ""
+    return f"{counts.count} done, {plural(counts.errors, 'error')}{moved}{took}"
+
+
+def _ending(stats: RunStats) -> Iterator[str]:
+    if not stats.run.complete:
+        yield _CUT_OFF
+    for footer in stats.run.footers.values():
+        if footer.ended in _ENDINGS:
+            reason = f" ({printable(footer.reason)})" if footer.reason else ""
+            yield _ENDINGS[footer.ended] + reason
+
+
+def _scenario_table(stats: RunStats) -> Iterator[str]:
+    facts = stats.run.scenario
+    yield "% Ops    C   R   U   D       Size Range       Size Name"
+    for size in facts.sizes:
+        yield (
+            f"{100 * size.share:3.0f}%   %{cells.crud_cells(size.crud)}      "
+            f"{cells.size_range(size)}  {printable(size.name)}"
+        )
+    yield _RULE
+    yield f"        {cells.crud_cells(facts.crud)}      CRUD weighted average"
+
+
+def _block(stats: RunStats, options: ReportOptions, operation: int | None) -> Iterator[str]:
+    everything = stats.total(operation)
+    yield _count_line(everything, throughput=not stats.run.legacy)
+    column = f"{percent_text(options.percentiles[0])}%-ile"
+    yield f"{'':28}min       max      avg      std_dev  {column:26}Worst latency TX ID"
+    parts = [(everything, _ALL)]
+    for size_class in stats.classes(operation):
+        label = f"{printable(stats.class_name(size_class)):>8} objs"
+        parts.append((stats.total(operation, size_class), label))
+    percent = options.percentiles[0]
+    for tally, label in parts:
+        yield _latency_line("First-byte latency", tally.first_byte, percent, label)
+        yield _latency_line("Last-byte  latency", tally.last_byte, percent, label)
+    if everything.last_byte.histogram.count:
+        yield _percentiles_line(everything.last_byte, options)
+
+
+def _count_line(tally: Tally, *, throughput: bool) -> str:
+    rate = "  N/A" if tally.rate_per_s is None else f"{tally.rate_per_s:5.1f}"
+    line = (
+        f"       Count: {tally.count:5} ({tally.errors:5} error; {tally.retries:5} retries: "
+        f"{tally.retry_percent:5.2f}%)  {_RATE} {rate}"
+    )
+    # 0.3.9 doesn't store the size of what was read: a figure from its files would be too low.
+    return f"{line}  Throughput: {cells.megabytes_per_s(tally.bytes_per_s)}" if throughput else line
+
+
+def _latency_line(title: str, latency: Latency, percent: float, label: str) -> str:
+    histogram = latency.histogram
+    return (
+        f"       {title}: {cells.seconds_cell(histogram.min, 6)} - "
+        f"{cells.seconds_cell(histogram.max, 7)}  {cells.seconds_cell(histogram.mean, 7)}  "
+        f"({cells.seconds_cell(histogram.std_dev, 7)})  "
+        f"{cells.seconds_cell(histogram.quantile(percent), 7)}  "
+        f"({label})  {cells.worst_cell(latency.worst)}"
+    )
+
+
+def _percentiles_line(latency: Latency, options: ReportOptions) -> str:
+    percents = options.all_percentiles
+    found = latency.histogram.quantiles(percents)
+    named = ("max" if p == 100 else f"{percent_text(p)}%" for p in percents)
+    pairs = (f"{n} {cells.milliseconds(v)}" for n, v in zip(named, found, strict=True))
+    return "       Last-byte percentiles: " + ", ".join(pairs)
+
+
+def _errors(stats: RunStats) -> Iterator[str]:
+    if not stats.errors:
+        return
+    yield "ERRORS"
+    yield f"       {'Count':>7}  {'Cause':20}Status  Example"
+    ranked = sorted(stats.errors.items(), key=lambda item: (-item[1].count, item[0]))
+    for (kind, status), error in ranked:
+        example = error.example
+        identifier = cells.transaction_text(example.transaction_id)
+        yield (
+            f"       {error.count:7}  {cells.error_label(kind):20}"
+            f"{cells.status_text(status):6}  {operation_name(example.operation)}: "
+            f"{printable(example.detail) or 'no detail'}{f'  {identifier}' if identifier else ''}"
+        )
+
+
+def _counters(stats: RunStats) -> Iterator[str]:
+    """What a run should have none of, and other rare things: a line each, where not zero."""
+    total, run = stats.total(), stats.run
+    skipped = ", ".join(f"{printable(name)} {n}" for name, n in run.skipped.items() if n)
+    if skipped:
+        yield f"Skipped, no object to be had: {skipped}"
+    rows = (
+        (run.lost, "Lost with their worker (not among the results)"),
+        (run.late, "Started more than 1 ms late"),
+        (total.not_found_retries, "Retries after 404 (not among the retries above)"),
+        (total.rate_limited, "Answers that asked to slow down"),
+        (total.reconnects, "Kept connections found closed and replaced"),
+        (total.renewals, "Operations begun anew with a fresh token"),
+        (stats.out_of_range, "Out of range (longer than an hour, or at an impossible time)"),
+        (run.refused, "Result messages refused (stale or malformed)"),
+        (run.left_behind, "Objects left behind"),
+    )
+    for count, meaning in rows:
+        if count:
+            yield f"{meaning}: {count}"
+
+
+def _workers(stats: RunStats) -> Iterator[str]:
+    spread = stats.worker_spread
+    if spread is None:
+        return
+    yield (
+        f"Distribution of requests per worker-ID: {spread.min:7.3f} - {spread.max:7.3f} "
+        f"(avg: {spread.mean:7.3f}; stddev: {spread.std_dev:7.3f})"
+    )
+
+
+def _warnings(stats: RunStats) -> Iterator[str]:
+    for worker_id in stats.run.workers_lost:
+        yield f"Warning: worker {printable(worker_id)} was lost"
+    for text in stats.run.warnings:
+        yield f"Warning: {printable(text)}"
