@@ -33,8 +33,8 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "storage.tls": ({"core"}, set()),
     "wire": ({"__init__", "core"}, {"zmq"}),
-    "statfile": ({"core"}, {"msgpack"}),
-    "hostinfo": ({"core"}, {"psutil"}),
+    "statfile": ({"core", "statfile"}, {"msgpack"}),
+    "hostinfo": ({"__init__", "core"}, {"psutil"}),
     # second floor
     "worker": (
         {"__init__", "core", "storage", "wire", "hostinfo"},

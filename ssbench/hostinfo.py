@@ -1,0 +1,80 @@
+"""Facts of this machine and of the software in use, for a run's header. No secrets in them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ssbench import __version__
+
+#: Name in the header -> distribution whose version it is.
+_DISTRIBUTIONS = {
+    "gevent": "gevent",
+    "greenlet": "greenlet",
+    "zmq": "pyzmq",
+    "msgpack": "msgpack",
+    "swiftclient": "python-swiftclient",
+    "keystoneauth1": "keystoneauth1",
+    "psutil": "psutil",
+}
+
+
+def facts() -> dict[str, Any]:
+    """What of this machine bears on its figures; what can't be known is left out.
+
+    Keys: hostname, system, kernel, machine, cpu_model, cpu_count, cpus_usable, memory_bytes,
+    load_average (of 1, 5 and 15 minutes), python.
+    """
+    found = {
+        "hostname": platform.node(),
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu_model": _cpu_model(),
+        "cpu_count": os.cpu_count(),
+        "cpus_usable": _cpus_usable(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "load_average": _load_average(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def versions() -> dict[str, str]:
+    """Versions of ssbench, of Python and of the packages that figures depend on."""
+    found = {"ssbench": __version__, "python": platform.python_version()}
+    for name, distribution in _DISTRIBUTIONS.items():
+        try:
+            found[name] = metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """As Linux names it; elsewhere what the platform module knows."""
+    try:
+        text = cpuinfo.read_text(errors="replace")
+    except OSError:
+        return platform.processor()
+    models = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    return models[0] if models else platform.processor()
+
+
+def _cpus_usable() -> int | None:
+    """Fewer than there are where the process is bound to some of them."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    return len(os.sched_getaffinity(0))
+
+
+def _load_average() -> list[float] | None:
+    try:
+        return list(os.getloadavg())
+    except OSError:
+        return None

@@ -1,0 +1,257 @@
+"""Blocks of a stat file: gzip members that a reader can step over, and find again after damage.
+
+A block is one whole gzip member (RFC 1952), so ``zcat`` and Python's gzip read the file as if
+nothing were special about it. Its header has an extra field, id ``SB``, little-endian::
+
+    u8   format version of the stat file
+    u32  number of the block, from 0
+    u32  length of the whole member in bytes
+    u32  CRC-32 of the header's bytes before this field
+
+The length leads to the next block; the fixed first bytes and the CRC find a block's beginning
+again after damage.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, NamedTuple
+
+from ssbench.core.errors import StatFileError
+
+FORMAT = 1  #: history in docs/stat-file.rst
+MAX_BLOCK = 64 << 20  #: a block that inflates to more bytes is refused
+
+#: Columns are mostly noise: level 6 is 2 to 5 % smaller than level 1, and takes twice its time.
+FAST, SMALL = 1, 6
+
+_FRAME = struct.Struct("<16sBIII")
+_MAGIC = struct.pack("<4sIBBH2sH", b"\x1f\x8b\x08\x04", 0, 0, 255, 17, b"SB", 13)
+_TAIL = struct.Struct("<II")
+_GZIP = b"\x1f\x8b"
+_WINDOW = 1 << 18
+_FIRST_LOOK = 2 << 20
+
+Say = Callable[[str], None]
+
+
+class Block(NamedTuple):
+    """A block that came through whole."""
+
+    number: int
+    offset: int  #: of its first byte in the file
+    data: bytes  #: inflated
+
+
+class BlockBuilder:
+    """Compresses one block piece by piece, so that no single call takes long."""
+
+    def __init__(self, level: int = FAST) -> None:
+        self._engine = zlib.compressobj(level, zlib.DEFLATED, -15, 9)
+        self._parts: list[bytes] = []
+        self._crc = 0
+        self.size = 0  #: bytes put in so far
+
+    def add(self, data: bytes) -> None:
+        """Put more bytes in."""
+        self._parts.append(self._engine.compress(data))
+        self._crc = zlib.crc32(data, self._crc)
+        self.size += len(data)
+
+    def finish(self, number: int) -> bytes:
+        """The whole gzip member. The builder is used up."""
+        self._parts.append(self._engine.flush())
+        body = b"".join(self._parts)
+        length = _FRAME.size + len(body) + _TAIL.size
+        head = struct.pack("<16sBII", _MAGIC, FORMAT, number, length)
+        return b"".join(
+            [
+                head,
+                struct.pack("<I", zlib.crc32(head)),
+                body,
+                _TAIL.pack(self._crc, self.size),
+            ]
+        )
+
+
+class Source:
+    """A binary file that is read forwards and can be looked ahead in; pipes will do."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._buffer = bytearray()
+        self.offset = 0  #: bytes left behind
+
+    def peek(self, count: int) -> bytes:
+        """The next ``count`` bytes, or fewer where the file ends; they stay."""
+        while len(self._buffer) < count:
+            piece = self._file.read(max(_WINDOW, count - len(self._buffer)))
+            if not piece:
+                break
+            self._buffer += piece
+        return bytes(memoryview(self._buffer)[:count])
+
+    def skip(self, count: int) -> None:
+        """Leave bytes behind that ``peek`` has shown."""
+        del self._buffer[:count]
+        self.offset += count
+
+    def push_back(self, data: bytes) -> None:
+        """Undo the skipping of bytes that turned out to belong to what comes next."""
+        self._buffer[:0] = data
+        self.offset -= len(data)
+
+
+class _Frame(NamedTuple):
+    version: int
+    number: int
+    length: int
+
+
+def begins_a_block(data: bytes) -> bool:
+    """True where the bytes are, as far as they go, the start of a block."""
+    return bool(data) and data[: len(_MAGIC)] == _MAGIC[: len(data)]
+
+
+def looks_like_blocks(source: Source) -> bool:
+    """True for a file of blocks, even one whose beginning is damaged or cut off.
+
+    False for plain gzip.
+
+    :raises StatFileError: where it is neither.
+    """
+    start = source.peek(_FIRST_LOOK)
+    at = start.find(_MAGIC)
+    while at >= 0:
+        if _parse_frame(start[at : at + _FRAME.size]) is not None:
+            return True
+        at = start.find(_MAGIC, at + 1)
+    if not start:
+        raise StatFileError("it is empty: no run was ever written to it")
+    if begins_a_block(start):
+        raise StatFileError("it is cut off in its first block: nothing of the run is in it")
+    if not start.startswith(_GZIP):
+        raise StatFileError("it is no stat file: those begin as gzip does")
+    return False
+
+
+def read_blocks(source: Source, say: Say) -> Iterator[Block]:
+    """Every block that is whole, in order; ``say`` hears of what is damaged or missing.
+
+    :raises StatFileError: where a newer ssbench has written the file.
+    """
+    expected = 0
+    told = False  # of the damage that the scan for the next block is about to step over
+    while True:
+        start = source.offset
+        frame = _next_frame(source)
+        if source.offset > start and not told:
+            say(f"bytes {start} to {source.offset - 1} are damaged")
+        if frame is None:
+            return
+        check_version(frame.version)
+        if frame.number > expected:
+            say(_missing(expected, frame.number - 1))
+        try:
+            data = _inflate(source.peek(frame.length), frame.length)
+        except _DamagedError as error:
+            say(f"block {frame.number} at byte {source.offset} {error}")
+            told = True
+            # Not by its length: bytes may be missing from its middle, and the next block with them.
+            source.skip(1)
+        else:
+            told = False
+            if frame.number >= expected:
+                yield Block(frame.number, source.offset, data)
+            else:
+                say(f"block {frame.number} at byte {source.offset} is out of order and left out")
+            source.skip(frame.length)
+        expected = max(expected, frame.number + 1)
+
+
+def _missing(first: int, last: int) -> str:
+    return f"block {first} is missing" if first == last else f"blocks {first} to {last} are missing"
+
+
+class _DamagedError(Exception):
+    pass
+
+
+def _parse_frame(head: bytes) -> _Frame | None:
+    if len(head) < _FRAME.size:
+        return None
+    magic, version, number, length, crc = _FRAME.unpack(head)
+    if magic != _MAGIC or crc != zlib.crc32(head[:-4]):
+        return None
+    return _Frame(version, number, length)
+
+
+def _next_frame(source: Source) -> _Frame | None:
+    """Skips to the next sound header; None, and all is skipped, where there is no more."""
+    while True:
+        window = source.peek(_WINDOW)
+        at = window.find(_MAGIC)
+        if at < 0 and len(window) < _WINDOW:
+            source.skip(len(window))
+            return None
+        if at < 0:
+            source.skip(len(window) - len(_MAGIC) + 1)
+            continue
+        source.skip(at)
+        frame = _parse_frame(source.peek(_FRAME.size))
+        if frame is not None:
+            return frame
+        source.skip(1)
+
+
+def check_version(version: int) -> None:
+    """:raises StatFileError: for a format of the future."""
+    if version > FORMAT:
+        raise StatFileError(
+            f"it was written by a newer ssbench (format {version});"
+            f" this one reads up to format {FORMAT}"
+        )
+
+
+def _inflate(member: bytes, length: int) -> bytes:
+    if len(member) < length:
+        raise _DamagedError(f"is cut off after {len(member)} of {length} bytes")
+    if length < _FRAME.size + _TAIL.size:
+        raise _DamagedError("is damaged: impossible length")
+    crc, size = _TAIL.unpack_from(member, length - _TAIL.size)
+    if size > MAX_BLOCK:
+        raise _DamagedError(f"would inflate to {size} bytes; at most {MAX_BLOCK} are read")
+    engine = zlib.decompressobj(-15)
+    try:
+        # One byte more than announced: a bomb shows itself and goes no further.
+        data = engine.decompress(memoryview(member)[_FRAME.size : -_TAIL.size], size + 1)
+    except zlib.error as error:
+        raise _DamagedError(f"is damaged: {error}") from error
+    if not engine.eof or engine.unused_data or len(data) != size or zlib.crc32(data) != crc:
+        raise _DamagedError("is damaged: its checksum doesn't match")
+    return data
+
+
+def read_plain(source: Source, say: Say) -> Iterator[bytes]:
+    """Inflated pieces of plain gzip, bounded in size; ``say`` hears where it breaks off."""
+    while source.peek(len(_GZIP)) == _GZIP:
+        engine = zlib.decompressobj(31)
+        while not engine.eof:
+            pending = engine.unconsumed_tail
+            if not pending:
+                pending = source.peek(_WINDOW)
+                source.skip(len(pending))
+            if not pending:
+                say(f"it is cut off at byte {source.offset}")
+                return
+            try:
+                piece = engine.decompress(pending, _WINDOW)
+            except zlib.error as error:
+                say(f"it is damaged before byte {source.offset}: {error}; the rest is lost")
+                return
+            yield piece
+        source.push_back(engine.unused_data)
+    if source.peek(1):
+        say(f"what follows byte {source.offset} is not gzip")

@@ -1,0 +1,342 @@
+"""Stat files of ssbench 0.3.9 as the records of today.
+
+Such a file is gzip'ed msgpack of Python 2: a map, the scenario; then lists of maps, a result
+each. What becomes of it:
+
+- Times are wall-clock there. The run phase is said to start at a whole second, the one in which
+  the first results started, so that our seconds are the seconds of 0.3.9's histogram.
+- Its first-byte latency is the time to the answer's headers; it stands for both here. Latencies
+  of exactly 0 are none, as in its reports.
+- Sizes are known of uploads only, so READs move 0 bytes.
+- A failed result has no latency and no start: it starts and ends when it was recorded.
+- Of an exception its last line is kept, rid of everything that the job's ``auth_kwargs`` holds:
+  the account's key is among it.
+- Results without the fields that its own reports need are left out, and counted, as there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from ssbench.core.errors import StatFileError
+from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
+from ssbench.core.records import (
+    PhaseRecord,
+    Record,
+    ResultBatch,
+    RunFooter,
+    RunHeader,
+    WorkerRecord,
+)
+from ssbench.core.text import plural, printable
+from ssbench.statfile.failures import gather_secrets, kind_of, safe_detail, text_of
+
+_CHUNK = 10_000  #: results that are gathered into batches at a time
+_NS = 10**9
+_LAST_SECOND = 1 << 33  #: times beyond are no times
+
+_LONGEST = 10**8  #: seconds that a latency may have
+
+_OPERATIONS = {
+    b"upload_object": Operation.CREATE,
+    b"get_object": Operation.READ,
+    b"update_object": Operation.UPDATE,
+    b"delete_object": Operation.DELETE,
+}
+_COPIED_KEYS = (
+    "name", "user_count", "operation_count", "run_seconds", "container_base", "container_count",
+    "container_concurrency", "delete_after",
+)  # fmt: skip
+_NO_PROFILE: list[float] = [1, 1, 1, 1]
+
+
+class LegacyRun:
+    """The records of one file; ``damage`` and ``notes`` are filled up on the way."""
+
+    def __init__(self, items: Iterator[Any], damage: list[str], notes: list[str]) -> None:
+        """``items``: the file's msgpack objects, strings as bytes, the scenario first.
+
+        :raises StatFileError: where that is no scenario of 0.3.9.
+        """
+        scenario = text_of(next(items, None))
+        if not isinstance(scenario, dict) or not {"name", "_scenario_data"} <= scenario.keys():
+            raise StatFileError("it is msgpack, but no stat file")
+        self._top = scenario
+        self._given = _dict(scenario["_scenario_data"])
+        self._items = items
+        self._damage = damage
+        self._notes = notes
+        self._sizes = _sizes(self._given)
+        self._size_index = {size["name"]: i for i, size in enumerate(self._sizes)}
+        self._workers: dict[str, int] = {}
+        self._auth_kwargs: Any = None
+        self._secrets: set[str] = set()
+        self._left_out: Counter[str] = Counter()
+        self._zeroes = 0
+        self._number = 0
+        self._first_start = _LAST_SECOND * _NS
+        self._last_end = 0
+
+    def records(self) -> Iterator[Record]:
+        """All records. The footer is made up, where the file came to its regular end."""
+        results = self._results()
+        chunk = list(islice(results, _CHUNK))
+        self._add_sizes(chunk)
+        header = self._header(chunk)
+        rows = self._rows(chunk)
+        started = min((row[1].start_ns for row in rows), default=int(header.started_at) * _NS)
+        base_s = started // _NS
+        yield header
+        yield PhaseRecord(Phase.RUN, float(base_s), int(_number(self._top.get("user_count"))))
+        while chunk:
+            yield from self._batches(rows, base_s * _NS)
+            chunk = list(islice(results, _CHUNK))
+            rows = self._rows(chunk)
+        self._conclude()
+        if not self._damage:
+            yield self._footer()
+
+    def _results(self) -> Iterator[dict[bytes, Any]]:
+        for item in self._items:
+            for result in item if isinstance(item, list) else [item]:
+                if isinstance(result, dict):
+                    yield result
+                else:
+                    self._left_out["malformed"] += 1
+
+    def _header(self, chunk: Iterable[dict[bytes, Any]]) -> RunHeader:
+        noop = any(result.get(b"noop") is True for result in islice(chunk, 1))
+        return RunHeader(
+            run_id="",
+            started_at=_started_at(chunk),
+            ssbench_version=str(self._top.get("version") or "0.3.9"),
+            scenario_given=self._given,
+            scenario=self._scenario(),
+            overrides={},
+            seed=0,
+            driver="noop" if noop else "swift",
+        )
+
+    def _scenario(self) -> dict[str, Any]:
+        """What was run, as Scenario.to_dict gives it."""
+        values = {key: self._top[key] for key in _COPIED_KEYS if self._top.get(key) is not None}
+        values["sizes"] = self._sizes
+        counts = _dict(self._given.get("initial_files"))
+        values["initial_files"] = {
+            size["name"]: counts.get(size["name"], 0) for size in self._sizes
+        }
+        return values
+
+    def _add_sizes(self, chunk: Iterable[dict[bytes, Any]]) -> None:
+        """Size classes that results name but the scenario doesn't."""
+        for result in chunk:
+            name = text_of(result.get(b"size_str"))
+            if isinstance(name, str) and name not in self._size_index:
+                self._size_index[name] = len(self._sizes)
+                self._sizes.append(
+                    {"name": name, "size_min": 0, "size_max": 0, "crud_profile": _NO_PROFILE}
+                )
+
+    def _rows(self, chunk: Iterable[dict[bytes, Any]]) -> list[tuple[str, Result]]:
+        rows = []
+        for result in chunk:
+            try:
+                rows.append(self._row(result))
+            except _LeftOutError as error:
+                self._left_out[str(error)] += 1
+        return rows
+
+    def _row(self, result: dict[bytes, Any]) -> tuple[str, Result]:
+        """Worker and row of a result, its start still counted from 1970."""
+        for key in (b"completed_at", b"worker_id", b"type", b"size_str"):
+            if key not in result:
+                raise _LeftOutError(f"without {key.decode()}")
+        self._learn_secrets(result.get(b"auth_kwargs"))
+        operation = _OPERATIONS.get(_hashable(result[b"type"]))
+        if operation is None:
+            raise _LeftOutError("of an unknown type")
+        size_class = self._size_index.get(str(text_of(result[b"size_str"])))
+        if size_class is None:
+            raise _LeftOutError("of an unknown size class")
+        worker = printable(str(text_of(result[b"worker_id"])))[:100]
+        end_ns = _wall_ns(result[b"completed_at"])
+        row = Result(
+            number=self._number + 1,
+            operation=operation,
+            size_class=size_class,
+            object=_object_number(result.get(b"name")),
+            due_ns=NONE_NS,
+            start_ns=end_ns,
+            headers_ns=NONE_NS,
+            first_byte_ns=NONE_NS,
+            last_byte_ns=NONE_NS,
+            bytes_moved=0,
+            retries=int(_number(result.get(b"retries"))),
+            not_found_retries=0,
+            rate_limited=0,
+            reconnects=0,
+            renewals=0,
+            url=0,
+            status=0,
+            error=ErrorKind.NONE,
+            unknown=0,
+            transaction_id=_transaction_id(result.get(b"trans_id")),
+        )
+        row = self._failed(row, result) if b"exception" in result else self._done(row, result)
+        self._number += 1
+        self._last_end = max(self._last_end, end_ns)
+        return worker, row
+
+    def _done(self, row: Result, result: dict[bytes, Any]) -> Result:
+        if b"last_byte_latency" not in result:
+            raise _LeftOutError("without last_byte_latency")
+        first = self._latency(result.get(b"first_byte_latency"))
+        last = self._latency(result[b"last_byte_latency"])
+        start_ns = row.start_ns - (0 if last == NONE_NS else last)
+        self._first_start = min(self._first_start, start_ns)
+        uploads = row.operation in (Operation.CREATE, Operation.UPDATE)
+        return row._replace(
+            start_ns=start_ns,
+            headers_ns=first,
+            first_byte_ns=first,
+            last_byte_ns=last,
+            bytes_moved=int(_number(result.get(b"size"))) if uploads else 0,
+        )
+
+    def _learn_secrets(self, auth_kwargs: Any) -> None:
+        """All jobs of a run carry the same; a failed result without them may still quote them."""
+        if auth_kwargs and auth_kwargs != self._auth_kwargs:
+            self._auth_kwargs = auth_kwargs
+            self._secrets = set()
+            gather_secrets(auth_kwargs, self._secrets)
+
+    def _failed(self, row: Result, result: dict[bytes, Any]) -> Result:
+        text = text_of(result[b"exception"])
+        detail = safe_detail(text if isinstance(text, str) else "", self._secrets)
+        kind, status = kind_of(detail)
+        return row._replace(error=kind, status=status, detail=detail)
+
+    def _latency(self, value: Any) -> int:
+        if value is None:
+            return NONE_NS
+        seconds = _number(value)
+        if seconds == 0:
+            self._zeroes += 1
+            return NONE_NS
+        if not -_LONGEST < seconds < _LONGEST:
+            raise _LeftOutError("with an impossible latency")
+        return round(seconds * _NS)
+
+    def _batches(self, rows: Iterable[tuple[str, Result]], base_ns: int) -> Iterator[Record]:
+        by_worker: dict[str, list[Result]] = {}
+        for worker, row in rows:
+            moved = row._replace(start_ns=row.start_ns - base_ns)
+            by_worker.setdefault(worker, []).append(moved)
+        for worker, own in by_worker.items():
+            if worker not in self._workers:
+                self._workers[worker] = len(self._workers)
+                yield WorkerRecord(self._workers[worker], worker, "", 0, 0, "0.3.9")
+            columns = list(zip(*own, strict=True))
+            yield ResultBatch(Phase.RUN, self._workers[worker], columns)
+
+    def _conclude(self) -> None:
+        for reason, count in self._left_out.items():
+            self._notes.append(f"{plural(count, 'result')} {reason}: left out")
+        if self._zeroes:
+            self._notes.append(f"latencies of exactly 0, taken for none: {self._zeroes:,}")
+
+    def _footer(self) -> RunFooter:
+        run_ns = self._last_end - self._first_start
+        return RunFooter(self._last_end / _NS, "complete", "", max(run_ns, 0) / _NS)
+
+
+class _LeftOutError(Exception):
+    """Why a result can't be used."""
+
+
+def _started_at(results: Iterable[dict[bytes, Any]]) -> float:
+    """As 0.3.9 prints it: the first second, less the latency of its first result."""
+    first_second, started_at = _LAST_SECOND, 0.0
+    for result in results:
+        try:
+            second = _wall_ns(result.get(b"completed_at")) // _NS
+            latency = _number(result.get(b"last_byte_latency"))
+        except _LeftOutError:
+            continue
+        if second < first_second and b"exception" not in result:
+            first_second, started_at = second, second - latency
+    return started_at
+
+
+def _sizes(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The scenario's size classes, each with its own profile, and with a name at least."""
+    common = given.get("crud_profile", _NO_PROFILE)
+    sizes = given.get("sizes")
+    return [
+        {
+            "name": str(size["name"]),
+            "size_min": int(_or_zero(size.get("size_min"))),
+            "size_max": int(_or_zero(size.get("size_max"))),
+            "crud_profile": _profile(size.get("crud_profile"), _profile(common, _NO_PROFILE)),
+        }
+        for size in (sizes if isinstance(sizes, list) else [])
+        if isinstance(size, dict) and "name" in size
+    ]
+
+
+def _profile(value: Any, otherwise: list[float]) -> list[float]:
+    sound = (
+        isinstance(value, list)
+        and len(value) == 4
+        and all(type(weight) in (int, float) and 0 <= weight < math.inf for weight in value)
+        and any(value)
+    )
+    return value if sound else otherwise
+
+
+def _or_zero(value: Any) -> float:
+    try:
+        return _number(value)
+    except _LeftOutError:
+        return 0
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _number(value: Any) -> float:
+    """A finite number that fits 64 bits, as int or float; 0 for None."""
+    if value is None:
+        return 0
+    if type(value) not in (int, float) or not -(2.0**62) < value < 2.0**62:
+        raise _LeftOutError("with a malformed number")
+    number: float = value
+    return number
+
+
+def _wall_ns(value: Any) -> int:
+    """Seconds since 1970 to nanoseconds, to the last bit of the float."""
+    seconds = _number(value)
+    if not 0 < seconds < _LAST_SECOND:
+        raise _LeftOutError("with an impossible time")
+    whole = int(seconds)
+    return whole * _NS + round((seconds - whole) * _NS)
+
+
+def _hashable(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else b""
+
+
+def _object_number(name: Any) -> int:
+    """``tiny_000012`` is object 12; 0 where the name tells no number."""
+    digits = name.rpartition(b"_")[2] if isinstance(name, bytes) else b""
+    return int(digits) if len(digits) < 18 and digits.isdigit() else 0
+
+
+def _transaction_id(value: Any) -> bytes:
+    return value[:200].replace(b"\n", b" ") if isinstance(value, bytes) else b""

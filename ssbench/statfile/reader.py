@@ -1,0 +1,163 @@
+"""Read a run's stat file, whole or damaged, ours or of ssbench 0.3.9."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from ssbench.core.errors import MessageError, StatFileError
+from ssbench.core.records import Record, RunFooter, RunHeader
+from ssbench.statfile.blocks import Source, looks_like_blocks, read_blocks, read_plain
+from ssbench.statfile.legacy import LegacyRun
+from ssbench.statfile.records import UnknownRecordError, decode, objects
+
+_DAMAGE_LIMIT = 100
+#: First bytes of msgpack's maps and arrays.
+_MAP_MARKS = frozenset(bytes([mark]) for mark in (*range(0x80, 0x90), 0xDE, 0xDF))
+_ARRAY_MARKS = frozenset(bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xDD))
+
+
+def read(path_or_file: str | os.PathLike[str] | BinaryIO) -> StatFileReader:
+    """Open a stat file, ours or one of ssbench 0.3.9; ``-`` is stdin.
+
+    :raises StatFileError: in one line, where it can't be read or is no stat file.
+    """
+    if not isinstance(path_or_file, str | os.PathLike):
+        return StatFileReader(path_or_file, str(getattr(path_or_file, "name", "stat file")))
+    if path_or_file == "-":
+        return StatFileReader(sys.stdin.buffer, "stdin")
+    path = os.fspath(path_or_file)
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - the reader owns it
+    except OSError as error:
+        raise StatFileError(f"{path}: can't be read: {error.strerror}") from error
+    try:
+        return StatFileReader(file, path, owned=True)
+    except BaseException:
+        file.close()
+        raise
+
+
+class StatFileReader:
+    """Iterates over a run's records, once, in the order of the file.
+
+    ``damage`` and ``notes`` fill up as it goes and are whole at the end of the iteration.
+    """
+
+    def __init__(self, file: BinaryIO, name: str, *, owned: bool = False) -> None:
+        """Use ``read``."""
+        self._file = file if owned else None
+        self.name = name
+        self.damage: list[str] = []  #: what is missing or spoilt, a line each
+        self.notes: list[str] = []  #: what else a reader of figures must know, a line each
+        self.unknown_records = 0  #: of a kind that this version doesn't know
+        self.legacy = False  #: True for a file of ssbench 0.3.9
+        self._footer = False
+        with self._faults_named():
+            records = self._open(Source(file))
+            first = next(records, None)
+            if first is None:
+                raise StatFileError("; ".join(["nothing of a run is in it", *self.damage[:1]]))
+        self._records = chain([first], records)
+
+    @property
+    def complete(self) -> bool:
+        """True once all was read, to the footer, and nothing is damaged."""
+        return self._footer and not self.damage
+
+    def __iter__(self) -> Iterator[Record]:
+        with self._faults_named():
+            yield from self._records
+
+    def close(self) -> None:
+        """Close the file, if ``read`` opened it."""
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> StatFileReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "complete" if self.complete else f"{len(self.damage)} faults so far"
+        return f"<StatFileReader {self.name} {state}>"
+
+    @contextmanager
+    def _faults_named(self) -> Iterator[None]:
+        try:
+            yield
+        except StatFileError as error:
+            raise StatFileError(f"{self.name}: {error}") from error
+        except OSError as error:
+            raise StatFileError(f"{self.name}: can't be read: {error.strerror}") from error
+
+    def _say(self, fault: str) -> None:
+        if len(self.damage) < _DAMAGE_LIMIT:
+            self.damage.append(fault)
+        elif len(self.damage) == _DAMAGE_LIMIT:
+            self.damage.append("and more")
+
+    def _open(self, source: Source) -> Iterator[Record]:
+        if looks_like_blocks(source):
+            blocks = read_blocks(source, self._say)
+            return self._decoded(
+                item for block in blocks for item in objects([block.data], self._say)
+            )
+        inflated = read_plain(source, self._say)
+        first = next((piece for piece in inflated if piece), b"")
+        pieces = chain([first], inflated)
+        if first[:1] in _MAP_MARKS:
+            self.legacy = True
+            items = objects(pieces, self._say, raw=True)
+            run = LegacyRun(items, self.damage, self.notes)
+            return self._watched(run.records())
+        if first[:1] in _ARRAY_MARKS:  # blocks that someone has put together into one
+            return self._decoded(objects(pieces, self._say))
+        raise StatFileError("it is gzip, but no stat file")
+
+    def _decoded(self, items: Iterable[Any]) -> Iterator[Record]:
+        return self._watched(self._once(self._known(items)))
+
+    def _known(self, items: Iterable[Any]) -> Iterator[Record]:
+        for item in items:
+            try:
+                yield decode(item)
+            except UnknownRecordError:
+                self.unknown_records += 1
+            except MessageError as error:
+                self._say(f"a record is malformed: {error}")
+
+    def _once(self, records: Iterable[Record]) -> Iterator[Record]:
+        """The records with one header, which stands twice in the file."""
+        header = None
+        for record in records:
+            if not isinstance(record, RunHeader):
+                yield record
+            elif header is None:
+                header = record
+                yield record
+            elif record.run_id != header.run_id:
+                self._say(f"a second run begins, {record.run_id}: only the first is read")
+                return
+        if header is None:
+            self._say("the run's header is lost")
+
+    def _watched(self, records: Iterable[Record]) -> Iterator[Record]:
+        for record in records:
+            if isinstance(record, RunFooter):
+                self._footer = True
+            yield record
+        if not self._footer:
+            self._say("there is no footer: the run was cut off, or is still going on")

@@ -1,0 +1,241 @@
+"""Records of a stat file to msgpack and back.
+
+On disk each record is an array: ``[code, map of its fields]``, but for results, which are
+``[RESULTS, phase, worker index, bytes]`` where the bytes are the msgpack of
+``core.columns.pack_results`` as the worker sent it. They are wrapped, not spliced in, so that a
+malformed batch can't spoil the records behind it.
+
+Fields that a reader doesn't know are ignored and those that have a default may be missing: a
+new field needs no new format version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+import msgpack
+
+from ssbench.core.columns import pack_results, unpack_results
+from ssbench.core.errors import MessageError, StatFileError
+from ssbench.core.model import Phase
+from ssbench.core.records import (
+    HostRecord,
+    PhaseRecord,
+    Record,
+    ResultBatch,
+    RunFooter,
+    RunHeader,
+    WorkerRecord,
+)
+from ssbench.statfile.blocks import FORMAT, Say, check_version
+
+RESULTS = 3
+#: Code on disk -> record. Append only.
+_COLD: dict[int, type[Any]] = {
+    0: RunHeader,
+    1: WorkerRecord,
+    2: PhaseRecord,
+    4: HostRecord,
+    5: RunFooter,
+}
+_CODES = {record: code for code, record in _COLD.items()}
+
+MAX_OBJECT = 16 << 20  #: bytes of one msgpack object
+_MAX_ITEMS = 16384  #: of one array (msgpack makes room for all of them before the first is read)
+_MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one object
+_MAX_ENTRIES = 65536  #: of one map
+_MAX_DEPTH = 50
+
+
+def encode(record: Record) -> bytes:
+    """The msgpack of any record."""
+    if isinstance(record, ResultBatch):
+        rows = list(zip(*record.columns, strict=True))
+        return encode_results(record.phase, record.worker, msgpack.packb(pack_results(rows)))
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    if isinstance(record, RunHeader):
+        values["format"] = FORMAT  # also here: recompressing a file loses the blocks' headers
+    return _pack([_CODES[type(record)], values])
+
+
+def encode_results(phase: Phase, worker: int, packed: bytes) -> bytes:
+    """The record of a batch that is msgpack already.
+
+    :raises StatFileError: where it is so long that no reader would take it.
+    """
+    if len(packed) > MAX_OBJECT - 64:
+        raise StatFileError(f"a batch of results is {len(packed)} bytes long, above {MAX_OBJECT}")
+    return _pack([RESULTS, phase, worker, packed])
+
+
+def _pack(record: list[Any]) -> bytes:
+    data: bytes = msgpack.packb(record, default=_plain)
+    return data
+
+
+def _plain(value: Any) -> Any:
+    """What msgpack doesn't know: read-only mappings, sets and the like."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Iterable):
+        return list(value)
+    raise TypeError(f"a record can't hold a {type(value).__name__}")
+
+
+def objects(pieces: Iterable[bytes], say: Say, *, raw: bool = False) -> Iterator[Any]:
+    """The msgpack objects of a stream, each bounded in size and in what it unfolds to.
+
+    Ends early, after telling ``say``, where the bytes are no msgpack or break a bound.
+    """
+    budget = _Budget()
+    unpacker = msgpack.Unpacker(
+        raw=raw,
+        strict_map_key=False,
+        max_buffer_size=2 * MAX_OBJECT,
+        max_array_len=_MAX_ITEMS,
+        max_map_len=_MAX_ENTRIES,
+        max_ext_len=0,
+        list_hook=budget.spend,
+        object_hook=budget.spend,
+    )
+    try:
+        for piece in pieces:
+            for start in range(0, len(piece), MAX_OBJECT):
+                unpacker.feed(piece[start : start + MAX_OBJECT])
+                for item in unpacker:
+                    budget.items = 0
+                    yield item
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        say(f"it holds bytes that are no record ({type(error).__name__})")
+
+
+class _Budget:
+    """Stops a small object that would unfold into millions of Python's."""
+
+    def __init__(self) -> None:
+        self.items = 0
+
+    def spend(self, container: Any) -> Any:
+        self.items += 1 + len(container)
+        if self.items > _MAX_TOTAL_ITEMS:
+            raise ValueError("too many items in one object")
+        return container
+
+
+class UnknownRecordError(Exception):
+    """A record of a kind that came after this version."""
+
+
+def decode(item: Any) -> Record:
+    """The record of an unpacked object.
+
+    :raises UnknownRecordError: for a kind that this version doesn't know.
+    :raises MessageError: for anything else that is no record.
+    :raises StatFileError: for a header of a newer format.
+    """
+    if type(item) is not list or not item or type(item[0]) is not int:
+        raise MessageError("no record")
+    if item[0] == RESULTS:
+        return _decode_results(item)
+    record = _COLD.get(item[0])
+    if record is None:
+        raise UnknownRecordError
+    if len(item) != 2 or type(item[1]) is not dict:
+        raise MessageError("no record")
+    if record is RunHeader:
+        check_version(_whole(item[1].get("format", FORMAT)))
+    decoded: Record = record(**_known_fields(record, item[1]))
+    return decoded
+
+
+def _decode_results(item: list[Any]) -> ResultBatch:
+    if len(item) != 4 or not isinstance(item[3], bytes):
+        raise MessageError("no record of results")
+    faults: list[str] = []
+    unpacked = list(objects([item[3]], faults.append))
+    if faults or len(unpacked) != 1:
+        raise MessageError("malformed results")
+    return ResultBatch(_phase(item[1]), _whole(item[2]), unpack_results(unpacked[0]))
+
+
+def _known_fields(record: type[Any], values: dict[Any, Any]) -> dict[str, Any]:
+    known = {}
+    for field in fields(record):
+        if field.name in values:
+            known[field.name] = _FROM_DISK[str(field.type)](values[field.name])
+        elif not _has_default(field):
+            raise MessageError(f"a {record.__name__} without {field.name}")
+    return known
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise MessageError("a text is wanted")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise MessageError("a whole number is wanted")
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise MessageError("a number is wanted")
+    return float(value)
+
+
+def _phase(value: Any) -> Phase:
+    try:
+        return Phase(_whole(value))
+    except ValueError as error:
+        raise MessageError("a phase is wanted") from error
+
+
+def _map_of(check: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+    def convert(value: Any) -> dict[str, Any]:
+        if type(value) is not dict:
+            raise MessageError("a map is wanted")
+        return {_text(key): check(item) for key, item in value.items()}
+
+    return convert
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if type(value) is not list:
+        raise MessageError("a list is wanted")
+    return tuple(_text(item) for item in value)
+
+
+def _anything(value: Any, depth: int = 0) -> Any:
+    """What JSON can say; nested so deep that printing it would fail, it is refused."""
+    if depth > _MAX_DEPTH:
+        raise MessageError("nested too deep")
+    if type(value) is dict:
+        return {_text(key): _anything(item, depth + 1) for key, item in value.items()}
+    if type(value) is list:
+        return [_anything(item, depth + 1) for item in value]
+    if isinstance(value, bytes):
+        raise MessageError("a text is wanted")
+    return value
+
+
+#: A field's annotation in core.records -> what checks and converts its value off the disk.
+_FROM_DISK: dict[str, Callable[[Any], Any]] = {
+    "str": _text,
+    "int": _whole,
+    "float": _number,
+    "Phase": _phase,
+    "Mapping[str, Any]": _map_of(_anything),
+    "Mapping[str, str]": _map_of(_text),
+    "Mapping[str, int]": _map_of(_whole),
+    "Mapping[str, float]": _map_of(_number),
+    "Sequence[str]": _texts,
+}

@@ -1,0 +1,222 @@
+"""Write a run's stat file, block by block."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from io import BytesIO
+from types import TracebackType
+
+from ssbench.core.errors import StatFileError
+from ssbench.core.model import Phase
+from ssbench.core.records import Record, RunFooter, RunHeader
+from ssbench.statfile.blocks import FAST, SMALL, BlockBuilder, begins_a_block
+from ssbench.statfile.reader import StatFileReader
+from ssbench.statfile.records import encode, encode_results
+
+BLOCK_BYTES = 1 << 20  #: of records; a block is written when it has them, or once a second
+BLOCK_SECONDS = 1.0
+#: A block this short comes of a slow run, where time to compress better is to be had.
+_SLOW_BLOCK = 1 << 17
+_LOOK = 1 << 20  #: bytes of an existing file that show whether it is a stat file
+
+
+class StatFileWriter:
+    """Appends a run's records to a new file, which ends in a whole block whatever happens.
+
+    One thread at a time. After an error nothing more is written; what was, stays readable.
+    """
+
+    def __init__(self, file: int, path: str) -> None:
+        """Use ``create``."""
+        self._file = file
+        self._closed = False
+        self.path = path
+        self.blocks = 0  #: written so far
+        self.bytes_written = 0
+        self._builder = BlockBuilder(SMALL)
+        self._due_s: float | None = None
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], *, overwrite: bool = True) -> StatFileWriter:
+        """Open a file for a run, readable by its owner only.
+
+        :param overwrite: an own empty file or an own stat file of that name is replaced;
+            nothing else ever is.
+        :raises StatFileError: path and cause, in one line.
+        """
+        path = os.fspath(path)
+        try:
+            file = _open_new(path)
+        except FileExistsError:
+            if not overwrite:
+                raise StatFileError(f"{path}: exists; it isn't overwritten") from None
+            file = _open_again(path)
+        except OSError as error:
+            raise StatFileError(f"{path}: can't be written: {error.strerror}") from error
+        return cls(file, path)
+
+    def write(self, record: Record) -> None:
+        """Append a record. The header, and the footer, are on disk when this returns.
+
+        :raises StatFileError: path, cause and what was kept.
+        """
+        data = encode(record)
+        self._add(data)
+        if isinstance(record, RunHeader):
+            # Twice, a block each: one damaged block must not take the meaning from all others.
+            self.flush()
+            self._add(data)
+            self.flush()
+        elif isinstance(record, RunFooter):
+            self.flush()
+
+    def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
+        """Append a batch as it came off the wire: msgpack of ``core.columns.pack_results``.
+
+        :raises StatFileError: path, cause and what was kept.
+        """
+        self._add(encode_results(phase, worker, packed))
+
+    def tick(self, now_s: float) -> None:
+        """Tell the time, of any monotonic clock: once a second's worth is there, it is written.
+
+        :raises StatFileError: path, cause and what was kept.
+        """
+        if self._due_s is None:
+            self._due_s = now_s + BLOCK_SECONDS
+        elif now_s >= self._due_s:
+            self._due_s = now_s + BLOCK_SECONDS
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand all that was appended to the operating system.
+
+        :raises StatFileError: path, cause and what was kept.
+        """
+        if not self._builder.size or self._closed:
+            return
+        member = self._builder.finish(self.blocks)
+        level = SMALL if self._builder.size < _SLOW_BLOCK else FAST
+        try:
+            _write_all(self._file, member)
+        except OSError as error:
+            self._give_up()
+            raise StatFileError(
+                f"{self.path}: can't be written: {error.strerror};"
+                f" the first {self.bytes_written} bytes ({self.blocks} blocks) are kept"
+                " and can be read"
+            ) from error
+        self.blocks += 1
+        self.bytes_written += len(member)
+        self._builder = BlockBuilder(level)
+
+    def close(self) -> None:
+        """Write the rest and close; a second time does nothing.
+
+        :raises StatFileError: path, cause and what was kept.
+        """
+        if self._closed:
+            return
+        self.flush()
+        self._closed = True
+        try:
+            os.close(self._file)
+        except OSError as error:  # network file systems tell of a full disk as late as this
+            raise StatFileError(f"{self.path}: the end may be lost: {error.strerror}") from error
+
+    def _add(self, data: bytes) -> None:
+        if self._closed:
+            raise StatFileError(f"{self.path}: is closed; nothing more is written")
+        self._builder.add(data)
+        if self._builder.size >= BLOCK_BYTES:
+            self.flush()
+
+    def _give_up(self) -> None:
+        """Cut a partly written block off and close."""
+        self._closed = True
+        try:
+            os.ftruncate(self._file, self.bytes_written)
+        except OSError:
+            pass  # readers step over the part of a block that now stays at the end
+        finally:
+            os.close(self._file)
+
+    def __enter__(self) -> StatFileWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"<StatFileWriter {self.path} {state}, {self.blocks} blocks>"
+
+
+def _open_new(path: str) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(path, flags, 0o600)
+    _lock(file)
+    return file
+
+
+def _open_again(path: str) -> int:
+    """Open a file that is there, emptied; only if it is ours, and empty or a stat file."""
+    # NONBLOCK: opening a pipe would wait for its other end.
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        file = os.open(path, flags)
+    except OSError as error:
+        raise StatFileError(f"{path}: can't be overwritten: {error.strerror}") from error
+    try:
+        fault = _why_not_replace(file)
+        if fault is None:
+            os.fchmod(file, 0o600)
+            os.ftruncate(file, 0)
+    except OSError as error:
+        fault = error.strerror or "unknown error"
+    if fault is not None:
+        os.close(file)
+        raise StatFileError(f"{path}: isn't overwritten: {fault}")
+    return file
+
+
+def _why_not_replace(file: int) -> str | None:
+    facts = os.fstat(file)
+    if not stat.S_ISREG(facts.st_mode):
+        return "it is no regular file"
+    if facts.st_uid != os.geteuid():
+        return "it belongs to another user"
+    if not _lock(file):
+        return "another run is writing to it"
+    start = os.pread(file, _LOOK, 0)
+    if not start or begins_a_block(start):
+        return None
+    try:
+        StatFileReader(BytesIO(start), "")
+    except StatFileError:
+        return "it is no stat file"
+    return None
+
+
+def _lock(file: int) -> bool:
+    """False where another process holds the file; True also where there are no locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network file systems: no reason not to run
+        return True
+    return True
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
