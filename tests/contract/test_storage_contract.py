@@ -1,0 +1,244 @@
+"""What ssbench.storage.base.Storage promises, of every driver.
+
+Those that keep no state (noop) are held to what is left then: every call is answered, every
+operation succeeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import OPERATIONS, ErrorKind, Job, Operation, SizeClass
+from ssbench.core.settings import StorageSettings
+from ssbench.embedded import EmbeddedSwift
+from ssbench.storage import open_storage
+from ssbench.storage.base import Storage
+from tests.fakes.http_server import FakeSwift
+from tests.fakes.memory_storage import MemoryStorage, MemoryStore
+
+SIZES = (
+    SizeClass("tiny \u00e9/?%", 100, 200, (0.25,) * 4, 10),
+    SizeClass("b", 0, 0, (1, 0, 0, 0), 1),
+)
+
+
+def settings(**changes: object) -> StorageSettings:
+    values = {"run_id": "run1", "sizes": SIZES, "container_base": "contract", "container_count": 3}
+    return StorageSettings(**{**values, **changes})  # type: ignore[arg-type]
+
+
+class Subject(NamedTuple):
+    """A driver under test, and how to open another on the same store."""
+
+    open: Callable[..., Storage]
+    stateful: bool = True
+
+
+def on_noop() -> Iterator[Subject]:
+    yield Subject(lambda **changes: open_storage(settings(driver="noop", **changes)), False)
+
+
+def on_memory() -> Iterator[Subject]:
+    store = MemoryStore(bulk_delete_max=1000, tokens={"tk"})
+    yield Subject(lambda **changes: MemoryStorage(store, settings(**{"token": "tk", **changes})))
+
+
+def on_fake_swift() -> Iterator[Subject]:
+    with FakeSwift() as swift:
+        given = {"token": "tk", "storage_urls": (swift.url,)}
+        yield Subject(lambda **changes: open_storage(settings(**{**given, **changes})))
+
+
+def on_real_swift() -> Iterator[Subject]:
+    with EmbeddedSwift() as swift:
+        given = {"token": token_of(swift), "storage_urls": (swift.storage_url,)}
+        yield Subject(lambda **changes: open_storage(settings(**{**given, **changes})))
+
+
+def token_of(swift: EmbeddedSwift) -> str:
+    connection = HTTPConnection(urlsplit(swift.auth_url).netloc)
+    try:
+        headers = {"X-Auth-User": swift.user, "X-Auth-Key": swift.key}
+        connection.request("GET", "/auth/v1.0", headers=headers)
+        token = connection.getresponse().headers["X-Auth-Token"]
+    finally:
+        connection.close()
+    assert token
+    return token
+
+
+DRIVERS = [
+    pytest.param(on_noop, id="noop"),
+    pytest.param(on_memory, id="memory"),
+    pytest.param(on_fake_swift, id="swift-on-fake"),
+    pytest.param(on_real_swift, id="swift-on-swift", marks=pytest.mark.e2e),
+]
+
+
+@pytest.fixture(scope="module", params=DRIVERS)
+def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
+    yield from request.param()
+
+
+@pytest.fixture
+def storage(subject: Subject) -> Iterator[Storage]:
+    """An open driver; its containers are there, and empty again afterwards."""
+    driver = subject.open()
+    for index in range(3):
+        driver.make_container(f"contract_{index:06d}")
+    yield driver
+    for entry in driver.list_containers("contract", "", 100):
+        for name in driver.list_objects(entry.name, "", 1000):
+            driver.delete_object(entry.name, name)
+        driver.delete_container(entry.name)
+    driver.close()
+
+
+def job(operation: Operation, number: int = 3, size: int = 150, size_class: int = 0) -> Job:
+    return Job(1, operation, size_class, number, 0, size)
+
+
+def refused(driver: Storage, operation: Operation, number: int = 3) -> StorageError:
+    with pytest.raises(StorageError) as caught:
+        driver.actions[operation](job(operation, number), 0)
+    assert caught.value.kind is ErrorKind.STATUS
+    assert caught.value.timing is not None
+    assert caught.value.timing.status == caught.value.status
+    return caught.value
+
+
+def test_all_operations_succeed_in_their_turn(storage: Storage) -> None:
+    moved = {}
+    for operation in (
+        Operation.CREATE,
+        Operation.READ,
+        Operation.UPDATE,
+        Operation.DELETE,
+        Operation.ENSURE,
+        Operation.REMOVE,
+    ):
+        timing = storage.actions[operation](job(operation), 0)
+        assert 200 <= timing.status < 300
+        assert timing.headers_ns <= timing.first_byte_ns <= timing.last_byte_ns
+        assert isinstance(timing.transaction_id, bytes)
+        moved[operation] = timing.bytes_moved
+    for operation, facts in OPERATIONS.items():
+        assert moved[operation] == (150 if facts.sends_body or facts.receives_body else 0)
+
+
+def test_an_empty_object_is_an_object(storage: Storage) -> None:
+    for operation in (Operation.CREATE, Operation.READ, Operation.DELETE):
+        timing = storage.actions[operation](job(operation, 0, 0, 1), 0)
+        assert timing.bytes_moved == 0
+        assert timing.first_byte_ns == timing.headers_ns
+
+
+def test_missing_objects(subject: Subject, storage: Storage) -> None:
+    if not subject.stateful:
+        return
+    assert refused(storage, Operation.READ, 7).status == 404
+    assert refused(storage, Operation.DELETE, 7).status == 404
+    assert not storage.delete_object("contract_000001", "nothing")
+
+
+def test_ensure_uploads_what_is_missing_or_of_another_size(
+    subject: Subject, storage: Storage
+) -> None:
+    ensure = storage.actions[Operation.ENSURE]
+    assert ensure(job(Operation.ENSURE), 0).bytes_moved == 150
+    if subject.stateful:
+        there = ensure(job(Operation.ENSURE), 0)
+        assert (there.status, there.bytes_moved) == (200, 0)
+    assert ensure(job(Operation.ENSURE, size=151), 0).bytes_moved == 151
+    assert storage.actions[Operation.READ](job(Operation.READ, size=151), 0).bytes_moved == 151
+
+
+def test_listings_come_in_pages(subject: Subject, storage: Storage) -> None:
+    for number in range(9):
+        storage.actions[Operation.CREATE](job(Operation.CREATE, number), 0)
+    entries = storage.list_containers("contract_", "", 100)
+    if subject.stateful:
+        assert [entry.name for entry in entries] == [f"contract_{n:06d}" for n in range(3)]
+        assert storage.list_containers("contract_", "contract_000000", 1) == entries[1:2]
+        names = storage.list_objects("contract_000000", "", 100)
+        assert names == [f"tiny \u00e9/?%_{n:06d}" for n in (0, 3, 6)]
+        assert storage.list_objects("contract_000000", names[0], 1) == names[1:2]
+        assert storage.list_objects("contract_000000", names[2], 100) == []
+    assert storage.list_containers("nobody_has_this", "", 100) == []
+
+
+def test_containers_are_made_once_and_deleted_when_empty(
+    subject: Subject, storage: Storage
+) -> None:
+    assert storage.make_container("contract_extra")
+    if subject.stateful:
+        assert not storage.make_container("contract_extra")
+        assert storage.container_policy("contract_extra") == "gold"
+    storage.actions[Operation.CREATE](job(Operation.CREATE), 0)
+    if subject.stateful:
+        with pytest.raises(StorageError) as caught:
+            storage.delete_container("contract_000000")
+        assert caught.value.status == 409
+    assert storage.delete_container("contract_extra")
+    if subject.stateful:
+        assert not storage.delete_container("contract_extra")
+        with pytest.raises(StorageError) as caught:
+            storage.container_policy("contract_extra")
+        assert caught.value.status == 404
+
+
+def test_a_container_under_another_policy_is_not_ours_to_take(
+    subject: Subject, storage: Storage
+) -> None:
+    silver = subject.open(policy="silver")
+    assert silver.make_container("contract_silver")
+    assert silver.container_policy("contract_silver") == "silver"
+    if subject.stateful:
+        with pytest.raises(StorageError) as caught:
+            silver.make_container("contract_000000")
+        assert caught.value.status == 409
+    silver.close()
+
+
+def test_bulk_delete(subject: Subject, storage: Storage) -> None:
+    for number in (0, 3, 6):
+        storage.actions[Operation.CREATE](job(Operation.CREATE, number), 0)
+    names = storage.list_objects("contract_000000", "", 100)
+    assert storage.bulk_delete("contract_000000", [*names, "absent"]) == []
+    assert storage.list_objects("contract_000000", "", 100) == []
+
+
+def test_a_token_is_used_from_the_next_request_on(subject: Subject, storage: Storage) -> None:
+    other = subject.open(token="wrong")
+    if subject.stateful:
+        with pytest.raises(StorageError) as caught:
+            other.actions[Operation.READ](job(Operation.READ), 0)
+        assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, 401)
+        with pytest.raises(StorageError) as caught:
+            other.list_containers("", "", 10)
+        assert caught.value.status == 401
+    assert other.token_serial == 0
+    other.set_token("tk", 5)
+    assert other.token_serial == 5
+    other.close()
+
+
+def test_limits_are_told(subject: Subject, storage: Storage) -> None:
+    limits = storage.limits()
+    if subject.stateful:
+        assert limits.max_object_name_length == 1024
+        assert list(limits.policies or ()) == ["gold", "silver"]
+        assert limits.bulk_delete_max
+
+
+def test_a_closed_driver_may_be_closed_again(subject: Subject) -> None:
+    other = subject.open()
+    other.connect(2)
+    other.close()
+    other.close()

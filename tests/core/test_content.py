@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import time
+from hashlib import sha256
+from zlib import compress
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.content import PERIOD, Content, block, pieces
+
+GOLDEN = "f3cb3e4c5d45d57063b3ea98f956e000bca9c4a2ab6af6e7c7e5d31f2834ec0f"  #: of tiny_000000, 100,000 bytes
+
+SIZES = st.integers(0, 300_000)
+BLOCK_GOLDEN = "f3cb3e4c5d45d57063b3ea98f956e000bca9c4a2ab6af6e7c7e5d31f2834ec0f"  #: of tiny_000000, 100,000 bytes
+
+SIZES = st.integers(1, 100_000)
+
+
+def body(name: bytes, version: int, size: int, block_size: int = 65536) -> bytes:
+    return b"".join(pieces(name, version, size, block_size))
+
+
+def test_the_block_is_the_same_on_every_python() -> None:
+    assert len(block()) == PERIOD
+    assert sha256(block()).hexdigest() == (
+        "c5ad0142e2ba51dcb1ed9b0c768724e20e544ff172f465d6a28bfe03877c7ed2"
+    )
+
+
+def test_a_body_is_the_same_in_every_release() -> None:
+    # Objects of an earlier run stay in the store, and are checked against this.
+    assert sha256(body(b"tiny_000000", 0, 100_000)).hexdigest() == GOLDEN
+
+
+@given(SIZES, BLOCK_SIZES, BLOCK_SIZES, st.binary(), st.integers(0, 2**40))
+def test_a_body_does_not_depend_on_the_size_of_its_pieces(
+    size: int, one: int, other: int, name: bytes, version: int
+) -> None:
+    assert body(name, version, size, one) == body(name, version, size, other)
+
+
+@given(SIZES, BLOCK_SIZES, st.binary())
+def test_pieces_are_whole_blocks_and_a_rest(size: int, block_size: int, name: bytes) -> None:
+    lengths = [len(piece) for piece in pieces(name, 1, size, block_size)]
+    assert sum(lengths) == size
+    assert all(length == block_size for length in lengths[:-1])
+    assert all(0 < length <= block_size for length in lengths)
+
+
+def test_a_body_goes_round_the_block() -> None:
+    content = Content(65536)
+    whole = body(b"x", 0, 2 * PERIOD)
+    at = content.offset(b"x", 0)
+    assert whole[: PERIOD - at] == block()[at:]
+    assert whole[:PERIOD] == whole[PERIOD:]
+
+
+def test_one_piece_holds_what_pieces_do() -> None:
+    content = Content(65536)
+    for version in range(50):
+        assert content.piece(b"x", version, 65536) == next(content.pieces(b"x", version, 65536))
+
+
+def test_a_block_may_be_longer_than_the_period() -> None:
+    size = 3 * PERIOD + 5
+    assert body(b"x", 3, size, size) == body(b"x", 3, size)
+
+
+def test_names_and_versions_differ() -> None:
+    heads = {body(b"tiny_%06d" % n, v, 16) for n in range(50) for v in range(20)}
+    assert len(heads) > 990
+
+
+def test_a_body_does_not_compress_unless_asked_to() -> None:
+    assert len(compress(body(b"x", 0, 100_000))) > 99_000
+    letters = b"".join(pieces(b"x", 0, 100_000, 4096, compressible=True))
+    assert letters == b"A" * 100_000
+
+
+def test_pieces_are_no_copies() -> None:
+    content = Content(1000)
+    first, second = content.piece(b"x", 0, 10), content.piece(b"y", 0, 10)
+    assert first.obj is second.obj
+
+
+def test_making_the_block_takes_no_time_worth_telling() -> None:
+    block.cache_clear()
+    started = time.process_time()
+    Content(65536).piece(b"x", 0, 1)
+    assert time.process_time() - started < 0.1
