@@ -20,6 +20,7 @@ EXTRAS = {
         "hdrhistogram>=0.10.3",
         "trustme>=1.2",
         "boto3>=1.34",
+        "tox>=4.0",
         "setuptools>=68",
         "wheel>=0.43",
     ],

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import trustme
-
 
 @dataclass(frozen=True)
 class Certificates:
@@ -19,6 +17,8 @@ class Certificates:
 
 def make_certificates(directory: Path) -> Certificates:
     """Certificates for 127.0.0.1, ::1 and localhost in the directory."""
+    import trustme
+
     authority = trustme.CA()
     server = authority.issue_cert("127.0.0.1", "::1", "localhost")
     made = Certificates(directory / "ca.pem", directory / "cert.pem", directory / "key.pem")

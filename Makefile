@@ -1,0 +1,47 @@
+# `make demo` and `make test` need Debian with python3, python3-venv and make, and no root.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+NEEDS = setup.py requirements.txt pyproject.toml
+
+.PHONY: help demo test check clean
+
+help: ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
+
+demo: $(VENV)/.for-demo ## a first run, against a throw-away Swift
+	$(BIN)/ssbench-master run-scenario -f very_small --embedded-swift --workers 2
+
+test: $(VENV)/.for-test ## all tests, real Swift and real Keystone included
+	$(BIN)/python -m pytest $(TESTS)
+
+check: $(VENV)/.for-test ## format, lint, types, and the table of floors
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_floors.py
+
+clean: ## remove what make and the tools have made here
+	rm -rf $(VENV) .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.for-demo: $(NEEDS) | $(BIN)/pip
+	@echo "Installing ssbench and a Swift into $(VENV); this takes a minute, and only once."
+	@$(BIN)/pip install --quiet --editable '.[embedded]'
+	@touch $@
+
+$(VENV)/.for-test: $(NEEDS) | $(BIN)/pip
+	@echo "Installing ssbench, a Swift, a Keystone and the tools into $(VENV), once."
+	@$(BIN)/pip install --quiet --editable '.[embedded,dev,keystone]'
+	@touch $@ $(VENV)/.for-demo
+
+# pip is what a new environment gets last: without it, the making was interrupted.
+$(BIN)/pip:
+	@command -v $(PYTHON) >/dev/null || \
+	    { echo "$(PYTHON) is missing: apt-get install python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo "$$($(PYTHON) --version) is too old, 3.10 will do: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	    { echo "venv is missing: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
