@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 from ssbench.core.columns import result_count, unpack_column
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import unpack
 from ssbench.core.model import Job, Result
 from ssbench.core.roster import SECOND, Roster
+from ssbench.core.workload import Workload
 
 MAX_BATCH = 256
 #: A batch on its way counts against the credit for this long. Later ones don't, so that what a
@@ -35,29 +36,6 @@ _NUMBER = 1 + Result._fields.index("number")
 _STATUS = 1 + Result._fields.index("status")
 _ERROR = 1 + Result._fields.index("error")
 _UNKNOWN = 1 + Result._fields.index("unknown")
-
-
-class Workload(Protocol):
-    """Where jobs come from and where their outcome goes: core.workload has three."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether ``take`` will never again give a job, whatever comes back."""
-
-    def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
-        """Up to ``limit`` jobs, numbered upwards from ``first_number``; [] for none just now."""
-
-    def succeeded(self, jobs: Sequence[Job], now_s: float) -> None:
-        """These were done."""
-
-    def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
-        """This ended with an error."""
-
-    def lost(self, jobs: Iterable[Job]) -> None:
-        """These were held by a worker that is lost."""
-
-    def withdrawn(self, jobs: Iterable[Job]) -> None:
-        """These came back unstarted and will not be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +78,15 @@ class Dispatcher:
     counts: Counts = field(default_factory=Counts)
     ending: bool = False  #: nothing is left to be sent: workers give back what no user is free for
     stopping: bool = False  #: time is up, or somebody interrupted
-    _next_number: int = 1
-    _next_batch: int = 1
+    #: Jobs and batches are numbered through the whole run: one phase goes on where the last ended.
+    next_number: int = 1
+    next_batch: int = 1
     _sent: dict[int, _Sent] = field(default_factory=dict)
     _held: dict[int, dict[int, Job]] = field(default_factory=dict)
     _again: deque[Job] = field(default_factory=deque)
     _held_count: int = 0
     _young_count: int = 0
+    _active_ns: dict[int, int] = field(default_factory=dict)  # a worker's last took or results
     _drained_ns: int | None = None  # since when the workload has had nothing more
 
     def __repr__(self) -> str:
@@ -159,8 +139,8 @@ class Dispatcher:
             if self._drained_ns is None and self.workload.finished:
                 self._drained_ns = now_ns
             return None
-        batch = Batch(self._next_batch, jobs)
-        self._next_batch += 1
+        batch = Batch(self.next_batch, jobs)
+        self.next_batch += 1
         self._sent[batch.number] = _Sent(jobs, now_ns)
         self._young_count += len(jobs)
         return batch
@@ -176,23 +156,24 @@ class Dispatcher:
     def _take(self, limit: int, now_ns: int) -> list[Job]:
         if self._again:
             count = min(limit, len(self._again))
-            numbers = range(self._next_number, self._next_number + count)
+            numbers = range(self.next_number, self.next_number + count)
             jobs = [self._again.popleft()._replace(number=number) for number in numbers]
         else:
-            jobs = self.workload.take(self._next_number, limit, now_ns / SECOND)
+            jobs = self.workload.take(self.next_number, limit, now_ns / SECOND)
             self.counts.sent += len(jobs)
-        self._next_number += len(jobs)
+        self.next_number += len(jobs)
         return jobs
 
     # What arrived -------------------------------------------------------------------------
 
-    def took(self, incarnation: int, batches: Iterable[int]) -> None:
+    def took(self, incarnation: int, batches: Iterable[int], now_ns: int) -> None:
         """A worker holds these batches. Those that were given up on meanwhile are ignored: the
         worker's results for them will be refused, and it gives back what is that old anyway.
         """
         if incarnation not in self.roster.workers:
             return
         held = self._held.setdefault(incarnation, {})
+        self._active_ns[incarnation] = now_ns
         for number in batches:
             if number in self._sent:
                 jobs = self._arrived(number)
@@ -206,14 +187,14 @@ class Dispatcher:
             self._young_count -= len(sent.jobs)
         return sent.jobs
 
-    def results(self, incarnation: int, packed: bytes, now_ns: int) -> list[object] | None:
+    def results(self, incarnation: int, packed: bytes, now_ns: int) -> list[Any] | None:
         """Finished operations. Gives the packed columns to be kept; None where refused.
 
         A batch is refused as a whole when the worker doesn't hold every one of its jobs: it is
         late (its worker was given up), repeated or forged. Nothing is counted twice.
         """
         try:
-            columns = unpack(packed)
+            columns: list[Any] = unpack(packed)
             count = result_count(columns)
             numbers = unpack_column(columns[_NUMBER], count)
             errors = unpack_column(columns[_ERROR], count) if columns[_ERROR] != 0 else None
@@ -228,12 +209,13 @@ class Dispatcher:
             return None
         jobs = [held.pop(number) for number in numbers]
         self._held_count -= count
+        self._active_ns[incarnation] = now_ns
         if errors is None:
             self.counts.done += count
             self.workload.succeeded(jobs, now_ns / SECOND)
         else:
             self._settle(jobs, errors, statuses, unknowns, now_ns / SECOND)
-        return columns  # type: ignore[no-any-return]
+        return columns
 
     def _settle(
         self,
@@ -286,11 +268,22 @@ class Dispatcher:
                 self._young_count -= len(sent.jobs)
             if age_ns > self.roster.timeout_ns:
                 self._put_back(self._arrived(number))
+        for incarnation in [i for i, held in self._held.items() if held]:
+            if self._is_empty(incarnation, now_ns):
+                self.gone(incarnation)
         if self.ending or self._drained_ns is None or self.stopping:
             return False
         if now_ns - self._drained_ns > PATIENCE_NS and self._uneven():
             self.ending = True
         return self.ending
+
+    def _is_empty(self, incarnation: int, now_ns: int) -> bool:
+        """Whether a worker has long said that it has no jobs: its results never got here."""
+        worker = self.roster.workers.get(incarnation)
+        if worker is None or worker.empty_since_ns is None:
+            return False
+        since_ns = max(worker.empty_since_ns, self._active_ns.get(incarnation, 0))
+        return now_ns - since_ns > self.roster.timeout_ns
 
     def _uneven(self) -> bool:
         """Whether jobs wait somewhere while a user is free somewhere else."""

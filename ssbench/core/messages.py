@@ -57,7 +57,7 @@ class Pulse(NamedTuple):
     hub_idle_ns: int  #: time since the worker's event loop last ran
     busy: int  #: users with an operation in flight
     queued: int  #: jobs not yet started
-    live: Mapping[int, int]  #: latency histogram of what was done since the last pulse
+    live: Mapping[int, int]  #: core.live.buckets of what was done since the last pulse
 
 
 class Ready(NamedTuple):
@@ -122,6 +122,7 @@ class Jobs(NamedTuple):
 class Beat(NamedTuple):
     """The state of the run as workers must know it. Complete each time, since beats get lost."""
 
+    master: int  #: 64 random bits; another number is another master, with another clock
     serial: int
     master_ns: int  #: the master's monotonic clock when this was sent
     run: str  #: "" where there is no run
@@ -133,6 +134,7 @@ class Beat(NamedTuple):
     settings: Mapping[str, Any]  #: StorageSettings.to_map(), {} where there is no run
     timeout_s: float  #: --worker-timeout
     operation_timeout_s: float  #: 0: none
+    live: bool  #: pulses are to carry latencies
     ending: bool  #: nothing is left to be sent: give back what no user is free for
     stopping: bool  #: start nothing more: give everything back
     quit: bool  #: end the process
@@ -212,8 +214,8 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     "beat": (
         Beat,
         (
-            _natural, _int, _text, _natural, _int, _shares, _reasons, _settings,
-            _number, _number, _flag, _flag, _flag,
+            _natural, _natural, _int, _text, _natural, _int, _shares, _reasons, _settings,
+            _number, _number, _flag, _flag, _flag, _flag,
         ),
     ),
 }  # fmt: skip

@@ -30,8 +30,8 @@ class Worker:
     beat: int = 0  #: serial of the newest beat that it answered
     #: the newest Ready: run, phase, and whether it has stopped there
     ready: tuple[str, int, bool] = ("", 0, False)
-    queued: int = 0
-    busy: int = 0
+    jobs: int = 0  #: what it had by its newest pulse: queued, in flight, not yet reported
+    empty_since_ns: int | None = None  #: since when its pulses say that it has none
 
     @property
     def name(self) -> str:
@@ -109,10 +109,15 @@ class Roster:
         if worker is None or sent_ns is None:
             return worker
         worker.beat = max(worker.beat, pulse.beat)
-        worker.queued, worker.busy = pulse.queued, pulse.busy
+        worker.jobs = pulse.queued + pulse.busy
+        if worker.jobs:
+            worker.empty_since_ns = None
+        elif worker.empty_since_ns is None:
+            worker.empty_since_ns = now_ns
         if pulse.hub_idle_ns < self.timeout_ns:
             worker.fresh_ns = max(worker.fresh_ns, sent_ns)
         round_trip_ns = max(now_ns - sent_ns - pulse.hold_ns, 0)
+        worker.round_trip_ns += worker.round_trip_ns // 100 + 1  # clocks drift: old trips fade
         if worker.offset_ns is None or round_trip_ns < worker.round_trip_ns:
             worker.round_trip_ns = round_trip_ns
             worker.offset_ns = pulse.worker_ns - (now_ns - round_trip_ns // 2)

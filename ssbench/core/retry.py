@@ -1,0 +1,96 @@
+"""What to do after a failed attempt: try again, give up, or call it done.
+
+Pure: one decision at a time, with the counters that a Result will carry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import OPERATIONS, ErrorKind, Operation
+
+#: Answers that ask a client to come back later (Swift: 498 from ratelimit).
+RATE_LIMITED = frozenset({429, 498})
+RETRIED_STATUSES = RATE_LIMITED | {503}
+RETRIED_KINDS = frozenset(
+    {
+        ErrorKind.CONNECT,
+        ErrorKind.CONNECT_TIMEOUT,
+        ErrorKind.NETWORK_TIMEOUT,
+        ErrorKind.RESET,
+        ErrorKind.TRUNCATED,
+    }
+)
+#: 4xx answers after which a mutation may have happened all the same.
+_UNDECIDED_STATUSES = frozenset({408, 499})
+
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 2.0
+NOT_FOUND_PAUSE_S = 0.5
+
+
+class Verdict(Enum):
+    """What comes of a failed attempt."""
+
+    RETRY = "retry"
+    GIVE_UP = "give up"
+    DONE = "done"  #: the failure is a success: gone already
+
+
+@dataclass(slots=True)
+class Attempts:
+    """The attempts at one operation so far; the counters of its Result.
+
+    :param max_retries: ``--retries``.
+    """
+
+    operation: Operation
+    max_retries: int
+    retries: int = 0
+    not_found_retries: int = 0
+    rate_limited: int = 0
+    reconnects: int = 0
+    unknown: int = 0  #: 1 after an attempt that may have changed the store unseen
+
+    def after(self, error: StorageError) -> Verdict:
+        """Count a failed attempt and decide."""
+        facts = OPERATIONS[self.operation]
+        if error.timing is not None:
+            self.reconnects += error.timing.reconnects
+        if error.status in RATE_LIMITED:
+            self.rate_limited += 1
+        if error.status == 404:
+            return self._after_not_found()
+        if facts.mutates and error.sent and leaves_unknown(error.kind, error.status):
+            self.unknown = 1
+        retried = error.kind in RETRIED_KINDS or error.status in RETRIED_STATUSES
+        if retried and self.retries < self.max_retries:
+            self.retries += 1
+            return Verdict.RETRY
+        return Verdict.GIVE_UP
+
+    def _after_not_found(self) -> Verdict:
+        facts = OPERATIONS[self.operation]
+        deleting = self.operation in (Operation.DELETE, Operation.REMOVE)
+        # An earlier attempt got no answer, but did its work.
+        if facts.not_found_is_success or (deleting and (self.unknown or self.reconnects)):
+            return Verdict.DONE
+        if facts.retries_not_found and not self.not_found_retries:
+            self.not_found_retries = 1
+            return Verdict.RETRY
+        return Verdict.GIVE_UP
+
+    def pause_s(self, error: StorageError) -> float:
+        """How long to wait before the attempt that ``after`` asked for."""
+        if error.status == 404:
+            return NOT_FOUND_PAUSE_S
+        return float(min(FIRST_PAUSE_S * 2 ** (self.retries - 1), LONGEST_PAUSE_S))
+
+
+def leaves_unknown(kind: ErrorKind, status: int) -> bool:
+    """Whether a mutation that was sent and failed like this may have happened all the same."""
+    if status:
+        return status >= 500 or status in _UNDECIDED_STATUSES
+    return kind not in (ErrorKind.CONNECT, ErrorKind.CONNECT_TIMEOUT, ErrorKind.NAME_LOOKUP)

@@ -1,0 +1,550 @@
+"""The master: drives core.dispatch over the wire, phase by phase.
+
+One plain loop, without an event library: send what is due, poll, take in what arrived, and once a
+second say in a beat how things stand. What is decided is decided in core.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ssbench.core.columns import pack_jobs, unpack_column
+from ssbench.core.dispatch import MAX_BATCH, Counts, Dispatcher
+from ssbench.core.errors import AuthError, NoWorkersError, StatFileError
+from ssbench.core.live import RunProgress
+from ssbench.core.messages import (
+    Beat,
+    Bye,
+    Expired,
+    Hello,
+    Jobs,
+    Pulse,
+    Ready,
+    Results,
+    Returned,
+    Took,
+    encode,
+)
+from ssbench.core.model import Phase, Result
+from ssbench.core.records import PhaseRecord, Record, WorkerRecord
+from ssbench.core.roster import SECOND, Roster, Worker
+from ssbench.core.settings import StorageSettings
+from ssbench.core.workload import Workload
+from ssbench.watch import Watch
+from ssbench.wire import MasterWire
+
+log = logging.getLogger(__name__)
+
+_BEAT_NS = SECOND
+_TICK_NS = SECOND // 20
+_SHOW_NS = SECOND // 4
+_SENDS_A_TURN = 64
+#: Without --workers or --expect-workers: nobody new for this long means that all are here.
+_SETTLED_NS = 2 * SECOND
+_RENEWAL_NS = SECOND  # at most one new token in so long
+_SHOWN = [1 + Result._fields.index(name) for name in
+          ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
+
+
+class Observer(Protocol):
+    """Who watches a run: cli.progress."""
+
+    wants_results: bool
+
+    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+        """A phase begins."""
+
+    def results(self, columns: Sequence[Sequence[int]]) -> None:
+        """Columns operation, error, first_byte_ns, last_byte_ns, where wants_results."""
+
+    def update(self, progress: RunProgress) -> None:
+        """Where the phase stands."""
+
+    def message(self, text: str) -> None:
+        """Something that the user should know."""
+
+    def end_phase(self) -> None:
+        """It is over."""
+
+
+class Recorder(Protocol):
+    """What keeps results: statfile.StatFileWriter."""
+
+    def write(self, record: Record) -> None:
+        """Keep a record."""
+
+    def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
+        """Keep packed results."""
+
+    def tick(self, now_s: float) -> None:
+        """Time passes: a good moment to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long, and how much at once."""
+
+    worker_timeout_s: float = 10.0
+    worker_wait_s: float = 30.0
+    operation_timeout_s: float = 0.0  #: 0: none
+    drain_timeout_s: float = 30.0
+    connect_timeout_s: float = 10.0
+    max_batch: int = MAX_BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseOutcome:
+    """How a phase went."""
+
+    counts: Counts
+    seconds: float
+    ended: str  #: "complete", "interrupted", "failed", "exhausted": RunFooter's words
+    reason: str = ""
+
+
+class Master:
+    """Runs phases with whoever connects.
+
+    :param renew: gives a fresh token; called in a thread of its own when the store refuses the
+        present one. May raise AuthError.
+    """
+
+    def __init__(
+        self,
+        wire: MasterWire,
+        observer: Observer,
+        settings: StorageSettings,
+        *,
+        limits: Limits | None = None,
+        recorder: Recorder | None = None,
+        renew: Callable[[], str] | None = None,
+        clock: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.roster = Roster(self.limits.worker_timeout_s)
+        self.settings = settings
+        self.workers_lost: list[str] = []
+        self.refused = 0
+        self.record_error: StatFileError | None = None
+        self._id = random.SystemRandom().getrandbits(63)
+        self._wire = wire
+        self._observer = observer
+        self._recorder = recorder
+        self._renewal = _Renewal(renew) if renew else None
+        self._clock = clock
+        self._dispatcher: Dispatcher | None = None
+        self._watch = Watch(None, None)
+        self._phase = Phase.IDLE
+        self._start_ns = 0
+        self._pending: bytes | None = None
+        self._interrupted = ""
+        self._quit = False
+        self._news = True  # a beat is due at once
+        self._next_beat_ns = self._next_tick_ns = self._next_show_ns = 0
+        self._newest_hello_ns = 0
+        self._numbers = (1, 1)  # of the next job and batch
+        self._on: Mapping[type, Callable[..., None]] = {
+            Hello: self._on_hello,
+            Pulse: self._on_pulse,
+            Ready: self._on_ready,
+            Took: self._on_took,
+            Results: self._on_results,
+            Returned: self._on_returned,
+            Expired: self._on_expired,
+            Bye: self._on_bye,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Master {self._phase.name} {self.roster} {self._dispatcher}>"
+
+    def interrupt(self, reason: str) -> None:
+        """Stop the present phase and every later one but the clean-up; from a signal handler."""
+        self._interrupted = reason
+
+    @property
+    def interrupted(self) -> str:
+        """Why the run was interrupted; "" where it wasn't."""
+        return self._interrupted
+
+    # What one does with it ----------------------------------------------------------------
+
+    def gather(self, users: int, expected: int | None) -> None:
+        """Wait for workers: for so many, or for enough of them to be all users.
+
+        :raises NoWorkersError: where nobody came in time.
+        """
+        deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND)
+        self._share_out(users)
+        while not self._interrupted and self._clock() < deadline_ns:
+            if self._have_all(users, expected):
+                break
+            self._turn(0.05)
+        here = len(self.roster.workers)
+        if not here and not self._interrupted:
+            refused = "; ".join(self.roster.refused.values())
+            raise NoWorkersError(
+                f"no worker came within {self.limits.worker_wait_s:g} s to ports"
+                f" {self._wire.ports.work}, {self._wire.ports.results} and"
+                f" {self._wire.ports.control} of {self._wire.ip}"
+                + (f" ({refused})" if refused else "")
+                + "; start ssbench-worker processes, or give --workers N"
+            )
+        if expected and here < expected and not self._interrupted:
+            self._observer.message(f"Only {here} of {expected} workers came; going on with them")
+
+    def _have_all(self, users: int, expected: int | None) -> bool:
+        if expected:
+            return len(self.roster.workers) >= expected
+        settled = self._clock() - self._newest_hello_ns > _SETTLED_NS
+        return settled and self.roster.concurrency >= users
+
+    def run_phase(
+        self,
+        phase: Phase,
+        workload: Workload,
+        users: int,
+        seconds: float | None = None,
+        *,
+        title: str = "",
+    ) -> PhaseOutcome:
+        """Have the workers do a workload; returns when its last result is in, or it was stopped.
+
+        :param seconds: stop sending after so long; None: until the workload is finished.
+        """
+        number, batch = self._numbers
+        dispatcher = Dispatcher(
+            workload, self.roster, self.limits.max_batch, next_number=number, next_batch=batch
+        )
+        self._dispatcher, self._phase = dispatcher, phase
+        self._watch = Watch(workload.total, seconds)
+        self._observer.start_phase(phase, workload.total, title)
+        try:
+            self._announce(users)
+            started_ns = self._clock()
+            ended, reason = self._loop(dispatcher, started_ns, seconds)
+            took_s = (self._clock() - started_ns) / SECOND
+        finally:
+            self._show(self._clock())
+            dispatcher.close()
+            self._observer.end_phase()
+            self._numbers = (dispatcher.next_number, dispatcher.next_batch)
+            self.refused += dispatcher.counts.refused
+            self._dispatcher, self._pending, self._phase = None, None, Phase.IDLE
+            self._news = True
+        if ended == "complete" and workload.exhausted:
+            ended, reason = "exhausted", workload.exhausted
+        return PhaseOutcome(dispatcher.counts, took_s, ended, reason)
+
+    def dismiss(self, *, quit_: bool = False) -> None:
+        """The run is over: tell the workers to wait for the next one, or to end."""
+        self._quit = quit_
+        self._share_out(0)
+        self._send_beat(self._clock())
+
+    def kill_workers(self, patience_s: float) -> tuple[list[str], list[str]]:
+        """End all workers that can be reached; gives the names of those gone, and still here."""
+        self._quit = True
+        ended: dict[str, None] = {}
+        deadline_ns = self._clock() + int(patience_s * SECOND)
+        quiet_since_ns = self._clock()
+        while self._clock() < deadline_ns and not self._interrupted:
+            before = {w.name for w in self.roster.workers.values()}
+            self._turn(0.05)
+            ended.update(dict.fromkeys(before - {w.name for w in self.roster.workers.values()}))
+            if self.roster.workers or before:
+                quiet_since_ns = self._clock()
+            elif self._clock() - quiet_since_ns > _SETTLED_NS:
+                break
+        return list(ended), [worker.name for worker in self.roster.workers.values()]
+
+    # The loop -----------------------------------------------------------------------------
+
+    def _announce(self, users: int) -> None:
+        """Begin a phase: tell all, and wait until they are connected to the store."""
+        self._share_out(users)
+        self._start_ns = self._clock()
+        self._record(PhaseRecord(self._phase, time.time(), users))
+        deadline_ns = self._start_ns + int((self.limits.connect_timeout_s + 5) * SECOND)
+        self._send_beat(self._clock())
+        while not self._interrupted_now() and self._clock() < deadline_ns:
+            self._turn(0.05)
+            if self.roster.workers and self.roster.all_ready(self.settings.run_id, self._phase):
+                break
+
+    def _interrupted_now(self) -> bool:
+        return bool(self._interrupted) and self._phase is not Phase.CLEANUP
+
+    def _loop(
+        self, dispatcher: Dispatcher, started_ns: int, seconds: float | None
+    ) -> tuple[str, str]:
+        """Until the phase is over; gives how it ended and why."""
+        end_ns = started_ns + int(seconds * SECOND) if seconds is not None else None
+        ended, reason = "complete", ""
+        alone_since_ns: int | None = None
+        stopped_ns = 0
+        while not self._over(dispatcher):
+            now_ns = self._clock()
+            if dispatcher.stopping:
+                if now_ns - stopped_ns > self.limits.drain_timeout_s * SECOND:
+                    self._observer.message(
+                        f"{dispatcher.in_flight} operations did not end within"
+                        f" {self.limits.drain_timeout_s:g} s; they count as lost"
+                    )
+                    break
+            elif self._interrupted_now():
+                ended, reason = "interrupted", self._interrupted
+            elif self.record_error:
+                ended, reason = "failed", str(self.record_error)
+            elif not self.roster.workers:
+                alone_since_ns = alone_since_ns or now_ns
+                if now_ns - alone_since_ns > self.limits.worker_wait_s * SECOND:
+                    return "failed", "all workers are gone"
+            else:
+                alone_since_ns = None
+            due = end_ns is not None and now_ns >= end_ns
+            if (due or ended != "complete") and not dispatcher.stopping:
+                dispatcher.stop()
+                self._pending, self._news, stopped_ns = None, True, now_ns
+            self._send_jobs(dispatcher, now_ns)
+            self._turn(0.05 if end_ns is None else min(0.05, (end_ns - now_ns) / SECOND))
+        return ended, reason
+
+    def _over(self, dispatcher: Dispatcher) -> bool:
+        if not dispatcher.finished:
+            return False
+        return not dispatcher.stopping or self.roster.all_ready(
+            self.settings.run_id, self._phase, stopped=True
+        )
+
+    def _send_jobs(self, dispatcher: Dispatcher, now_ns: int) -> None:
+        for _ in range(_SENDS_A_TURN):
+            if self._pending is None:
+                batch = dispatcher.to_send(now_ns)
+                if batch is None:
+                    return
+                self._pending = encode(
+                    Jobs(
+                        self.settings.run_id, self._phase, batch.number, now_ns,
+                        pack_jobs(batch.jobs),
+                    )
+                )  # fmt: skip
+            if not self._wire.send_jobs(self._pending):
+                return
+            self._pending = None
+
+    def _turn(self, wait_s: float) -> None:
+        """Once round: a beat if one is due, then whatever arrives within the wait."""
+        now_ns = self._clock()
+        if self._news or now_ns >= self._next_beat_ns:
+            self._send_beat(now_ns)
+        for message in self._wire.receive(wait_s, or_room=self._pending is not None):
+            handler = self._on.get(type(message))
+            if handler is None:
+                self.refused += 1
+            else:
+                handler(message)
+        now_ns = self._clock()
+        if now_ns >= self._next_tick_ns:
+            self._tick(now_ns)
+
+    def _tick(self, now_ns: int) -> None:
+        self._next_tick_ns = now_ns + _TICK_NS
+        for worker in self.roster.overdue(now_ns):
+            self._part(worker, f"no sign of life for {self.limits.worker_timeout_s:g} s")
+        if self._dispatcher and self._dispatcher.tick(now_ns):
+            self._news = True
+        if self._renewal:
+            self._take_token()
+        if self._recorder and not self.record_error:
+            self._keep(self._recorder.tick, now_ns / SECOND)
+        if now_ns >= self._next_show_ns:
+            self._show(now_ns)
+
+    def _show(self, now_ns: int) -> None:
+        self._next_show_ns = now_ns + _SHOW_NS
+        if self._dispatcher:
+            counts = self._dispatcher.counts
+            self._observer.update(
+                self._watch.progress(
+                    (now_ns - self._start_ns) / SECOND,
+                    counts.done + counts.failed,
+                    counts.failed,
+                    len(self.roster.workers),
+                    self.roster.shared,
+                )
+            )
+
+    def _share_out(self, users: int) -> None:
+        self.roster.users = users
+        self.roster.share_out()
+        self._news = True
+
+    def _send_beat(self, now_ns: int) -> None:
+        self._news = False
+        self._next_beat_ns = now_ns + _BEAT_NS
+        dispatcher = self._dispatcher
+        running = self._phase is not Phase.IDLE
+        self._wire.send_beat(
+            Beat(
+                self._id,
+                self.roster.beat_sent(now_ns),
+                now_ns,
+                self.settings.run_id if running else "",
+                self._phase,
+                self._start_ns,
+                self.roster.shares(),
+                dict(self.roster.refused),
+                self.settings.to_map() if running else {},
+                float(self.limits.worker_timeout_s),
+                float(self.limits.operation_timeout_s),
+                self._phase is Phase.RUN,
+                bool(dispatcher and dispatcher.ending),
+                bool(dispatcher and dispatcher.stopping),
+                self._quit,
+            )
+        )
+
+    # Keeping ------------------------------------------------------------------------------
+
+    def _record(self, record: Record) -> None:
+        if self._recorder and not self.record_error:
+            self._keep(self._recorder.write, record)
+
+    def _keep(self, write: Callable[..., None], *args: object) -> None:
+        """Write to the stat file. When that fails the run ends, but in good order."""
+        try:
+            write(*args)
+        except StatFileError as error:
+            self.record_error = error
+            self._observer.message(str(error))
+
+    # What workers say ---------------------------------------------------------------------
+
+    def _on_hello(self, hello: Hello) -> None:
+        worker, replaced = self.roster.greet(hello, self._clock())
+        for other in replaced:
+            self._lost(other, "it came back under a new incarnation")
+        self._news = True
+        if worker is None:
+            return
+        self._newest_hello_ns = self._clock()
+        log.info("Worker %s is here, for up to %d users", worker.name, hello.concurrency)
+        self._record(
+            WorkerRecord(
+                worker.index, hello.worker_id, hello.host, hello.pid, hello.concurrency,
+                hello.version,
+            )
+        )  # fmt: skip
+
+    def _on_pulse(self, pulse: Pulse) -> None:
+        now_ns = self._clock()
+        if self.roster.pulse(pulse, now_ns) is None:
+            return
+        self._watch.heard((now_ns - self._start_ns) / SECOND, pulse.live)
+
+    def _on_ready(self, ready: Ready) -> None:
+        worker = self.roster.workers.get(ready.incarnation)
+        if worker:
+            worker.ready = (ready.run, ready.phase, ready.stopped)
+
+    def _on_took(self, took: Took) -> None:
+        if self._dispatcher and took.run == self.settings.run_id:
+            self._dispatcher.took(took.incarnation, took.batches, self._clock())
+
+    def _on_results(self, results: Results) -> None:
+        worker = self.roster.workers.get(results.incarnation)
+        dispatcher = self._dispatcher
+        here = (self.settings.run_id, self._phase)
+        if dispatcher is None or worker is None or (results.run, results.phase) != here:
+            self.refused += 1
+            return
+        packed = dispatcher.results(results.incarnation, results.packed, self._clock())
+        if packed is None:
+            return
+        if self._recorder and not self.record_error:
+            self._keep(self._recorder.append_results, self._phase, worker.index, results.packed)
+        if self._observer.wants_results and self._phase is Phase.RUN:
+            self._observer.results([unpack_column(packed[i], packed[0]) for i in _SHOWN])
+
+    def _on_returned(self, returned: Returned) -> None:
+        if self._dispatcher and returned.run == self.settings.run_id:
+            self._dispatcher.returned(returned.incarnation, returned.numbers)
+
+    def _on_expired(self, expired: Expired) -> None:
+        if self._renewal and expired.token_serial == self.settings.token_serial:
+            self._renewal.begin(self._clock())
+
+    def _take_token(self) -> None:
+        assert self._renewal is not None
+        done = self._renewal.outcome()
+        if done is None:
+            return
+        token, fault = done
+        if fault:
+            self._observer.message(f"The token could not be renewed: {fault}")
+        # Also after a fault: a new serial lets the waiting operations try again, and fail.
+        self.settings = replace(
+            self.settings,
+            token=token or self.settings.token,
+            token_serial=self.settings.token_serial + 1,
+        )
+        self._news = True
+
+    def _on_bye(self, bye: Bye) -> None:
+        worker = self.roster.workers.get(bye.incarnation)
+        if worker:
+            self._part(worker, bye.reason or "it ended", left=True)
+
+    def _part(self, worker: Worker, reason: str, *, left: bool = False) -> None:
+        self.roster.leave(worker.hello.incarnation)
+        self._news = True
+        self._lost(worker, reason, left=left)
+
+    def _lost(self, worker: Worker, reason: str, *, left: bool = False) -> None:
+        """A worker is gone: account for what it held."""
+        jobs = self._dispatcher.gone(worker.hello.incarnation) if self._dispatcher else 0
+        if left and not jobs:
+            log.info("Worker %s left: %s", worker.name, reason)
+            return
+        if self._dispatcher:
+            self.workers_lost.append(worker.name)
+        self._observer.message(
+            f"Lost worker {worker.name}: {reason}; {jobs} operations were lost with it"
+        )
+
+
+class _Renewal:
+    """Fetches a token in a thread of its own, since that may block."""
+
+    def __init__(self, renew: Callable[[], str]) -> None:
+        self._renew = renew
+        self._thread: threading.Thread | None = None
+        self._outcome: tuple[str, str] | None = None
+        self._not_before_ns = 0
+
+    def begin(self, now_ns: int) -> None:
+        """Fetch a token, unless that is under way or was just done."""
+        if self._thread is None and now_ns >= self._not_before_ns:
+            self._not_before_ns = now_ns + _RENEWAL_NS
+            self._thread = threading.Thread(target=self._fetch, name="ssbench-token", daemon=True)
+            self._thread.start()
+
+    def _fetch(self) -> None:
+        try:
+            self._outcome = (self._renew(), "")
+        except AuthError as error:
+            self._outcome = ("", str(error))
+
+    def outcome(self) -> tuple[str, str] | None:
+        """The token and "", or "" and what went wrong; None while there is nothing new."""
+        if self._thread is None or self._thread.is_alive():
+            return None
+        outcome, self._outcome = self._outcome, None
+        self._thread = None
+        return outcome or ("", "the renewal failed")

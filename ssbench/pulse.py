@@ -1,0 +1,71 @@
+"""The worker's second thread: it hears beats and answers them, whatever the event loop does.
+
+It owns the control and pulse sockets. A worker whose loop stands still is told from one that is
+dead by what it says here: how long ago the loop last ran.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ssbench.core.messages import Beat, Pulse
+from ssbench.wire import Control
+
+_POLL_S = 0.25
+
+
+class Figures(NamedTuple):
+    """What a pulse says of the event loop's thread."""
+
+    incarnation: int
+    hub_idle_ns: int
+    busy: int
+    queued: int
+    live: dict[int, int]
+
+
+class PulseThread(threading.Thread):
+    """Answers each beat with a pulse, and keeps the newest beat.
+
+    :param figures: asked for each pulse, in this thread.
+    :param notify: called in this thread after each new beat; must be thread-safe.
+    """
+
+    def __init__(
+        self, control: Control, figures: Callable[[], Figures], notify: Callable[[], None]
+    ) -> None:
+        super().__init__(name="ssbench-pulse", daemon=True)
+        self.newest: tuple[Beat, int] | None = None  #: with its arrival on our clock
+        self._control = control
+        self._figures = figures
+        self._notify = notify
+        self._ending = threading.Event()
+
+    def run(self) -> None:
+        """Until ``stop``."""
+        while not self._ending.is_set():
+            message = self._control.receive(_POLL_S)
+            if isinstance(message, Beat):
+                self._answer(message)
+        self._control.close()
+
+    def _answer(self, beat: Beat) -> None:
+        arrived_ns = time.perf_counter_ns()
+        self.newest = (beat, arrived_ns)
+        self._notify()
+        figures = self._figures()
+        now_ns = time.perf_counter_ns()
+        self._control.send(
+            Pulse(
+                figures.incarnation, beat.serial, now_ns, now_ns - arrived_ns,
+                figures.hub_idle_ns, figures.busy, figures.queued, figures.live,
+            )
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """End the thread and close its sockets."""
+        self._ending.set()
+        self.join()

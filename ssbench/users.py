@@ -1,0 +1,268 @@
+"""The users: one greenlet each, that takes a job, does it and writes down how it went.
+
+This is the hot path of a worker. A user that finds a job does nothing but: pop it, look at the
+clock, call the driver, append a row. What goes wrong is left to ``_recover``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gevent
+from gevent import getcurrent
+from gevent.hub import get_hub
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import NONE_NS, OPERATIONS, ErrorKind, Job, Operation, Timing
+from ssbench.core.retry import Attempts, Verdict
+from ssbench.storage.base import Storage
+
+log = logging.getLogger(__name__)
+
+Row = tuple[Any, ...]  #: in the order of Result's fields
+
+MAX_RENEWALS = 3
+FULL = 256  #: rows that are flushed without waiting for a quieter moment
+FLUSH_S = 0.05
+_NEVER_NS = 1 << 62
+_SECOND = 1_000_000_000
+_RECEIVES_BODY = [OPERATIONS[operation].receives_body for operation in sorted(OPERATIONS)]
+
+
+class Users:
+    """The users of one phase in one worker.
+
+    :param origin_ns: the phase's start on this worker's clock.
+    :param on_low: called when the queue has run low: time to fetch more.
+    :param on_rows: called with finished rows.
+    :param on_fence: called when the newest beat is too old to start anything.
+    :param renew: ``renew(serial)`` waits for a token newer than that; False where none came.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        clock: Callable[[], int],
+        *,
+        origin_ns: int,
+        retries: int,
+        operation_timeout_s: float,
+        on_low: Callable[[], None],
+        on_rows: Callable[[list[Row]], None],
+        on_fence: Callable[[], None],
+        renew: Callable[[int], bool],
+    ) -> None:
+        self.queue: deque[Job] = deque()
+        self.count = 0  #: how many there are to be
+        self.busy = 0  #: how many have an operation in flight
+        self.fence_ns = _NEVER_NS
+        self.closed = False
+        self._storage = storage
+        self._clock = clock
+        self._origin_ns = origin_ns
+        self._retries = retries
+        self._timeout_ns = int(operation_timeout_s * _SECOND)
+        self._on_low = on_low
+        self._on_rows = on_rows
+        self._on_fence = on_fence
+        self._renew = renew
+        self._low = 0
+        self._greenlets = 0
+        self._idle: list[Any] = []
+        self._rows: list[Row] = []
+        self._hub = get_hub()
+        self._quiet = self._hub.loop.idle()
+        self._timer = self._hub.loop.timer(FLUSH_S, FLUSH_S)
+        self._timer.start(self.flush)
+
+    def __repr__(self) -> str:
+        return f"<Users {self.busy} busy of {self.count}, {len(self.queue)} jobs queued>"
+
+    @property
+    def free(self) -> int:
+        """How many users have nothing to do, jobs in the queue taken into account."""
+        return max(self.count - self.busy - len(self.queue), 0)
+
+    @property
+    def jobs(self) -> int:
+        """Jobs here: queued, in flight, or done and not yet sent."""
+        return len(self.queue) + self.busy + len(self._rows)
+
+    def resize(self, count: int) -> None:
+        """Be so many users from now on; who is above that ends with the current operation."""
+        self.count = count
+        self._low = count // 2
+        while self._greenlets < count:
+            gevent.spawn(self._user, self._greenlets)
+            self._greenlets += 1
+        self._wake(len(self._idle))
+
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Queue jobs."""
+        self.queue.extend(jobs)
+        self._wake(min(len(jobs), len(self._idle)))
+
+    def take_back(self) -> list[int]:
+        """Empty the queue; gives the numbers of the jobs that will not be started."""
+        numbers = [job.number for job in self.queue]
+        self.queue.clear()
+        return numbers
+
+    def close(self) -> None:
+        """Start nothing more; what is in flight ends unheard."""
+        self.flush()
+        self.closed = True
+        self.queue.clear()
+        self._timer.close()
+        self._quiet.close()
+        self.resize(0)
+
+    def flush(self) -> None:
+        """Hand over the finished rows."""
+        self._quiet.stop()
+        if self._rows and not self.closed:
+            rows = self._rows[:]
+            self._rows.clear()
+            self._on_rows(rows)
+
+    def _wake(self, count: int) -> None:
+        for _ in range(count):
+            self._hub.loop.run_callback(self._idle.pop().switch)
+
+    # One user -----------------------------------------------------------------------------
+
+    def _user(self, index: int) -> None:
+        queue, rows, actions, clock = self.queue, self._rows, self._storage.actions, self._clock
+        timeout_ns, origin_ns = self._timeout_ns, self._origin_ns
+        while index < self.count:
+            if not queue:
+                self._idle.append(getcurrent())
+                self._hub.switch()
+                continue
+            job = queue.popleft()
+            if len(queue) == self._low:
+                self._on_low()
+            if job.due_ns >= 0:
+                self._wait_until(job.due_ns + origin_ns)
+            start_ns = clock()
+            if start_ns > self.fence_ns:
+                queue.appendleft(job)
+                self._on_fence()
+                continue
+            self.busy += 1
+            try:
+                timing = actions[job.operation](job, start_ns + timeout_ns if timeout_ns else 0)
+            except StorageError as error:
+                row = self._recover(job, start_ns, error)
+            except Exception as error:
+                log.exception("A defect in the storage driver")
+                row = self._recover(job, start_ns, _defect(error))
+            else:
+                # Job and Timing as one row of Result's fields; _row() says the same for failures.
+                row = (
+                    job.number, job.operation, job.size_class, job.object, job.due_ns,
+                    start_ns - origin_ns, timing.headers_ns - start_ns,
+                    timing.first_byte_ns - start_ns if _RECEIVES_BODY[job.operation] else NONE_NS,
+                    timing.last_byte_ns - start_ns, timing.bytes_moved, 0, 0, 0,
+                    timing.reconnects, 0, timing.url, timing.status, 0, 0,
+                    timing.transaction_id, "",
+                )  # fmt: skip
+            self.busy -= 1
+            if self.closed:
+                return
+            rows.append(row)
+            if len(rows) >= FULL:
+                self.flush()
+            elif len(rows) == 1:
+                self._quiet.start(self.flush)
+        self._greenlets -= 1
+
+    def _wait_until(self, due_ns: int) -> None:
+        wait_ns = due_ns - self._clock()
+        if wait_ns > 0:
+            gevent.sleep(wait_ns / _SECOND)
+
+    # When something went wrong ------------------------------------------------------------
+
+    def _recover(self, job: Job, start_ns: int, error: StorageError) -> Row:
+        """Try again as far as the rules allow; the row of the operation as it ended."""
+        operation = Operation(job.operation)
+        attempts = Attempts(operation, self._retries)
+        renewals = 0
+        while True:
+            if error.status == 401 and renewals < MAX_RENEWALS and not self.closed:
+                if self._renew(self._storage.token_serial):
+                    renewals += 1
+                    start_ns = self._clock()  # nobody's latency has the renewal in it
+                    attempts = Attempts(operation, self._retries)
+                else:
+                    renewals = MAX_RENEWALS
+                    continue
+            else:
+                verdict = attempts.after(error)
+                if verdict is Verdict.DONE:
+                    return self._row(job, start_ns, error.timing, attempts, renewals, None)
+                if verdict is Verdict.GIVE_UP or not self._pause(attempts, error, start_ns):
+                    return self._row(job, start_ns, error.timing, attempts, renewals, error)
+            outcome = self._attempt(job, start_ns)
+            if isinstance(outcome, Timing):
+                attempts.reconnects += outcome.reconnects
+                return self._row(job, start_ns, outcome, attempts, renewals, None)
+            error = outcome
+
+    def _attempt(self, job: Job, start_ns: int) -> Timing | StorageError:
+        deadline_ns = start_ns + self._timeout_ns if self._timeout_ns else 0
+        try:
+            return self._storage.actions[job.operation](job, deadline_ns)
+        except StorageError as error:
+            return error
+        except Exception as error:
+            log.exception("A defect in the storage driver")
+            return _defect(error)
+
+    def _pause(self, attempts: Attempts, error: StorageError, start_ns: int) -> bool:
+        """Wait before the next attempt; False where there must not be one."""
+        pause_s = attempts.pause_s(error)
+        late = self._timeout_ns and self._clock() + pause_s * _SECOND > start_ns + self._timeout_ns
+        if late or self.closed:
+            return False
+        gevent.sleep(pause_s)
+        return not self.closed and self._clock() <= self.fence_ns
+
+    def _row(
+        self,
+        job: Job,
+        start_ns: int,
+        timing: Timing | None,
+        attempts: Attempts,
+        renewals: int,
+        error: StorageError | None,
+    ) -> Row:
+        first_ns = headers_ns = NONE_NS
+        last_ns = self._clock() - start_ns
+        if timing is not None:
+            headers_ns = timing.headers_ns - start_ns
+            last_ns = timing.last_byte_ns - start_ns
+            if _RECEIVES_BODY[job.operation] and error is None:
+                first_ns = timing.first_byte_ns - start_ns
+        kind = error.kind if error else ErrorKind.NONE
+        if kind is ErrorKind.STATUS and error and error.status == 401:
+            kind = ErrorKind.UNAUTHORIZED
+        return (
+            job.number, job.operation, job.size_class, job.object, job.due_ns,
+            start_ns - self._origin_ns, headers_ns, first_ns, last_ns,
+            timing.bytes_moved if timing else 0,
+            attempts.retries, attempts.not_found_retries, attempts.rate_limited,
+            attempts.reconnects,
+            renewals, timing.url if timing else 0,
+            timing.status if timing else (error.status if error else 0),
+            int(kind), attempts.unknown if error else 0,
+            timing.transaction_id if timing else b"", error.detail if error else "",
+        )  # fmt: skip
+
+
+def _defect(error: Exception) -> StorageError:
+    return StorageError(ErrorKind.INTERNAL, f"a defect of ssbench: {type(error).__name__}: {error}")
