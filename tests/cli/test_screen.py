@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import io
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.cli.screen import Screen, cut
+
+
+class FakeTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+XTERM = {"TERM": "xterm"}
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "moves", "colour"),
+    [
+        (FakeTerminal(), XTERM, True, True),
+        (FakeTerminal(), {**XTERM, "NO_COLOR": "1"}, True, False),
+        (FakeTerminal(), {**XTERM, "NO_COLOR": ""}, True, True),
+        (FakeTerminal(), {"TERM": "dumb"}, False, False),
+        (io.StringIO(), XTERM, False, False),
+    ],
+)
+def test_what_a_screen_can_do(
+    stream: io.StringIO, environ: dict[str, str], moves: bool, colour: bool
+) -> None:
+    screen = Screen(stream, environ)
+    assert (screen.moves_cursor, screen.isatty(), screen.colour) == (moves, moves, colour)
+
+
+def test_a_line_is_replaced_in_place_and_makes_room_for_others() -> None:
+    stream = FakeTerminal()
+    screen = Screen(stream, XTERM)
+    screen.replace("one")
+    screen.replace("one")
+    screen.replace("two")
+    screen.line("hello")
+    assert stream.getvalue() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[Khello\n"
+
+
+def test_a_closed_stream_is_no_error() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream)
+    stream.close()
+    screen.line("hello")
+    assert screen.gone
+    assert not screen.ready()
+    Screen(stream).line("hello")
+
+
+def test_a_pipe_that_nobody_reads_is_no_error_then_or_at_the_end() -> None:
+    reader, writer = os.pipe()
+    stream = open(writer, "w")  # noqa: SIM115  # closed below, which would fail
+    screen = Screen(stream, XTERM)
+    assert screen.ready()
+    os.close(reader)
+    screen.line("hello")
+    assert screen.gone
+    screen.line("hello again")
+    stream.write("and others may write to it")
+    stream.close()
+
+
+def test_a_full_pipe_is_not_ready_and_one_that_is_read_again_is() -> None:
+    reader, writer = os.pipe()
+    with open(writer, "w") as stream:
+        screen = Screen(stream, XTERM)
+        while screen.ready():
+            screen.write("x" * 4096)
+        os.read(reader, 1 << 20)
+        assert screen.ready()
+    os.close(reader)
+
+
+def test_a_descriptor_that_does_not_block_loses_text_but_stays() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    stream = open(os.dup(writer), "w")  # noqa: SIM115  # drained before it is closed
+    screen = Screen(stream, XTERM)
+    for _ in range(100):
+        screen.write("x" * 4096)
+    assert not screen.gone
+    os.read(reader, 1 << 20)
+    stream.close()
+    os.close(reader)
+    os.close(writer)
+
+
+def test_the_width_is_that_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "33")
+    assert Screen(io.StringIO()).width == 33
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("hello", 5, "hello"),
+        ("hello world", 8, "hello..."),
+        ("日本語", 6, "日本語"),
+        ("日本語日本語", 8, "日本..."),
+        ("e\u0301e\u0301", 2, "e\u0301e\u0301"),
+        ("hello", 2, ".."),
+        ("hello", 0, ""),
+        ("", 0, ""),
+    ],
+)
+def test_long_lines_are_cut(text: str, width: int, shown: str) -> None:
+    assert cut(text, width) == shown
+
+
+@given(st.text(), st.integers(0, 40))
+def test_a_cut_line_fits(text: str, width: int) -> None:
+    """Invariant: what is left is no longer than the width, and the whole text where it fits."""
+    shown = cut(text, width)
+    assert len([char for char in shown if not char.isascii()]) <= 2 * width or shown == text
+    if text.isascii():
+        assert len(shown) == min(len(text), width)
