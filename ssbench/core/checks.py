@@ -20,7 +20,8 @@ _KINDS: dict[type, str] = {
     bool: "a truth value",
     dict: "an object",
     list: "a list",
-    int: "too large",
+    int: "a number",
+    float: "a number",
     type(None): "null",
 }
 
@@ -100,6 +101,8 @@ def whole(low: int, high: int = MAX_WHOLE) -> Check[int]:
     def check(raw: object) -> int:
         if isinstance(raw, float) and raw.is_integer():
             raw = int(raw)
+        if isinstance(raw, float) and _is_finite(raw):
+            raise Fault(f"{shown(raw)} is no whole number", right)
         if isinstance(raw, bool) or not isinstance(raw, int):
             raise Fault(f"{shown(raw)} is {kind(raw)}", right)
         if raw < low:
@@ -113,8 +116,10 @@ def whole(low: int, high: int = MAX_WHOLE) -> Check[int]:
 
 def number(raw: object, right: str = "a number of 0 or more") -> float:
     """A check for finite numbers of 0 or more."""
-    if isinstance(raw, bool) or not isinstance(raw, int | float) or not _is_finite(raw):
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise Fault(f"{shown(raw)} is {kind(raw)}", right)
+    if not _is_finite(raw):
+        raise Fault(f"{shown(raw)} is no finite number", right)
     if raw < 0:
         raise Fault(f"{shown(raw)} is negative", right)
     return float(raw)
@@ -153,8 +158,8 @@ def near(word: str, known: Sequence[str]) -> str:
 
 def kind(raw: object) -> str:
     """What a JSON value is, in words: ``a string``, ``a list``."""
-    if isinstance(raw, float):
-        return "no whole number" if _is_finite(raw) else "no finite number"
+    if isinstance(raw, float) and not _is_finite(raw):
+        return "no finite number"
     return _KINDS.get(type(raw), f"of type {type(raw).__name__}")
 
 

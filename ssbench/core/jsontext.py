@@ -66,7 +66,7 @@ def read_object(text: str | bytes, faults: FaultList) -> dict[str, object] | Non
     if isinstance(value, _Object):
         return _plain_object(value, "", faults)
     if value is not _NOTHING:
-        faults.add("1:1", f"{_kind(value)}, where the scenario belongs", "an object: {...}")
+        faults.add("1:1", f"{kind(value)}, where the scenario belongs", "an object: {...}")
     return None
 
 
@@ -171,10 +171,6 @@ def _object(pairs: list[tuple[str, object]]) -> _Object:
 def _int(digits: str) -> int | float:
     # int() refuses thousands of digits with an error of its own; as a float they are "too large".
     return int(digits) if len(digits) <= 25 else float(digits)
-
-
-def _kind(value: object) -> str:
-    return "a number" if isinstance(value, int | float) else kind(value)
 
 
 def _plain_object(value: _Object, place: str, faults: FaultList) -> dict[str, object]:

@@ -22,7 +22,7 @@ from ssbench.core.scenario_keys import (
     read_keys,
     read_sizes,
 )
-from ssbench.core.text import bytes_text, plural
+from ssbench.core.text import bytes_text, plural, printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Scenario:
         """One line of what it does: sizes, initial objects, CRUD shares, length, users."""
         used = [size for size in self.sizes if size.initial_files]
         total = sum(size.initial_files for size in used)
-        sizes = ", ".join(f"{size.name} {_size_range(size)}" for size in used)
+        sizes = ", ".join(f"{printable(size.name)} {_size_range(size)}" for size in used)
         shares = [
             sum(size.crud_profile[i] * size.initial_files for size in used) / total
             for i in range(4)

@@ -64,11 +64,11 @@ def crud_profile(raw: object) -> Profile:
 
 def normalised(weights: Sequence[float]) -> Profile:
     """Weights to shares with a sum of 1; shares come back as they are, to the last bit."""
-    if abs(math.fsum(weights) - 1) > 1e-9:
-        # By the largest first, lest the sum of large weights is infinite.
+    total = sum(weights)
+    if total == math.inf:
         largest = max(weights)
-        weights = [weight / largest for weight in weights]
-        total = math.fsum(weights)
+        return normalised([weight / largest for weight in weights])
+    if abs(total - 1) > 1e-9:
         weights = [weight / total for weight in weights]
     create, read, update, delete = weights
     return create, read, update, delete
@@ -175,11 +175,12 @@ def read_initial_files(
         faults.add("initial_files", wrong, 'a count for each size, as in {"tiny": 100}')
         return None
     known = dict.fromkeys(name for name in names if name is not None)
+    complete = None not in names  # else an unknown name may be that of the size at fault
     before = len(faults.lines)
     counts: dict[str, int] = {}
     for name, value in raw.items():
         place = member("initial_files", name)
-        if None not in names and name not in known:
+        if complete and name not in known:
             right = near(name, list(known)) if not faults.full else ""
             faults.add(place, "there is no size of that name", right)
         counts[name] = faults.check(place, _COUNT, value) or 0

@@ -1,0 +1,124 @@
+import io
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.canned import CANNED, find_scenario_text, list_canned
+from ssbench.core.errors import UsageError
+from ssbench.core.jsontext import MAX_BYTES
+from ssbench.core.scenario import Scenario
+
+CHECKOUT = Path(__file__).parents[2]
+NO_STDIN = io.BytesIO()
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder without scenarios, where ssbench is run."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_file_is_listed_and_every_listed_one_is_there() -> None:
+    files = {path.stem for path in CHECKOUT.joinpath("scenarios").glob("*.scenario")}
+    assert files == set(CANNED)
+    assert [name for name, _ in list_canned()] == list(CANNED)
+
+
+@pytest.mark.parametrize("name", CANNED)
+def test_each_canned_scenario_is_complete_and_documented(name: str) -> None:
+    text, source = find_scenario_text(name, NO_STDIN)
+    scenario = Scenario.resolve(text, source)
+    assert len(scenario.summary()) < 160
+    assert f"``{name}``" in CHECKOUT.joinpath("docs", "scenarios.rst").read_text()
+
+
+def test_canned_names_do_not_repeat() -> None:
+    assert len({scenario.name for _, scenario in list_canned()}) == len(CANNED)
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [
+        ("put_only", (1, 0, 0, 0)),
+        ("get_only", (0, 1, 0, 0)),
+        ("delete_only", (0, 0, 0, 1)),
+    ],
+)
+def test_the_scenarios_of_one_operation_have_no_other(
+    name: str, profile: tuple[float, ...]
+) -> None:
+    scenario = dict(list_canned())[name]
+    assert {size.crud_profile for size in scenario.sizes} == {profile}
+
+
+def test_delete_only_finds_an_object_for_each_of_its_operations() -> None:
+    scenario = dict(list_canned())["delete_only"]
+    (size,) = scenario.sizes
+    assert scenario.operation_count is not None
+    assert scenario.operation_count <= size.initial_files
+
+
+def test_very_small_is_over_in_seconds() -> None:
+    scenario = dict(list_canned())["very_small"]
+    uploads = sum(size.initial_files for size in scenario.sizes)
+    assert scenario.operation_count is not None
+    requests = scenario.container_count + 2 * uploads + 2 * scenario.operation_count
+    assert requests / 150 < 10  # a throw-away Swift does 150 a second or more
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["small", "small.scenario", "scenarios/small.scenario", "./scenarios/small.scenario"],
+)
+def test_canned_ones_are_found_from_anywhere(argument: str) -> None:
+    text, source = find_scenario_text(argument, NO_STDIN)
+    assert source == "small.scenario"
+    assert text == CHECKOUT.joinpath("scenarios", "small.scenario").read_bytes()
+
+
+def test_a_file_of_that_name_comes_first(elsewhere: Path) -> None:
+    elsewhere.joinpath("small").write_text("mine")
+    assert find_scenario_text("small", NO_STDIN) == (b"mine", "small")
+    assert find_scenario_text("small.scenario", NO_STDIN)[0] != b"mine"
+
+
+def test_a_folder_of_that_name_does_not(elsewhere: Path) -> None:
+    elsewhere.joinpath("small").mkdir()
+    assert find_scenario_text("small", NO_STDIN)[1] == "small.scenario"
+
+
+def test_a_dash_is_stdin_as_bytes() -> None:
+    assert find_scenario_text("-", io.BytesIO(b"\xff{}")) == (b"\xff{}", "stdin")
+    wrapped = io.TextIOWrapper(io.BytesIO(b"\xff{}"), encoding="ascii")
+    assert find_scenario_text("-", wrapped) == (b"\xff{}", "stdin")
+    assert find_scenario_text("-", io.StringIO("{}é")) == ("{}é".encode(), "stdin")
+
+
+def test_endless_input_is_not_swallowed() -> None:
+    text, _ = find_scenario_text("/dev/zero", NO_STDIN)
+    assert len(text) == MAX_BYTES + 1
+    with pytest.raises(UsageError, match="more than 4 MiB"):
+        Scenario.from_json(text, "/dev/zero")
+
+
+def test_a_miss_names_the_argument_and_the_nearest_first() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_scenario_text("delte_only.scenario", NO_STDIN)
+    message = str(caught.value)
+    assert message.startswith("delte_only.scenario: no such file, and no canned scenario")
+    assert "those are delete_only, " in message
+    assert all(name in message for name in CANNED)
+
+
+@pytest.mark.parametrize("argument", ["", "/", "a\0b", "x" * 5000, "\x1b[2J", "missing/small"])
+def test_odd_arguments_are_usage_errors_of_one_line(argument: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_scenario_text(argument, NO_STDIN)
+    assert str(caught.value).isprintable()
+
+
+def test_an_unreadable_file_is_told_with_its_reason(elsewhere: Path) -> None:
+    elsewhere.joinpath("loop").symlink_to("loop")
+    with pytest.raises(UsageError, match="loop: "):
+        find_scenario_text("loop", NO_STDIN)
