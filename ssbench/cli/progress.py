@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from ssbench.cli.glyphs import COLUMNS, LEGEND, glyphs
 from ssbench.cli.screen import PIECE, Screen, cut
+from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
-from ssbench.core.progress import RunProgress
 from ssbench.core.text import clock_text, latency_text, plural, printable
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 from ssbench.cli.glyphs import LEGEND
 from ssbench.cli.progress import PROGRESS, NoProgress, make_progress
+from ssbench.core.live import RunProgress
 from ssbench.core.model import NONE_NS, Operation, Phase
-from ssbench.core.progress import RunProgress
 
 XTERM = {"TERM": "xterm-256color"}
 DONE = RunProgress(12.0, 613, 613, rate=118.7)
