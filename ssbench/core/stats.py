@@ -86,6 +86,8 @@ class RunStats:
             self.phases.setdefault(phase, Counts()).merge(counts)
         for key, error in other.errors.items():
             self._count_error(key, error)
+        for phase, origin in other._origins.items():
+            self._origins.setdefault(phase, origin)
         self._requests.update(other._requests)
         self.timeline.merge(other.timeline)
         self._note_legacy_first(other._legacy_first)
@@ -137,6 +139,8 @@ class RunStats:
             second, _number, last_byte_ns = self._legacy_first
             return second - max(0, last_byte_ns) / 1e9
         first_ns = self.total().first_start_ns
+        if first_ns is None:
+            first_ns = self._origins.get(Phase.RUN)
         if first_ns is not None:
             return first_ns / 1e9
         return self.run.header.started_at if self.run.header else None

@@ -1,0 +1,39 @@
+"""Headers, footers and workers."""
+
+from __future__ import annotations
+
+from ssbench.core.runfacts import RunFacts
+from tests.report import runs
+
+
+def facts(*records: object) -> RunFacts:
+    found = RunFacts()
+    for record in records:
+        found.add(record)  # type: ignore[arg-type]
+    return found
+
+
+def test_without_a_footer_it_was_cut_off() -> None:
+    assert facts(runs.header()).ending == "cut off"
+    assert facts(runs.header(), runs.footer(ended="interrupted")).ending == "interrupted"
+    assert facts().ending == "cut off"
+
+
+def test_0_3_9_never_wrote_a_footer() -> None:
+    run = facts(runs.header(run_id="", ssbench_version="0.3.9"))
+    assert (run.legacy, run.complete, run.ending) == (True, True, "unknown")
+
+
+def test_footers_of_several_runs_add_up() -> None:
+    one = facts(runs.header(run_id="1"), runs.footer(lost=2, skipped={"READ": 1}, warnings=["a"]))
+    two = facts(runs.header(run_id="2"), runs.footer(late=3, skipped={"READ": 4}, left_behind=1))
+    one.merge(two)
+    assert (one.lost, one.late, one.left_behind, one.refused) == (2, 3, 1, 0)
+    assert one.skipped == {"READ": 5}
+    assert one.warnings == ["a"]
+
+
+def test_one_of_two_cut_off_is_incomplete() -> None:
+    one = facts(runs.header(run_id="1"), runs.footer())
+    one.merge(facts(runs.header(run_id="2")))
+    assert not one.complete

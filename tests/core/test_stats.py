@@ -1,0 +1,231 @@
+"""RunStats: what a run's records add up to."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase
+from ssbench.core.records import HostRecord, PhaseRecord, Record
+from ssbench.core.stats import RunStats, operation_name
+from ssbench.report import render
+from tests.golden import legacy
+from tests.report import runs
+
+MS = 1_000_000
+
+
+def test_successes_and_errors_are_counted_apart() -> None:
+    rows = [runs.result(1, Operation.READ, retries=1), runs.failure(2, Operation.READ)]
+    total = runs.stats_of([runs.batch(rows)]).total()
+    assert (total.count, total.errors, total.retries) == (1, 1, 3)
+    assert total.last_byte.histogram.count == 1
+    assert total.retry_percent == 300.0
+
+
+def test_the_groups_add_up_to_the_totals() -> None:
+    stats = runs.stats_of(runs.normal())
+    whole = stats.total()
+    assert whole.count == sum(stats.total(o).count for o in stats.operations) == 180
+    assert whole.count == sum(stats.total(None, c).count for c in stats.classes())
+    rows = runs.some_rows(200, random.Random(7))
+    moved = sum(row.bytes_moved for row in rows if not row.error)
+    assert whole.bytes_moved == moved
+    assert whole.last_byte.histogram.max == max(r.last_byte_ns for r in rows if not r.error)
+
+
+def test_first_byte_is_of_those_that_receive_a_body() -> None:
+    stats = runs.stats_of(runs.normal())
+    assert stats.total(Operation.CREATE).first_byte.histogram.count == 0
+    reads = stats.total(Operation.READ)
+    assert reads.first_byte.histogram.count == reads.count
+    assert reads.headers.histogram.count == reads.count
+
+
+def test_the_slowest_operation_is_known_by_its_transaction() -> None:
+    rows = [runs.result(n, Operation.READ, last_byte_ns=n * MS) for n in (3, 9, 5)]
+    latency = runs.stats_of([runs.batch(rows)]).total().last_byte
+    assert latency.worst == (9 * MS, rows[1].transaction_id)
+
+
+def test_each_blocks_rate_is_over_its_own_span() -> None:
+    rows = [
+        runs.result(1, Operation.READ, start_ns=0, last_byte_ns=500 * MS),
+        runs.result(2, Operation.CREATE, start_ns=1000 * MS, last_byte_ns=1000 * MS),
+    ]
+    stats = runs.stats_of([runs.header(), PhaseRecord(Phase.RUN, 10.0, 1), runs.batch(rows)])
+    assert stats.total(Operation.READ).rate_per_s == 2.0
+    assert stats.total(Operation.CREATE).rate_per_s == 1.0
+    assert stats.total().rate_per_s == 1.0
+    assert stats.total(Operation.CREATE).bytes_per_s == 5000.0
+    assert (stats.started_s, stats.ended_s, stats.duration_s) == (10.0, 12.0, 2.0)
+
+
+def test_populate_and_clean_up_are_kept_out_of_the_runs_figures() -> None:
+    stats = runs.stats_of(runs.normal())
+    assert stats.phase(Phase.POPULATE).count == 110
+    assert stats.phase(Phase.CLEANUP).count == 30
+    assert stats.total().operations == 200
+    assert set(stats.operations) == {0, 1, 2, 3}
+
+
+def test_errors_by_kind_keep_the_earliest_as_their_example() -> None:
+    late = runs.failure(9, Operation.READ, detail="late")
+    early = runs.failure(2, Operation.CREATE, detail="early")
+    other = runs.failure(3, Operation.READ, error=ErrorKind.RESET, status=0, detail="reset")
+    errors = runs.stats_of([runs.batch([late, early, other])]).errors
+    assert set(errors) == {(ErrorKind.STATUS, 503), (ErrorKind.RESET, 0)}
+    found = errors[ErrorKind.STATUS, 503]
+    assert (found.count, found.example.detail) == (2, "early")
+    assert found.example.operation is Operation.CREATE
+
+
+def test_statuses_that_are_none_share_a_row() -> None:
+    rows = [runs.failure(n, Operation.READ, status=10_000 + n) for n in range(5)]
+    assert set(runs.stats_of([runs.batch(rows)]).errors) == {(ErrorKind.STATUS, 0)}
+
+
+def test_idle_workers_count_among_the_workers() -> None:
+    records = [runs.header(), runs.worker(0, "a"), runs.worker(1, "b")]
+    stats = runs.stats_of([*records, runs.batch([runs.result(1, Operation.READ)])])
+    assert stats.requests_per_worker() == {"a": 1, "b": 0}
+    spread = stats.worker_spread
+    assert spread is not None
+    assert (spread.min, spread.max, spread.mean, spread.std_dev) == (0, 1, 0.5, 0.5)
+
+
+def test_a_worker_without_its_record_is_named_by_its_number() -> None:
+    stats = runs.stats_of([runs.batch([runs.result(1, Operation.READ)], worker_index=7)])
+    assert stats.requests_per_worker() == {"#7": 1}
+
+
+def test_what_is_out_of_range_is_counted() -> None:
+    hour = 3600 * 1000 * MS
+    rows = [
+        runs.result(1, Operation.READ, last_byte_ns=hour + 1),
+        runs.result(2, Operation.READ, start_ns=1 << 62),
+        runs.result(3, Operation.READ),
+    ]
+    stats = runs.stats_of([runs.batch(rows)])
+    assert stats.out_of_range == 2
+    assert len(stats.completions()) == 3601
+
+
+def test_a_later_versions_operation_is_shown_by_number() -> None:
+    row = runs.result(1, Operation.READ)._replace(operation=17, size_class=99)
+    stats = runs.stats_of([runs.header(), runs.batch([row])])
+    assert stats.operations == [0, 1, 2, 3, 17]
+    assert operation_name(17) == "OPERATION 17"
+    assert stats.class_name(99) == "class 99"
+
+
+def test_host_figures_are_passed_over() -> None:
+    assert runs.stats_of([HostRecord(-1, 0.0, {"cpu": 1.0})]).total().operations == 0
+
+
+@pytest.mark.parametrize("name", ["noop", "real"])
+def test_files_of_0_3_9_give_its_own_header_figures(name: str) -> None:
+    stats = runs.stats_of(legacy.read(legacy.FOLDER / f"{name}.stat.gz"))
+    known = {
+        "noop": (5000, 1795168178.0, 1.0, (1666.0, 56.107), [3514, 1486]),
+        "real": (613, 1795168183.999784, 1.000216, (306.0, 0.707), [331, 282]),
+    }
+    count, started, duration, spread, completions = known[name]
+    assert stats.total().count == count
+    assert stats.started_s == pytest.approx(started, abs=1e-6)
+    assert stats.duration_s == pytest.approx(duration, abs=1e-6)
+    assert stats.worker_spread is not None
+    assert (stats.worker_spread.mean, round(stats.worker_spread.std_dev, 3)) == spread
+    assert stats.completions() == completions
+
+
+def test_a_failure_of_0_3_9_has_neither_time_nor_worker() -> None:
+    header = runs.header(run_id="", ssbench_version="0.3.9")
+    row = runs.failure(
+        1, Operation.READ, start_ns=0, headers_ns=NONE_NS, last_byte_ns=NONE_NS, retries=5
+    )
+    stats = runs.stats_of(
+        [header, PhaseRecord(Phase.RUN, 100.0, 1), runs.batch([row], worker_index=-1)]
+    )
+    total = stats.total()
+    assert (total.count, total.errors, total.retries, total.seconds) == (0, 1, 5, None)
+    assert stats.completions() == []
+    assert stats.worker_spread is None
+    assert stats.run.complete
+
+
+parts_of_a_run = st.lists(st.integers(0, 3), min_size=200, max_size=200)
+
+
+@settings(max_examples=30)
+@given(parts_of_a_run, st.randoms(use_true_random=False))
+def test_merging_parts_in_any_order_is_the_whole(parts: list[int], rng: random.Random) -> None:
+    """Invariant: however results are cut into batches and parts, the report is the same."""
+    rows = runs.some_rows(200, random.Random(7))
+    frame: list[Record] = [
+        runs.header(), runs.worker(0, "a"), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4),
+    ]  # fmt: skip
+    whole = runs.stats_of([*frame, runs.batch(rows), runs.footer()])
+    shares = []
+    for part in range(4):
+        mine = [row for row, at in zip(rows, parts, strict=True) if at == part]
+        share = runs.stats_of([*frame, *([runs.batch(mine)] if mine else []), runs.footer()])
+        shares.append(share)
+    rng.shuffle(shares)
+    merged = RunStats()
+    for share in shares:
+        merged.merge(share)
+    assert render("json", merged) == render("json", whole)
+
+
+def test_two_runs_merge_by_the_clock_on_the_wall() -> None:
+    merged = RunStats()
+    for run_id, started in (("one", 100.5), ("two", 103.25)):
+        merged.merge(
+            runs.stats_of(
+                [
+                    runs.header(run_id=run_id, started_at=started),
+                    runs.worker(0, f"worker of {run_id}"),
+                    PhaseRecord(Phase.RUN, started, 1),
+                    runs.batch([runs.result(0, Operation.READ)]),
+                    runs.footer(lost=1),
+                ]
+            )
+        )
+    assert merged.completions() == [1, 0, 1]
+    assert merged.requests_per_worker() == {"worker of one": 1, "worker of two": 1}
+    assert merged.run.lost == 2
+    assert merged.duration_s == pytest.approx(2.755)
+
+
+@given(
+    st.lists(
+        st.lists(st.integers(-(2**63), 2**64 - 1), min_size=19, max_size=19), min_size=1, max_size=8
+    )
+)
+def test_no_number_breaks_it(rows: list[list[int]]) -> None:
+    """Invariant: whatever the columns hold, each row is counted once and a report is made."""
+    stats = runs.stats_of(
+        [
+            runs.header(),
+            runs.batch([runs.result(1, Operation.READ)._replace(
+                **dict(zip(runs.Result._fields[:19], row, strict=True))
+            ) for row in rows]),
+        ]
+    )  # fmt: skip
+    assert stats.total().operations == len(rows)
+    assert render("text", stats)
+
+
+def test_memory_does_not_grow_with_operations() -> None:
+    stats = RunStats()
+    batch = runs.batch(runs.some_rows(200, random.Random(7)))
+    for _ in range(20):
+        stats.add(batch)
+    assert stats.total().operations == 4000
+    assert len(stats.groups) <= 8
+    assert len(stats.errors) == 2
+    assert len(list(stats.total().last_byte.histogram.buckets())) <= 180

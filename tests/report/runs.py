@@ -1,0 +1,195 @@
+"""Small runs, the same each time, for the reports' golden files."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
+from ssbench.core.records import (
+    PhaseRecord,
+    Record,
+    ResultBatch,
+    RunFooter,
+    RunHeader,
+    WorkerRecord,
+)
+from ssbench.core.stats import RunStats
+
+SCENARIO = {
+    "name": "Small test scenario",
+    "sizes": [
+        {"name": "tiny", "size_min": 4096, "size_max": 8192, "crud_profile": [3, 4, 2, 1]},
+        {"name": "small", "size_min": 20000, "size_max": 40000},
+    ],
+    "initial_files": {"tiny": 100, "small": 10},
+    "operation_count": 200,
+    "crud_profile": [10, 75, 15, 0],
+    "user_count": 4,
+    "container_base": "ssbench",
+    "container_count": 80,
+    "delete_after": None,
+    "policy": "gold",
+    "block_size": 65536,
+}
+STARTED_AT = 1795168183.25
+MS = 1_000_000
+
+
+def header(**changes: Any) -> RunHeader:
+    values: dict[str, Any] = {
+        "run_id": "5e1f",
+        "started_at": STARTED_AT - 2,
+        "ssbench_version": "1.0.0",
+        "scenario_given": SCENARIO,
+        "scenario": SCENARIO,
+        "overrides": {"user_count": 4},
+        "seed": 42,
+        "driver": "swift",
+    }
+    return RunHeader(**{**values, **changes})
+
+
+def worker(index: int, worker_id: str) -> WorkerRecord:
+    return WorkerRecord(index, worker_id, "bench-01", 100 + index, 64, "1.0.0")
+
+
+def footer(**changes: Any) -> RunFooter:
+    values: dict[str, Any] = {
+        "ended_at": STARTED_AT + 9,
+        "ended": "complete",
+        "reason": "",
+        "run_seconds": 3.0,
+    }
+    return RunFooter(**{**values, **changes})
+
+
+def result(number: int, operation: Operation, **changes: Any) -> Result:
+    """A success of 5 ms (4 ms to the head), 10 ms after the one before."""
+    values: dict[str, Any] = {
+        "number": number,
+        "operation": operation,
+        "size_class": 0,
+        "object": number,
+        "due_ns": NONE_NS,
+        "start_ns": number * 10 * MS,
+        "headers_ns": 4 * MS,
+        "first_byte_ns": 4 * MS + 1000 if operation is Operation.READ else NONE_NS,
+        "last_byte_ns": 5 * MS,
+        "bytes_moved": 0 if operation is Operation.DELETE else 5000,
+        "retries": 0,
+        "not_found_retries": 0,
+        "rate_limited": 0,
+        "reconnects": 0,
+        "renewals": 0,
+        "url": 0,
+        "status": 200,
+        "error": ErrorKind.NONE,
+        "unknown": 0,
+        "transaction_id": b"tx%032x" % number,
+        "detail": "",
+    }
+    return Result(**{**values, **changes})
+
+
+def failure(number: int, operation: Operation, **changes: Any) -> Result:
+    """A 503 after two retries."""
+    values: dict[str, Any] = {
+        "first_byte_ns": NONE_NS,
+        "bytes_moved": 0,
+        "retries": 2,
+        "status": 503,
+        "error": ErrorKind.STATUS,
+        "detail": "503 Service Unavailable",
+    }
+    return result(number, operation, **{**values, **changes})
+
+
+def batch(rows: Sequence[Result], phase: Phase = Phase.RUN, worker_index: int = 0) -> ResultBatch:
+    return ResultBatch(phase, worker_index, list(zip(*rows, strict=True)))
+
+
+def some_rows(count: int, rng: random.Random) -> list[Result]:
+    """All operations and classes, every tenth a failure of one of three kinds."""
+    rows = []
+    for number in range(1, count + 1):
+        operation = Operation(rng.choices(range(4), [3, 4, 2, 1])[0])
+        last = int(rng.lognormvariate(15.5, 0.8))
+        times = {"headers_ns": last // 2, "last_byte_ns": last, "size_class": rng.randrange(2)}
+        if operation is Operation.READ:
+            times["first_byte_ns"] = last // 2 + 1000
+        make = result
+        if number % 10 == 0:
+            make = failure
+            times["first_byte_ns"] = NONE_NS
+            if number % 20 == 0:
+                times |= {"error": ErrorKind.NETWORK_TIMEOUT, "status": 0}
+        rows.append(make(number, operation, **times))
+    return rows
+
+
+def normal() -> list[Record]:
+    """Two workers, all phases, a few of everything that a run can have."""
+    rows = some_rows(200, random.Random(7))
+    rows[0] = rows[0]._replace(retries=1, rate_limited=1, reconnects=2, renewals=1)
+    uploads = [result(n, Operation.ENSURE) for n in range(1, 111)]
+    removals = [result(n, Operation.REMOVE, bytes_moved=0) for n in range(1, 31)]
+    return [
+        header(),
+        worker(0, "alpha"),
+        worker(1, "beta"),
+        PhaseRecord(Phase.POPULATE, STARTED_AT - 2, 4),
+        batch(uploads, Phase.POPULATE),
+        PhaseRecord(Phase.RUN, STARTED_AT, 4),
+        batch(rows[:120]),
+        batch(rows[120:], worker_index=1),
+        PhaseRecord(Phase.CLEANUP, STARTED_AT + 3, 4),
+        batch(removals, Phase.CLEANUP, 1),
+        footer(lost=3, refused=1, skipped={"READ": 5, "DELETE": 0}, warnings=["policy is slow"]),
+    ]
+
+
+def no_results() -> list[Record]:
+    return [
+        header(),
+        worker(0, "alpha"),
+        PhaseRecord(Phase.RUN, STARTED_AT, 4),
+        footer(ended="interrupted", reason="Ctrl-C", run_seconds=0.5, ended_at=STARTED_AT + 0.5),
+    ]
+
+
+def all_errors() -> list[Record]:
+    rows = [failure(n, Operation.READ if n % 2 else Operation.CREATE) for n in range(1, 21)]
+    return [
+        header(),
+        worker(0, "alpha"),
+        PhaseRecord(Phase.RUN, STARTED_AT, 4),
+        batch(rows),
+        footer(ended="failed", reason="no operation succeeded"),
+    ]
+
+
+def one_sample() -> list[Record]:
+    """A file that was cut off after its only result."""
+    return [
+        header(overrides={}),
+        worker(0, "alpha"),
+        PhaseRecord(Phase.RUN, STARTED_AT, 1),
+        batch([result(1, Operation.READ)]),
+    ]
+
+
+RUNS = {
+    "normal": normal,
+    "no_results": no_results,
+    "all_errors": all_errors,
+    "one_sample": one_sample,
+}
+
+
+def stats_of(records: Iterable[Record]) -> RunStats:
+    stats = RunStats()
+    for record in records:
+        stats.add(record)
+    return stats

@@ -1,0 +1,47 @@
+"""The JSON report: everything, with units in the names."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ssbench.report import ReportOptions, render
+from tests.golden import compare, legacy
+from tests.report import runs
+
+
+def report(records: Any, *percentiles: float) -> Any:
+    options = ReportOptions(percentiles or (95.0,))
+    return json.loads(render("json", runs.stats_of(records), options))
+
+
+@pytest.mark.parametrize("name", runs.RUNS)
+def test_it_is_as_it_was_read_once(name: str) -> None:
+    compare.check(f"{name}.report.json", render("json", runs.stats_of(runs.RUNS[name]())))
+
+
+@pytest.mark.parametrize("name", ["noop", "real"])
+def test_files_of_0_3_9_are_as_they_were_read_once(name: str) -> None:
+    stats = runs.stats_of(legacy.read(legacy.FOLDER / f"{name}.stat.gz"))
+    compare.check(f"legacy_{name}.report.json", render("json", stats))
+
+
+def test_a_program_finds_what_it_looks_for() -> None:
+    found = report(runs.normal(), 75.0)
+    assert found["schema_version"] == 1
+    assert found["total"]["count"] + found["total"]["errors"] == 200
+    assert found["total"]["last_byte_latency"]["percentiles_s"]["75"] > 0
+    assert found["operations"]["READ"]["first_byte_latency"]["count"] > 0
+    assert found["operations"]["CREATE"]["first_byte_latency"]["mean_s"] is None
+    assert found["run"]["seed"] == 42
+    assert found["phases"]["POPULATE"]["count"] == 110
+    assert sum(found["completions_per_s"]) == found["total"]["count"]
+    assert sum(found["workers"]["requests_by_worker_id"].values()) == 200
+
+
+def test_it_is_json_even_of_a_scenario_that_is_not() -> None:
+    weird = {"name": "x", "user_count": float("inf"), "sizes": [b"\xff"], "nan": float("nan")}
+    found = report([runs.header(scenario=weird, scenario_given=weird)])
+    assert found["run"]["scenario"]["nan"] is None

@@ -1,0 +1,103 @@
+"""The text report: golden runs, 0.3.9's own figures, and harmless whatever the names."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.model import Operation
+from ssbench.report import ReportOptions, render
+from tests.golden import compare, legacy
+from tests.report import runs
+
+
+@pytest.mark.parametrize("name", runs.RUNS)
+def test_it_is_as_it_was_read_once(name: str) -> None:
+    compare.check(f"{name}.report.txt", render("text", runs.stats_of(runs.RUNS[name]())))
+
+
+@pytest.mark.parametrize("name", ["noop", "real"])
+def test_files_of_0_3_9_give_its_own_report(name: str) -> None:
+    stats = runs.stats_of(legacy.read(legacy.FOLDER / f"{name}.stat.gz"))
+    ours = render("text", stats).splitlines()
+    theirs = (legacy.FOLDER / f"{name}.report.txt").read_text().splitlines()
+    assert [line for line in ours if "Last-byte percentiles" not in line] == theirs
+
+
+def test_the_first_percentile_is_the_column_and_all_are_in_the_line() -> None:
+    options = ReportOptions((99.95, 75.0))
+    text = render("text", runs.stats_of(runs.normal()), options)
+    assert "std_dev  99.95%-ile " in text
+    line = next(line for line in text.splitlines() if "percentiles" in line)
+    for name in ("50% ", " 75% ", " 95% ", " 99% ", " 99.9% ", " 99.95% ", " max "):
+        assert name in line
+
+
+def test_percentile_100_is_the_maximum() -> None:
+    text = render("text", runs.stats_of(runs.one_sample()), ReportOptions((100.0,)))
+    assert "0.005 -   0.005    0.005  (  0.000)    0.005  (all obj sizes)" in text
+
+
+def test_it_says_how_the_run_ended() -> None:
+    assert "INCOMPLETE" in render("text", runs.stats_of(runs.one_sample()))
+    assert "INTERRUPTED: the run was stopped before its end (Ctrl-C)" in render(
+        "text", runs.stats_of(runs.no_results())
+    )
+    whole = render("text", runs.stats_of(runs.normal()))
+    assert not any(word in whole for word in ("INCOMPLETE", "INTERRUPTED", "FAILED"))
+
+
+def test_what_is_zero_has_no_line() -> None:
+    text = render("text", runs.stats_of([*runs.one_sample(), runs.footer()]))
+    for word in ("ERRORS", "Skipped", "Lost", "slow down", "refused", "Warning", "left behind"):
+        assert word not in text
+
+
+def test_errors_come_with_cause_count_and_an_example() -> None:
+    text = render("text", runs.stats_of(runs.all_errors()))
+    row = text.split("ERRORS\n")[1].splitlines()[1].split()
+    assert row[:3] == ["20", "status", "503"]
+    assert row[3:7] == ["READ:", "503", "Service", "Unavailable"]
+    assert row[-1] == "tx" + f"{1:032x}"
+
+
+def test_without_any_record_there_is_still_a_report() -> None:
+    text = render("text", runs.stats_of([]))
+    assert "INCOMPLETE" in text
+    assert "Count:     0 (    0 error;     0 retries:  0.00%)" in text
+
+
+def test_times_that_no_calendar_has_are_na() -> None:
+    text = render("text", runs.stats_of([runs.header(started_at=1e300)]))
+    assert "Ran N/A to N/A (N/A)" in text
+
+
+names = st.text(max_size=30)
+
+
+@given(names, names, names, names, st.binary(max_size=20))
+def test_nothing_from_outside_steers_the_terminal(
+    name: str, size: str, worker_id: str, detail: str, identifier: bytes
+) -> None:
+    """Invariant: but for our own newlines, the report steers no terminal."""
+    scenario = {**runs.SCENARIO, "name": name, "policy": detail, "sizes": [{"name": size}]}
+    row = runs.failure(1, Operation.READ, detail=detail, transaction_id=identifier)
+    stats = runs.stats_of(
+        [
+            runs.header(scenario=scenario, overrides={"policy": name}, driver=size),
+            runs.worker(0, worker_id),
+            runs.batch([row, runs.result(2, Operation.READ, transaction_id=identifier)]),
+            runs.footer(
+                ended="failed", reason=detail, warnings=[detail], workers_lost=[worker_id],
+                skipped={name: 1},
+            ),
+        ]
+    )  # fmt: skip
+    text = render("text", stats)
+    categories = {unicodedata.category(char) for char in text if char != "\n"}
+    assert not categories & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    # A newline in a name would forge a line of the report.
+    assert text.count("\nTOTAL\n") == 1
