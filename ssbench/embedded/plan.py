@@ -101,6 +101,11 @@ def server_defaults(plan: Plan, role: str, etc: str) -> dict[str, str]:
     }
 
 
+#: The servers wait for nobody but each other, in one process on a machine that may be overloaded
+#: on purpose: short time-outs would only make errors, and listings that lack objects.
+PATIENCE = {"conn_timeout": "30", "node_timeout": "60"}
+
+
 def backend_conf(plan: Plan, role: str) -> Sections:
     kind = "mem_object" if role == "object" and plan.in_memory else role
     return {
@@ -112,7 +117,11 @@ def backend_conf(plan: Plan, role: str) -> Sections:
             "fallocate_reserve": "0",
         },
         "pipeline:main": {"pipeline": f"{role}-server"},
-        f"app:{role}-server": {"use": f"egg:swift#{kind}"},
+        f"app:{role}-server": {
+            "use": f"egg:swift#{kind}",
+            **PATIENCE,
+            "container_update_timeout": "60",
+        },
     }
 
 
@@ -140,6 +149,12 @@ def proxy_conf(plan: Plan) -> Sections:
     return {
         "DEFAULT": server_defaults(plan, "proxy", etc_dir(plan, "proxy")),
         "pipeline:main": {"pipeline": PIPELINE},
-        "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true"},
+        "app:proxy-server": {
+            "use": "egg:swift#proxy",
+            "account_autocreate": "true",
+            **PATIENCE,
+            # There is no other replica to turn to, so a server that failed is asked again.
+            "error_suppression_limit": "1000000000",
+        },
         **filters,
     }

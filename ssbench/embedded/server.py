@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import socket
 import sys
@@ -23,8 +24,9 @@ App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 PR_SET_PDEATHSIG = 1
 
-#: Requests that are served at once, per role; more wait in the socket's backlog.
-MAX_CLIENTS = 1024
+#: Connections that are served at once, per role. A kept connection takes a place even while it
+#: is idle, so this is above any number of users that one such server is of use for.
+MAX_CLIENTS = 4096
 
 #: A bound for the cache's memory; it holds one small entry for each account and container.
 CACHE_ENTRIES = 50_000
@@ -35,6 +37,7 @@ def main(arguments: list[str]) -> None:
     descriptors = {role: int(fd) for role, _, fd in (word.partition("=") for word in arguments)}
     plan = Plan.from_json(read_line(0))
     end_with_parent(plan)
+    allow_many_files()
     write_tree(plan, descriptors)
     serve(plan, descriptors)
 
@@ -76,6 +79,12 @@ def end_with_parent(plan: Plan) -> None:
     # The pipe's other end outlives the parent where a process that the parent forked still
     # holds it; this signal comes all the same.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGUSR1, 0, 0, 0)
+
+
+def allow_many_files() -> None:
+    """As many descriptors as the system grants: each connection takes three on its way through."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def write_tree(plan: Plan, roles: Iterable[str]) -> None:
@@ -147,7 +156,7 @@ def listener(plan: Plan, role: str, fd: int) -> Any:
     from eventlet.greenio import GreenSocket
 
     plain = GreenSocket(socket.socket(fileno=fd))
-    plain.listen(1024)
+    plain.listen(MAX_CLIENTS)
     if role != "proxy" or not plan.tls_cert:
         return plain
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
