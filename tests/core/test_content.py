@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from ssbench.core.content import PERIOD, Content, block, pieces
 
-GOLDEN = "f3cb3e4c5d45d57063b3ea98f956e000bca9c4a2ab6af6e7c7e5d31f2834ec0f"  #: of tiny_000000, 100,000 bytes
+#: The first 100,000 bytes of tiny_000000.
+GOLDEN = "f3cb3e4c5d45d57063b3ea98f956e000bca9c4a2ab6af6e7c7e5d31f2834ec0f"
 
 SIZES = st.integers(0, 300_000)
-BLOCK_GOLDEN = "f3cb3e4c5d45d57063b3ea98f956e000bca9c4a2ab6af6e7c7e5d31f2834ec0f"  #: of tiny_000000, 100,000 bytes
-
-SIZES = st.integers(1, 100_000)
+BLOCK_SIZES = st.integers(1, 100_000)
 
 
 def body(name: bytes, version: int, size: int, block_size: int = 65536) -> bytes:

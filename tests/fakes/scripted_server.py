@@ -1,0 +1,104 @@
+"""A server that does to each connection what a test says, byte for byte."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+
+Script = Callable[["Peer"], None]
+
+
+class Peer:
+    """A connection as a script sees it."""
+
+    def __init__(self, sock: socket.socket, gone: threading.Event) -> None:
+        self.sock = sock
+        self._gone = gone
+
+    def hear(self) -> bytes:
+        """A request's head, and of its body what came along; empty where the client left."""
+        heard = b""
+        while b"\r\n\r\n" not in heard:
+            data = self.sock.recv(65536)
+            if not data:
+                break
+            heard += data
+        return heard
+
+    def say(self, data: bytes) -> None:
+        self.sock.sendall(data)
+
+    def reset(self) -> None:
+        """Close with RST, not FIN."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.sock.close()
+
+    def linger(self, seconds: float = 10) -> None:
+        """Do nothing until the test is over."""
+        self._gone.wait(seconds)
+
+
+class ScriptedServer:
+    """A context manager: listens within. The last script serves all further connections."""
+
+    def __init__(self, *scripts: Script, host: str = "127.0.0.1") -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family)
+        self.port: int = self._listener.getsockname()[1]
+        self.connections = 0
+        self.heard: list[bytes] = []
+        self._scripts = scripts
+        self._gone = threading.Event()
+        self._threads = [threading.Thread(target=self._accept)]
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            script = self._scripts[min(self.connections, len(self._scripts) - 1)]
+            self.connections += 1
+            thread = threading.Thread(target=self._serve, args=(sock, script))
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, sock: socket.socket, script: Script) -> None:
+        sock.settimeout(10)
+        with sock, suppress(OSError):  # the client may leave first
+            script(Peer(sock, self._gone))
+
+    def __enter__(self) -> ScriptedServer:
+        self._threads[0].start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._gone.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(5)
+
+
+def answering(*answers: bytes) -> Script:
+    """One answer after another, each to a request; then the connection ends."""
+
+    def script(peer: Peer) -> None:
+        for answer in answers:
+            if not peer.hear():
+                return
+            peer.say(answer)
+
+    return script
+
+
+def ok(body: bytes = b"", *headers: bytes) -> bytes:
+    """A whole answer of the usual form."""
+    lines = [b"HTTP/1.1 200 OK", b"Content-Length: %d" % len(body), *headers, b"", body]
+    return b"\r\n".join(lines)

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.storage.httpparse import (
+    UNTIL_CLOSE,
+    BadAnswer,
+    ChunkedBody,
+    fast_head,
+    parse_head,
+)
+
+SWIFT_GET = (
+    b"HTTP/1.1 200 OK\r\n"
+    b"content-type: application/octet-stream\r\n"
+    b"etag: 620f0b67a91f7f74151bc5be745b7110\r\n"
+    b"last-modified: Fri, 20 Nov 2026 18:09:12 GMT\r\n"
+    b"accept-ranges: bytes\r\n"
+    b"x-timestamp: 1795198151.34567\r\n"
+    b"content-length: 4096\r\n"
+    b"x-trans-id: tx5d5d1d8e3c5b4b8d9d2a1-00691f5b07-extra\r\n"
+    b"x-openstack-request-id: tx5d5d1d8e3c5b4b8d9d2a1-00691f5b07-extra\r\n"
+    b"date: Fri, 20 Nov 2026 18:09:13 GMT\r\n\r\n"
+)
+NGINX_PUT = (
+    b"HTTP/1.1 201 Created\r\nServer: nginx/1.22.1\r\nDate: Fri, 20 Nov 2026 18:28:33 GMT\r\n"
+    b"Content-Length: 0\r\nLocation: http://127.0.0.1/x\r\nConnection: keep-alive\r\n"
+    b"X-Trans-Id: tx9ceed9b0b25c69f5d5539c1fc29a9d30\r\n\r\n"
+)
+S3_GET = (
+    b"HTTP/1.1 200 OK\r\nx-amz-id-2: abc\r\nx-amz-request-id: 4442587FB7D0A2F9\r\n"
+    b"Content-Length: 17\r\nServer: AmazonS3\r\n\r\n"
+)
+#: Answers of the usual form, as servers of the field give them.
+USUAL = [
+    SWIFT_GET,
+    NGINX_PUT,
+    S3_GET,
+    b"HTTP/1.1 204 No Content\r\nX-Trans-Id: tx1\r\n\r\n",
+    b"HTTP/1.1 204 No Content\r\nContent-Length: 12\r\n\r\n",
+    b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html; charset=UTF-8\r\n"
+    b"Content-Length: 70\r\nX-Trans-Id: txAbC\r\n\r\n",
+    b"HTTP/1.1 503 \r\ncontent-length:0\r\nx-openstack-request-id:tx2\r\n\r\n",
+]
+#: Answers that only the other reader can take.
+UNUSUAL = [
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n\r\n",
+    b"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nConnection: close\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n , close\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n 6\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Trans-Id: tx1\r\n\tfolded\r\n\r\n",
+    b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+]
+#: No HTTP, or of no length that could be told.
+BAD = [
+    b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\r\n\r\n",
+    b"HTTP/2 200\r\n\r\n",
+    b"HTTP/1.1 2000 OK\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 999 OK\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 OK\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: \r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 19 + b"\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("head", USUAL)
+def test_the_fast_reader_takes_the_usual_forms_and_agrees(head: bytes) -> None:
+    body = b"body\r\n\r\nbody"
+    fast = fast_head(bytearray(head + body), len(head + body))
+    assert fast is not None
+    assert fast == parse_head(head + body)[0]
+    assert fast.end == len(head)
+
+
+@pytest.mark.parametrize("head", UNUSUAL + BAD)
+def test_the_fast_reader_leaves_the_rest_alone(head: bytes) -> None:
+    assert fast_head(bytearray(head), len(head)) is None
+
+
+@pytest.mark.parametrize("head", BAD)
+def test_what_is_no_answer_is_refused(head: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        parse_head(head)
+
+
+def test_the_fast_reader_ignores_what_an_earlier_answer_left_in_the_buffer() -> None:
+    assert fast_head(bytearray(SWIFT_GET), 100) is None
+
+
+@given(st.data())
+@settings(max_examples=2000)
+def test_whatever_the_fast_reader_accepts_the_other_reads_the_same(data: st.DataObject) -> None:
+    # Invariant: fast_head(x) is None or parse_head(x)[0] == fast_head(x), for any bytes.
+    mangled = mutated(data, data.draw(st.sampled_from(USUAL + UNUSUAL + BAD)))
+    fast = fast_head(bytearray(mangled), len(mangled))
+    if fast is not None:
+        assert parse_head(mangled)[0] == fast
+
+
+def mutated(data: st.DataObject, head: bytes) -> bytes:
+    """The head with a few bytes cut out, put in or written over; lines shuffled in."""
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(head)))
+        cut = data.draw(st.sampled_from([0, 0, 1, 2, 5, 30]))
+        piece = data.draw(st.sampled_from(PIECES) | st.binary(max_size=4))
+        head = head[:at] + piece + head[at + cut :]
+    return head
+
+
+PIECES = [
+    b"\r\n", b"\r\n\r\n", b"\n", b"\r", b" ", b"\t", b":", b"\r\n ", b"\r\n\t", b"5", b",", b"",
+    b"\r\nContent-Length: 7", b"\r\ncontent-length:7", b"\r\nTransfer-Encoding: chunked",
+    b"\r\nConnection: close", b"\r\nconnection:keep-alive", b"\r\nX-Trans-Id:  tx7 ",
+    b"\r\nX-Amz-Request-Id: 8", b"\r\nContent-Length : 9", b"HTTP/1.1 204 X\r\n", b"\xff", b"\0",
+]  # fmt: skip
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_head_or_refused(data: bytes) -> None:
+    # Invariant: parse_head gives a Head or raises BadAnswer; nothing else.
+    for candidate in (data, b"HTTP/1.1 200 OK\r\n" + data + b"\r\n\r\n"):
+        try:
+            head, _ = parse_head(candidate)
+        except BadAnswer:
+            continue
+        assert 100 <= head.status <= 599
+        assert head.length >= UNTIL_CLOSE
+
+
+@pytest.mark.parametrize(
+    ("head", "length", "keep"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 5, True),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n", 5, True),
+        (b"HTTP/1.1 200 OK\r\nCONTENT-LENGTH:\t5 \r\n\r\n", 5, True),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nContent-Length: 5\r\n\r\n", -1, True),
+        (b"HTTP/1.1 200 OK\r\n\r\n", UNTIL_CLOSE, False),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 0, True),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", 0, True),
+        (b"HTTP/1.1 100 Continue\r\n\r\n", 0, True),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", 5, False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: Keep-Alive\r\n\r\n", 5, True),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: foo, Close\r\n\r\n", 5, False),
+        (b"HTTP/1.1 200 OK\r\nno header at all\r\n: none\r\nContent-Length: 5\r\n\r\n", 5, True),
+    ],
+)  # fmt: skip
+def test_length_and_keeping(head: bytes, length: int, keep: bool) -> None:
+    parsed, _ = parse_head(head)
+    assert (parsed.length, parsed.keep) == (length, keep)
+
+
+def test_the_answer_to_head_has_no_body() -> None:
+    assert parse_head(SWIFT_GET, bodiless=True)[0].length == 0
+    assert parse_head(SWIFT_GET, bodiless=True)[1]["content-length"] == "4096"
+
+
+def test_transaction_ids_in_order_of_preference() -> None:
+    assert parse_head(S3_GET)[0].transaction_id == b"4442587FB7D0A2F9"
+    assert parse_head(NGINX_PUT)[0].transaction_id == b"tx9ceed9b0b25c69f5d5539c1fc29a9d30"
+    assert parse_head(b"HTTP/1.1 204 X\r\n\r\n")[0].transaction_id == b""
+
+
+def test_folded_and_repeated_headers_are_joined() -> None:
+    head = b"HTTP/1.1 204 X\r\nA: one\r\n  two\r\nB: 1\r\na: three\r\n\r\n"
+    assert parse_head(head)[1] == {"a": "one two, three", "b": "1"}
+
+
+def chunked(parts: list[bytes], extension: bytes = b"", trailer: bytes = b"") -> bytes:
+    chunks = b"".join(b"%x%b\r\n%b\r\n" % (len(part), extension, part) for part in parts)
+    return chunks + b"0\r\n" + trailer + b"\r\n"
+
+
+@given(
+    st.lists(st.binary(min_size=1, max_size=40), max_size=5),
+    st.sampled_from([b"", b";a=b", b" ; q"]),
+    st.sampled_from([b"", b"X-Checksum: 1\r\n"]),
+    st.lists(st.integers(1, 20), min_size=1, max_size=10),
+)
+def test_chunks_come_back_however_they_are_cut(
+    parts: list[bytes], extension: bytes, trailer: bytes, cuts: list[int]
+) -> None:
+    # Invariant: the body is the chunks joined, whatever the pieces in which it is fed.
+    data = chunked(parts, extension, trailer)
+    body = ChunkedBody()
+    received = b""
+    while data:
+        cut = cuts[0]
+        cuts = [*cuts[1:], cut]
+        assert not body.done
+        received += b"".join(map(bytes, body.feed(memoryview(data[:cut]))))
+        data = data[cut:]
+    assert body.done
+    assert body.rest == 0
+    assert received == b"".join(parts)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_chunks_or_refused(data: bytes) -> None:
+    # Invariant: feed gives parts of what it was fed, or raises BadAnswer; nothing else.
+    body = ChunkedBody()
+    try:
+        parts = body.feed(memoryview(data))
+    except BadAnswer:
+        return
+    assert sum(map(len, parts)) <= len(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\r\n",
+        b"xyz\r\n",
+        b"-5\r\n",
+        b"0x5\r\nhello\r\n",
+        b"5\nhello\r\n",
+        b"5\r\nhello!\r\n",
+        b"1" * 16 + b"\r\n",
+        b"5;" + b"x" * 2000 + b"\r\n",
+        b"0\r\n" + b"X: 12345678901234567890\r\n" * 4000,
+    ],
+)
+def test_bad_chunks_are_refused(data: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        ChunkedBody().feed(memoryview(data))
+
+
+def test_what_follows_the_last_chunk_is_counted() -> None:
+    body = ChunkedBody()
+    assert b"".join(map(bytes, body.feed(memoryview(b"1\r\nx\r\n0\r\n\r\nHTTP/1.1")))) == b"x"
+    assert (body.done, body.rest) == (True, 8)
