@@ -1,9 +1,9 @@
 """What the master does before the first job: hold the scenario against the store, make containers.
 
 Whose a container is follows from its name: ``<base>_000061`` (with a policy's suffix) is taken as
-ours, as ssbench has always done, and a container of that name that another version made gets our
-marker header with the next PUT. One that lies under another storage policy than the scenario's
-is refused, by name: the run would measure something else than it says.
+ours, as ssbench has always done, and used as it is: those of ssbench 0.3.9 carry no marker header.
+One that lies under another storage policy than the scenario's is refused, by name: the run would
+measure something else than it says.
 """
 
 from __future__ import annotations
@@ -55,14 +55,13 @@ def check(limits: StoreLimits, scenario: Scenario, run_id: str = "") -> Check:
     faults = [*_long_names(limits, scenario, run_id), *_big_objects(limits, scenario)]
     warnings: list[str] = []
     if scenario.policy is not None:
-        policies = _policies(limits)
-        if policies is None:
+        if limits.policies is None:
             warnings.append(
                 f'the store doesn\'t say which storage policies it has: whether "{scenario.policy}"'
                 " is one shows with the first container"
             )
-        elif scenario.policy.casefold() not in map(str.casefold, policies):
-            names = ", ".join(printable(name) for name in policies) or "none"
+        elif scenario.policy.casefold() not in map(str.casefold, limits.policies):
+            names = ", ".join(printable(name) for name in limits.policies) or "none"
             faults.append(
                 f'the store has no storage policy "{scenario.policy}"; those it has: {names}'
             )
@@ -178,17 +177,3 @@ def _big_objects(limits: StoreLimits, scenario: Scenario) -> Iterator[str]:
                 f'sizes[{index}] "{printable(size.name)}": size_max {size.size_max} is more than'
                 f" the {most} bytes that this store takes in one object"
             )
-
-
-def _policies(limits: StoreLimits) -> list[str] | None:
-    """Names and aliases (Swift: ``"aliases": "gold, yellow"`` in /info); None if not said."""
-    if limits.policies is None:
-        return None
-    names = list(limits.policies)
-    swift = limits.raw.get("swift")
-    rows = swift.get("policies", ()) if isinstance(swift, Mapping) else ()
-    for row in rows if isinstance(rows, Sequence) else ():
-        aliases = row.get("aliases") if isinstance(row, Mapping) else None
-        if isinstance(aliases, str):
-            names += [alias for alias in aliases.split(", ") if alias not in names]
-    return names

@@ -36,7 +36,7 @@ class StoreLimits:
     max_object_name_length: int | None = None  #: bytes of UTF-8
     max_container_name_length: int | None = None
     listing_limit: int | None = None
-    policies: Sequence[str] | None = None
+    policies: Sequence[str] | None = None  #: storage policies, aliases included
     bulk_delete_max: int | None = None  #: names a request; None where there is no bulk delete
     raw: Mapping[str, object] = field(default_factory=dict)
 
@@ -75,8 +75,8 @@ class Storage(Protocol):
     def make_container(self, container: str) -> bool:
         """Make a container with our marker header and the settings' policy.
 
-        True where it was made, False where it was there. A container that is there under
-        another policy raises StorageError with status 409.
+        True where it was made, False where it was there (and is left as it is). A container that
+        is there under another policy raises StorageError with status 409.
         """
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:

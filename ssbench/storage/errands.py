@@ -13,22 +13,9 @@ import gevent
 from gevent.lock import BoundedSemaphore
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind
+from ssbench.core.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIED_KINDS, RETRIED_STATUSES
 from ssbench.storage.base import Storage
 
-#: Answers that another attempt may change: 498 and 429 ask for patience, 503 is a bad moment.
-TRANSIENT_STATUS = frozenset({429, 498, 503})
-TRANSIENT_KINDS = frozenset(
-    {
-        ErrorKind.CONNECT,
-        ErrorKind.CONNECT_TIMEOUT,
-        ErrorKind.NETWORK_TIMEOUT,
-        ErrorKind.RESET,
-        ErrorKind.TRUNCATED,
-    }
-)
-FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 5.0
 RENEWALS = 3  #: of the token, for one request
 
 #: Gets a new token: ``(token, serial)``. May block: it is called in a thread of the hub's.
@@ -40,7 +27,7 @@ T = TypeVar("T")
 
 def is_transient(error: StorageError) -> bool:
     """Whether the same request may succeed a little later."""
-    return error.status in TRANSIENT_STATUS or error.kind in TRANSIENT_KINDS
+    return error.status in RETRIED_STATUSES or error.kind in RETRIED_KINDS
 
 
 class Errands:

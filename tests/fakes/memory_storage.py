@@ -151,7 +151,7 @@ class MemoryStorage:
             Operation.UPDATE: self._put,
             Operation.DELETE: self._delete,
             Operation.ENSURE: self._ensure,
-            Operation.REMOVE: self._delete,
+            Operation.REMOVE: self._remove,
         }
 
     def connect(self, count: int) -> None:
@@ -182,17 +182,16 @@ class MemoryStorage:
     def make_container(self, container: str) -> bool:
         with self._request("make_container", container):
             wanted = self.settings.policy
-            if wanted is not None and wanted not in self.store.policies:
+            if wanted is not None and wanted.lower() not in self.store.policies:
                 raise status_error(400, f"no such storage policy: {wanted}")
             there = self.store.containers.get(container)
             if there is None:
-                made = MemoryContainer(wanted or self.store.policies[0], marker=True)
-                self.store.containers[container] = made
+                policy = wanted.lower() if wanted else self.store.policies[0]
+                self.store.containers[container] = MemoryContainer(policy, marker=True)
                 return True
-            if wanted is not None and there.policy != wanted:
+            if wanted is not None and there.policy != wanted.lower():
                 raise status_error(409)
-            there.marker = True
-            return False
+            return False  # and no marker: it may be somebody else's
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         with self._request("list_containers", marker):
@@ -257,6 +256,11 @@ class MemoryStorage:
             self._object(container, name)
             del self.store.containers[container].objects[name]
             return _timing(204, 0)
+
+    def _remove(self, job: Job, deadline_ns: int) -> Timing:
+        with self._operation(job, deadline_ns) as (container, name):
+            gone = self.store.container(container).objects.pop(name, None)
+            return _timing(404 if gone is None else 204, 0)
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         with self._operation(job, deadline_ns) as (container, name):

@@ -8,8 +8,9 @@ from gevent.pool import Pool
 
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind
+from ssbench.core.retry import LONGEST_PAUSE_S
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.errands import LONGEST_PAUSE_S, Errands, is_transient
+from ssbench.storage.errands import Errands, is_transient
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 
@@ -20,7 +21,7 @@ def test_a_passing_failure_is_tried_again_with_growing_pauses(status: int) -> No
     storage.store.fail("make_container", *[status_error(status)] * 3)
     errands = Errands(storage, retries=3, sleep=pauses.append)
     assert errands.call(storage.make_container, "c")
-    assert pauses == [0.1, 0.2, 0.4]
+    assert pauses == [0.05, 0.1, 0.2]
     assert errands.retried == 3
 
 
