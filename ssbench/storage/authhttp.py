@@ -102,7 +102,7 @@ def reason_of(error: BaseException) -> str:
             why = e.verify_message
             return f"its certificate is not trusted ({why}): give its CA with --os-cacert"
         if isinstance(e, ssl.SSLError):
-            return f"TLS failed: {e.reason or 'no TLS there?'}"
+            return f"TLS failed: {getattr(e, 'reason', None) or 'is there TLS at all?'}"
     for e in reversed(chain):
         if isinstance(e, OSError) and e.strerror:
             return e.strerror.lower()

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ssl
+
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
 
 
 class AuthV1(LoopbackServer):
     """Gives ``token-1``, ``token-2``, ... to the one who knows the key, at /auth/v1.0."""
 
-    def __init__(self, user: str = "test:tester", key: str = "testing") -> None:
-        super().__init__()
+    def __init__(
+        self,
+        user: str = "test:tester",
+        key: str = "testing",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(tls)
         self.user, self.key = user, key
         self.logins = 0
         self.storage_url = f"{self.url}/v1/AUTH_test"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -35,10 +37,10 @@ class Answer(NamedTuple):
 class LoopbackServer:
     """Calls ``answer`` for each request, and keeps the requests in ``seen``.
 
-    A context manager: listens within, is gone afterwards.
+    A context manager: listens within, is gone afterwards. With ``tls`` it speaks https.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.seen: list[Request] = []
         fake = self
 
@@ -59,13 +61,19 @@ class LoopbackServer:
 
             do_POST = do_GET
 
+            def handle(self) -> None:
+                with suppress(OSError):  # a client that goes away is no matter to a fake
+                    super().handle()
+
             def log_message(self, *args: object) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.server_port}"
 
     def answer(self, request: Request) -> Answer:
         return Answer(404)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.fakes.auth_v1 import AuthV1
 from tests.fakes.keystone_v2 import KeystoneV2
 from tests.fakes.keystone_v3 import KeystoneV3
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
+from tests.servers.certificates import Certificates, make_certificates
 
 
 @pytest.fixture
@@ -388,6 +390,59 @@ def test_files_that_are_not_there(v1: AuthV1, tmp_path: Path, option: str) -> No
     with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} {path}: No such file"):
         Authenticator(old(v1, **{option: str(path)}))
     assert v1.seen == []
+
+
+# --- TLS
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def tls_v1(certificates: Certificates) -> Iterator[AuthV1]:
+    context = ssl.create_default_context(
+        ssl.Purpose.CLIENT_AUTH, cafile=str(certificates.authority)
+    )
+    context.load_cert_chain(certificates.certificate, certificates.key)
+    with AuthV1(tls=context) as fake:
+        yield fake
+
+
+def test_tls_with_a_ca_of_ones_own(tls_v1: AuthV1, certificates: Certificates) -> None:
+    authenticator = Authenticator(old(tls_v1, os_cacert=str(certificates.authority)))
+    assert authenticator.authenticate().token == "token-1"
+
+
+def test_tls_with_a_client_certificate(certificates: Certificates) -> None:
+    context = ssl.create_default_context(
+        ssl.Purpose.CLIENT_AUTH, cafile=str(certificates.authority)
+    )
+    context.load_cert_chain(certificates.certificate, certificates.key)
+    context.verify_mode = ssl.CERT_REQUIRED
+    trusting = {"os_cacert": str(certificates.authority)}
+    mine = {"os_cert": str(certificates.certificate), "os_key": str(certificates.key)}
+    with AuthV1(tls=context) as fake:
+        assert Authenticator(old(fake, **trusting, **mine)).authenticate().token == "token-1"
+        failure(old(fake, **trusting))
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_key_is_sent(
+    tls_v1: AuthV1,
+) -> None:
+    text = failure(old(tls_v1))
+    assert "its certificate is not trusted" in text
+    assert "give its CA with --os-cacert" in text
+    assert tls_v1.seen == []
+
+
+def test_insecure_takes_any_certificate_without_a_warning(tls_v1: AuthV1) -> None:
+    assert Authenticator(old(tls_v1, insecure=True)).authenticate().token == "token-1"
+
+
+def test_https_to_a_server_that_speaks_http(v1: AuthV1) -> None:
+    assert "TLS failed" in failure(old(v1, auth=v1.auth_url.replace("http:", "https:")))
 
 
 # --- secrets

@@ -1,0 +1,170 @@
+"""Options and variables of authentication, as python-swiftclient's ``swift`` has them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ssbench.cli import option_types as types
+from ssbench.core.credentials import Credentials
+
+
+class AuthOption(NamedTuple):
+    """A field of Credentials, the flags that set it, and the variables that do otherwise."""
+
+    field: str
+    flags: tuple[str, ...]
+    variables: tuple[str, ...]
+    metavar: str
+    help: str
+    type: Callable[[str], str] = str
+
+
+def _os(name: str, metavar: str, help_text: str, **more: Any) -> AuthOption:
+    """An option whose flag and variable follow from its name: --os-x and OS_X."""
+    field = f"os_{name}"
+    return AuthOption(
+        field, (f"--os-{name.replace('_', '-')}",), (field.upper(),), metavar, help_text, **more
+    )
+
+
+#: Group of the help -> its options.
+AUTH_OPTIONS: dict[str, tuple[AuthOption, ...]] = {
+    "authentication, version 1 (tempauth, swauth)": (
+        AuthOption("auth", ("-A", "--auth"), ("ST_AUTH",), "AUTH_URL",
+                   "where to log in: http://host:8080/auth/v1.0"),
+        AuthOption("user", ("-U", "--user"), ("ST_USER",), "USER", "user: account:user"),
+        AuthOption("key", ("-K", "--key"), ("ST_KEY",), "KEY",
+                   "the user's key; safer in the environment, where ps doesn't show it"),
+        AuthOption("auth_version", ("-V", "--auth-version"),
+                   ("ST_AUTH_VERSION", "OS_AUTH_VERSION", "OS_IDENTITY_API_VERSION"), "VERSION",
+                   "1.0, 2.0 or 3 [default: 1.0 where -A, -U and -K are all given; otherwise 3 "
+                   "where a domain is, else 2.0]", types.auth_version),
+    ),
+    "authentication, Keystone": (
+        _os("auth_url", "URL", "Keystone's URL: http://host:5000/v3"),
+        _os("auth_type", "TYPE",
+            "password, token, v1password, v2password, v3password or v3applicationcredential"),
+        _os("username", "NAME", "user, by name"),
+        _os("user_id", "ID", "user, by id"),
+        _os("password", "PASSWORD", "the user's password; safer in the environment"),
+        _os("user_domain_id", "ID", "the user's domain (v3)"),
+        _os("user_domain_name", "NAME", "the same, by name"),
+        _os("project_id", "ID", "project that holds the objects"),
+        _os("project_name", "NAME", "the same, by name"),
+        _os("project_domain_id", "ID", "the project's domain (v3)"),
+        _os("project_domain_name", "NAME", "the same, by name"),
+        _os("tenant_id", "ID", "v2's word for a project"),
+        _os("tenant_name", "NAME", "the same, by name"),
+        _os("application_credential_id", "ID", "application credential, instead of a user (v3)"),
+        _os("application_credential_secret", "SECRET", "and its secret"),
+        _os("region_name", "REGION", "region whose object store to use [default: any]"),
+        _os("service_type", "TYPE", "service to look for in the catalog [default: object-store]"),
+        _os("endpoint_type", "TYPE", "public, internal or admin endpoint [default: public]"),
+    ),
+    "a token instead of a login": (
+        AuthOption("os_auth_token", ("-T", "--auth-token", "--os-auth-token"), ("OS_AUTH_TOKEN",),
+                   "TOKEN", "with a storage URL: use this token, log in nowhere"),
+        _os("storage_url", "URL", "the account's URL: http://host:8080/v1/AUTH_account"),
+    ),
+    "TLS": (
+        _os("cacert", "FILE", "CA certificates to trust [default: the system's]"),
+        _os("cert", "FILE", "client certificate (PEM)"),
+        _os("key", "FILE", "and its key, where it isn't in the same file"),
+    ),
+}  # fmt: skip
+
+#: What counts as true in SWIFTCLIENT_INSECURE, as in swiftclient.
+_TRUE = ("true", "1", "yes", "on", "t", "y")
+
+_OLD_LOGIN = ("auth", "user", "key")
+_NEW_LOGIN = ("os_auth_url", "os_username", "os_user_id", "os_application_credential_id")
+
+
+def add_auth_options(parser: argparse.ArgumentParser) -> None:
+    """Add them all, in groups; each --os-x also as a hidden --os_x."""
+    for title, options in AUTH_OPTIONS.items():
+        group = parser.add_argument_group(title)
+        for option in options:
+            _add(group, option)
+        if title == "TLS":
+            group.add_argument(
+                "--insecure",
+                action="store_true",
+                default=None,
+                help="check no certificates: for trying things out only [env SWIFTCLIENT_INSECURE]",
+            )
+
+
+def credentials_from(ns: argparse.Namespace, environ: Mapping[str, str]) -> Credentials:
+    """What the command line and the environment say; the command line goes first.
+
+    That holds between the ways to log in, too: see ``_overruled``. The first ``-S`` is the
+    storage URL.
+    """
+    options = [option for group in AUTH_OPTIONS.values() for option in group]
+    flags = {o.field: getattr(ns, o.field) for o in options if getattr(ns, o.field) is not None}
+    if ns.storage_urls:
+        flags["os_storage_url"] = ns.storage_urls[0]
+    ignored = _overruled(flags)
+    variables = {
+        o.field: value for o in options if o.field not in ignored and (value := _of(o, environ))
+    }
+    insecure = ns.insecure
+    if insecure is None:
+        insecure = environ.get("SWIFTCLIENT_INSECURE", "").strip().lower() in _TRUE
+    return Credentials(
+        **{**variables, **flags},
+        insecure=insecure,
+        connect_timeout_s=ns.connect_timeout,
+        network_timeout_s=ns.network_timeout,
+    )
+
+
+def given_on_command_line(ns: argparse.Namespace) -> bool:
+    """True where any flag says how to log in, or where the store is."""
+    fields = (*_OLD_LOGIN, *_NEW_LOGIN, "os_auth_token", "os_storage_url")
+    return bool(ns.storage_urls) or any(getattr(ns, field) is not None for field in fields)
+
+
+def _add(group: argparse._ArgumentGroup, option: AuthOption) -> None:
+    variables = " or ".join(option.variables)
+    group.add_argument(
+        *option.flags,
+        dest=option.field,
+        metavar=option.metavar,
+        type=option.type,
+        help=f"{option.help} [env {variables}]",
+    )
+    for flag in option.flags:
+        if flag.startswith("--os-"):
+            group.add_argument(
+                "--" + flag[2:].replace("-", "_"),
+                dest=option.field,
+                type=option.type,
+                default=argparse.SUPPRESS,
+                help=argparse.SUPPRESS,
+            )
+
+
+def _of(option: AuthOption, environ: Mapping[str, str]) -> str:
+    return next((environ[name] for name in option.variables if environ.get(name)), "")
+
+
+def _overruled(flags: Mapping[str, str]) -> list[str]:
+    """Fields whose variables don't count, as the command line chose another way to log in.
+
+    Otherwise ST_KEY of one's shell would beat an --os-username that was typed just now, and
+    an old OS_AUTH_TOKEN both.
+    """
+    old = any(field in flags for field in _OLD_LOGIN)
+    new = any(field in flags for field in _NEW_LOGIN)
+    ignored: list[str] = []
+    if new and not old:
+        ignored += _OLD_LOGIN
+    if old or new:
+        ignored.append("os_auth_token")
+    if all(field in flags for field in _OLD_LOGIN):
+        ignored.append("os_auth_type")
+    return ignored

@@ -1,0 +1,249 @@
+"""What the user chose, as values with types: one frozen dataclass for each command.
+
+Built from the parsed command line and the environment; no secret is in a repr.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ssbench.cli.auth_options import credentials_from, given_on_command_line
+from ssbench.core.credentials import Credentials
+from ssbench.core.errors import UsageError
+
+KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"
+DEFAULT_PERCENTILES = (95.0,)
+
+#: Keys of a scenario that options of run-scenario override; each is an attribute of its namespace.
+OVERRIDES = (
+    "user_count",
+    "operation_count",
+    "run_seconds",
+    "container_base",
+    "container_count",
+    "block_size",
+    "delete_after",
+    "policy",
+    "seed",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ZmqOptions:
+    """Where master and workers meet.
+
+    :param address: the master: the interface to bind, None for all with a key and loopback
+        without; a worker: the master's host.
+    :param key_file: path, None for no encryption.
+    """
+
+    address: str | None
+    work_port: int
+    results_port: int
+    control_port: int
+    key_file: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How to reach the store.
+
+    :param storage_urls: those of -S; where there are none, the login says.
+    """
+
+    credentials: Credentials
+    storage_urls: tuple[str, ...]
+    connect_timeout_s: float
+    network_timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """run-scenario. None means "not given" where nothing else is said."""
+
+    scenario: str  #: a path, "-" or a canned scenario's name
+    overrides: Mapping[str, object]  #: for Scenario.with_overrides; those that were given
+    store: StoreOptions | None  #: None where the store needs no credentials of the user's
+    noop: bool
+    embedded_swift: bool
+    keep_objects: bool
+    compressible: bool
+    operation_timeout_s: float | None  #: None: no limit
+    drain_timeout_s: float
+    retries: int
+    zmq: ZmqOptions
+    workers: int | None
+    expect_workers: int | None
+    worker_wait_s: float
+    worker_timeout_s: float
+    batch_size: int | None  #: None: auto
+    stats_file: str | None
+    no_default_report: bool
+    csv: bool
+    percentiles: tuple[float, ...]
+    progress: str | None  #: "chars", "live" or "none"; None: as the terminal is
+    profile: bool
+    verbose: bool
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """report-scenario."""
+
+    stats_file: str
+    report_file: str | None  #: None: stdout
+    percentiles: tuple[float, ...]
+    format: str  #: "text", "csv" or "json"
+    rps_histogram: str | None
+    profile: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupOptions:
+    """cleanup-containers."""
+
+    store: StoreOptions
+    container_base: str
+    concurrency: int
+    policy: str | None  #: None: containers without one in their name; "*": any
+    dry_run: bool
+    yes: bool
+    verbose: bool
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """ssbench-worker."""
+
+    worker_id: str | None  #: None: make one up
+    zmq: ZmqOptions
+    concurrency: int
+    retries: int
+    batch_size: int | None  #: None: auto
+    profile_count: int | None
+    parent_pipe: int | None  #: file descriptor that a local worker's master holds
+    verbose: bool
+
+
+def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOptions:
+    """What run-scenario was told.
+
+    :raises UsageError: options that can't go together.
+    """
+    if ns.embedded_swift and given_on_command_line(ns):
+        raise UsageError(
+            "--embedded-swift has a user and a URL of its own: leave that out, or the options of "
+            "authentication and -S"
+        )
+    if ns.workers and ns.expect_workers and ns.expect_workers < ns.workers:
+        raise UsageError(
+            f"--expect-workers {ns.expect_workers} is fewer than the {ns.workers} of --workers, "
+            "which count among them"
+        )
+    own_store = ns.noop or ns.embedded_swift
+    return RunOptions(
+        scenario=ns.scenario,
+        overrides=overrides_from(ns),
+        store=None if own_store else store_options(ns, environ),
+        noop=ns.noop,
+        embedded_swift=ns.embedded_swift,
+        keep_objects=ns.keep_objects,
+        compressible=ns.compressible,
+        operation_timeout_s=ns.operation_timeout,
+        drain_timeout_s=ns.drain_timeout,
+        retries=ns.retries,
+        zmq=zmq_options(ns, environ, ns.zmq_bind_ip),
+        workers=ns.workers,
+        expect_workers=ns.expect_workers,
+        worker_wait_s=ns.worker_wait,
+        worker_timeout_s=ns.worker_timeout,
+        batch_size=ns.batch_size,
+        stats_file=ns.stats_file,
+        no_default_report=ns.no_default_report,
+        csv=ns.csv,
+        percentiles=percentiles_from(ns),
+        progress=ns.progress,
+        profile=ns.profile,
+        verbose=ns.verbose,
+        quiet=ns.quiet,
+    )
+
+
+def report_options(ns: argparse.Namespace) -> ReportOptions:
+    """What report-scenario was told."""
+    return ReportOptions(
+        stats_file=ns.stats_file,
+        report_file=ns.report_file,
+        percentiles=percentiles_from(ns),
+        format="csv" if ns.csv else "json" if ns.json else "text",
+        rps_histogram=ns.rps_histogram,
+        profile=ns.profile,
+    )
+
+
+def cleanup_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> CleanupOptions:
+    """What cleanup-containers was told."""
+    return CleanupOptions(
+        store=store_options(ns, environ),
+        container_base=ns.container_base,
+        concurrency=ns.concurrency,
+        policy=ns.policy,
+        dry_run=ns.dry_run,
+        yes=ns.yes,
+        verbose=ns.verbose,
+        quiet=ns.quiet,
+    )
+
+
+def worker_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> WorkerOptions:
+    """What ssbench-worker was told."""
+    return WorkerOptions(
+        worker_id=ns.worker_id,
+        zmq=zmq_options(ns, environ, ns.zmq_host),
+        concurrency=ns.concurrency,
+        retries=ns.retries,
+        batch_size=ns.batch_size,
+        profile_count=ns.profile_count,
+        parent_pipe=ns.parent_pipe,
+        verbose=ns.verbose,
+    )
+
+
+def overrides_from(ns: argparse.Namespace) -> dict[str, object]:
+    """Keys of the scenario that the command line sets."""
+    values = {key: getattr(ns, key) for key in OVERRIDES}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def zmq_options(
+    ns: argparse.Namespace, environ: Mapping[str, str], address: str | None
+) -> ZmqOptions:
+    """Ports and key; of kill-workers too, with ``ns.zmq_bind_ip`` as its address.
+
+    :raises UsageError: two ports are one.
+    """
+    ports = (ns.zmq_work_port, ns.zmq_results_port, ns.zmq_control_port)
+    if len(set(ports)) < len(ports):
+        named = "--zmq-work-port {}, --zmq-results-port {}, --zmq-control-port {}".format(*ports)
+        raise UsageError(f"{named}: give three different ports")
+    key_file = ns.zmq_key_file or environ.get(KEY_FILE_VARIABLE) or None
+    return ZmqOptions(address, *ports, key_file)
+
+
+def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOptions:
+    """Credentials, storage URLs and time-outs of a command that talks to a store."""
+    return StoreOptions(
+        credentials=credentials_from(ns, environ),
+        storage_urls=tuple(ns.storage_urls or ()),
+        connect_timeout_s=ns.connect_timeout,
+        network_timeout_s=ns.network_timeout,
+    )
+
+
+def percentiles_from(ns: argparse.Namespace) -> tuple[float, ...]:
+    """Each once, in the order given; the default where none was."""
+    return tuple(dict.fromkeys(ns.percentiles or ())) or DEFAULT_PERCENTILES

@@ -1,0 +1,105 @@
+"""What the values of options may be: each function takes the text and gives the value.
+
+They raise ArgumentTypeError with what would be right, and never show a value that may be secret.
+"""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+
+from ssbench.core.credentials import check_http_url, parse_version
+from ssbench.core.errors import UsageError
+
+MAX_WORKER_ID = 64  #: characters
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A type for whole numbers from ``least`` on, up to ``most``."""
+    wanted = f"a whole number of {least} or more" if most is None else f"{least} to {most}"
+
+    def convert(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ArgumentTypeError(f"{text!r} is no whole number: give {wanted}") from None
+        if number < least or (most is not None and number > most):
+            raise ArgumentTypeError(f"{text} is out of range: give {wanted}")
+        return number
+
+    return convert
+
+
+count = whole(1)
+count_or_none = whole(0)
+port = whole(1, 65535)
+
+
+def seconds(text: str) -> float:
+    """A span of time above 0."""
+    number = _number(text, "seconds")
+    if number <= 0:
+        raise ArgumentTypeError(f"{text} is no span of time: give seconds above 0, as in 2.5")
+    return number
+
+
+def seconds_or_none(text: str) -> float:
+    """A span of time, 0 included."""
+    number = _number(text, "seconds")
+    if number < 0:
+        raise ArgumentTypeError(f"{text} is no span of time: give seconds, 0 or more")
+    return number
+
+
+def percentile(text: str) -> float:
+    """Above 0, up to 100."""
+    number = _number(text, "a percentile")
+    if not 0 < number <= 100:
+        raise ArgumentTypeError(f"{text} is no percentile: give one above 0, 100 at most")
+    return number
+
+
+def batch_size(text: str) -> int | None:
+    """The most jobs in a batch; None for ``auto``."""
+    if text == "auto":
+        return None
+    try:
+        return count(text)
+    except ArgumentTypeError:
+        raise ArgumentTypeError(f"{text!r}: give auto, or a number of 1 or more") from None
+
+
+def http_url(text: str) -> str:
+    """An http or https URL without a password in it."""
+    try:
+        return check_http_url(text, "the URL")
+    except UsageError as e:
+        raise ArgumentTypeError(str(e)) from e
+
+
+def auth_version(text: str) -> str:
+    """``1.0``, ``2.0`` or ``3``, of any of their spellings."""
+    try:
+        return parse_version(text)
+    except UsageError as e:
+        raise ArgumentTypeError(str(e)) from e
+
+
+def worker_id(text: str) -> str:
+    """A name for a worker that fits in a report and a log."""
+    if not text or len(text) > MAX_WORKER_ID or not text.isprintable() or " " in text:
+        raise ArgumentTypeError(
+            f"a worker's id has 1 to {MAX_WORKER_ID} printable characters and no blank"
+        )
+    return text
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ArgumentTypeError(f"{text!r} is no number: give {what}, as in 2.5")
+    return number

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+
+import pytest
+
+from ssbench.cli.auth_options import AUTH_OPTIONS, credentials_from, given_on_command_line
+from ssbench.cli.options import master_parser
+from ssbench.core.credentials import Credentials, choose_version, plan_login
+
+ROWS = [option for group in AUTH_OPTIONS.values() for option in group]
+
+
+def parsed(*argv: str) -> argparse.Namespace:
+    return master_parser().parse_args(["cleanup-containers", *argv])
+
+
+def value_of(field: str) -> str:
+    return "3" if field == "auth_version" else f"value-of-{field}"
+
+
+@pytest.mark.parametrize("option", ROWS, ids=lambda option: option.field)
+def test_each_flag_sets_its_field_and_each_variable_does_without_it(option) -> None:  # type: ignore[no-untyped-def]
+    value = value_of(option.field)
+    for flag in option.flags:
+        assert getattr(credentials_from(parsed(flag, value), {}), option.field) == value
+    for variable in option.variables:
+        assert getattr(credentials_from(parsed(), {variable: value}), option.field) == value
+    both = credentials_from(parsed(option.flags[0], value), dict.fromkeys(option.variables, "2"))
+    assert getattr(both, option.field) == value
+
+
+@pytest.mark.parametrize(
+    "option", [row for row in ROWS if row.field.startswith("os_")], ids=lambda option: option.field
+)
+def test_each_os_option_has_a_hidden_spelling_with_underscores(option) -> None:  # type: ignore[no-untyped-def]
+    ns = parsed(f"--{option.field}", "x")
+    assert getattr(credentials_from(ns, {}), option.field) == "x"
+
+
+def test_hidden_spellings_are_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("-h")
+    text = capsys.readouterr().out
+    assert "--os-username" in text
+    assert "--os_" not in text
+
+
+def test_every_field_of_credentials_can_be_set() -> None:
+    others = {"insecure", "connect_timeout_s", "network_timeout_s"}
+    assert {row.field for row in ROWS} | others == {f.name for f in fields(Credentials)}
+
+
+def test_nothing_given() -> None:
+    assert credentials_from(parsed(), {}) == Credentials()
+    assert credentials_from(parsed(), {"OS_USERNAME": "", "ST_KEY": ""}) == Credentials()
+
+
+def test_auth_version_has_three_variables_in_this_order() -> None:
+    environ = {"ST_AUTH_VERSION": "1", "OS_AUTH_VERSION": "2", "OS_IDENTITY_API_VERSION": "3"}
+    seen = []
+    for name in list(environ):
+        seen.append(credentials_from(parsed(), environ).auth_version)
+        del environ[name]
+    assert seen == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "insecure"),
+    [("true", True), ("1", True), ("Yes", True), ("on", True), ("t", True), ("y", True),
+     ("0", False), ("false", False), ("no", False), ("", False)],
+)  # fmt: skip
+def test_insecure_in_the_environment(text: str, insecure: bool) -> None:
+    assert credentials_from(parsed(), {"SWIFTCLIENT_INSECURE": text}).insecure is insecure
+    assert credentials_from(parsed("--insecure"), {"SWIFTCLIENT_INSECURE": text}).insecure
+
+
+def test_timeouts_hold_for_logging_in_too() -> None:
+    c = credentials_from(parsed("--connect-timeout", "1.5", "--network-timeout", "3"), {})
+    assert (c.connect_timeout_s, c.network_timeout_s) == (1.5, 3.0)
+
+
+OLD = {"ST_AUTH": "http://old/auth/v1.0", "ST_USER": "a:u", "ST_KEY": "k"}
+NEW = {"OS_AUTH_URL": "http://ks/v3", "OS_USERNAME": "u", "OS_PASSWORD": "p",
+       "OS_PROJECT_NAME": "p", "OS_USER_DOMAIN_NAME": "d"}  # fmt: skip
+TOKEN = {"OS_AUTH_TOKEN": "t", "OS_STORAGE_URL": "http://h/v1/A"}
+
+
+def test_a_login_typed_now_goes_before_another_in_the_environment() -> None:
+    typed = ["--os-auth-url", "http://ks", "--os-username", "me", "--os-password", "pw"]
+    c = credentials_from(parsed(*typed), OLD)
+    assert (c.auth, c.user, c.key) == ("", "", "")
+    assert choose_version(c) == "2.0"
+
+
+def test_a_login_typed_now_goes_before_a_token_in_the_environment() -> None:
+    c = credentials_from(parsed("-A", "http://h", "-U", "u", "-K", "k"), TOKEN)
+    assert c.os_auth_token == ""
+    assert c.os_storage_url == "http://h/v1/A"
+    typed = credentials_from(parsed("-U", "u", "-T", "typed"), TOKEN)
+    assert typed.os_auth_token == "typed"
+
+
+def test_old_letters_typed_now_go_before_an_auth_type_in_the_environment() -> None:
+    environ = {**NEW, "OS_AUTH_TYPE": "v3applicationcredential"}
+    c = credentials_from(parsed("-A", "http://h", "-U", "u", "-K", "k"), environ)
+    assert choose_version(c) == "1.0"
+
+
+def test_letters_and_variables_of_one_login_mix() -> None:
+    login = plan_login(credentials_from(parsed("-K", "typed"), OLD))
+    assert login is not None
+    assert (login.method, login.arguments["password"]) == ("v1password", "typed")
+    login = plan_login(credentials_from(parsed("--os-project-name", "q", "-V", "3"), NEW))
+    assert login is not None
+    assert login.arguments["project_name"] == "q"
+
+
+def test_the_first_storage_url_goes_before_the_one_of_the_environment() -> None:
+    c = credentials_from(parsed("-S", "http://one/v1/A", "-S", "http://two/v1/A"), TOKEN)
+    assert c.os_storage_url == "http://one/v1/A"
+    assert c.os_auth_token == "t"
+
+
+def test_what_counts_as_given_on_the_command_line() -> None:
+    assert not given_on_command_line(parsed("--os-cacert", "f", "--insecure"))
+    for argv in (["-A", "x"], ["-T", "x"], ["-S", "http://h/v1/A"], ["--os-username", "x"]):
+        assert given_on_command_line(parsed(*argv))

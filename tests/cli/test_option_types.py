@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.cli import option_types as types
+
+GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
+    (types.port, "1", 1),
+    (types.port, "65535", 65535),
+    (types.count, "1", 1),
+    (types.count_or_none, "0", 0),
+    (types.seconds, "2.5", 2.5),
+    (types.seconds_or_none, "0", 0.0),
+    (types.percentile, "99.9", 99.9),
+    (types.percentile, "100", 100.0),
+    (types.batch_size, "auto", None),
+    (types.batch_size, "8", 8),
+    (types.http_url, "https://[::1]:8080/v1/A", "https://[::1]:8080/v1/A"),
+    (types.auth_version, "v3", "3"),
+    (types.worker_id, "host-1", "host-1"),
+]
+BAD: list[tuple[Callable[[str], Any], str, str]] = [
+    (types.port, "0", "0 is out of range: give 1 to 65535"),
+    (types.port, "65536", "65536 is out of range: give 1 to 65535"),
+    (types.port, "http", "'http' is no whole number: give 1 to 65535"),
+    (types.count, "0", "0 is out of range: give a whole number of 1 or more"),
+    (types.count, "1.5", "'1.5' is no whole number: give a whole number of 1 or more"),
+    (types.seconds, "0", "0 is no span of time: give seconds above 0, as in 2.5"),
+    (types.seconds, "inf", "'inf' is no number: give seconds, as in 2.5"),
+    (types.seconds, "nan", "'nan' is no number: give seconds, as in 2.5"),
+    (types.seconds_or_none, "-1", "-1 is no span of time: give seconds, 0 or more"),
+    (types.percentile, "0", "0 is no percentile: give one above 0, 100 at most"),
+    (types.percentile, "100.1", "100.1 is no percentile: give one above 0, 100 at most"),
+    (types.batch_size, "0", "'0': give auto, or a number of 1 or more"),
+    (types.http_url, "saio:8080", "it should look like http://host:port/path"),
+    (types.auth_version, "4", "auth version '4' is unknown"),
+    (types.worker_id, "", "1 to 64 printable characters"),
+    (types.worker_id, "a b", "1 to 64 printable characters"),
+    (types.worker_id, "x" * 65, "1 to 64 printable characters"),
+]
+
+
+@pytest.mark.parametrize(("convert", "text", "value"), GOOD)
+def test_what_is_taken(convert: Callable[[str], Any], text: str, value: Any) -> None:
+    assert convert(text) == value
+
+
+@pytest.mark.parametrize(("convert", "text", "message"), BAD)
+def test_what_is_refused(convert: Callable[[str], Any], text: str, message: str) -> None:
+    with pytest.raises(ArgumentTypeError) as caught:
+        convert(text)
+    assert message in str(caught.value)
+
+
+@given(st.sampled_from(sorted({row[0] for row in GOOD}, key=repr)), st.text(max_size=20))
+def test_any_text_is_taken_or_refused_in_words(convert: Callable[[str], Any], text: str) -> None:
+    """Invariant: a type returns a value or raises ArgumentTypeError with a text, nothing else."""
+    try:
+        convert(text)
+    except ArgumentTypeError as e:
+        words = str(e)
+    else:
+        return
+    assert words

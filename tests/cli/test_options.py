@@ -1,0 +1,218 @@
+"""Command lines as users type them, and what they come to."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from ssbench import __version__
+from ssbench.cli.options import COMMANDS, master_parser, worker_parser
+
+
+def master(text: str) -> argparse.Namespace:
+    return master_parser().parse_args(text.split())
+
+
+def worker(text: str) -> argparse.Namespace:
+    return worker_parser().parse_args(text.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        (
+            "run-scenario -f scenarios/very_small.scenario -u 4 -c 80 -o 613 --pctile 50 "
+            "--workers 2",
+            {
+                "command": "run-scenario", "scenario": "scenarios/very_small.scenario",
+                "user_count": 4, "container_count": 80, "operation_count": 613,
+                "percentiles": [50.0], "workers": 2,
+            },
+        ),
+        (
+            "run-scenario -f s -u 24 -o 30000 --workers 3 --noop --batch-size 8",
+            {"noop": True, "batch_size": 8},
+        ),
+        (
+            "run-scenario -f - -r 60 -b 4096 -k -R -s out.gz --csv --profile -S http://h/v1/A "
+            "-S http://i/v1/A -T tok --delete-after 60 --policy gold",
+            {
+                "scenario": "-", "run_seconds": 60.0, "block_size": 4096, "keep_objects": True,
+                "no_default_report": True, "stats_file": "out.gz", "csv": True, "profile": True,
+                "storage_urls": ["http://h/v1/A", "http://i/v1/A"], "os_auth_token": "tok",
+                "delete_after": 60, "policy": "gold",
+            },
+        ),
+        (
+            "run-scenario -f s -A http://h/auth -U a:u -K k -V 2 --zmq-bind-ip :: "
+            "--zmq-work-port 1 --zmq-results_port 2 --zmq-control-port 3 --zmq-key-file k.key",
+            {
+                "auth": "http://h/auth", "user": "a:u", "key": "k", "auth_version": "2.0",
+                "zmq_bind_ip": "::", "zmq_work_port": 1, "zmq_results_port": 2,
+                "zmq_control_port": 3, "zmq_key_file": "k.key",
+            },
+        ),
+        (
+            "run-scenario -f s --expect-workers 4 --worker-wait 0 --worker-timeout 2.5 --seed 7 "
+            "--progress live --compressible --operation-timeout 9 --drain-timeout 0 --retries 0 "
+            "--container-base mine -p silver --pctile 99.9 --pctile 100",
+            {
+                "expect_workers": 4, "worker_wait": 0.0, "worker_timeout": 2.5, "seed": 7,
+                "progress": "live", "compressible": True, "operation_timeout": 9.0,
+                "drain_timeout": 0.0, "retries": 0, "container_base": "mine", "policy": "silver",
+                "percentiles": [99.9, 100.0],
+            },
+        ),
+        (
+            "report-scenario -s a.gz -f out.txt --pctile 99 --csv -r rps.csv --profile",
+            {
+                "stats_file": "a.gz", "report_file": "out.txt", "percentiles": [99.0],
+                "csv": True, "json": False, "rps_histogram": "rps.csv", "profile": True,
+            },
+        ),
+        ("report-scenario -s a.gz --json", {"json": True, "csv": False}),
+        (
+            "kill-workers --zmq-bind-ip 10.0.0.1 --zmq-results_port 9",
+            {"zmq_bind_ip": "10.0.0.1", "zmq_results_port": 9},
+        ),
+        (
+            "cleanup-containers -b mine -c 3 -p * --dry-run --yes -V 1.0",
+            {
+                "container_base": "mine", "concurrency": 3, "policy": "*", "dry_run": True,
+                "yes": True, "auth_version": "1.0",
+            },
+        ),
+        ("list-scenarios", {"command": "list-scenarios"}),
+        ("make-key k.key", {"key_file": "k.key"}),
+    ],
+)  # fmt: skip
+def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> None:
+    ns = vars(master(line))
+    assert {name: ns[name] for name in values} == values
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        (
+            "-c 1000 --zmq-host bench-host-01 1",
+            {"concurrency": 1000, "zmq_host": "bench-host-01", "worker_id": "1"},
+        ),
+        ("--concurrency 2 --batch-size 1 0", {"concurrency": 2, "batch_size": 1, "worker_id": "0"}),
+        (
+            "--retries 3 -p 50 -v --zmq-work-port 1 --zmq-results-port 2 --zmq-control-port 3 w",
+            {
+                "retries": 3, "profile_count": 50, "verbose": True, "zmq_work_port": 1,
+                "zmq_results_port": 2, "zmq_control_port": 3,
+            },
+        ),
+        ("--zmq-results_port 5", {"zmq_results_port": 5, "worker_id": None}),
+    ],
+)  # fmt: skip
+def test_command_lines_of_the_worker(line: str, values: dict[str, object]) -> None:
+    ns = vars(worker(line))
+    assert {name: ns[name] for name in values} == values
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        (
+            "run-scenario -f s",
+            {
+                "zmq_work_port": 13579, "zmq_results_port": 13580, "zmq_control_port": 13581,
+                "zmq_bind_ip": None, "zmq_key_file": None, "batch_size": None,
+                "connect_timeout": 10.0, "network_timeout": 20.0, "retries": 10,
+                "worker_wait": 30.0, "worker_timeout": 10.0, "drain_timeout": 30.0,
+                "operation_timeout": None, "percentiles": None, "workers": None,
+                "expect_workers": None, "progress": None, "keep_objects": False, "noop": False,
+                "embedded_swift": False, "verbose": False, "quiet": False, "block_size": None,
+            },
+        ),
+        (
+            "cleanup-containers",
+            {"container_base": "ssbench", "concurrency": 10, "policy": None, "yes": False},
+        ),
+    ],
+)  # fmt: skip
+def test_defaults_of_the_master(line: str, values: dict[str, object]) -> None:
+    ns = vars(master(line))
+    assert {name: ns[name] for name in values} == values
+
+
+def test_defaults_of_the_worker() -> None:
+    ns = worker("")
+    assert (ns.zmq_host, ns.concurrency, ns.retries, ns.batch_size) == ("127.0.0.1", 64, 10, None)
+    assert (ns.zmq_work_port, ns.zmq_results_port, ns.zmq_control_port) == (13579, 13580, 13581)
+    assert ns.profile_count is None
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_verbose_and_quiet_go_before_or_after_the_command(command: str) -> None:
+    needed = {"run-scenario": "-f s", "report-scenario": "-s f", "make-key": "f"}
+    line = f"{command} {needed.get(command, '')}"
+    assert (master(line).verbose, master(line).quiet) == (False, False)
+    for loud in (f"-v {line}", f"{line} -v", f"{line} --verbose"):
+        assert (master(loud).verbose, master(loud).quiet) == (True, False)
+    for quiet in (f"-q {line}", f"{line} -q", f"{line} --quiet"):
+        assert (master(quiet).verbose, master(quiet).quiet) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("", "COMMAND"),
+        ("run-scenario", "-f/--filename"),
+        ("run-scenario -f s --zmq-work-port 70000", "--zmq-work-port: 70000 is out of range"),
+        ("run-scenario -f s -u 0", "-u/--user-count: 0 is out of range"),
+        ("run-scenario -f s --pctile 101", "--pctile: 101 is no percentile"),
+        ("run-scenario -f s --batch-size few", "--batch-size: 'few': give auto"),
+        ("run-scenario -f s --progress dots", "--progress: no such choice; there are chars"),
+        ("run-scenario -f s --noop --embedded-swift", "not allowed with"),
+        ("run-scenario -f s -S nowhere", "-S/--storage-url: the URL 'nowhere' is none"),
+        ("run-scenario -f s -V 9", "auth version '9' is unknown"),
+        ("report-scenario", "-s/--stats-file"),
+        ("report-scenario -s f --csv --json", "not allowed with"),
+        ("report-scenario -s f -K s3cret", "no such option here: -K"),
+        ("run-scenario -f s --user 5 s3cret", "1 argument too many"),
+    ],
+)
+def test_wrong_usage_is_status_2_and_says_what_is_wrong(
+    line: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        master(line)
+    assert caught.value.code == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert "s3cret" not in error
+    assert len(error.splitlines()) == 2
+
+
+@pytest.mark.parametrize("parser", [master_parser(), worker_parser()], ids=lambda p: p.prog)
+def test_version(parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parser.parse_args(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"ssbench {__version__}\n"
+
+
+def test_help_of_run_scenario_is_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        master("run-scenario -h")
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    titles = ["what to run:", "how to run it:", "results:", "workers:", "the store:",
+              "authentication, version 1 (tempauth, swauth):", "authentication, Keystone:",
+              "a token instead of a login:", "TLS:"]  # fmt: skip
+    places = [text.index(f"\n{title}\n") for title in titles]
+    assert places == sorted(places)
+    assert "--zmq-results_port" not in text
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_option_has_a_help_text(command: str) -> None:
+    action = next(a for a in master_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    for option in action.choices[command]._actions:
+        assert option.help, option.option_strings
