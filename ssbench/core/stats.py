@@ -7,10 +7,10 @@ seconds of the run, not the number of operations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import add
 
-from ssbench.core.batches import Group, Pick, split
+from ssbench.core.batches import Group, Pick, gathered, split
 from ssbench.core.model import CRUD, Operation, Phase, Result
 from ssbench.core.records import (
     PhaseRecord,
@@ -46,7 +46,7 @@ _HIGHEST_STATUS = 999
 class RunStats:
     """The sums of one run, or, merged, of several.
 
-    Feed it every record in the order of the stat file. It works without a footer, without a
+    Feed it every record in the order of the stat file (``of`` does). It works without a footer, without a
     header, and without any result.
     """
 
@@ -59,8 +59,14 @@ class RunStats:
         self._legacy = False
         self._origins: dict[Phase, int] = {}
         self.timeline = Timeline()
-        # Of 0.3.9's files: (second of completion, number, last byte) of the first result.
-        self._legacy_first: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> RunStats:
+        """The sums of all of these; the fastest way to count a whole file."""
+        stats = cls()
+        for record in gathered(records):
+            stats.add(record)
+        return stats
 
     def __repr__(self) -> str:
         return f"<RunStats {self.run.scenario.name!r}: {self.total()!r}>"
@@ -90,7 +96,6 @@ class RunStats:
             self._origins.setdefault(phase, origin)
         self._requests.update(other._requests)
         self.timeline.merge(other.timeline)
-        self._note_legacy_first(other._legacy_first)
 
     # What comes out
 
@@ -134,10 +139,10 @@ class RunStats:
     @property
     def started_s(self) -> float | None:
         """Wall clock: start of the first operation, else of the run; None where unknown."""
-        if self._legacy_first is not None:
-            # 0.3.9 takes the whole second of the first completion, less that one's latency.
-            second, _number, last_byte_ns = self._legacy_first
-            return second - max(0, last_byte_ns) / 1e9
+        if self.run.header and self.run.legacy:
+            # 0.3.9 takes the whole second of the first completion, less that one's latency;
+            # who reads its files puts that into the header.
+            return self.run.header.started_at
         first_ns = self.total().first_start_ns
         if first_ns is None:
             first_ns = self._origins.get(Phase.RUN)
@@ -151,7 +156,7 @@ class RunStats:
         last_ns = self.total().last_end_ns
         if last_ns is None:
             return self.run.footer.ended_at if self.run.footer else None
-        return float(last_ns // SECOND_NS) if self._legacy_first else last_ns / 1e9
+        return float(last_ns // SECOND_NS) if self.run.legacy else last_ns / 1e9
 
     @property
     def duration_s(self) -> float | None:
@@ -211,9 +216,7 @@ class RunStats:
                 self._add_errors(group[0], batch, pick, origin_ns)
             else:
                 self._add_latencies(tally, batch, pick)
-                self._add_completions(ends, origin_ns)
-        if self._legacy:
-            self._find_legacy_first(batch, origin_ns)
+                self.timeline.add(ends, origin_ns)
 
     def _add_counts(
         self, counts: Counts, batch: ResultBatch, pick: Pick, *, failed: bool, origin_ns: int
@@ -232,27 +235,19 @@ class RunStats:
         for name, at in _COUNTER_AT:
             if any(columns[at]):
                 setattr(counts, name, getattr(counts, name) + sum(pick(columns[at])))
-        if min(lasts) < 0:  # 0.3.9 knows no time of a failed operation
-            known = [(s, last) for s, last in zip(starts, lasts, strict=True) if last >= 0]
-            starts, lasts = [s for s, _last in known], [last for _s, last in known]
+        if min(lasts) < 0:  # 0.3.9's of 0, and those of its failed operations, are none
+            lasts = [max(0, last) for last in lasts]
         ends = list(map(add, starts, lasts))
-        if ends:
+        # Of 0.3.9's failed operations only the end is known, and it leaves them out of the span.
+        if not (failed and self._legacy):
             counts.span(origin_ns + min(starts), origin_ns + max(ends))
         return ends
 
     def _add_latencies(self, tally: Tally, batch: ResultBatch, pick: Pick) -> None:
         ids = pick(batch.columns[_AT["transaction_id"]])
-        # 0.3.9 drops latencies of exactly 0; its figures are to be found again.
         for name, at in _LATENCY_AT:
             latency: Latency = getattr(tally, name)
-            latency.add(pick(batch.columns[at]), ids, zeros=not self._legacy)
-
-    def _add_completions(self, ends: Sequence[int], origin_ns: int) -> None:
-        if self._legacy:  # 0.3.9 counts by whole seconds of the wall clock
-            into_second = origin_ns % SECOND_NS
-            self.timeline.add([end + into_second for end in ends], origin_ns - into_second)
-        else:
-            self.timeline.add(ends, origin_ns)
+            latency.add(pick(batch.columns[at]), ids)
 
     def _add_errors(self, operation: int, batch: ResultBatch, pick: Pick, origin_ns: int) -> None:
         names = ("error", "status", "start_ns", "last_byte_ns", "detail", "transaction_id")
@@ -267,17 +262,6 @@ class RunStats:
     def _count_error(self, key: tuple[int, int], error: ErrorTally) -> None:
         known = self.errors.get(key)
         self.errors[key] = error if known is None else known.plus(error)
-
-    def _find_legacy_first(self, batch: ResultBatch, origin_ns: int) -> None:
-        names = ("number", "start_ns", "last_byte_ns")
-        for number, start_ns, last_ns in zip(*map(batch.column, names), strict=True):
-            if last_ns >= 0:
-                second = (origin_ns + start_ns + last_ns) // SECOND_NS
-                self._note_legacy_first((second, number, last_ns))
-
-    def _note_legacy_first(self, found: tuple[int, int, int] | None) -> None:
-        if found is not None and (self._legacy_first is None or found < self._legacy_first):
-            self._legacy_first = found
 
 
 def operation_name(operation: int) -> str:

@@ -28,11 +28,10 @@ class Latency:
     def __repr__(self) -> str:
         return f"<Latency {self.histogram!r}, worst {self.worst}>"
 
-    def add(self, values_ns: Sequence[int], ids: Sequence[bytes], *, zeros: bool) -> None:
+    def add(self, values_ns: Sequence[int], ids: Sequence[bytes]) -> None:
         """Record the durations; negative ones mean "none" and are passed over.
 
         :param ids: a transaction id for each value.
-        :param zeros: whether 0 is a duration.
         """
         slowest = max(values_ns)
         if slowest < 0:
@@ -40,9 +39,8 @@ class Latency:
         if self.worst is None or slowest >= self.worst[0]:
             found = (slowest, _id_of(slowest, values_ns, ids))
             self.worst = max(self.worst or found, found)
-        lowest = 0 if zeros else 1
-        if min(values_ns) < lowest:
-            values_ns = [value for value in values_ns if value >= lowest]
+        if min(values_ns) < 0:
+            values_ns = [value for value in values_ns if value >= 0]
         self.histogram.record_many(values_ns)
 
     def merge(self, other: Latency) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.batches import split
-from ssbench.core.model import ErrorKind, Operation
+from ssbench.core.batches import gathered, split
+from ssbench.core.model import ErrorKind, Operation, Phase
+from ssbench.core.records import PhaseRecord, Record, ResultBatch
 from tests.report import runs
 
 kinds = st.tuples(
@@ -30,3 +33,38 @@ def test_each_row_is_in_the_part_of_its_kind(rows: list[tuple[Operation, int, bo
         assert all(rows[number] == (operation, cls, failed) for number in numbers)
         seen += numbers
     assert sorted(seen) == list(range(len(rows)))
+
+
+sizes = st.lists(st.tuples(st.integers(1, 300), st.integers(0, 1), st.booleans()), max_size=12)
+
+
+@given(sizes)
+def test_gathering_keeps_every_row_in_its_place(batches: list[tuple[int, int, bool]]) -> None:
+    """Invariant: each worker's rows come once, in order, and not across another record."""
+    records: list[Record] = []
+    number = 0
+    for rows, worker, phase_before in batches:
+        if phase_before:
+            records.append(PhaseRecord(Phase.RUN, float(number), 1))
+        numbers = range(number, number + rows)
+        records.append(
+            runs.batch([runs.result(n, Operation.READ) for n in numbers], worker_index=worker)
+        )
+        number += rows
+    assert rows_by_stretch(gathered(records)) == rows_by_stretch(records)
+
+
+def rows_by_stretch(records: Iterable[Record]) -> list[dict[int, list[int]]]:
+    """Worker -> numbers, anew after each record that is no batch."""
+    stretches: list[dict[int, list[int]]] = [{}]
+    for record in records:
+        if isinstance(record, ResultBatch):
+            stretches[-1].setdefault(record.worker, []).extend(record.column("number"))
+        else:
+            stretches.append({})
+    return stretches
+
+
+def test_small_batches_become_few() -> None:
+    records = [runs.batch([runs.result(n, Operation.READ)]) for n in range(1000)]
+    assert len(list(gathered(records))) == 4

@@ -189,7 +189,4 @@ RUNS = {
 
 
 def stats_of(records: Iterable[Record]) -> RunStats:
-    stats = RunStats()
-    for record in records:
-        stats.add(record)
-    return stats
+    return RunStats.of(records)

@@ -25,14 +25,14 @@ def test_it_is_as_it_was_read_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["noop", "real"])
 def test_the_columns_of_0_3_9_come_first_to_the_byte(name: str) -> None:
-    stats = runs.stats_of(legacy.read(legacy.FOLDER / f"{name}.stat.gz"))
+    stats = legacy.stats_of(name)
     theirs = (legacy.FOLDER / f"{name}.report.csv").read_text().splitlines()[0]
     assert render("csv", stats).splitlines()[0].startswith(theirs + ",")
 
 
 @pytest.mark.parametrize("name", ["noop", "real"])
 def test_files_of_0_3_9_give_its_own_values(name: str) -> None:
-    stats = runs.stats_of(legacy.read(legacy.FOLDER / f"{name}.stat.gz"))
+    stats = legacy.stats_of(name)
     ours = parsed(render("csv", stats))
     theirs = parsed((legacy.FOLDER / f"{name}.report.csv").read_text())
     for column, value in theirs.items():

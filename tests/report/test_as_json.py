@@ -24,7 +24,7 @@ def test_it_is_as_it_was_read_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["noop", "real"])
 def test_files_of_0_3_9_are_as_they_were_read_once(name: str) -> None:
-    stats = runs.stats_of(legacy.read(legacy.FOLDER / f"{name}.stat.gz"))
+    stats = legacy.stats_of(name)
     compare.check(f"legacy_{name}.report.json", render("json", stats))
 
 

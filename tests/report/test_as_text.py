@@ -21,9 +21,11 @@ def test_it_is_as_it_was_read_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["noop", "real"])
 def test_files_of_0_3_9_give_its_own_report(name: str) -> None:
-    stats = runs.stats_of(legacy.read(legacy.FOLDER / f"{name}.stat.gz"))
+    stats = legacy.stats_of(name)
     ours = render("text", stats).splitlines()
     theirs = (legacy.FOLDER / f"{name}.report.txt").read_text().splitlines()
+    # Where it had no id to show it printed Python's None.
+    theirs = [line.removesuffix("None") for line in theirs]
     assert [line for line in ours if "Last-byte percentiles" not in line] == theirs
 
 

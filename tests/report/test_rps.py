@@ -12,7 +12,7 @@ from tests.report import runs
 
 @pytest.mark.parametrize("name", ["noop", "real"])
 def test_files_of_0_3_9_give_its_own_histogram(name: str) -> None:
-    stats = runs.stats_of(legacy.read(legacy.FOLDER / f"{name}.stat.gz"))
+    stats = legacy.stats_of(name)
     assert render_rps(stats) == (legacy.FOLDER / f"{name}.rps_histogram.csv").read_text()
 
 
