@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -127,3 +128,11 @@ def test_what_counts_as_given_on_the_command_line() -> None:
     assert not given_on_command_line(parsed("--os-cacert", "f", "--insecure"))
     for argv in (["-A", "x"], ["-T", "x"], ["-S", "http://h/v1/A"], ["--os-username", "x"]):
         assert given_on_command_line(parsed(*argv))
+
+
+def test_the_documentation_has_every_option_and_variable() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "authentication.rst").read_text()
+    for row in ROWS:
+        assert any(f"``{flag}``" in text for flag in row.flags), row.flags
+        for variable in row.variables:
+            assert f"``{variable}``" in text
