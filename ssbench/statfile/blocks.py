@@ -111,8 +111,8 @@ class _Frame(NamedTuple):
 
 
 def begins_a_block(data: bytes) -> bool:
-    """True where the bytes are, as far as they go, the start of a block."""
-    return bool(data) and data[: len(_MAGIC)] == _MAGIC[: len(data)]
+    """True where the bytes, four at least, are the start of a block as far as they go."""
+    return len(data) >= 4 and data[: len(_MAGIC)] == _MAGIC[: len(data)]
 
 
 def looks_like_blocks(source: Source) -> bool:

@@ -24,6 +24,8 @@ _KINDS = [
 _STATUS = re.compile(r"(?<=\s)([1-5]\d\d)(?=\s|$|['\",])")
 _CLIENT_EXCEPTION = re.compile(r"ClientException|\bfailed: http")
 _TOKEN = re.compile(r"AUTH_tk\w+|(?i:token\S*\s*[:=]\s*)\S+")
+_CLASS_NAME = re.compile(r"[A-Za-z.]{1,40}(?=\()")
+_UNKNOWN = "unknown exception"
 _DETAIL_LIMIT = 300
 _DEPTH_LIMIT = 20
 
@@ -65,12 +67,15 @@ def gather_secrets(value: Any, secrets: set[str], depth: int = 0) -> None:
 
 def safe_detail(exception: str, secrets: Iterable[str]) -> str:
     """The last line of an exception, without secrets, in printable characters."""
-    if "auth_kwargs" in exception:
-        return exception.partition("(")[0][:40] if "(" in exception[:40] else "unknown exception"
+    quotes_job = "auth_kwargs" in exception
     for secret in sorted(secrets, key=len, reverse=True):
         exception = exception.replace(secret, "***")
     lines = _TOKEN.sub("***", exception).strip().splitlines()
-    return printable(lines[-1].strip())[:_DETAIL_LIMIT] if lines else "unknown exception"
+    if quotes_job:
+        # What else of the job it tells is anyone's guess: the class must do.
+        name = _CLASS_NAME.match(exception)
+        return name.group() if name else _UNKNOWN
+    return printable(lines[-1].strip())[:_DETAIL_LIMIT] if lines else _UNKNOWN
 
 
 def kind_of(detail: str) -> tuple[ErrorKind, int]:

@@ -91,7 +91,7 @@ class LegacyRun:
         started = min((row[1].start_ns for row in rows), default=int(header.started_at) * _NS)
         base_s = started // _NS
         yield header
-        yield PhaseRecord(Phase.RUN, float(base_s), int(_number(self._top.get("user_count"))))
+        yield PhaseRecord(Phase.RUN, float(base_s), int(_or_zero(self._top.get("user_count"))))
         while chunk:
             yield from self._batches(rows, base_s * _NS)
             chunk = list(islice(results, _CHUNK))

@@ -18,7 +18,7 @@ from ssbench.statfile.records import encode, encode_results
 BLOCK_BYTES = 1 << 20  #: of records; a block is written when it has them, or once a second
 BLOCK_SECONDS = 1.0
 #: A block this short comes of a slow run, where time to compress better is to be had.
-_SLOW_BLOCK = 1 << 17
+_SLOW_BLOCK = 1 << 19
 _LOOK = 1 << 20  #: bytes of an existing file that show whether it is a stat file
 
 

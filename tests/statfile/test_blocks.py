@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.errors import StatFileError
+from ssbench.statfile.blocks import (
+    FORMAT,
+    MAX_BLOCK,
+    Block,
+    BlockBuilder,
+    Source,
+    begins_a_block,
+    looks_like_blocks,
+    read_blocks,
+    read_plain,
+)
+
+TEXTS = [b"alpha" * 9, b"", b"beta" * 99]
+
+
+def block(data: bytes, number: int) -> bytes:
+    builder = BlockBuilder()
+    builder.add(data)
+    return builder.finish(number)
+
+
+def resealed(member: bytes, at: int, new: bytes) -> bytes:
+    """A block whose header says something else, under a right checksum."""
+    changed = member[:at] + new + member[at + len(new) :]
+    return changed[:25] + struct.pack("<I", zlib.crc32(changed[:25])) + changed[29:]
+
+
+def parsed(data: bytes) -> tuple[list[bytes], list[str]]:
+    said: list[str] = []
+    blocks = [found.data for found in read_blocks(Source(io.BytesIO(data)), said.append)]
+    return blocks, said
+
+
+FILE = b"".join(block(text, number) for number, text in enumerate(TEXTS))
+
+
+def test_a_block_is_a_gzip_member() -> None:
+    assert gzip.decompress(FILE) == b"".join(TEXTS)
+
+
+@given(st.lists(st.binary(max_size=50)), st.integers(1, 100))
+def test_what_goes_in_piece_by_piece_comes_out(pieces: list[bytes], number: int) -> None:
+    builder = BlockBuilder()
+    for piece in pieces:
+        builder.add(piece)
+    data = b"".join(pieces)
+    assert builder.size == len(data)
+    found = list(read_blocks(Source(io.BytesIO(builder.finish(number))), [].append))
+    assert found == [Block(number, 0, data)]
+
+
+def test_blocks_come_in_order_and_nothing_is_said() -> None:
+    assert parsed(FILE) == (TEXTS, [])
+
+
+def test_every_flipped_bit_costs_its_own_block_only() -> None:
+    """Whatever bit is flipped, all blocks but that one come through, and it is said.
+
+    (The bits that fill up the last byte of the compressed data mean nothing.)
+    """
+    bounds = [0]
+    for number, text in enumerate(TEXTS):
+        bounds.append(bounds[-1] + len(block(text, number)))
+    for at in range(len(FILE)):
+        hit = next(i for i in range(len(TEXTS)) if at < bounds[i + 1])
+        for bit in range(8):
+            spoilt = bytearray(FILE)
+            spoilt[at] ^= 1 << bit
+            blocks, said = parsed(bytes(spoilt))
+            if said:
+                assert blocks == [text for i, text in enumerate(TEXTS) if i != hit]
+            else:
+                assert blocks == TEXTS
+                assert at == bounds[hit + 1] - 9
+
+
+@given(st.integers(0, len(FILE)), st.integers(1, 60))
+def test_missing_bytes_cost_no_block_that_is_whole(start: int, count: int) -> None:
+    """Whatever stretch is cut out, every block that it doesn't touch comes through."""
+    cut = FILE[:start] + FILE[start + count :]
+    blocks, said = parsed(cut)
+    at, whole = 0, []
+    for number, text in enumerate(TEXTS):
+        end = at + len(block(text, number))
+        if end <= start or at >= start + count:
+            whole.append(text)
+        at = end
+    assert [text for text in blocks if text in whole] == whole
+    assert [text for text in TEXTS if text in blocks] == blocks
+    # A cut between two blocks at the end is for the footer to tell.
+    if start + count < len(FILE):
+        assert said or len(blocks) == len(TEXTS)
+
+
+@given(st.integers(0, len(FILE)), st.binary(min_size=1, max_size=60))
+def test_foreign_bytes_in_between_are_stepped_over(at: int, junk: bytes) -> None:
+    """Whatever is put in, all blocks but the one that it splits come through."""
+    blocks, said = parsed(FILE[:at] + junk + FILE[at:])
+    assert len(blocks) >= len(TEXTS) - 1
+    assert [text for text in TEXTS if text in blocks] == blocks
+    assert said or blocks == TEXTS
+
+
+def test_damage_is_told_in_words() -> None:
+    first, second, third = (block(text, number) for number, text in enumerate(TEXTS))
+    assert parsed(first + third)[1] == ["block 1 is missing"]
+    assert parsed(third)[1] == ["blocks 0 to 1 are missing"]
+    assert parsed(first + b"junk" + second)[1] == [
+        f"bytes {len(first)} to {len(first) + 3} are damaged"
+    ]
+    assert parsed(first + second + first)[1] == [
+        f"block 0 at byte {len(first + second)} is out of order and left out"
+    ]
+    assert parsed(first[:-3])[1] == [
+        f"block 0 at byte 0 is cut off after {len(first) - 3} of {len(first)} bytes"
+    ]
+
+
+def test_a_bomb_is_refused_without_being_inflated() -> None:
+    builder = BlockBuilder()
+    for _ in range(MAX_BLOCK // (1 << 20) + 1):
+        builder.add(bytes(1 << 20))
+    bomb = builder.finish(1)
+    blocks, said = parsed(block(b"a", 0) + bomb + block(b"b", 2))
+    assert blocks == [b"a", b"b"]
+    assert len(said) == 1
+    assert "would inflate to" in said[0]
+    # One that lies about its size goes no further than that.
+    blocks, said = parsed(bomb[:-4] + struct.pack("<I", 10))
+    assert not blocks
+    assert "checksum" in said[-1]
+
+
+def test_a_length_that_can_not_be_is_damage() -> None:
+    blocks, said = parsed(resealed(FILE[: len(block(TEXTS[0], 0))], 21, struct.pack("<I", 3)))
+    assert (blocks, len(said)) == ([], 1)
+    blocks, said = parsed(resealed(FILE, 21, struct.pack("<I", 2**32 - 1)))
+    assert blocks == TEXTS[1:]
+
+
+def test_a_block_of_the_future_is_an_error() -> None:
+    with pytest.raises(StatFileError, match=rf"newer ssbench \(format {FORMAT + 1}\)"):
+        parsed(resealed(FILE, 16, bytes([FORMAT + 1])))
+
+
+def test_what_is_no_stat_file_is_told_in_a_line() -> None:
+    for data, word in ((b"", "empty"), (b"PK\x03\x04", "no stat file"), (FILE[:20], "cut off")):
+        with pytest.raises(StatFileError, match=word):
+            looks_like_blocks(Source(io.BytesIO(data)))
+    assert not looks_like_blocks(Source(io.BytesIO(gzip.compress(b"old"))))
+    assert looks_like_blocks(Source(io.BytesIO(b"junk" + FILE)))
+
+
+def test_the_start_of_a_block_is_known_by_four_bytes() -> None:
+    assert begins_a_block(FILE)
+    assert begins_a_block(FILE[:4])
+    assert not begins_a_block(FILE[:3])
+    assert not begins_a_block(gzip.compress(b"old"))
+
+
+def test_a_source_looks_ahead_over_a_pipe_that_gives_little() -> None:
+    class Drops(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(1)
+
+    source = Source(Drops(b"abcdef"))
+    assert source.peek(4) == b"abcd"
+    source.skip(2)
+    assert (source.peek(99), source.offset) == (b"cdef", 2)
+
+
+def plain(data: bytes) -> tuple[bytes, list[str]]:
+    said: list[str] = []
+    return b"".join(read_plain(Source(io.BytesIO(data)), said.append)), said
+
+
+def test_plain_gzip_is_read_member_by_member_in_small_pieces() -> None:
+    data = bytes(5 << 20)
+    assert plain(gzip.compress(data) + gzip.compress(b"more")) == (data + b"more", [])
+    pieces = read_plain(Source(io.BytesIO(gzip.compress(data))), [].append)
+    assert max(map(len, pieces)) <= 1 << 18
+
+
+def test_plain_gzip_gives_what_stands_before_its_damage() -> None:
+    text = b"".join(b"%d," % number for number in range(5000))
+    data = gzip.compress(text)
+    inflated, said = plain(data[:-100])
+    assert text.startswith(inflated)
+    assert len(inflated) > 1000
+    assert said == [f"it is cut off at byte {len(data) - 100}"]
+    inflated, said = plain(data + b"trailing")
+    assert inflated == text
+    assert said == [f"what follows byte {len(data)} is not gzip"]
+    assert "is damaged before byte" in plain(data[:300] + bytes(50) + data[350:])[1][0]

@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.errors import StatFileError
+from ssbench.core.model import NONE_NS, ErrorKind, Operation, Result
+from ssbench.core.records import PhaseRecord, ResultBatch, RunFooter, RunHeader, WorkerRecord
+from ssbench.core.scenario import Scenario
+from ssbench.statfile import read
+from ssbench.statfile.legacy import LegacyRun
+from tests.statfile.samples import OLD, old_result, old_scenario, write_old
+
+
+class Old:
+    """An old file, read."""
+
+    def __init__(self, path: Path) -> None:
+        with read(path) as run:
+            self.records = list(run)
+            self.damage, self.notes, self.complete = run.damage, run.notes, run.complete
+        self.rows = [
+            Result(*row)
+            for record in self.records
+            if isinstance(record, ResultBatch)
+            for row in zip(*record.columns, strict=True)
+        ]
+
+    def all(self, kind: type[Any]) -> list[Any]:
+        return [record for record in self.records if isinstance(record, kind)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "old.stat.gz"
+
+
+@pytest.mark.parametrize("name", ["real", "noop"])
+def test_samples_give_the_figures_of_their_own_reports(name: str) -> None:
+    old = Old(OLD / f"{name}.stat.gz")
+    assert (old.damage, old.complete) == ([], True)
+    with (OLD / f"{name}.report.csv").open() as file:
+        columns, values = csv.reader(file)
+    figures = dict(zip(columns, values, strict=True))
+    assert len(old.rows) == int(figures["total_count"])
+    assert len(old.all(WorkerRecord)) == int(figures["worker_count"])
+    counts = Counter(Operation(row.operation).name.lower() for row in old.rows)
+    for operation, count in counts.items():
+        assert count == int(figures[f"{operation}_count"])
+    start = min(row.start_ns for row in old.rows)
+    stop = max(row.start_ns + max(row.last_byte_ns, 0) for row in old.rows)
+    rate = len(old.rows) / (stop - start) * 1e9
+    assert rate == pytest.approx(float(figures["total_avg_req_per_s"]), rel=1e-5)
+    if name == "real":
+        lasts = [row.last_byte_ns for row in old.rows]
+        assert round(max(lasts) / 1e9, 6) == float(figures["total_last_all_max"])
+        assert round(min(lasts) / 1e9, 6) == float(figures["total_last_all_min"])
+
+
+@pytest.mark.parametrize("name", ["real", "noop"])
+def test_seconds_of_the_phase_are_those_of_the_old_histogram(name: str) -> None:
+    old = Old(OLD / f"{name}.stat.gz")
+    [phase] = old.all(PhaseRecord)
+    counts = Counter(
+        int(phase.started_at) + (row.start_ns + max(row.last_byte_ns, 0)) // 10**9
+        for row in old.rows
+    )
+    text = (OLD / f"{name}.rps_histogram.csv").read_text().splitlines()
+    assert [count for _, count in sorted(counts.items())] == [
+        int(line.split(",")[1]) for line in text if line[0].isdigit()
+    ]
+
+
+@pytest.mark.parametrize("name", ["real", "noop"])
+def test_the_scenario_can_be_read_as_one_of_today(name: str) -> None:
+    header = Old(OLD / f"{name}.stat.gz").all(RunHeader)[0]
+    scenario = Scenario.from_json(json.dumps(header.scenario))
+    assert scenario.name == "Small test scenario"
+    assert scenario.user_count == {"real": 4, "noop": 24}[name]
+    assert [size.name for size in scenario.sizes] == ["zero", "tiny", "small"]
+    assert header.driver == {"real": "swift", "noop": "noop"}[name]
+    assert header.ssbench_version == "0.3.9"
+    assert header.scenario_given["operation_count"] == 500
+
+
+def test_a_result_becomes_a_row(path: Path) -> None:
+    write_old(
+        path,
+        [
+            old_result(),
+            old_result(type="get_object", completed_at=1001.0, first_byte_latency=0.125),
+        ],
+    )
+    first, second = Old(path).rows
+    assert first == Result(
+        number=1, operation=Operation.CREATE, size_class=0, object=12, due_ns=NONE_NS,
+        start_ns=250_000_000, headers_ns=NONE_NS, first_byte_ns=NONE_NS,
+        last_byte_ns=250_000_000, bytes_moved=10, retries=0, not_found_retries=0, rate_limited=0,
+        reconnects=0, renewals=0, url=0, status=0, error=0, unknown=0, transaction_id=b"tx1",
+        detail="",
+    )  # fmt: skip
+    assert (second.start_ns, second.first_byte_ns, second.bytes_moved) == (
+        750_000_000,
+        125_000_000,
+        0,
+    )
+
+
+def test_latencies_of_nothing_are_none_and_it_is_said(path: Path) -> None:
+    write_old(path, [old_result(last_byte_latency=0.0), old_result(last_byte_latency=None)])
+    old = Old(path)
+    assert [row.last_byte_ns for row in old.rows] == [NONE_NS, NONE_NS]
+    assert [row.start_ns for row in old.rows] == [500_000_000] * 2
+    assert old.notes == ["latencies of exactly 0, taken for none: 1"]
+
+
+def test_what_the_old_report_leaves_out_is_left_out_and_counted(path: Path) -> None:
+    write_old(
+        path,
+        [
+            old_result(),
+            old_result(completed_at=...),
+            old_result(worker_id=...),
+            old_result(last_byte_latency=...),
+            old_result(type="copy_object"),
+            old_result(completed_at=float("nan")),
+            old_result(last_byte_latency=float("inf")),
+            old_result(retries="many"),
+            old_result(last_byte_latency=1e15),
+            "what is this",
+        ],
+    )
+    old = Old(path)
+    assert [row.number for row in old.rows] == [1]
+    assert sorted(old.notes) == [
+        "1 result malformed: left out",
+        "1 result of an unknown type: left out",
+        "1 result with an impossible latency: left out",
+        "1 result without completed_at: left out",
+        "1 result without last_byte_latency: left out",
+        "1 result without worker_id: left out",
+        "3 results with a malformed number: left out",
+    ]
+    assert old.complete
+
+
+def test_an_unknown_size_class_is_added(path: Path) -> None:
+    write_old(path, [old_result(size_str="vast")])
+    old = Old(path)
+    assert old.rows[0].size_class == 3
+    header = old.all(RunHeader)[0]
+    assert [size["name"] for size in header.scenario["sizes"]] == ["zero", "tiny", "small", "vast"]
+    assert header.scenario["initial_files"]["vast"] == 0
+
+
+def test_workers_are_told_apart_by_any_id(path: Path) -> None:
+    write_old(path, [old_result(worker_id=7), old_result(worker_id="b"), old_result(worker_id=7)])
+    old = Old(path)
+    assert [(w.index, w.worker_id) for w in old.all(WorkerRecord)] == [(0, "7"), (1, "b")]
+    assert [(b.worker, len(b)) for b in old.all(ResultBatch)] == [(0, 2), (1, 1)]
+
+
+def test_many_results_come_in_several_batches(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssbench.statfile.legacy._CHUNK", 2)
+    write_old(path, [old_result(completed_at=1000.0 + i) for i in range(5)])
+    old = Old(path)
+    assert [len(batch) for batch in old.all(ResultBatch)] == [2, 2, 1]
+    assert [row.number for row in old.rows] == [1, 2, 3, 4, 5]
+    assert old.all(RunFooter)[0].run_seconds == 4.25
+
+
+def test_names_of_python_2s_days_are_read(path: Path) -> None:
+    scenario = old_scenario() | {"name": "Größe".encode("latin-1")}
+    write_old(path, [], scenario)
+    assert Old(path).all(RunHeader)[0].scenario["name"] == "Größe"
+
+
+def test_a_run_without_results_is_read(path: Path) -> None:
+    write_old(path, [])
+    old = Old(path)
+    assert old.rows == []
+    assert old.complete
+
+
+def test_a_failed_result_has_neither_latency_nor_start(path: Path) -> None:
+    text = (
+        "ClientException('Object PUT failed: http://10.0.0.1:8080/v1/AUTH_a/c/o"
+        " 503 Service Unavailable  [first 60 chars of response] <html>',)"
+    )
+    failed = old_result(
+        last_byte_latency=..., first_byte_latency=..., trans_id=..., exception=text, retries=10,
+        traceback="Traceback ...", completed_at=1000.0,
+    )  # fmt: skip
+    write_old(path, [old_result(), failed])
+    _, row = Old(path).rows
+    assert (row.error, row.status, row.retries) == (ErrorKind.STATUS, 503, 10)
+    assert (row.start_ns, row.last_byte_ns, row.bytes_moved) == (0, NONE_NS, 0)
+    assert row.detail == text
+
+
+KEYS = ["s3cr3t", "pass word/+", "clé'à\"", "x", "a\nb", "*", "\\", "%41", "schlüssel" * 9]
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("coding", ["utf-8", "latin-1"])
+def test_the_accounts_key_never_comes_out(path: Path, key: str, coding: str) -> None:
+    auth = {"key": key.encode(coding), "os_options": {"auth_token": "t0k3n" + key}, "user": "u:u"}
+    texts = [
+        f"GET http://x/?k={quote(key)} with {key}",
+        f"{key!r} refused",
+        f"{{'auth_kwargs': {{'key': {key!r}}}}}",
+        "Traceback\n" + key + "\nValueError: " + key,
+        f"t0k3n{key} is no good",
+        "X-Auth-Token: AUTH_tk0123456789abcdef",
+    ]
+    write_old(
+        path,
+        [
+            old_result(
+                exception=text.encode(coding), traceback=text, auth_kwargs=auth, trans_id=...
+            )
+            for text in texts
+        ],
+    )
+    old = Old(path)
+    assert len(old.rows) == len(texts)
+    for row in old.rows:
+        if len(key) > 1:
+            assert key not in repr(row.detail)
+            assert key not in row.detail
+            assert quote(key) not in row.detail
+        else:
+            assert key not in row.detail.replace("***", "").replace("unknown exception", "")
+        assert "AUTH_tk" not in row.detail
+        assert "t0k3n" not in row.detail
+        assert "\n" not in row.detail
+    assert "s3cr3t" not in repr(old.records)
+
+
+def test_a_failed_result_without_auth_kwargs_quotes_no_key_of_another(path: Path) -> None:
+    write_old(
+        path,
+        [
+            old_result(auth_kwargs={"key": "s3cr3t"}),
+            old_result(exception="ValueError('s3cr3t')"),
+        ],
+    )
+    assert [row.detail for row in Old(path).rows] == ["", "ValueError('***')"]
+
+
+def test_what_is_no_scenario_is_refused() -> None:
+    for items in ([], [{}], [{b"name": b"x"}], [[1]]):
+        with pytest.raises(StatFileError, match="no stat file"):
+            LegacyRun(iter(items), [], [])
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.binary(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.binary(max_size=9), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+FIELDS = [key.encode() for key in (*old_result(), "exception", "auth_kwargs", "noop")]
+TOP = [b"_scenario_data", b"name", b"user_count", b"operation_count", b"version"]
+GIVEN = [b"sizes", b"crud_profile", b"initial_files", b"name"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(TOP), ANY),
+    st.dictionaries(st.sampled_from(GIVEN), ANY),
+    st.lists(st.dictionaries(st.sampled_from(FIELDS), ANY), max_size=4),
+)
+def test_hostile_fields(
+    top: dict[bytes, Any], given_: dict[bytes, Any], changes: list[dict[bytes, Any]]
+) -> None:
+    """Whatever the fields hold, results become rows that fit a column, or are counted out."""
+    scenario = {b"name": b"n", b"_scenario_data": given_} | top
+    sound = {
+        key.encode(): value.encode() if isinstance(value, str) else value
+        for key, value in old_result().items()
+    }
+    notes: list[str] = []
+    run = LegacyRun(iter([scenario, [sound | change for change in changes]]), [], notes)
+    rows = 0
+    for record in run.records():
+        if isinstance(record, ResultBatch):
+            rows += len(record)
+            for column in record.columns[:-2]:
+                assert all(-(2**63) <= value < 2**63 for value in column)
+    left_out = sum(int(note.split()[0]) for note in notes if note.endswith("left out"))
+    assert rows + left_out == len(changes)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import StatFileError
+from ssbench.statfile import StatFileWriter, default_path
+from ssbench.statfile import path as path_module
+
+NOW = datetime(2013, 6, 7, 10, 23, 14)
+
+
+def name_of(scenario: str, parent: Path) -> str:
+    return default_path(scenario, 4, 613, None, NOW, parent=parent).name
+
+
+def test_the_path_is_that_of_old(tmp_path: Path) -> None:
+    path = default_path("Small test scenario", 4, 613, None, NOW, parent=tmp_path)
+    wanted = "ssbench-results/Small_test_scenario.u4.o613.r-.2013-06-07.102314.stat.gz"
+    assert path == tmp_path / wanted
+    path = default_path("a", 4, None, 60.0, NOW, parent=tmp_path)
+    assert path.name == "a.u4.o-.r60.2013-06-07.102314.stat.gz"
+
+
+def test_the_folder_is_private(tmp_path: Path) -> None:
+    folder = default_path("a", 1, 1, None, NOW, parent=tmp_path).parent
+    assert folder.stat().st_mode & 0o7777 == 0o700
+
+
+def test_an_open_folder_of_ours_is_made_private(tmp_path: Path) -> None:
+    (tmp_path / "ssbench-results").mkdir()
+    (tmp_path / "ssbench-results").chmod(0o777)
+    folder = default_path("a", 1, 1, None, NOW, parent=tmp_path).parent
+    assert folder.stat().st_mode & 0o7777 == 0o700
+
+
+@pytest.mark.parametrize("scenario", ["../../etc/x", "a/b", "a\0b", "", ".", "..", "\x1b[2J", "é"])
+def test_no_name_leads_elsewhere(tmp_path: Path, scenario: str) -> None:
+    path = default_path(scenario, 1, 1, None, NOW, parent=tmp_path)
+    assert path.parent == tmp_path / "ssbench-results"
+    assert path.name.isascii()
+    assert path.name.isprintable()
+    assert not path.name.startswith(".")
+    StatFileWriter.create(path).close()
+
+
+def test_a_long_name_is_cut(tmp_path: Path) -> None:
+    assert len(name_of("x" * 1000, tmp_path)) < 200
+
+
+def test_a_second_run_of_the_same_second_gets_its_own_file(tmp_path: Path) -> None:
+    path = default_path("a", 1, 1, None, NOW, parent=tmp_path)
+    path.symlink_to(tmp_path / "elsewhere")
+    second = default_path("a", 1, 1, None, NOW, parent=tmp_path)
+    assert second.name == "a.u1.o1.r-.2013-06-07.102314.2.stat.gz"
+
+
+def test_a_link_or_file_in_the_folders_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "ssbench-results").symlink_to(tmp_path / "elsewhere")
+    path = default_path("a", 1, 1, None, NOW, parent=tmp_path)
+    assert path.parent == tmp_path / f"ssbench-results-{os.geteuid()}"
+    path.parent.rmdir()
+    path.parent.write_text("in the way")
+    with pytest.raises(StatFileError, match=r"ssbench-results-.*name a stat file with -s"):
+        default_path("a", 1, 1, None, NOW, parent=tmp_path)
+
+
+def test_another_users_folder_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ssbench-results").mkdir(mode=0o755)
+    real, own = os.fstat, tmp_path / f"ssbench-results-{os.geteuid()}"
+
+    def fstat(file: int) -> os.stat_result:
+        """As if every folder but the last resort were another user's."""
+        facts = real(file)
+        if own.exists() and os.path.samestat(facts, own.stat()):
+            return facts
+        return os.stat_result([*facts[:4], os.geteuid() + 1, *facts[5:10]])
+
+    monkeypatch.setattr(path_module.os, "fstat", fstat)
+    assert default_path("a", 1, 1, None, NOW, parent=tmp_path).parent == own
+    assert (tmp_path / "ssbench-results").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_parent_that_is_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StatFileError, match="can't be made"):
+        default_path("a", 1, 1, None, NOW, parent=tmp_path / "nowhere")

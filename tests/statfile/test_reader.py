@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.errors import StatFileError
+from ssbench.statfile import StatFileWriter, read
+from ssbench.statfile.blocks import FORMAT, BlockBuilder
+from tests.statfile.samples import (
+    FOOTER,
+    HEADER,
+    OLD,
+    RECORDS,
+    WORKER,
+    old_result,
+    plain,
+    write_old,
+    write_run,
+)
+from tests.statfile.test_blocks import resealed
+
+NO_FOOTER = "there is no footer: the run was cut off, or is still going on"
+
+
+@pytest.fixture(scope="module")
+def run_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return write_run(tmp_path_factory.mktemp("run") / "run.stat.gz")
+
+
+def read_bytes(data: bytes) -> tuple[list[object], list[str], bool]:
+    with read(io.BytesIO(data)) as run:
+        records = [plain(record) for record in run]
+        return records, run.damage, run.complete
+
+
+def read_or_refuse(data: bytes) -> tuple[list[object], list[str], bool] | None:
+    """None where the file is refused, in one line."""
+    try:
+        return read_bytes(data)
+    except StatFileError as error:
+        refused = str(error)
+    assert "\n" not in refused
+    return None
+
+
+def test_a_whole_file_is_complete(run_bytes: bytes) -> None:
+    assert read_bytes(run_bytes) == (RECORDS, [], True)
+
+
+def test_a_file_cut_off_anywhere_gives_the_blocks_before(run_bytes: bytes) -> None:
+    """Cut at any byte, a file gives a beginning of its records and is incomplete, or is refused."""
+    most = 0
+    for end in range(len(run_bytes)):
+        found = read_or_refuse(run_bytes[:end])
+        if found is None:
+            assert not most, "only what has no block at all is refused"
+            continue
+        records, damage, complete = found
+        assert records == RECORDS[: len(records)]
+        assert most <= len(records) < len(RECORDS)
+        assert damage[-1] == NO_FOOTER
+        assert not complete
+        most = len(records)
+    assert most == len(RECORDS) - 1
+
+
+@settings(max_examples=2000)
+@given(data=st.data())
+def test_a_flipped_bit_costs_one_block(run_bytes: bytes, data: st.DataObject) -> None:
+    """Any one flipped bit costs one record at most, and the file is said to be damaged."""
+    spoilt = bytearray(run_bytes)
+    spoilt[data.draw(st.integers(0, len(spoilt) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    records, damage, complete = read_bytes(bytes(spoilt))
+    assert len(records) >= len(RECORDS) - 1
+    assert [record for record in RECORDS if record in records] == records
+    assert records[0] == HEADER, "it stands twice"
+    assert complete == (not damage)
+    assert damage or records == RECORDS, "only in the bits that fill up a byte"
+
+
+@settings(max_examples=2000)
+@given(data=st.data())
+def test_hostile_files(run_bytes: bytes, data: st.DataObject) -> None:
+    """Whatever the bytes, reading ends, with records or with a StatFileError of one line."""
+    old = (OLD / "real.stat.gz").read_bytes()[:3000]
+    hostile = bytearray(data.draw(st.sampled_from([run_bytes, old, b""])))
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(hostile)))
+        hostile[at : at + data.draw(st.integers(0, 40))] = data.draw(st.binary(max_size=20))
+    read_or_refuse(bytes(hostile))
+
+
+def test_what_is_no_stat_file_is_told_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "thesis"
+    for content, word in (
+        (b"", "empty"),
+        (b"once upon a time", "no stat file"),
+        (gzip.compress(b"once upon a time"), "it is gzip, but no stat file"),
+        (gzip.compress(b"\x81\xa1a\x01"), "it is msgpack, but no stat file"),
+        (gzip.compress(b"\x92\x01\x02"), "nothing of a run is in it"),
+        (gzip.compress(b""), "no stat file"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(StatFileError, match=f"^{path}: .*{word}"):
+            read(path)
+    with pytest.raises(StatFileError, match="nothing: can't be read: No such file"):
+        read(tmp_path / "nothing")
+    with pytest.raises(StatFileError, match="can't be read: Is a directory"):
+        read(tmp_path)
+
+
+def test_a_file_of_the_future_is_told_as_such(run_bytes: bytes) -> None:
+    with pytest.raises(
+        StatFileError,
+        match=rf"written by a newer ssbench \(format {FORMAT + 1}\); this one reads up to",
+    ):
+        read(io.BytesIO(resealed(run_bytes, 16, bytes([FORMAT + 1]))))
+
+
+def test_unknown_records_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    write_run(path, [HEADER])
+    builder = BlockBuilder()
+    builder.add(b"\x92\x63\x80")  # [99, {}]
+    path.write_bytes(path.read_bytes() + builder.finish(2))
+    with read(path) as run:
+        assert list(run) == [HEADER]
+        assert run.unknown_records == 1
+        assert run.damage == [NO_FOOTER]
+
+
+def test_a_file_that_was_recompressed_is_read(run_bytes: bytes) -> None:
+    again = gzip.compress(gzip.decompress(run_bytes))
+    assert read_bytes(again) == (RECORDS, [], True)
+    records, damage, _ = read_bytes(again[:-40])
+    assert records == RECORDS[: len(records)]
+    assert len(records) > 1
+    assert "cut off" in damage[0]
+
+
+def test_of_two_files_joined_the_first_is_read(run_bytes: bytes) -> None:
+    records, damage, complete = read_bytes(run_bytes + run_bytes)
+    assert records == RECORDS
+    assert "out of order" in damage[0]
+    assert not complete
+
+
+def test_a_lost_header_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    write_run(path, [WORKER, FOOTER])
+    records, damage, complete = read_bytes(path.read_bytes())
+    assert records == [WORKER, FOOTER]
+    assert damage == ["the run's header is lost"]
+    assert not complete
+
+
+def test_the_list_of_damage_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with StatFileWriter.create(path) as writer:
+        writer.write(HEADER)
+    builder = BlockBuilder()
+    builder.add(b"\x01" * 1000)
+    path.write_bytes(path.read_bytes() + builder.finish(2))
+    _, damage, _ = read_bytes(path.read_bytes())
+    assert len(damage) == 101
+    assert damage[-1] == "and more"
+
+
+def test_stdin_is_read_and_left_open(run_bytes: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.BytesIO(run_bytes)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
+    with read("-") as run:
+        assert [plain(record) for record in run] == RECORDS
+    assert not stdin.closed
+
+
+def test_its_repr_says_how_it_went(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    write_run(path)
+    with read(path) as run:
+        list(run)
+        assert repr(run) == f"<StatFileReader {path} complete>"
+
+
+def test_an_old_file_is_told_apart(tmp_path: Path) -> None:
+    write_old(tmp_path / "old", [old_result()])
+    with read(tmp_path / "old") as run:
+        assert run.legacy
+        list(run)
+        assert run.complete
+
+
+def test_an_old_file_cut_off_anywhere_is_incomplete() -> None:
+    """Cut at any byte, an old file gives a beginning of its results, or is refused."""
+    whole = (OLD / "real.stat.gz").read_bytes()
+    for end in range(0, len(whole), 997):
+        found = read_or_refuse(whole[:end])
+        if found is not None:
+            assert found[0]
+            assert found[1][-1] == NO_FOOTER
+            assert not found[2]

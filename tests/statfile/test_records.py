@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.errors import MessageError, SsbenchError, StatFileError
+from ssbench.core.model import NONE_NS, Phase, Result
+from ssbench.core.records import (
+    HostRecord,
+    PhaseRecord,
+    Record,
+    ResultBatch,
+    RunFooter,
+    RunHeader,
+    WorkerRecord,
+)
+from ssbench.statfile.blocks import FORMAT
+from ssbench.statfile.records import (
+    _COLD,
+    _FROM_DISK,
+    UnknownRecordError,
+    decode,
+    encode,
+    encode_results,
+    objects,
+)
+from tests.statfile.samples import FOOTER, HEADER, RECORDS, packed, plain, result
+
+TEXT = st.text(max_size=20)
+WHOLE = st.integers(-(2**63), 2**63 - 1)
+NUMBER = st.floats(allow_nan=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | WHOLE | NUMBER | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=10,
+)
+#: A field's annotation -> values for it.
+VALUES: dict[str, Any] = {
+    "str": TEXT,
+    "int": WHOLE,
+    "float": NUMBER,
+    "Phase": st.sampled_from(Phase),
+    "Mapping[str, Any]": st.dictionaries(TEXT, JSON, max_size=4),
+    "Mapping[str, str]": st.dictionaries(TEXT, TEXT, max_size=4),
+    "Mapping[str, int]": st.dictionaries(TEXT, WHOLE, max_size=4),
+    "Mapping[str, float]": st.dictionaries(TEXT, NUMBER, max_size=4),
+    "Sequence[str]": st.lists(TEXT, max_size=4).map(tuple),
+}
+COLD: Any = st.sampled_from(list(_COLD.values())).flatmap(
+    lambda cls: st.builds(cls, **{f.name: VALUES[f.type] for f in fields(cls)})
+)
+ROWS = st.lists(
+    st.builds(
+        result,
+        st.integers(1, 2**40),
+        start_ns=st.integers(0, 2**60),
+        last_byte_ns=st.integers(NONE_NS, 2**50),
+        transaction_id=st.binary(max_size=40).filter(lambda text: b"\n" not in text),
+        detail=TEXT,
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+def unpacked(data: bytes) -> tuple[list[Any], list[str]]:
+    said: list[str] = []
+    return list(objects([data], said.append)), said
+
+
+@given(COLD)
+def test_a_record_comes_back_as_it_was(record: Record) -> None:
+    [item], said = unpacked(encode(record))
+    assert decode(item) == record
+    assert not said
+
+
+@given(ROWS, st.sampled_from(Phase), st.integers(0, 300))
+def test_a_batch_comes_back_as_it_was(rows: list[Result], phase: Phase, worker: int) -> None:
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    for data in (
+        encode(ResultBatch(phase, worker, columns)),
+        encode_results(phase, worker, packed(rows)),
+    ):
+        [item], _ = unpacked(data)
+        assert plain(decode(item)) == ResultBatch(phase, worker, columns)
+
+
+def test_every_field_has_a_row_in_the_table_of_checks() -> None:
+    for record in (RunHeader, WorkerRecord, PhaseRecord, HostRecord, RunFooter):
+        for field in fields(record):
+            assert str(field.type) in _FROM_DISK, f"{record.__name__}.{field.name}"
+
+
+def test_other_mappings_and_sequences_are_written_too() -> None:
+    header = RunHeader("r", 1.0, "1", MappingProxyType({"a": (1, 2)}), {}, {}, 1, "noop")
+    [item], _ = unpacked(encode(header))
+    decoded = decode(item)
+    assert isinstance(decoded, RunHeader)
+    assert decoded.scenario_given == {"a": [1, 2]}
+    with pytest.raises(TypeError, match="can't hold a object"):
+        encode(RunHeader("r", 1.0, "1", {"a": object()}, {}, {}, 1, "noop"))
+
+
+def test_fields_may_be_added_and_those_with_a_default_missing() -> None:
+    [[code, values]], _ = unpacked(encode(FOOTER))
+    assert decode([code, values | {"colour": "red"}]) == FOOTER
+    del values["left_behind"]
+    assert decode([code, values]) == FOOTER
+    del values["ended"]
+    with pytest.raises(MessageError, match="a RunFooter without ended"):
+        decode([code, values])
+
+
+def test_kinds_of_the_future_are_told_apart_from_rubbish() -> None:
+    with pytest.raises(UnknownRecordError):
+        decode([99, "new", "things"])
+    for rubbish in (None, [], {}, ["a"], [True], [1], [1, []], [3, 2, 0, []], [3, 2, 0, b""]):
+        with pytest.raises(MessageError):
+            decode(rubbish)
+
+
+def test_a_header_of_the_future_is_an_error() -> None:
+    [[code, values]], _ = unpacked(encode(HEADER))
+    with pytest.raises(StatFileError, match="newer"):
+        decode([code, values | {"format": FORMAT + 1}])
+
+
+SAMPLES = [encode(record) for record in RECORDS]
+
+
+@settings(max_examples=2000)
+@given(st.data())
+def test_hostile_records(data: st.DataObject) -> None:
+    """Any bytes give records or one of our own errors, never another exception."""
+    sample = bytearray(data.draw(st.sampled_from(SAMPLES)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(sample) - 1))
+        sample[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=4))
+        if not sample:
+            break
+    items, _ = unpacked(bytes(sample))
+    for item in items:
+        try:
+            decode(item)
+        except (UnknownRecordError, SsbenchError):
+            continue
+
+
+@given(JSON | st.lists(JSON) | st.tuples(st.integers(0, 6), st.dictionaries(TEXT, JSON)).map(list))
+def test_any_msgpack_is_a_record_or_an_error_of_ours(item: Any) -> None:
+    """Any object gives a record or one of our own errors, never another exception."""
+    try:
+        decode(item)
+    except (UnknownRecordError, SsbenchError):
+        return
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b"\xdd\xff\xff\xff\xff",  # an array of 4 thousand million items is announced
+        b"\xdf\xff\xff\xff\xff",
+        b"\xc6\xff\xff\xff\xff",
+        b"\x91" * 5000,  # nested
+        b"\xdc\x3f\xff" * 900,
+        (b"\xdc\x3f\xff" + b"\x90" * 16383) * 200,
+        b"\xc9\x00\x00\x00\x09\x01" + bytes(9),  # an extension type
+        b"\xc1",
+    ],
+)
+def test_bombs_are_refused(bomb: bytes) -> None:
+    items, said = unpacked(packed_null() + b"\xdc\x3f\xff" + bomb)
+    assert items == [None]
+    assert len(said) <= 1
+
+
+def packed_null() -> bytes:
+    data: bytes = msgpack.packb(None)
+    return data
+
+
+def test_a_small_object_of_millions_of_lists_is_refused() -> None:
+    bomb = b"\xdc\x3f\xff" + (b"\xdc\x3f\xff" + b"\x90" * 16383) * 100
+    items, said = unpacked(bomb)
+    assert not items
+    assert said == ["it holds bytes that are no record (ValueError)"]
+
+
+def test_an_object_above_the_limit_is_refused() -> None:
+    items, said = unpacked(msgpack.packb(bytes(40 << 20)))
+    assert not items
+    assert said
+
+
+def test_a_scenario_nested_too_deep_is_refused() -> None:
+    deep: Any = []
+    for _ in range(100):
+        deep = [deep]
+    [[code, values]], _ = unpacked(encode(HEADER))
+    with pytest.raises(MessageError, match="too deep"):
+        decode([code, values | {"scenario": {"a": deep}}])

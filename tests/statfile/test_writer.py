@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import gzip
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import msgpack
+import pytest
+
+from ssbench.core.errors import StatFileError
+from ssbench.core.model import Phase
+from ssbench.statfile import StatFileWriter, read
+from ssbench.statfile import writer as writer_module
+from tests.statfile.samples import (
+    FOOTER,
+    HEADER,
+    HOST,
+    OLD,
+    PHASE,
+    RECORDS,
+    batch,
+    busy_rows,
+    packed,
+    plain,
+    result,
+    write_run,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.stat.gz"
+
+
+def test_a_file_is_readable_by_its_owner_only(path: Path) -> None:
+    StatFileWriter.create(path).close()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_packed_results_come_back_as_rows(path: Path) -> None:
+    rows = busy_rows(100)
+    with StatFileWriter.create(path) as writer:
+        writer.write(HEADER)
+        writer.append_results(Phase.RUN, 0, packed(rows))
+        writer.write(FOOTER)
+    with read(path) as run:
+        assert [plain(record) for record in run] == [HEADER, batch(rows), FOOTER]
+        assert run.complete
+
+
+def test_zcat_and_pythons_gzip_read_the_file(path: Path) -> None:
+    write_run(path)
+    by_python = gzip.decompress(path.read_bytes())
+    by_zcat = subprocess.run(["zcat", path], capture_output=True, check=True).stdout
+    assert by_python == by_zcat
+    # 2: the header stands twice, on purpose.
+    assert [item[0] for item in msgpack.Unpacker(BytesIO(by_zcat))] == [0, 0, 1, 2, 3, 4, 3, 5]
+
+
+def test_the_header_is_on_disk_at_once(path: Path) -> None:
+    writer = StatFileWriter.create(path)
+    writer.write(HEADER)
+    with read(path) as run:
+        assert list(run) == [HEADER]
+        assert not run.complete
+    writer.close()
+
+
+def test_a_block_is_written_once_a_second(path: Path) -> None:
+    with StatFileWriter.create(path) as writer:
+        writer.tick(100.0)
+        writer.write(PHASE)
+        writer.tick(100.9)
+        assert writer.blocks == 0
+        writer.tick(101.0)
+        assert writer.blocks == 1
+        writer.tick(102.0)
+        assert writer.blocks == 1, "there was nothing to write"
+
+
+def test_a_block_is_written_when_it_is_full(path: Path) -> None:
+    batch_bytes = packed(busy_rows(1000))
+    with StatFileWriter.create(path) as writer:
+        while not writer.blocks:
+            writer.append_results(Phase.RUN, 0, batch_bytes)
+        assert writer.bytes_written < 1.1 * writer_module.BLOCK_BYTES
+
+
+@pytest.mark.parametrize("size", [1, 8, 64, 256])
+def test_an_operation_takes_at_most_40_bytes(path: Path, size: int) -> None:
+    rows = busy_rows(20_000)
+    with StatFileWriter.create(path) as writer:
+        # A second's worth at 2,000 operations a second.
+        for start in range(0, len(rows), size):
+            writer.append_results(Phase.RUN, 0, packed(rows[start : start + size]))
+            writer.tick(start / 2000)
+    assert path.stat().st_size <= 40 * len(rows)
+
+
+def test_an_own_stat_file_is_replaced(path: Path) -> None:
+    write_run(path)
+    write_run(path, [HEADER, FOOTER])
+    with read(path) as run:
+        assert list(run) == [HEADER, FOOTER]
+
+
+@pytest.mark.parametrize("begin", [b"", (OLD / "real.stat.gz").read_bytes()])
+def test_an_empty_file_and_an_old_stat_file_are_replaced(path: Path, begin: bytes) -> None:
+    path.write_bytes(begin)
+    path.chmod(0o644)
+    write_run(path, [HEADER])
+    assert path.stat().st_mode & 0o777 == 0o600
+    with read(path) as run:
+        assert list(run) == [HEADER]
+
+
+@pytest.mark.parametrize("content", [b"thesis", gzip.compress(b"thesis"), b"\x1f", b"x" * 99])
+def test_nothing_else_is_overwritten(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(StatFileError, match="isn't overwritten: it is no stat file"):
+        StatFileWriter.create(path)
+    assert path.read_bytes() == content
+
+
+def test_a_stat_file_is_kept_if_asked(path: Path) -> None:
+    before = write_run(path)
+    with pytest.raises(StatFileError, match="exists"):
+        StatFileWriter.create(path, overwrite=False)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_another_run_writes_is_left_alone(path: Path) -> None:
+    with StatFileWriter.create(path) as first:
+        first.write(HEADER)
+        with pytest.raises(StatFileError, match="another run is writing to it"):
+            StatFileWriter.create(path)
+        first.write(FOOTER)
+    with read(path) as run:
+        assert list(run) == [HEADER, FOOTER]
+
+
+def test_links_pipes_and_folders_are_refused(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    write_run(target)
+    before = target.read_bytes()
+    (tmp_path / "link").symlink_to(target)
+    (tmp_path / "dangling").symlink_to(tmp_path / "made-by-us")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "dangling", "pipe", "."):
+        with pytest.raises(StatFileError, match=r"can't be|isn't overwritten"):
+            StatFileWriter.create(tmp_path / name)
+    assert target.read_bytes() == before
+    assert not (tmp_path / "made-by-us").exists()
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StatFileError, match=r"nowhere/run: can't be written: No such file"):
+        StatFileWriter.create(tmp_path / "nowhere" / "run")
+
+
+@pytest.fixture
+def full_disk() -> Iterator[int]:
+    """A limit on the size of files stands in for a full disk: both end in OSError."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    size = 8000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    yield size
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    signal.signal(signal.SIGXFSZ, before)
+
+
+def test_a_full_disk_is_told_and_what_was_written_stays(path: Path, full_disk: int) -> None:
+    rows = busy_rows(100)
+    writer = StatFileWriter.create(path)
+    writer.write(HEADER)
+    fault, written = "", 0
+    while not fault:
+        try:
+            writer.append_results(Phase.RUN, 0, packed(rows))
+            writer.flush()
+            written += 1
+        except StatFileError as error:
+            fault = str(error)
+    assert fault.startswith(f"{path}: can't be written: File too large;")
+    assert f"the first {path.stat().st_size} bytes" in fault
+    with pytest.raises(StatFileError, match="nothing more is written"):
+        writer.write(HOST)
+    writer.close()
+    with read(path) as run:
+        assert [plain(record) for record in run] == [HEADER, *[batch(rows)] * written]
+        assert run.damage == ["there is no footer: the run was cut off, or is still going on"]
+
+
+def test_a_run_that_is_killed_leaves_what_it_flushed(path: Path) -> None:
+    code = (
+        "import os, sys; from tests.statfile.samples import *\n"
+        "w = StatFileWriter.create(sys.argv[1]); w.write(HEADER); w.write(PHASE); w.flush()\n"
+        "w.write(HOST); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, path], check=False)
+    with read(path) as run:
+        assert list(run) == [HEADER, PHASE]
+
+
+def test_a_batch_that_no_reader_would_take_is_refused(path: Path) -> None:
+    with StatFileWriter.create(path) as writer, pytest.raises(StatFileError, match="batch"):
+        writer.append_results(Phase.RUN, 0, bytes(17 << 20))
+
+
+def test_a_malformed_batch_off_the_wire_spoils_only_itself(path: Path) -> None:
+    with StatFileWriter.create(path) as writer:
+        writer.write(HEADER)
+        writer.append_results(Phase.RUN, 0, b"\xc1garbage")
+        writer.append_results(Phase.RUN, 0, packed([result(1)]))
+        writer.write(FOOTER)
+    with read(path) as run:
+        assert [plain(record) for record in run] == [HEADER, batch([result(1)]), FOOTER]
+        assert run.damage == ["a record is malformed: malformed results"]
+
+
+def test_its_repr_says_where_it_stands(path: Path) -> None:
+    with StatFileWriter.create(path) as writer:
+        for record in RECORDS:
+            writer.write(record)
+        assert repr(writer) == f"<StatFileWriter {path} open, 3 blocks>"
