@@ -163,6 +163,8 @@ _STATUSES = {
     "For Keystone give --auth-version 3",
     ("v2", 404): "no such page: does this Keystone speak v3? Try --auth-version 3",
     ("v3", 404): "no such page: is this Keystone's URL, and does it speak v3?",
+    ("v2", 405): "that is no Keystone: for tempauth or swauth give --auth-version 1",
+    ("v3", 405): "that is no Keystone: for tempauth or swauth give --auth-version 1",
     ("v2", 400): "Keystone finds the request malformed: check user and tenant",
     ("v3", 400): "Keystone finds the request malformed: check user, project and domains",
 }

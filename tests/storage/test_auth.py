@@ -255,6 +255,14 @@ def test_v2_asked_of_a_keystone_that_speaks_v3_only(v3: KeystoneV3) -> None:
     assert "does this Keystone speak v3? Try --auth-version 3" in text
 
 
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_keystones_way_asked_of_tempauth(version: str) -> None:
+    with Scripted(Answer(405)) as fake:
+        text = failure(Credentials(auth=fake.url, user="a:u", key="k", auth_version=version))
+    assert "that is no Keystone" in text
+    assert "--auth-version 1" in text
+
+
 def test_no_endpoint_in_the_region(v2: KeystoneV2) -> None:
     text = failure(new2(v2, os_region_name="west"))
     assert "no public endpoint for object-store in region west" in text
