@@ -107,11 +107,17 @@ class PhaseOutcome:
     ended: str  #: "complete", "interrupted", "failed", "exhausted": RunFooter's words
     reason: str = ""
 
+    @classmethod
+    def nothing(cls, ended: str, reason: str) -> PhaseOutcome:
+        """A phase that never began."""
+        return cls(Counts(), 0.0, ended, reason)
+
 
 class Master:
     """Runs phases with whoever connects.
 
-    :param renew: gives a fresh token; called in a thread of its own when the store refuses the
+    :param warn: called with what the user must know; None: the observer's message.
+    :param renew: gives a fresh token and its serial; called in a thread of its own when the store refuses the
         present one. May raise AuthError.
     """
 
@@ -123,7 +129,8 @@ class Master:
         *,
         limits: Limits | None = None,
         recorder: Recorder | None = None,
-        renew: Callable[[], str] | None = None,
+        renew: Callable[[], tuple[str, int]] | None = None,
+        warn: Callable[[str], None] | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self.limits = limits or Limits()
@@ -136,6 +143,7 @@ class Master:
         self._wire = wire
         self._observer = observer
         self._recorder = recorder
+        self._warn = warn or observer.message
         self._renewal = _Renewal(renew) if renew else None
         self._clock = clock
         self._dispatcher: Dispatcher | None = None
@@ -196,7 +204,7 @@ class Master:
                 + "; start ssbench-worker processes, or give --workers N"
             )
         if expected and here < expected and not self._interrupted:
-            self._observer.message(f"Only {here} of {expected} workers came; going on with them")
+            self._warn(f"Only {here} of {expected} workers came; going on with them")
 
     def _have_all(self, users: int, expected: int | None) -> bool:
         if expected:
@@ -292,7 +300,7 @@ class Master:
             now_ns = self._clock()
             if dispatcher.stopping:
                 if now_ns - stopped_ns > self.limits.drain_timeout_s * SECOND:
-                    self._observer.message(
+                    self._warn(
                         f"{dispatcher.in_flight} operations did not end within"
                         f" {self.limits.drain_timeout_s:g} s; they count as lost"
                     )
@@ -422,7 +430,7 @@ class Master:
             write(*args)
         except StatFileError as error:
             self.record_error = error
-            self._observer.message(str(error))
+            self._warn(str(error))
 
     # What workers say ---------------------------------------------------------------------
 
@@ -485,14 +493,14 @@ class Master:
         done = self._renewal.outcome()
         if done is None:
             return
-        token, fault = done
+        token, serial, fault = done
         if fault:
-            self._observer.message(f"The token could not be renewed: {fault}")
+            self._warn(f"The token could not be renewed: {fault}")
         # Also after a fault: a new serial lets the waiting operations try again, and fail.
         self.settings = replace(
             self.settings,
             token=token or self.settings.token,
-            token_serial=self.settings.token_serial + 1,
+            token_serial=max(serial, self.settings.token_serial + 1),
         )
         self._news = True
 
@@ -514,18 +522,16 @@ class Master:
             return
         if self._dispatcher:
             self.workers_lost.append(worker.name)
-        self._observer.message(
-            f"Lost worker {worker.name}: {reason}; {jobs} operations were lost with it"
-        )
+        self._warn(f"Lost worker {worker.name}: {reason}; {jobs} operations were lost with it")
 
 
 class _Renewal:
     """Fetches a token in a thread of its own, since that may block."""
 
-    def __init__(self, renew: Callable[[], str]) -> None:
+    def __init__(self, renew: Callable[[], tuple[str, int]]) -> None:
         self._renew = renew
         self._thread: threading.Thread | None = None
-        self._outcome: tuple[str, str] | None = None
+        self._outcome: tuple[str, int, str] | None = None
         self._not_before_ns = 0
 
     def begin(self, now_ns: int) -> None:
@@ -537,14 +543,14 @@ class _Renewal:
 
     def _fetch(self) -> None:
         try:
-            self._outcome = (self._renew(), "")
+            self._outcome = (*self._renew(), "")
         except AuthError as error:
-            self._outcome = ("", str(error))
+            self._outcome = ("", 0, str(error))
 
-    def outcome(self) -> tuple[str, str] | None:
-        """The token and "", or "" and what went wrong; None while there is nothing new."""
+    def outcome(self) -> tuple[str, int, str] | None:
+        """Token, serial and what went wrong ("" for nothing); None while there is nothing new."""
         if self._thread is None or self._thread.is_alive():
             return None
         outcome, self._outcome = self._outcome, None
         self._thread = None
-        return outcome or ("", "the renewal failed")
+        return outcome or ("", 0, "the renewal failed")

@@ -1,0 +1,139 @@
+"""``ssbench-master``: which command, what goes wrong, and the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from ssbench.cli import chosen, profile
+from ssbench.cli.canned import list_canned
+from ssbench.cli.interrupts import Interrupts
+from ssbench.cli.options import master_parser
+from ssbench.cli.progress import make_progress
+from ssbench.cli.reporting import read_stats, write_report, write_rps
+from ssbench.cli.wiring import bind, key_of
+from ssbench.core.errors import ExitStatus, SsbenchError
+from ssbench.core.settings import StorageSettings
+from ssbench.wire import Key
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; gives the exit status."""
+    namespace = master_parser().parse_args(arguments)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO if namespace.verbose else logging.WARNING,
+        format="%(levelname)s:%(message)s",
+    )
+    try:
+        return int(COMMANDS[namespace.command](namespace))
+    except SsbenchError as error:
+        print(f"ssbench-master: {error}", file=sys.stderr)
+        return int(error.exit_status)
+    except KeyboardInterrupt as error:
+        print(f"ssbench-master: {error or 'interrupted'}", file=sys.stderr)
+        return int(ExitStatus.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our report has enough; what Python still holds for stdout goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitStatus.OK)
+
+
+def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.cli.run_scenario import run_scenario
+
+    return run_scenario(chosen.run_options(namespace, os.environ))
+
+
+def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
+    options = chosen.report_options(namespace)
+    with profile.profiled(options.profile, "report", _say):
+        stats = read_stats(options.stats_file)
+        write_report(stats, options.format, options.percentiles, options.report_file)
+        if options.rps_histogram:
+            write_rps(stats, options.rps_histogram)
+    return ExitStatus.OK
+
+
+def _list_scenarios(namespace: argparse.Namespace) -> ExitStatus:
+    scenarios = list_canned()
+    width = max(len(name) for name, _ in scenarios)
+    for name, scenario in scenarios:
+        print(f"{name:<{width}}  {scenario.summary()}")
+    return ExitStatus.OK
+
+
+def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.master import Limits, Master
+
+    zmq = chosen.zmq_options(namespace, os.environ, namespace.zmq_bind_ip)
+    with ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts())
+        progress = stack.enter_context(make_progress("none", quiet=namespace.quiet))
+        wire = stack.enter_context(bind(zmq, key_of(zmq), zmq.address, progress.message))
+        limits = Limits(worker_timeout_s=3600.0)  # they say themselves that they are gone
+        master = Master(wire, progress, StorageSettings(), limits=limits)
+        interrupts.listen(master.interrupt)
+        ended, left = master.kill_workers(namespace.worker_wait)
+    for name in ended:
+        print(f"Ended worker {name}")
+    for name in left:
+        print(f"Still here: worker {name}", file=sys.stderr)
+    if not ended and not left:
+        print("No workers were found.", file=sys.stderr)
+    return ExitStatus.OK if ended and not left else ExitStatus.FAILED
+
+
+def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.cli import cleanup_command
+    from ssbench.cli.stores import reach_store
+    from ssbench.storage import open_storage
+
+    options = chosen.cleanup_options(namespace, os.environ)
+    with ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts())
+        progress = make_progress("live", quiet=options.quiet)
+        store = reach_store(options.store, progress.message)
+        storage = open_storage(store.settings)
+        stack.callback(storage.close)
+        return cleanup_command.run(
+            base=options.container_base,
+            concurrency=options.concurrency,
+            policy=options.policy,
+            dry_run=options.dry_run,
+            yes=options.yes,
+            storage=storage,
+            out=sys.stdout,
+            err=sys.stderr,
+            isatty=sys.stdin.isatty() and sys.stderr.isatty(),
+            progress=progress,
+            renew=store.renew,
+            stopping=lambda: interrupts.came,
+        )
+
+
+def _make_key(namespace: argparse.Namespace) -> ExitStatus:
+    Key.generate().save(namespace.key_file)
+    print(f"Wrote {namespace.key_file}; copy it to the hosts of all workers, safely")
+    return ExitStatus.OK
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], ExitStatus]] = {
+    "run-scenario": _run_scenario,
+    "report-scenario": _report_scenario,
+    "list-scenarios": _list_scenarios,
+    "kill-workers": _kill_workers,
+    "cleanup-containers": _cleanup_containers,
+    "make-key": _make_key,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""cProfile files for ``--profile`` and ``-p``, and their ten hottest functions in words."""
+
+from __future__ import annotations
+
+import cProfile
+import io
+import os
+import pstats
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+HOTTEST = 10
+
+
+@contextmanager
+def profiled(wanted: bool, what: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Profile the block, then say where the profile is and what was hot."""
+    if not wanted:
+        yield
+        return
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        yield
+    finally:
+        profile.disable()
+        say(save(profile, what))
+
+
+def save(profile: cProfile.Profile, what: str) -> str:
+    """Write a profile to a new file; gives text with its path and its hottest functions."""
+    fd, path = tempfile.mkstemp(prefix=f"ssbench-{what}-", suffix=".prof")
+    os.close(fd)
+    profile.dump_stats(path)
+    text = io.StringIO()
+    stats = pstats.Stats(profile, stream=text)
+    stats.strip_dirs().sort_stats("tottime").print_stats(HOTTEST)
+    lines = [line.rstrip() for line in text.getvalue().splitlines() if line.strip()]
+    return "\n".join([f"Profile of the {what}: {path} (python -m pstats reads it)", *lines])

@@ -1,0 +1,51 @@
+"""Stat file in, report out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ssbench import statfile
+from ssbench.core.errors import SsbenchError
+from ssbench.core.stats import RunStats
+from ssbench.report import ReportOptions, render
+from ssbench.report.rps import render_rps
+
+
+def read_stats(path: str) -> RunStats:
+    """The statistics of a stat file; what is wrong with it is said on stderr.
+
+    :raises StatFileError: where it is none.
+    """
+    stats = RunStats()
+    with statfile.read(path) as reader:
+        for record in reader:
+            stats.add(record)
+        for line in [*reader.damage, *reader.notes]:
+            print(f"{path}: {line}", file=sys.stderr)
+    return stats
+
+
+def write_report(
+    stats: RunStats, form: str, percentiles: Sequence[float] | None, path: str | None = None
+) -> None:
+    """Render and write to a file, or to standard output."""
+    options = ReportOptions(tuple(percentiles)) if percentiles else ReportOptions()
+    _write(render(form, stats, options), path)
+
+
+def write_rps(stats: RunStats, path: str) -> None:
+    """Write the requests-per-second histogram."""
+    _write(render_rps(stats), path)
+
+
+def _write(text: str, path: str | None) -> None:
+    if path is None or path == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error

@@ -1,0 +1,300 @@
+"""``ssbench-master run-scenario``: from a scenario to a report."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime
+
+from ssbench import __version__, hostinfo, statfile
+from ssbench.cli import profile
+from ssbench.cli.canned import find_scenario_text
+from ssbench.cli.chosen import RunOptions
+from ssbench.cli.interrupts import Interrupts
+from ssbench.cli.local_workers import LocalWorkers
+from ssbench.cli.progress import make_progress
+from ssbench.cli.reporting import read_stats, write_report
+from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
+from ssbench.cli.wiring import bind, key_of
+from ssbench.core.dispatch import MAX_BATCH
+from ssbench.core.errors import ExitStatus, ScenarioError, StatFileError, gravest
+from ssbench.core.model import Phase
+from ssbench.core.naming import Naming
+from ssbench.core.records import RunFooter, RunHeader
+from ssbench.core.scenario import Scenario
+from ssbench.core.settings import StorageSettings
+from ssbench.core.workload import (
+    BenchWorkload,
+    InitialWorkload,
+    bench_jobs,
+    cleanup_jobs,
+    initial_jobs,
+)
+from ssbench.master import Limits, Master, PhaseOutcome
+from ssbench.prepare import check, make_containers
+from ssbench.statfile import StatFileWriter
+from ssbench.storage import open_storage
+from ssbench.wire import Key
+
+
+def run_scenario(options: RunOptions) -> ExitStatus:
+    """The command; gives its exit status.
+
+    :raises SsbenchError: for what ends it before there are results.
+    """
+    text, source = find_scenario_text(options.scenario, sys.stdin)
+    scenario = Scenario.resolve(text, source, **options.overrides)
+    with ExitStack() as stack:
+        run = _Run(options, scenario, stack)
+        with profile.profiled(options.profile, "master", run.say):
+            status = run.execute()
+    run.report()
+    return status
+
+
+class _Run:
+    """One run, step by step."""
+
+    def __init__(self, options: RunOptions, scenario: Scenario, stack: ExitStack) -> None:
+        self.options = options
+        self.scenario = scenario
+        self.run_id = secrets.token_hex(5)
+        self.seed = scenario.seed if scenario.seed is not None else secrets.randbits(32)
+        self.stack = stack
+        self.interrupts = stack.enter_context(Interrupts())
+        self.progress = stack.enter_context(make_progress(options.progress, quiet=options.quiet))
+        self.warnings: list[str] = []
+        self.path = ""
+
+    def say(self, text: str) -> None:
+        """Tell the user, unless -q."""
+        if not self.options.quiet:
+            self.progress.message(text)
+
+    def warn(self, text: str) -> None:
+        """Tell the user in any case, and the stat file."""
+        self.warnings.append(text)
+        self.progress.message(f"WARNING: {text}")
+
+    # The steps ----------------------------------------------------------------------------
+
+    def execute(self) -> ExitStatus:
+        """Everything up to the footer of the stat file."""
+        self.say(f"ssbench {__version__}, run {self.run_id}, seed {self.seed}")
+        writer = self._open_stat_file()
+        self._start_workers()
+        store = self._reach_store()
+        settings = self._complete(store)
+        writer.write(self._header(settings.driver))
+        master = Master(
+            self.wire, self.progress, settings,
+            limits=self._limits(settings), recorder=writer, renew=store.renew, warn=self.warn,
+        )  # fmt: skip
+        self.interrupts.listen(master.interrupt)
+        self.say(f'Starting scenario run for "{self.scenario.name}"')
+        self._prepare(store, settings)
+        return self._phases(master, writer)
+
+    def _open_stat_file(self) -> StatFileWriter:
+        scenario = self.scenario
+        self.path = self.options.stats_file or str(
+            statfile.default_path(
+                scenario.name, scenario.user_count, scenario.operation_count,
+                scenario.run_seconds, datetime.now(),
+            )
+        )  # fmt: skip
+        return self.stack.enter_context(StatFileWriter.create(self.path))
+
+    def _start_workers(self) -> None:
+        """Open the ports, and start those workers that are ours to start."""
+        options = self.options
+        key, address = key_of(options.zmq), options.zmq.address
+        if options.workers and key is None and address is None:
+            key, address = Key.generate(), "127.0.0.1"  # nobody but our own
+        self.wire = self.stack.enter_context(bind(options.zmq, key, address, self.warn))
+        if not options.workers:
+            return
+        each = -(-self.scenario.user_count // options.workers)
+        local = LocalWorkers(
+            options.workers,
+            concurrency=each,
+            wire=self.wire,
+            key=key,
+            retries=options.retries,
+            verbose=options.verbose,
+        )
+        for path in self.stack.enter_context(local).logs:
+            self.say(f"Spawned a local ssbench-worker for {each} users, logging to {path}")
+
+    def _reach_store(self) -> Store:
+        if self.options.noop:
+            return noop_store()
+        if self.options.embedded_swift:
+            self.say("Starting a throw-away Swift on this host")
+            return embedded_store(self.stack)
+        assert self.options.store is not None
+        return reach_store(self.options.store, self.say)
+
+    def _complete(self, store: Store) -> StorageSettings:
+        scenario = self.scenario
+        return replace(
+            store.settings,
+            run_id=self.run_id,
+            sizes=scenario.sizes,
+            container_base=scenario.container_base,
+            container_count=scenario.container_count,
+            policy=scenario.policy,
+            delete_after_s=scenario.delete_after,
+            block_size=scenario.block_size,
+            compressible=self.options.compressible,
+        )
+
+    def _header(self, driver: str) -> RunHeader:
+        return RunHeader(
+            run_id=self.run_id,
+            started_at=time.time(),
+            ssbench_version=__version__,
+            scenario_given=self.scenario.given,
+            scenario=self.scenario.to_dict(),
+            overrides=self.scenario.overrides,
+            seed=self.seed,
+            driver=driver,
+            hosts=hostinfo.facts(),
+            versions=hostinfo.versions(),
+        )
+
+    def _limits(self, settings: StorageSettings) -> Limits:
+        options = self.options
+        return Limits(
+            worker_timeout_s=options.worker_timeout_s,
+            worker_wait_s=options.worker_wait_s,
+            operation_timeout_s=options.operation_timeout_s or 0.0,
+            drain_timeout_s=options.drain_timeout_s,
+            connect_timeout_s=settings.connect_timeout_s,
+            max_batch=options.batch_size or MAX_BATCH,
+        )
+
+    def _prepare(self, store: Store, settings: StorageSettings) -> None:
+        """Hold the scenario against the store's limits, and make the containers."""
+        scenario = self.scenario
+        storage = open_storage(settings)
+        try:
+            found = check(storage.limits(), scenario, self.run_id)
+            for warning in found.warnings:
+                self.warn(warning)
+            if found.faults:
+                raise ScenarioError([f"{scenario.source}: {fault}" for fault in found.faults])
+            naming = Naming(
+                scenario.sizes, self.run_id, scenario.container_base,
+                scenario.container_count, scenario.policy,
+            )  # fmt: skip
+            self.progress.start_phase(Phase.IDLE, len(naming.containers))
+            make_containers(
+                storage, naming.containers, scenario.container_concurrency,
+                self.progress.count, policy=scenario.policy, retries=self.options.retries,
+                renew=store.renew, stopping=lambda: self.interrupts.came,
+            )  # fmt: skip
+            self.progress.end_phase()
+        finally:
+            storage.close()
+
+    def _phases(self, master: Master, writer: StatFileWriter) -> ExitStatus:
+        scenario = self.scenario
+        initial = initial_jobs(scenario)
+        outcome = PhaseOutcome.nothing("interrupted", self.interrupts.reason)
+        bench: BenchWorkload | None = None
+        left_behind = 0
+        try:
+            expected = self.options.expect_workers or self.options.workers
+            master.gather(scenario.user_count, expected)
+            master.run_phase(Phase.POPULATE, initial, scenario.user_count)
+            self._judge_initial(initial)
+            bench = bench_jobs(scenario, self.seed, initial.population)
+            if not self.interrupts.came:
+                outcome = master.run_phase(
+                    Phase.RUN, bench, scenario.user_count, scenario.run_seconds
+                )
+            if outcome.ended == "exhausted":
+                self.warn(outcome.reason)
+            left_behind = self._clean_up(master, initial)
+        finally:
+            master.dismiss()
+            self._conclude(writer, self._footer(master, outcome, bench, left_behind))
+        return self._status(master, outcome)
+
+    def _judge_initial(self, initial: InitialWorkload) -> None:
+        if initial.missing:
+            self.warn(
+                f"{initial.missing} of {initial.total} initial objects could not be uploaded;"
+                " the run goes on without them"
+            )
+
+    def _clean_up(self, master: Master, initial: InitialWorkload) -> int:
+        """Delete what the run created; gives how many objects are left behind."""
+        cleanup = cleanup_jobs(initial.population)
+        if self.options.keep_objects:
+            return cleanup.total
+        if not cleanup.total:
+            return 0
+        master.run_phase(Phase.CLEANUP, cleanup, self.scenario.user_count)
+        if cleanup.left_behind:
+            self.warn(
+                f"{cleanup.left_behind} objects of this run could not be deleted;"
+                " cleanup-containers removes them with their containers"
+            )
+        return cleanup.left_behind
+
+    def _conclude(self, writer: StatFileWriter, footer: RunFooter) -> None:
+        try:
+            writer.write(footer)
+        except StatFileError as error:
+            self.progress.message(str(error))
+
+    def _footer(
+        self,
+        master: Master,
+        outcome: PhaseOutcome,
+        bench: BenchWorkload | None,
+        left_behind: int,
+    ) -> RunFooter:
+        return RunFooter(
+            ended_at=time.time(),
+            ended=outcome.ended,
+            reason=outcome.reason,
+            run_seconds=outcome.seconds,
+            lost=outcome.counts.lost,
+            refused=master.refused,
+            skipped={op.name: n for op, n in bench.skipped.items()} if bench else {},
+            workers_lost=tuple(master.workers_lost),
+            warnings=tuple(self.warnings),
+            left_behind=left_behind,
+        )
+
+    def _status(self, master: Master, outcome: PhaseOutcome) -> ExitStatus:
+        statuses = [ExitStatus.OK]
+        if outcome.ended == "failed" or master.record_error:
+            statuses.append(ExitStatus.FAILED)
+        if outcome.counts.failed and not outcome.counts.done:
+            statuses.append(ExitStatus.FAILED)
+        if self.interrupts.came:
+            statuses.append(ExitStatus.INTERRUPTED)
+        if master.workers_lost:
+            statuses.append(ExitStatus.WORKERS_LOST)
+        return gravest(statuses)
+
+    # Afterwards ---------------------------------------------------------------------------
+
+    def report(self) -> None:
+        """Print the report, unless -R, and where the results are."""
+        if not self.options.no_default_report:
+            form = "csv" if self.options.csv else "text"
+            write_report(read_stats(self.path), form, self.options.percentiles)
+        if not self.options.quiet:
+            print(
+                f"Results are in {self.path}\nReport on them again with:\n"
+                f"  {sys.argv[0]} report-scenario -s {self.path}",
+                file=sys.stderr,
+            )

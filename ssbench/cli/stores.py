@@ -1,0 +1,65 @@
+"""From options to a store: credentials, or an embedded Swift, or none; and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+
+from ssbench.cli.chosen import StoreOptions
+from ssbench.core.credentials import Credentials
+from ssbench.core.settings import StorageSettings
+from ssbench.embedded import EmbeddedSwift
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A store that we have a token for."""
+
+    settings: StorageSettings
+    #: Gives a fresh token and its serial, where there is such a thing.
+    renew: Callable[[], tuple[str, int]] | None
+
+
+def noop_store() -> Store:
+    """No store at all: the driver pretends."""
+    return Store(StorageSettings(driver="noop", storage_urls=("noop:",)), None)
+
+
+def embedded_store(stack: ExitStack) -> Store:
+    """A throw-away Swift on this host, that ends with the stack.
+
+    :raises SsbenchError: where it can't be started.
+    """
+    swift = stack.enter_context(EmbeddedSwift())
+    credentials = Credentials(auth=swift.auth_url, user=swift.user, key=swift.key)
+    return reach_store(StoreOptions(credentials, (), 10.0, 20.0), lambda note: None)
+
+
+def reach_store(options: StoreOptions, say: Callable[[str], None]) -> Store:
+    """Authenticate.
+
+    :raises UsageError: where the options give no way in.
+    :raises AuthError: where there is no token to be had.
+    """
+    from ssbench.storage.auth import Authenticator  # keystoneauth1 takes its time to load
+
+    credentials = options.credentials
+    authenticator = Authenticator(credentials)
+    for note in authenticator.notes:
+        say(note)
+    found = authenticator.authenticate()
+    settings = StorageSettings(
+        storage_urls=options.storage_urls or (found.storage_url,),
+        token=found.token,
+        token_serial=1,
+        connect_timeout_s=options.connect_timeout_s,
+        network_timeout_s=options.network_timeout_s,
+        insecure=credentials.insecure,
+        cacert_pem=authenticator.cacert_pem,
+        cert_path=credentials.os_cert,
+        cert_key_path=credentials.os_key,
+    )
+    serials = count(settings.token_serial + 1)
+    return Store(settings, lambda: (authenticator.renew().token, next(serials)))

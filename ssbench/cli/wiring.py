@@ -1,0 +1,40 @@
+"""From options to the master's sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ssbench.cli.chosen import ZmqOptions
+from ssbench.wire import Key, MasterWire, Ports
+
+LOOPBACK = ("127.", "::1")
+
+
+def ports_of(zmq: ZmqOptions) -> Ports:
+    """The three ports."""
+    return Ports(zmq.work_port, zmq.results_port, zmq.control_port)
+
+
+def key_of(zmq: ZmqOptions) -> Key | None:
+    """The key of the key file, where there is one.
+
+    :raises UsageError: where the file can't be used.
+    """
+    return Key.load(zmq.key_file) if zmq.key_file else None
+
+
+def bind(
+    zmq: ZmqOptions, key: Key | None, address: str | None, warn: Callable[[str], None]
+) -> MasterWire:
+    """The master's sockets, with a word of warning where anybody could talk to them.
+
+    :raises WireError: where a port can't be had.
+    """
+    wire = MasterWire(address, ports_of(zmq), key)
+    if key is None and not wire.ip.startswith(LOOPBACK):
+        warn(
+            f"anyone who reaches {wire.ip}, ports {wire.ports.work}, {wire.ports.results} and"
+            f" {wire.ports.control}, can read the token and take jobs; --zmq-key-file keeps"
+            " strangers out"
+        )
+    return wire

@@ -1,0 +1,113 @@
+"""``ssbench-worker``: one worker process."""
+
+from __future__ import annotations
+
+import cProfile
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+
+import gevent
+from gevent import get_hub
+
+from ssbench.cli import profile
+from ssbench.cli.chosen import WorkerOptions, worker_options
+from ssbench.cli.options import worker_parser
+from ssbench.cli.wiring import key_of, ports_of
+from ssbench.core.errors import ExitStatus, SsbenchError
+from ssbench.wire import Key, WorkerWire
+from ssbench.worker import Worker
+
+log = logging.getLogger("ssbench")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; gives the exit status."""
+    namespace = worker_parser().parse_args(arguments)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if namespace.verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s:%(message)s",
+    )
+    try:
+        return int(_run(worker_options(namespace, os.environ)))
+    except SsbenchError as error:
+        print(f"ssbench-worker: {error}", file=sys.stderr)
+        return int(error.exit_status)
+
+
+def _run(options: WorkerOptions) -> ExitStatus:
+    worker_id = options.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    key = _key(options)
+    ports = ports_of(options.zmq)
+    host = options.zmq.address or "127.0.0.1"
+    wire = WorkerWire(host, ports, key)
+    counter = _JobProfile(options.profile_count)
+    worker = Worker(
+        wire,
+        worker_id,
+        concurrency=options.concurrency,
+        retries=options.retries,
+        on_job=counter.count if options.profile_count else None,
+    )
+    if options.parent_pipe is not None:
+        gevent.spawn(_end_with_parent, options.parent_pipe, worker)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        gevent.signal_handler(number, worker.stop, signal.Signals(number).name)
+    log.info(
+        "Worker %s for up to %d users, master expected at %s (ports %d, %d, %d)%s",
+        worker_id, options.concurrency, host,
+        ports.work, ports.results, ports.control, "" if key else ", without a key",
+    )  # fmt: skip
+    status = worker.serve()
+    counter.finish()
+    return status
+
+
+def _key(options: WorkerOptions) -> Key | None:
+    """From the pipe of a parent, or from a key file."""
+    if options.parent_pipe is not None:
+        with os.fdopen(os.dup(options.parent_pipe), encoding="ascii") as pipe:
+            text = pipe.readline()
+            return Key.from_text(text, "the parent's pipe") if text.strip() else None
+    return key_of(options.zmq)
+
+
+def _end_with_parent(fd: int, worker: Worker) -> None:
+    """The pipe's other end closes when the master ends, however it ends: end at once, too."""
+    watcher = get_hub().loop.io(fd, 1)
+    get_hub().wait(watcher)
+    worker.stop("the master is gone")
+    worker.stop("the master is gone")
+
+
+class _JobProfile:
+    """Profiles the worker until so many jobs were taken."""
+
+    def __init__(self, jobs: int | None) -> None:
+        self._left = jobs or 0
+        self._profile: cProfile.Profile | None = None
+
+    def count(self, jobs: int) -> None:
+        """Jobs arrived."""
+        if self._profile is None and self._left > 0:
+            self._profile = cProfile.Profile()
+            self._profile.enable()
+        self._left -= jobs
+        if self._left <= 0:
+            self.finish()
+
+    def finish(self) -> None:
+        """Stop profiling, if that was begun, and say what was found."""
+        if self._profile is not None and self._left > -1 << 60:
+            self._profile.disable()
+            self._left = -1 << 61
+            print(profile.save(self._profile, "worker"), file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
