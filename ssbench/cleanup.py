@@ -153,14 +153,16 @@ class _Deletion:
         self._containers = Pool(concurrency)
         self._requests = Pool(concurrency)
         self._result = CleanupResult()
-        self._total = 0
+        self._planned = 0  #: objects and containers, as the account's listing has it
+        self._found = 0  #: objects and containers, as the containers' listings have it so far
         self._page = PAGE
         self._bulk: int | None = None
         self._failed_in_a_row = 0
 
     def run(self, entries: Sequence[ContainerEntry], clock: Callable[[], float]) -> CleanupResult:
         started = clock()
-        self._total = sum(entry.object_count + 1 for entry in entries)
+        self._planned = sum(entry.object_count for entry in entries) + len(entries)
+        self._found = len(entries)
         try:
             self._ask_limits()
             for _ in self._containers.imap_unordered(
@@ -191,7 +193,7 @@ class _Deletion:
             for pause_s in PAUSES_S:
                 if pause_s:
                     self._sleep(pause_s)
-                if self._empty(name, in_bulk=not pause_s):
+                if self._empty(name, first=not pause_s):
                     return self._failed_container(name, "some of its objects could not be deleted")
                 if self._container_gone(name):
                     return None
@@ -204,12 +206,13 @@ class _Deletion:
         except KeyboardInterrupt:
             self._result.interrupted = True  # not to leave the greenlet: gevent would print it
 
-    def _empty(self, container: str, *, in_bulk: bool) -> int:
+    def _empty(self, container: str, *, first: bool) -> int:
         """Delete every object that is listed, once; gives how many wouldn't go."""
         failed = 0
         try:
             for names in self._listed(container):
-                chunk = self._bulk if in_bulk and self._bulk else 1
+                self._found += len(names) if first else 0
+                chunk = self._bulk if first and self._bulk else 1
                 work = [(container, names[i : i + chunk]) for i in range(0, len(names), chunk)]
                 failed += sum(self._requests.imap_unordered(self._delete_objects, work))
                 self._check_end()
@@ -296,8 +299,8 @@ class _Deletion:
     def _report(self) -> None:
         self._failed_in_a_row = 0
         done = self._result.objects + self._result.containers
-        self._total = max(self._total, done)  # the account's counts lag behind
-        self._progress(done, self._total)
+        # The account's counts lag behind those of its containers.
+        self._progress(done, max(self._planned, self._found, done))
 
     def _check_end(self) -> None:
         if self._stopping():

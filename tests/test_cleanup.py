@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from itertools import count
 
@@ -137,6 +139,15 @@ def test_all_objects_of_all_pages_go_and_neighbours_stay(bulk: int | None) -> No
     assert seen[-1] == (78, 78)
     assert (store.count("bulk_delete") > 0) is (bulk is not None)
     assert (store.count("delete_object") > 0) is (bulk is None)
+
+
+def test_progress_counts_what_the_account_does_not_know_of_yet() -> None:
+    store = MemoryStore(listing_limit=10)
+    storage = filled(store, containers=1)
+    seen: list[tuple[int, int]] = []
+    stale = [ContainerEntry("ssbench_000000", 0, 0)]
+    delete(storage, stale, 1, lambda done, total: seen.append((done, total)))
+    assert (seen[0], seen[10], seen[-1]) == ((1, 11), (11, 21), (26, 26))
 
 
 def test_requests_in_flight_never_exceed_the_concurrency() -> None:
@@ -291,6 +302,17 @@ def test_ctrl_c_gives_back_what_was_done(
     assert result.left > 0
     assert result.objects > 0
     assert capfd.readouterr().err == ""
+
+
+def test_a_real_ctrl_c_while_the_store_is_waited_for() -> None:
+    store = MemoryStore(pause=lambda: gevent.sleep(0.001))
+    storage = filled(store, containers=20)
+    planned = plan(storage, "ssbench")
+    gevent.spawn_later(0.02, os.kill, os.getpid(), signal.SIGINT)
+    result = delete(storage, planned, 4)
+    assert result.interrupted
+    assert result.left > 0
+    assert 0 < result.objects < 500
 
 
 def test_names_in_examples_do_not_steer_the_terminal() -> None:

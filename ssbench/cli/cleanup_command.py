@@ -83,6 +83,7 @@ def _announce(entries: Sequence[ContainerEntry], verb: str, most: int, file: Tex
             f" up to {printable(entries[-1].name)}",
             file=file,
         )
+    print("The counts are the account's; they lag behind recent uploads.", file=file)
 
 
 def _agreed(err: TextIO, stdin: TextIO) -> bool:

@@ -74,7 +74,7 @@ def test_a_dry_run_names_all_and_deletes_nothing() -> None:
     done = Command(store, dry_run=True, isatty=True)
     assert done.status is ExitStatus.OK
     assert done.out.startswith("Would delete 15 containers with 30 objects (45.0 kB):\n")
-    assert done.out.count("\n") == 16
+    assert done.out.count("\n") == 17
     assert len(store.containers) == 17
     assert not store.count("delete_object")
 

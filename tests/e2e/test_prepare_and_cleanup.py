@@ -1,0 +1,91 @@
+"""Making and deleting containers, on a real Swift."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+import pytest
+from gevent.pool import Pool
+
+from ssbench.cleanup import delete, plan
+from ssbench.core.errors import SsbenchError
+from ssbench.core.model import Job, Operation, SizeClass
+from ssbench.core.naming import container_name
+from ssbench.core.settings import StorageSettings
+from ssbench.embedded import EmbeddedSwift
+from ssbench.prepare import ContainerCounts, make_containers
+from ssbench.storage import open_storage
+from ssbench.storage.base import Storage, StoreLimits
+
+pytestmark = pytest.mark.e2e
+
+SIZES = (SizeClass("tiny é/?%\n", 1, 9, (0.25,) * 4, 10),)
+NAMES = [container_name("tidy", index) for index in range(4)]
+NEIGHBOURS = ["tidy_backup", "tidy_000001_gold", "tidy_0000011", "tidyx_000001"]
+
+
+@pytest.fixture(scope="module")
+def settings(embedded_swift: EmbeddedSwift) -> StorageSettings:
+    connection = HTTPConnection(urlsplit(embedded_swift.auth_url).netloc)
+    headers = {"X-Auth-User": embedded_swift.user, "X-Auth-Key": embedded_swift.key}
+    connection.request("GET", "/auth/v1.0", headers=headers)
+    token = connection.getresponse().headers["X-Auth-Token"] or ""
+    connection.close()
+    return StorageSettings(
+        token=token,
+        storage_urls=(embedded_swift.storage_url,),
+        sizes=SIZES,
+        run_id="run1",
+        container_base="tidy",
+        container_count=len(NAMES),
+    )
+
+
+@pytest.fixture
+def storage(settings: StorageSettings) -> Iterator[Storage]:
+    opened = open_storage(settings)
+    yield opened
+    opened.close()
+
+
+class Limited:
+    """A storage that says other limits of itself: small pages, with or without bulk delete."""
+
+    def __init__(self, storage: Storage, limits: StoreLimits) -> None:
+        self._storage = storage
+        self._limits = limits
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._storage, name)
+
+    def limits(self) -> StoreLimits:
+        return self._limits
+
+
+@pytest.mark.parametrize("bulk", [10, None])
+def test_what_is_made_is_deleted_and_nothing_else(storage: Storage, bulk: int | None) -> None:
+    assert make_containers(storage, NAMES + NEIGHBOURS) == ContainerCounts(made=8)
+    assert make_containers(storage, NAMES) == ContainerCounts(there=4)
+    create = storage.actions[Operation.CREATE]
+    Pool(8).map(lambda n: create(Job(n, Operation.CREATE, 0, n, 0, 5), 0), range(100))
+    limits = replace(storage.limits(), listing_limit=7, bulk_delete_max=bulk)
+    limited: Storage = Limited(storage, limits)  # type: ignore[assignment]
+    planned = plan(limited, "tidy")
+    assert [entry.name for entry in planned] == NAMES
+    result = delete(limited, planned, 8)
+    assert (result.objects, result.containers, result.examples) == (100, 4, [])
+    left = storage.list_containers("tidy", "", 100)
+    assert [entry.name for entry in left] == sorted(NEIGHBOURS)
+    assert delete(storage, left).ok
+
+
+def test_another_policy_is_told(storage: Storage, settings: StorageSettings) -> None:
+    make_containers(storage, NAMES)
+    silver = open_storage(replace(settings, policy="silver"))
+    with pytest.raises(SsbenchError, match='under storage policy "gold", not "silver"'):
+        make_containers(silver, NAMES, policy="silver")
+    silver.close()
+    assert delete(storage, plan(storage, "tidy")).ok
