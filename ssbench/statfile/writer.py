@@ -17,8 +17,8 @@ from ssbench.statfile.records import encode, encode_results
 
 BLOCK_BYTES = 1 << 20  #: of records; a block is written when it has them, or once a second
 BLOCK_SECONDS = 1.0
-#: A block this short comes of a slow run, where time to compress better is to be had.
-_SLOW_BLOCK = 1 << 19
+#: Fewer bytes in a second come of a slow run, where time to compress better is to be had.
+_SLOW_SECOND = 1 << 19
 _LOOK = 1 << 20  #: bytes of an existing file that show whether it is a stat file
 
 
@@ -35,7 +35,8 @@ class StatFileWriter:
         self.path = path
         self.blocks = 0  #: written so far
         self.bytes_written = 0
-        self._builder = BlockBuilder(SMALL)
+        self._level = FAST
+        self._builder = BlockBuilder(self._level)
         self._due_s: float | None = None
 
     @classmethod
@@ -88,6 +89,7 @@ class StatFileWriter:
             self._due_s = now_s + BLOCK_SECONDS
         elif now_s >= self._due_s:
             self._due_s = now_s + BLOCK_SECONDS
+            self._level = SMALL if self._builder.size < _SLOW_SECOND else FAST
             self.flush()
 
     def flush(self) -> None:
@@ -98,7 +100,6 @@ class StatFileWriter:
         if not self._builder.size or self._closed:
             return
         member = self._builder.finish(self.blocks)
-        level = SMALL if self._builder.size < _SLOW_BLOCK else FAST
         try:
             _write_all(self._file, member)
         except OSError as error:
@@ -110,7 +111,7 @@ class StatFileWriter:
             ) from error
         self.blocks += 1
         self.bytes_written += len(member)
-        self._builder = BlockBuilder(level)
+        self._builder = BlockBuilder(self._level)
 
     def close(self) -> None:
         """Write the rest and close; a second time does nothing.
