@@ -36,6 +36,7 @@ class StatFileWriter:
         self.blocks = 0  #: written so far
         self.bytes_written = 0
         self._level = FAST
+        self._added = 0  # bytes of records since the last second began
         self._builder = BlockBuilder(self._level)
         self._due_s: float | None = None
 
@@ -89,7 +90,8 @@ class StatFileWriter:
             self._due_s = now_s + BLOCK_SECONDS
         elif now_s >= self._due_s:
             self._due_s = now_s + BLOCK_SECONDS
-            self._level = SMALL if self._builder.size < _SLOW_SECOND else FAST
+            self._level = SMALL if self._added < _SLOW_SECOND else FAST
+            self._added = 0
             self.flush()
 
     def flush(self) -> None:
@@ -131,6 +133,7 @@ class StatFileWriter:
         if self._closed:
             raise StatFileError(f"{self.path}: is closed; nothing more is written")
         self._builder.add(data)
+        self._added += len(data)
         if self._builder.size >= BLOCK_BYTES:
             self.flush()
 

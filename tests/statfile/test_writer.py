@@ -17,6 +17,7 @@ from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile import writer as writer_module
+from ssbench.statfile.blocks import FAST, SMALL, BlockBuilder
 from tests.statfile.samples import (
     FOOTER,
     HEADER,
@@ -90,6 +91,25 @@ def test_a_block_is_written_when_it_is_full(path: Path) -> None:
         while not writer.blocks:
             writer.append_results(Phase.RUN, 0, batch_bytes)
         assert writer.bytes_written < 1.1 * writer_module.BLOCK_BYTES
+
+
+def test_a_slow_run_is_compressed_better(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    levels: list[int] = []
+
+    class Watched(BlockBuilder):
+        def __init__(self, level: int) -> None:
+            levels.append(level)
+            super().__init__(level)
+
+    monkeypatch.setattr(writer_module, "BlockBuilder", Watched)
+    batch_bytes = packed(busy_rows(1000))
+    with StatFileWriter.create(path) as writer:
+        for second, batches in enumerate((0, 1, 40, 40, 1, 0)):
+            for _ in range(batches):
+                writer.append_results(Phase.RUN, 0, batch_bytes)
+            writer.tick(float(second))
+    # One short second, two of a full block and a rest each, one short second.
+    assert levels == [FAST, SMALL, SMALL, FAST, FAST, FAST, SMALL]
 
 
 @pytest.mark.parametrize("size", [1, 8, 64, 256])
