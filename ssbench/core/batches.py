@@ -13,7 +13,7 @@ from ssbench.core.records import Record, ResultBatch
 Group = tuple[int, int]  #: (operation, size class)
 Pick = Callable[[Sequence[Any]], Sequence[Any]]  #: some rows of a column
 
-_ENOUGH_ROWS = 256
+_ENOUGH_ROWS = 1024
 
 
 def split(batch: ResultBatch) -> Iterator[tuple[Group, bool, Pick]]:

@@ -46,8 +46,8 @@ _HIGHEST_STATUS = 999
 class RunStats:
     """The sums of one run, or, merged, of several.
 
-    Feed it every record in the order of the stat file (``of`` does). It works without a footer, without a
-    header, and without any result.
+    Feed it every record in the order of the stat file (``of`` does). It works without a footer,
+    without a header, and without any result.
     """
 
     def __init__(self) -> None:

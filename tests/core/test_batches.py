@@ -67,4 +67,4 @@ def rows_by_stretch(records: Iterable[Record]) -> list[dict[int, list[int]]]:
 
 def test_small_batches_become_few() -> None:
     records = [runs.batch([runs.result(n, Operation.READ)]) for n in range(1000)]
-    assert len(list(gathered(records))) == 4
+    assert len(list(gathered(records))) == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from pathlib import Path
 
 import pytest
 
@@ -60,3 +62,12 @@ def test_a_name_with_a_newline_or_a_percent_sign_stays_in_its_cell() -> None:
     assert text.count("\n") == 2
     assert parsed(text)["scenario_name"] == "a\\nb"
     assert "read_last_100%s\\nsize_min" in parsed(text)
+
+
+def test_our_columns_are_in_the_documentation() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
+    names = list(parsed(render("csv", runs.stats_of(runs.normal()))))
+    for name in names[names.index("run_id") :]:
+        bare = re.sub("^(total|create|read|update|delete|populate|cleanup)_", "_", name)
+        bare = re.sub(r"_[\d.]+_pctile", "_P_pctile", bare)
+        assert f"``{bare}``" in manual, name

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.model import Operation
+from ssbench.core.model import ErrorKind, Operation
 from ssbench.report import ReportOptions, render
 from tests.golden import compare, legacy
 from tests.report import runs
@@ -103,3 +105,9 @@ def test_nothing_from_outside_steers_the_terminal(
     assert not categories & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
     # A newline in a name would forge a line of the report.
     assert text.count("\nTOTAL\n") == 1
+
+
+def test_the_manual_names_every_cause_of_an_error() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
+    causes = re.findall(r"^([a-z][a-z ]+?)  +[A-Z4]", manual, re.MULTILINE)
+    assert causes == [kind.label for kind in ErrorKind if kind is not ErrorKind.NONE]
