@@ -31,6 +31,6 @@ def open_storage(settings: StorageSettings, seed: int | None = None) -> Storage:
         )
     try:
         driver = getattr(import_module(module_name), class_name)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(f'storage driver "{settings.driver}" can\'t be loaded: {error}') from error
     return cast(Storage, driver(settings, seed))

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from time import perf_counter_ns
+
+from ssbench.core.model import OPERATIONS, Job, Operation
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.noop import NoopStorage
+
+
+def test_every_operation_succeeds_now_and_moves_its_bytes() -> None:
+    storage = NoopStorage(StorageSettings(driver="noop"))
+    for operation in Operation:
+        before = perf_counter_ns()
+        timing = storage.actions[operation](Job(1, operation, 0, 0, 0, 77), 0)
+        assert before <= timing.headers_ns == timing.last_byte_ns <= perf_counter_ns()
+        facts = OPERATIONS[operation]
+        moves = facts.sends_body or facts.receives_body
+        assert timing.bytes_moved == (77 if moves else 0)
+        assert timing.status // 100 == 2
+
+
+def test_it_needs_no_credentials_and_keeps_a_serial() -> None:
+    storage = NoopStorage(StorageSettings(driver="noop", token_serial=2))
+    assert storage.token_serial == 2
+    storage.set_token("secret", 3)
+    assert storage.token_serial == 3
+    assert "secret" not in repr(vars(storage))

@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from time import perf_counter_ns
+
+import gevent
+import pytest
+
+from ssbench.core.content import pieces
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.swift import SwiftStorage
+from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
+from tests.fakes.scripted_server import ScriptedServer, answering, ok
+
+CRUD = (0.25, 0.25, 0.25, 0.25)
+SIZES = (SizeClass("tiny", 1, 99, CRUD, 10), SizeClass("q /?\u00fc%", 1, 99, CRUD, 10))
+SECRET = "AUTH_tk0123456789"
+
+Opener = Callable[..., SwiftStorage]
+
+
+def settings(*urls: str, **changes: object) -> StorageSettings:
+    values = {"storage_urls": urls, "token": "tk", "run_id": "run1", "sizes": SIZES}
+    return StorageSettings(**{"container_count": 2, **values, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def swift() -> Iterator[FakeSwift]:
+    with FakeSwift() as swift:
+        for name in ("ssbench_000000", "ssbench_000001"):
+            swift.containers[name] = FakeContainer("gold", {})
+        yield swift
+
+
+@pytest.fixture
+def opened(swift: FakeSwift) -> Iterator[Opener]:
+    """``opened(**settings)``: a driver on the fake."""
+    drivers = []
+
+    def opener(*urls: str, seed: int | None = None, **changes: object) -> SwiftStorage:
+        drivers.append(SwiftStorage(settings(*(urls or (swift.url,)), **changes), seed))
+        return drivers[-1]
+
+    yield opener
+    for driver in drivers:
+        driver.close()
+
+
+@contextmanager
+def against(*answers: bytes) -> Iterator[SwiftStorage]:
+    """A driver on a server that gives just these answers."""
+    with ScriptedServer(answering(*answers)) as server:
+        driver = SwiftStorage(settings(f"http://127.0.0.1:{server.port}/v1/AUTH_test"))
+        try:
+            yield driver
+        finally:
+            driver.close()
+
+
+def job(operation: Operation, number: int = 0, size: int = 50, size_class: int = 0) -> Job:
+    return Job(1, operation, size_class, number, 3, size)
+
+
+def test_a_request_says_what_swift_must_know(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(delete_after_s=60)
+    driver.actions[Operation.CREATE](job(Operation.CREATE, 12), 0)
+    driver.actions[Operation.READ](job(Operation.READ, 12), 0)
+    put, get = swift.seen
+    assert put.path == "/v1/AUTH_test/ssbench_000000/tiny_run1_000012"
+    assert put.headers == {
+        "Host": f"127.0.0.1:{swift.port}",
+        "User-Agent": "ssbench",
+        "X-Auth-Token": "tk",
+        "X-Trans-Id-Extra": "run1",
+        "Content-Type": "application/octet-stream",
+        "X-Delete-After": "60",
+        "Content-Length": "50",
+    }
+    assert put.body == b"".join(pieces(b"tiny_run1_000012", 3, 50, 65536))
+    assert (get.path, "X-Delete-After" in get.headers) == (put.path, False)
+
+
+@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 5000])
+def test_bodies_are_whole_whatever_their_size(swift: FakeSwift, opened: Opener, size: int) -> None:
+    driver = opened(block_size=1000)
+    assert driver.actions[Operation.UPDATE](job(Operation.UPDATE, 1, size), 0).bytes_moved == size
+    expected = b"".join(pieces(b"tiny_000001", 3, size, 77))
+    assert swift.containers["ssbench_000001"].objects["tiny_000001"].body == expected
+    assert driver.actions[Operation.READ](job(Operation.READ, 1, size), 0).bytes_moved == size
+
+
+def test_compressible_bodies(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(compressible=True)
+    driver.actions[Operation.CREATE](job(Operation.CREATE), 0)
+    assert swift.seen[0].body == b"A" * 50
+
+
+def test_names_are_quoted_on_every_verb(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(container_base="a b?", policy="gold")
+    swift.containers["a b?_000000_gold"] = FakeContainer("gold", {})
+    for operation in Operation:
+        driver.actions[operation](job(operation, 3, 50, 1), 0)
+    assert {seen.path for seen in swift.seen} == {
+        "/v1/AUTH_test/a%20b%3F_000000_gold/q%20%2F%3F%C3%BC%25_000003"
+    }
+
+
+def test_ensure_looks_first(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened()
+    ensure = driver.actions[Operation.ENSURE]
+    ensure(job(Operation.ENSURE), 0)
+    assert swift.methods() == ["HEAD", "PUT"]
+    assert ensure(job(Operation.ENSURE), 0)[3:5] == (0, 200)
+    assert swift.methods() == ["HEAD", "PUT", "HEAD"]
+
+
+def test_ensure_replaces_an_object_that_will_expire(swift: FakeSwift, opened: Opener) -> None:
+    expiring = opened(delete_after_s=60)
+    expiring.actions[Operation.ENSURE](job(Operation.ENSURE), 0)
+    assert swift.methods() == ["PUT"]
+    opened().actions[Operation.ENSURE](job(Operation.ENSURE), 0)
+    assert swift.methods() == ["PUT", "HEAD", "PUT"]
+
+
+def test_ensure_tells_of_a_head_that_fails() -> None:
+    with against(b"HTTP/1.1 503 X\r\nContent-Length: 9\r\n\r\n") as driver:
+        with pytest.raises(StorageError) as caught:
+            driver.actions[Operation.ENSURE](job(Operation.ENSURE), 0)
+        assert caught.value.status == 503
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_a_bad_status_is_an_error_with_its_times(operation: Operation) -> None:
+    answer = b"HTTP/1.1 507 X\r\nContent-Length: 0\r\nX-Trans-Id: tx1\r\n\r\n"
+    with against(answer) as driver, pytest.raises(StorageError) as caught:
+        driver.actions[operation](job(operation), 0)
+    error = caught.value
+    assert (error.kind, error.status, error.sent) == (ErrorKind.STATUS, 507, True)
+    assert error.timing is not None
+    assert (error.timing.transaction_id, error.timing.bytes_moved) == (b"tx1", 0)
+    assert "answered 507" in error.detail
+    assert error.detail.startswith("127.0.0.1:")
+
+
+def test_only_remove_is_content_without_an_object(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened()
+    assert driver.actions[Operation.REMOVE](job(Operation.REMOVE), 0).status == 404
+    with pytest.raises(StorageError):
+        driver.actions[Operation.DELETE](job(Operation.DELETE), 0)
+
+
+def test_the_deadline_reaches_the_engine(opened: Opener) -> None:
+    with ScriptedServer(lambda peer: peer.linger()) as server:
+        driver = opened(f"http://127.0.0.1:{server.port}/v1/a")
+        with pytest.raises(StorageError) as caught:
+            driver.actions[Operation.READ](job(Operation.READ), perf_counter_ns() + 30_000_000)
+    assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
+
+
+def test_a_new_token_is_in_the_next_request(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(token="old")
+    driver.set_token("tk", 7)
+    driver.actions[Operation.CREATE](job(Operation.CREATE), 0)
+    assert swift.seen[0].headers["X-Auth-Token"] == "tk"
+    assert driver.token_serial == 7
+
+
+def test_each_request_takes_a_storage_url_at_random(swift: FakeSwift, opened: Opener) -> None:
+    with FakeSwift() as other:
+        other.containers["ssbench_000000"] = FakeContainer("gold", {})
+        driver = opened(swift.url, other.url, seed=5)
+        write = driver.actions[Operation.CREATE]
+        urls = [write(job(Operation.CREATE), 0).url for _ in range(20)]
+        draw = Random(5)
+        assert urls == [int(draw.random() * 2) for _ in range(20)]
+        assert (len(swift.seen), len(other.seen)) == (urls.count(0), urls.count(1))
+
+
+def test_connections_are_opened_to_each_storage_url(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(swift.url, swift.url)
+    driver.connect(3)
+    assert repr(driver).count("3 open, 3 idle") == 2
+
+
+def test_no_secret_is_shown(opened: Opener) -> None:
+    driver = opened("http://127.0.0.1:1/v1/a", token=SECRET)
+    with pytest.raises(StorageError) as caught:
+        driver.actions[Operation.READ](job(Operation.READ), 0)
+    assert SECRET not in repr(driver) + repr(caught.value) + caught.value.detail
+    with pytest.raises(UsageError) as usage:
+        driver.set_token(f"{SECRET}\r\nX-Evil: 1", 1)
+    assert SECRET not in str(usage.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"storage_urls": ()}, "no storage URL"),
+        ({"storage_urls": ("swift.example.com/v1/a",)}, "should be like"),
+        ({"storage_urls": ("ftp://h/v1/a",)}, "should be like"),
+        ({"storage_urls": ("http://h:port/v1/a",)}, "h:port"),
+        ({"storage_urls": ("http://h/v1/a",), "policy": "gold\r\nX: 1"}, "policy"),
+        ({"storage_urls": ("http://h/v1/a",), "run_id": "a\r\nX: 1\u00fc"}, ""),
+    ],
+)
+def test_settings_that_cannot_be_used(changes: dict[str, object], words: str) -> None:
+    if words:
+        with pytest.raises(UsageError, match=words):
+            SwiftStorage(settings(**changes))
+    else:
+        SwiftStorage(settings(**changes)).close()  # a run id is quoted
+
+
+# --- the errands around a run
+
+
+def test_a_container_is_made_with_marker_and_policy(swift: FakeSwift, opened: Opener) -> None:
+    assert opened(policy="silver").make_container("ssbench_000007_silver")
+    made = swift.containers["ssbench_000007_silver"]
+    assert made.policy == "silver"
+    assert made.headers["X-Container-Meta-Ssbench"] == "run1"
+
+
+def test_a_container_that_is_there_gets_no_marker(swift: FakeSwift, opened: Opener) -> None:
+    assert not opened().make_container("ssbench_000000")
+    assert swift.methods() == ["HEAD"]
+
+
+def test_another_policy_is_told_by_name(swift: FakeSwift, opened: Opener) -> None:
+    with pytest.raises(StorageError, match="'gold', not 'silver'") as caught:
+        opened(policy="silver").make_container("ssbench_000000")
+    assert caught.value.status == 409
+
+
+def test_bulk_delete_tells_what_stayed(swift: FakeSwift, opened: Opener) -> None:
+    container = swift.containers["ssbench_000000"]
+    names = ["plain", "with space\n", "a/b?%", "stubborn \u00fc"]
+    container.objects.update(dict.fromkeys(names, FakeObject(b"", {})))
+    failed = opened().bulk_delete("ssbench_000000", [*names, "absent"])
+    assert failed == [("stubborn \u00fc", 403)]
+    assert list(container.objects) == ["stubborn \u00fc"]
+    assert swift.seen[0].path == "/v1/AUTH_test?bulk-delete"
+    assert swift.seen[0].headers["Accept"] == "application/json"
+
+
+def test_odd_names_come_and_go(swift: FakeSwift, opened: Opener) -> None:
+    odd = [
+        "a/b",
+        "a?b=c&d",
+        "100%",
+        "quo\"te'",
+        "new\nline",
+        "<xml>&amp;",
+        "\u00fc\u20ac\U0001f600",
+    ]
+    swift.containers["c \u00fc?"] = FakeContainer("gold", {})
+    swift.containers["c \u00fc?"].objects.update(dict.fromkeys(odd, FakeObject(b"", {})))
+    driver = opened()
+    listed = driver.list_objects("c \u00fc?", "", 100)
+    assert listed == sorted(odd)
+    assert driver.list_objects("c \u00fc?", listed[2], 100) == listed[3:]
+    assert [entry.name for entry in driver.list_containers("c \u00fc", "", 9)] == ["c \u00fc?"]
+    assert all(driver.delete_object("c \u00fc?", name) for name in listed)
+    assert driver.delete_container("c \u00fc?")
+
+
+def test_info_is_asked_without_the_token(swift: FakeSwift, opened: Opener) -> None:
+    assert opened().limits().bulk_delete_max == 1000
+    assert swift.seen[0].path == "/info"
+    assert "X-Auth-Token" not in swift.seen[0].headers
+
+
+def test_a_store_without_info_has_no_limits() -> None:
+    with against(b"HTTP/1.1 404 X\r\nContent-Length: 2\r\n\r\nno") as driver:
+        assert driver.limits().listing_limit is None
+    with against(ok(b"<html>")) as driver:
+        assert driver.limits().listing_limit is None
+
+
+def test_many_users_at_once(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened()
+    write, read = driver.actions[Operation.CREATE], driver.actions[Operation.READ]
+
+    def user(number: int) -> list[int]:
+        sizes = [number * 10 + n for n in range(5)]
+        for size in sizes:
+            write(job(Operation.CREATE, number, size), 0)
+        return [read(job(Operation.READ, number), 0).bytes_moved for _ in sizes]
+
+    users = [gevent.spawn(user, number) for number in range(20)]
+    gevent.joinall(users, raise_error=True)
+    assert [user.value for user in users] == [[n * 10 + 4] * 5 for n in range(20)]

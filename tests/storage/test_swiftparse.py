@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.errors import StorageError
+from ssbench.storage.base import ContainerEntry, StoreLimits
+from ssbench.storage.swiftparse import (
+    bulk_failures,
+    container_entries,
+    object_names,
+    store_limits,
+)
+
+PARSERS: list[Callable[[bytes], object]] = [
+    container_entries,
+    object_names,
+    lambda body: bulk_failures(body, "c"),
+]
+
+KEYS = ["name", "count", "bytes", "subdir", "Errors", "Response Status", "swift", "policies"]
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+ANY_JSON = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.binary(max_size=100) | ANY_JSON.map(lambda value: json.dumps(value).encode()))
+def test_anything_is_parsed_or_refused(body: bytes) -> None:
+    # Invariant: each parser gives a value or raises StorageError; store_limits never raises.
+    for parse in PARSERS:
+        with suppress(StorageError):
+            parse(body)
+    assert isinstance(store_limits(body), StoreLimits)
+
+
+@pytest.mark.parametrize("body", [b"[" * 200_000, b'[{"a":' * 100_000, b"9" * 10_000])
+def test_bombs_are_refused(body: bytes) -> None:
+    for parse in PARSERS:
+        with pytest.raises(StorageError):
+            parse(body)
+    assert store_limits(body) == StoreLimits()
+
+
+def test_container_entries() -> None:
+    body = b'[{"name": "a", "count": 2, "bytes": 30, "last_modified": "x"}]'
+    assert container_entries(body) == [ContainerEntry("a", 2, 30)]
+    assert container_entries(b"[]") == container_entries(b"") == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"name": "a", "count": -1, "bytes": 0},
+        {"name": "a", "count": True, "bytes": 0},
+        {"name": "a", "count": "1", "bytes": 0},
+        {"name": "", "count": 1, "bytes": 0},
+        {"name": "\ud800", "count": 1, "bytes": 0},
+        {"count": 1, "bytes": 0},
+    ],
+)
+def test_malformed_entries_are_refused(row: dict[str, object]) -> None:
+    with pytest.raises(StorageError, match="not a container's entry of Swift's form"):
+        container_entries(json.dumps([row]).encode())
+
+
+def test_object_names_without_pseudo_directories() -> None:
+    assert object_names(b'[{"name": "a/b"}, {"subdir": "c/"}]') == ["a/b"]
+
+
+def test_bulk_failures_are_unquoted_and_lose_their_container() -> None:
+    answer = {"Errors": [["/c/a%2Fb%0A", "409 Conflict"], ["c/x", "503 Busy"]]}
+    answer["Response Status"] = "400 Bad Request"  # type: ignore[assignment]
+    body = b" \r\n\r\n" + json.dumps(answer).encode()  # a long one begins with life signs
+    assert bulk_failures(body, "c") == [("a/b\n", 409), ("x", 503)]
+
+
+def test_a_bulk_delete_that_failed_as_a_whole() -> None:
+    body = b'{"Response Status": "502 Bad Gateway", "Errors": []}'
+    with pytest.raises(StorageError, match="failed with 502") as caught:
+        bulk_failures(body, "c")
+    assert caught.value.status == 502
+
+
+def test_limits_that_are_missing_or_odd_are_none() -> None:
+    info = {
+        "swift": {
+            "max_file_size": "5G",
+            "policies": [{"name": "gold", "aliases": "gold, yellow"}, {"name": 5}, "x"],
+        },
+        "bulk_delete": [],
+    }
+    limits = store_limits(json.dumps(info).encode())
+    assert limits.max_object_size is None
+    assert limits.bulk_delete_max is None
+    assert limits.policies == ["gold", "yellow"]
+    assert limits.raw == info
