@@ -7,16 +7,41 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from ssbench.core.model import Phase
+from ssbench.core.model import Phase, Result
 from ssbench.core.records import Record, ResultBatch
+from ssbench.core.tally import COUNTERS
 
 Group = tuple[int, int]  #: (operation, size class)
-Pick = Callable[[Sequence[Any]], Sequence[Any]]  #: some rows of a column
-
 _ENOUGH_ROWS = 1024
+_AT = {name: index for index, name in enumerate(Result._fields)}
 
 
-def split(batch: ResultBatch) -> Iterator[tuple[Group, bool, Pick]]:
+class Part:
+    """The rows of a batch that are of one group, and all failed or all successes."""
+
+    __slots__ = ("_columns", "_pick", "counters", "failed", "group")
+
+    def __init__(
+        self,
+        batch: ResultBatch,
+        rows: Sequence[int],
+        *,
+        group: Group,
+        failed: bool,
+        counters: Sequence[str],
+    ) -> None:
+        self.group = group
+        self.failed = failed
+        self.counters = counters  #: those of COUNTERS that are not all 0 in the batch
+        self._columns = batch.columns
+        self._pick = _picker(rows, len(batch))
+
+    def column(self, name: str) -> Sequence[Any]:
+        """This part's rows of a column, by the name of Result's field."""
+        return self._pick(self._columns[_AT[name]])
+
+
+def split(batch: ResultBatch) -> Iterator[Part]:
     """The batch by operation and size class, and apart by whether it failed."""
     operations = batch.column("operation")
     classes = batch.column("size_class")
@@ -25,11 +50,13 @@ def split(batch: ResultBatch) -> Iterator[tuple[Group, bool, Pick]]:
     rows: defaultdict[tuple[int, int, bool], list[int]] = defaultdict(list)
     for row, key in enumerate(zip(operations, classes, failed, strict=True)):
         rows[key].append(row)
+    counters = [name for name in COUNTERS if any(batch.column(name))]
     for (operation, size_class, has_failed), those in rows.items():
-        yield (operation, size_class), has_failed, _picker(those, len(batch))
+        group = operation, size_class
+        yield Part(batch, those, group=group, failed=has_failed, counters=counters)
 
 
-def _picker(rows: Sequence[int], length: int) -> Pick:
+def _picker(rows: Sequence[int], length: int) -> Callable[[Sequence[Any]], Sequence[Any]]:
     if len(rows) == length:
         return _all_rows
     if len(rows) == 1:

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import add
 
-from ssbench.core.batches import Group, Pick, gathered, split
-from ssbench.core.model import CRUD, Operation, Phase, Result
+from ssbench.core.batches import Group, Part, gathered, split
+from ssbench.core.model import CRUD, Operation, Phase
 from ssbench.core.records import (
     PhaseRecord,
     Record,
@@ -23,7 +23,7 @@ from ssbench.core.records import (
 from ssbench.core.runfacts import RunFacts
 from ssbench.core.spread import Spread, spread_of, spread_of_legacy
 from ssbench.core.tally import (
-    COUNTERS,
+    LATENCIES,
     Counts,
     ErrorExample,
     ErrorTally,
@@ -33,13 +33,6 @@ from ssbench.core.tally import (
 )
 from ssbench.core.timeline import SECOND_NS, Timeline
 
-_AT = {name: index for index, name in enumerate(Result._fields)}
-_COUNTER_AT = [(name, _AT[name]) for name in COUNTERS]
-_LATENCY_AT = [
-    ("headers", _AT["headers_ns"]),
-    ("first_byte", _AT["first_byte_ns"]),
-    ("last_byte", _AT["last_byte_ns"]),
-]
 _HIGHEST_STATUS = 999
 
 
@@ -202,57 +195,49 @@ class RunStats:
         origin_ns = self._origins.get(batch.phase, 0)
         if batch.phase is not Phase.RUN:
             counts = self.phases.setdefault(batch.phase, Counts())
-            for _group, failed, pick in split(batch):
-                self._add_counts(counts, batch, pick, failed=failed, origin_ns=origin_ns)
+            for part in split(batch):
+                self._add_counts(counts, part, origin_ns)
             return
         if batch.worker >= 0:
             self._requests[self.run.run_id, batch.worker] += len(batch)
-        for group, failed, pick in split(batch):
-            tally = self.groups.get(group)
+        for part in split(batch):
+            tally = self.groups.get(part.group)
             if tally is None:
-                tally = self.groups[group] = Tally()
-            ends = self._add_counts(tally, batch, pick, failed=failed, origin_ns=origin_ns)
-            if failed:
-                self._add_errors(group[0], batch, pick, origin_ns)
+                tally = self.groups[part.group] = Tally()
+            ends = self._add_counts(tally, part, origin_ns)
+            if part.failed:
+                self._add_errors(part, origin_ns)
             else:
-                self._add_latencies(tally, batch, pick)
+                _add_latencies(tally, part)
                 self.timeline.add(ends, origin_ns)
 
-    def _add_counts(
-        self, counts: Counts, batch: ResultBatch, pick: Pick, *, failed: bool, origin_ns: int
-    ) -> Sequence[int]:
+    def _add_counts(self, counts: Counts, part: Part, origin_ns: int) -> Sequence[int]:
         """Count some rows; gives their ends as offsets from the phase's start."""
-        columns = batch.columns
-        starts = pick(columns[_AT["start_ns"]])
-        lasts = pick(columns[_AT["last_byte_ns"]])
-        moved = sum(pick(columns[_AT["bytes_moved"]]))
-        if failed:
+        starts = part.column("start_ns")
+        lasts = part.column("last_byte_ns")
+        moved = sum(part.column("bytes_moved"))
+        if part.failed:
             counts.errors += len(starts)
             counts.failed_bytes += moved
         else:
             counts.count += len(starts)
             counts.bytes_moved += moved
-        for name, at in _COUNTER_AT:
-            if any(columns[at]):
-                setattr(counts, name, getattr(counts, name) + sum(pick(columns[at])))
+        for name in part.counters:
+            setattr(counts, name, getattr(counts, name) + sum(part.column(name)))
         if min(lasts) < 0:  # 0.3.9's of 0, and those of its failed operations, are none
             lasts = [max(0, last) for last in lasts]
         ends = list(map(add, starts, lasts))
         # Of 0.3.9's failed operations only the end is known, and it leaves them out of the span.
-        if not (failed and self._legacy):
+        if not (part.failed and self._legacy):
             counts.span(origin_ns + min(starts), origin_ns + max(ends))
         return ends
 
-    def _add_latencies(self, tally: Tally, batch: ResultBatch, pick: Pick) -> None:
-        ids = pick(batch.columns[_AT["transaction_id"]])
-        for name, at in _LATENCY_AT:
-            latency: Latency = getattr(tally, name)
-            latency.add(pick(batch.columns[at]), ids)
-
-    def _add_errors(self, operation: int, batch: ResultBatch, pick: Pick, origin_ns: int) -> None:
+    def _add_errors(self, part: Part, origin_ns: int) -> None:
         names = ("error", "status", "start_ns", "last_byte_ns", "detail", "transaction_id")
-        rows = zip(*(pick(batch.columns[_AT[name]]) for name in names), strict=True)
-        for kind, status, start_ns, last_byte_ns, detail, identifier in rows:
+        operation, _size_class = part.group
+        for kind, status, start_ns, last_byte_ns, detail, identifier in zip(
+            *map(part.column, names), strict=True
+        ):
             at_ns = origin_ns + start_ns + max(0, last_byte_ns)
             example = ErrorExample(at_ns, operation, detail, identifier)
             # A status that is none would be one more row of the report for each of them.
@@ -262,6 +247,13 @@ class RunStats:
     def _count_error(self, key: tuple[int, int], error: ErrorTally) -> None:
         known = self.errors.get(key)
         self.errors[key] = error if known is None else known.plus(error)
+
+
+def _add_latencies(tally: Tally, part: Part) -> None:
+    ids = part.column("transaction_id")
+    for name in LATENCIES:
+        latency: Latency = getattr(tally, name)
+        latency.add(part.column(f"{name}_ns"), ids)
 
 
 def operation_name(operation: int) -> str:

@@ -27,10 +27,10 @@ def test_each_row_is_in_the_part_of_its_kind(rows: list[tuple[Operation, int, bo
         ]
     )
     seen = []
-    for (operation, cls), failed, pick in split(batch):
-        numbers = list(pick(batch.column("number")))
+    for part in split(batch):
+        numbers = list(part.column("number"))
         assert numbers == sorted(numbers)
-        assert all(rows[number] == (operation, cls, failed) for number in numbers)
+        assert all(rows[number] == (*part.group, part.failed) for number in numbers)
         seen += numbers
     assert sorted(seen) == list(range(len(rows)))
 
