@@ -16,6 +16,8 @@ class RunFacts:
         self.headers: dict[str, RunHeader] = {}  #: by run id
         self.footers: dict[str, RunFooter] = {}  #: by run id
         self.workers: dict[tuple[str, int], WorkerRecord] = {}  #: by run id and index
+        #: What is missing or unreadable, a line each; put here by who read the records.
+        self.damage: list[str] = []
         self._scenarios: dict[str, ScenarioFacts] = {}
 
     def __repr__(self) -> str:
@@ -38,6 +40,7 @@ class RunFacts:
         self._scenarios.update(other._scenarios)
         self.footers.update(other.footers)
         self.workers.update(other.workers)
+        self.damage += other.damage
 
     @property
     def header(self) -> RunHeader | None:
@@ -56,10 +59,8 @@ class RunFacts:
 
     @property
     def complete(self) -> bool:
-        """False where a run's records end before its footer, which 0.3.9 never wrote."""
-        return bool(self.headers) and all(
-            run_id in self.footers or is_legacy(header) for run_id, header in self.headers.items()
-        )
+        """False where a run's records end before its footer, or something of them is missing."""
+        return bool(self.headers) and not self.damage and self.headers.keys() <= self.footers.keys()
 
     @property
     def scenario(self) -> ScenarioFacts:
@@ -69,10 +70,8 @@ class RunFacts:
 
     @property
     def ending(self) -> str:
-        """The footer's word; ``cut off`` without a footer, ``unknown`` for 0.3.9's files."""
-        if not self.complete:
-            return "cut off"
-        return self.footer.ended if self.footer else "unknown"
+        """The footer's word; ``cut off`` where the records aren't complete."""
+        return self.footer.ended if self.footer and self.complete else "cut off"
 
     @property
     def lost(self) -> int:

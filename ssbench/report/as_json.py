@@ -55,6 +55,7 @@ def _run(stats: RunStats) -> dict[str, Any]:
         "sizes": [asdict(size) for size in facts.sizes],
         "crud_weighted_average": facts.crud,
         "complete": run.complete,
+        "damage": run.damage,
         "ended": run.ending,
         "reason": footer.reason if footer else None,
         "started_at_s": stats.started_s,

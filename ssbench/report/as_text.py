@@ -20,7 +20,7 @@ _ENDINGS = {
     "failed": "FAILED: the run did not reach its end",
     "exhausted": "EXHAUSTED: no object was left for the operations that the scenario asks for",
 }
-_CUT_OFF = "INCOMPLETE: the results end before the run did; what follows is what there is"
+_CUT_OFF = "INCOMPLETE: not all results of the run are here; what follows is of those that are"
 
 
 def render_text(stats: RunStats, options: ReportOptions) -> str:
@@ -83,6 +83,7 @@ def _phase_text(counts: Counts, verb: str) -> str:
 def _ending(stats: RunStats) -> Iterator[str]:
     if not stats.run.complete:
         yield _CUT_OFF
+        yield from (f"  {printable(fault)}" for fault in stats.run.damage)
     for footer in stats.run.footers.values():
         if footer.ended in _ENDINGS:
             reason = f" ({printable(footer.reason)})" if footer.reason else ""

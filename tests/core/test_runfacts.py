@@ -19,9 +19,15 @@ def test_without_a_footer_it_was_cut_off() -> None:
     assert facts().ending == "cut off"
 
 
-def test_0_3_9_never_wrote_a_footer() -> None:
-    run = facts(runs.header(run_id="", ssbench_version="0.3.9"))
-    assert (run.legacy, run.complete, run.ending) == (True, True, "unknown")
+def test_a_damaged_file_is_not_complete_whatever_its_footer_says() -> None:
+    run = facts(runs.header(), runs.footer())
+    run.damage.append("block 3 is damaged")
+    assert (run.complete, run.ending) == (False, "cut off")
+
+
+def test_0_3_9_is_known_by_its_version() -> None:
+    assert facts(runs.header(run_id="", ssbench_version="0.3.9")).legacy
+    assert not facts(runs.header()).legacy
 
 
 def test_footers_of_several_runs_add_up() -> None:

@@ -50,6 +50,9 @@ def test_it_says_how_the_run_ended() -> None:
     assert "INTERRUPTED: the run was stopped before its end (Ctrl-C)" in render(
         "text", runs.stats_of(runs.no_results())
     )
+    damaged = runs.stats_of(runs.normal())
+    damaged.run.damage.append("block 3\x1b is damaged")
+    assert "\n  block 3\\x1b is damaged\n" in render("text", damaged)
     whole = render("text", runs.stats_of(runs.normal()))
     assert not any(word in whole for word in ("INCOMPLETE", "INTERRUPTED", "FAILED"))
 
