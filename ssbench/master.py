@@ -35,8 +35,8 @@ from ssbench.core.model import Phase, Result
 from ssbench.core.records import PhaseRecord, Record, WorkerRecord
 from ssbench.core.roster import SECOND, Roster, Worker
 from ssbench.core.settings import StorageSettings
+from ssbench.core.watch import Watch
 from ssbench.core.workload import Workload
-from ssbench.watch import Watch
 from ssbench.wire import MasterWire
 
 log = logging.getLogger(__name__)
@@ -411,6 +411,7 @@ class Master:
                 self.settings.to_map() if running else {},
                 float(self.limits.worker_timeout_s),
                 float(self.limits.operation_timeout_s),
+                self._wire.pipe,
                 self._phase is Phase.RUN,
                 bool(dispatcher and dispatcher.ending),
                 bool(dispatcher and dispatcher.stopping),

@@ -252,7 +252,7 @@ class Worker:
         users = beat.workers[self.incarnation][0]
         if users != self._users.count:
             self._users.resize(users)
-            self._open_work(users)
+            self._open_work(users, beat.pipe)
         if beat.stopping and not self._stopping:
             self._stopping = True
         if self._stopping or self._ending:
@@ -334,9 +334,9 @@ class Worker:
 
     # Jobs in ------------------------------------------------------------------------------
 
-    def _open_work(self, users: int) -> None:
+    def _open_work(self, users: int, pipe: int) -> None:
         if users and self._watcher is None:
-            watcher = self._hub.loop.io(self._wire.open_work(), 1)
+            watcher = self._hub.loop.io(self._wire.open_work(pipe), 1)
             watcher.start(self._pump)
             self._watcher = watcher
         elif not users:

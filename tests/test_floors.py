@@ -36,11 +36,10 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "statfile": ({"core", "statfile"}, {"msgpack"}),
     "hostinfo": ({"__init__", "core"}, {"psutil"}),
     # second floor
-    "worker": (
-        {"__init__", "core", "storage", "wire", "hostinfo"},
-        {"gevent", "greenlet"},
-    ),
-    "master": ({"__init__", "core", "storage", "wire", "statfile", "hostinfo"}, set()),
+    "worker": ({"__init__", "core", "storage", "wire", "users", "pulse"}, {"gevent"}),
+    "users": ({"core", "storage.base"}, {"gevent"}),
+    "pulse": ({"core", "wire"}, set()),
+    "master": ({"core", "wire"}, set()),
     "prepare": ({"core", "storage"}, {"gevent"}),
     "cleanup": ({"core", "storage"}, {"gevent"}),
     "embedded": ({"__init__", "core", "embedded"}, set()),

@@ -19,7 +19,7 @@ from ssbench.cli.progress import make_progress
 from ssbench.cli.reporting import read_stats, write_report
 from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
 from ssbench.cli.wiring import bind, key_of
-from ssbench.core.dispatch import MAX_BATCH
+from ssbench.core.dispatch import MAX_BATCH, batch_limit
 from ssbench.core.errors import ExitStatus, ScenarioError, StatFileError, gravest
 from ssbench.core.model import Phase
 from ssbench.core.naming import Naming
@@ -114,7 +114,12 @@ class _Run:
         key, address = key_of(options.zmq), options.zmq.address
         if options.workers and key is None and address is None:
             key, address = Key.generate(), "127.0.0.1"  # nobody but our own
-        self.wire = self.stack.enter_context(bind(options.zmq, key, address, self.warn))
+        jobs = batch_limit(
+            options.batch_size or MAX_BATCH,
+            self.scenario.user_count,
+            options.expect_workers or options.workers or 1,
+        )
+        self.wire = self.stack.enter_context(bind(options.zmq, key, address, self.warn, jobs))
         if not options.workers:
             return
         each = -(-self.scenario.user_count // options.workers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ssbench.cli.chosen import ZmqOptions
-from ssbench.wire import Key, MasterWire, Ports
+from ssbench.wire import Key, MasterWire, Ports, pipe_length
 
 LOOPBACK = ("127.", "::1")
 
@@ -24,13 +24,18 @@ def key_of(zmq: ZmqOptions) -> Key | None:
 
 
 def bind(
-    zmq: ZmqOptions, key: Key | None, address: str | None, warn: Callable[[str], None]
+    zmq: ZmqOptions,
+    key: Key | None,
+    address: str | None,
+    warn: Callable[[str], None],
+    jobs_a_message: int = 1,
 ) -> MasterWire:
     """The master's sockets, with a word of warning where anybody could talk to them.
 
+    :param jobs_a_message: how many jobs batches will hold.
     :raises WireError: where a port can't be had.
     """
-    wire = MasterWire(address, ports_of(zmq), key)
+    wire = MasterWire(address, ports_of(zmq), key, pipe=pipe_length(jobs_a_message))
     if key is None and not wire.ip.startswith(LOOPBACK):
         warn(
             f"anyone who reaches {wire.ip}, ports {wire.ports.work}, {wire.ports.results} and"

@@ -131,7 +131,9 @@ class Dispatcher:
         """
         if self.stopping:
             return None
-        limit = min(self._credit(), self._batch_limit())
+        limit = min(
+            self._credit(), batch_limit(self.max_batch, self.roster.shared, self.roster.sharing)
+        )
         if limit <= 0:
             return None
         jobs = self._take(limit, now_ns)
@@ -148,10 +150,6 @@ class Dispatcher:
     def _credit(self) -> int:
         users = self.roster.shared
         return (users if self.ending else 2 * users) - self._held_count - self._young_count
-
-    def _batch_limit(self) -> int:
-        """Several batches a worker must be in flight, or master and worker run in lock-step."""
-        return max(1, min(self.max_batch, self.roster.shared // (2 * self.roster.sharing or 1)))
 
     def _take(self, limit: int, now_ns: int) -> list[Job]:
         if self._again:
@@ -308,3 +306,9 @@ class Dispatcher:
             self._put_back(self._arrived(number))
         for incarnation in list(self._held):
             self.gone(incarnation)
+
+
+def batch_limit(max_batch: int, users: int, workers: int) -> int:
+    """How many jobs a message should hold: several must be in flight to each worker, or master
+    and worker run in lock-step."""
+    return max(1, min(max_batch, users // (2 * max(workers, 1))))

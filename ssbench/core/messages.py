@@ -134,6 +134,7 @@ class Beat(NamedTuple):
     settings: Mapping[str, Any]  #: StorageSettings.to_map(), {} where there is no run
     timeout_s: float  #: --worker-timeout
     operation_timeout_s: float  #: 0: none
+    pipe: int  #: messages with jobs that may wait at a worker unread
     live: bool  #: pulses are to carry latencies
     ending: bool  #: nothing is left to be sent: give back what no user is free for
     stopping: bool  #: start nothing more: give everything back
@@ -215,7 +216,7 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
         Beat,
         (
             _natural, _natural, _int, _text, _natural, _int, _shares, _reasons, _settings,
-            _number, _number, _flag, _flag, _flag, _flag,
+            _number, _number, _natural, _flag, _flag, _flag, _flag,
         ),
     ),
 }  # fmt: skip
