@@ -116,9 +116,11 @@ class Counts:
         return self.bytes_moved / self.seconds if self.seconds else None
 
     @property
-    def retry_percent(self) -> float:
-        """All retries over the successes; 0 without a success."""
-        return 100.0 * self.retries / self.count if self.count else 0.0
+    def retry_percent(self) -> float | None:
+        """All retries over the successes; None for retries without a success."""
+        if not self.retries:
+            return 0.0
+        return 100.0 * self.retries / self.count if self.count else None
 
 
 class Tally(Counts):

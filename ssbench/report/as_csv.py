@@ -57,8 +57,8 @@ def _block_columns(
     yield f"{name}_count", everything.count
     yield f"{name}_errors", everything.errors
     yield f"{name}_retries", everything.retries
-    yield f"{name}_retry_rate", f"{everything.retry_percent:.6f}"
-    rate = everything.rate_per_s
+    retried, rate = everything.retry_percent, everything.rate_per_s
+    yield f"{name}_retry_rate", _NOTHING if retried is None else f"{retried:.6f}"
     yield f"{name}_avg_req_per_s", _NOTHING if rate is None else round(rate, _DIGITS)
     yield from _latency_columns(options, f"{name}_%s_all", everything)
     for size_class in stats.classes(operation):

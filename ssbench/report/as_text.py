@@ -121,9 +121,10 @@ def _block(stats: RunStats, options: ReportOptions, operation: int | None) -> It
 
 def _count_line(tally: Tally, *, throughput: bool) -> str:
     rate = "  N/A" if tally.rate_per_s is None else f"{tally.rate_per_s:5.1f}"
+    retried = "   N/A" if tally.retry_percent is None else f"{tally.retry_percent:5.2f}%"
     line = (
         f"       Count: {tally.count:5} ({tally.errors:5} error; {tally.retries:5} retries: "
-        f"{tally.retry_percent:5.2f}%)  {_RATE} {rate}"
+        f"{retried})  {_RATE} {rate}"
     )
     # 0.3.9 doesn't store the size of what was read: a figure from its files would be too low.
     return f"{line}  Throughput: {cells.megabytes_per_s(tally.bytes_per_s)}" if throughput else line
