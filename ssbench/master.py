@@ -117,8 +117,8 @@ class Master:
     """Runs phases with whoever connects.
 
     :param warn: called with what the user must know; None: the observer's message.
-    :param renew: gives a fresh token and its serial; called in a thread of its own when the store refuses the
-        present one. May raise AuthError.
+    :param renew: gives a fresh token and its serial; called in a thread of its own when the store
+        refuses the present one. May raise AuthError.
     """
 
     def __init__(
