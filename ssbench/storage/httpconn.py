@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ _SWEEP_S = 0.08  #: how late a time-out may come
 _ASLEEP_NS = 1_000_000_000  #: a sweep that late means that we slept, not the servers
 _MAX_INTERIM = 100  #: 1xx answers to one request
 _CONNECT_AT_ONCE = 64
+_GATHER = 8  #: pieces of a large body that go out in one system call
 _timing = tuple.__new__  # Timing(...) without its detour through keyword arguments
 
 
@@ -90,7 +91,7 @@ class Connection:
 
     __slots__ = (
         "_answered", "_buffer", "_doom", "_early", "_name", "_recv_into", "_send", "_send_parts",
-        "_served", "_url", "alive", "deadline_ns", "quiet_ns", "reusable", "stream",
+        "_url", "alive", "deadline_ns", "kept", "quiet_ns", "reusable", "stream",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, buffer: bytearray, name: str, url: int) -> None:
@@ -99,10 +100,10 @@ class Connection:
         self.alive = True  #: bytes moved since the last sweep
         self.quiet_ns = 0  #: the sweep that last saw it alive
         self.reusable = True
+        self.kept = False  #: it was idle: the server may have closed it meanwhile
         self._send, self._send_parts = stream.send, stream.send_parts
         self._recv_into = stream.recv_into
         self._buffer, self._name, self._url = buffer, name, url
-        self._served = 0
         self._answered = False  #: a byte of the current answer has come
         self._early = bytearray()  #: of an answer, received during the upload
         self._doom: tuple[ErrorKind, str] | None = None
@@ -143,7 +144,6 @@ class Connection:
                 first, last = self._count_body(length, count - end, now, None)
         except (OSError, BadAnswer, _Ended) as error:
             raise self._failure(error) from error
-        self._served += 1
         if upload is None:
             moved = length
         return _timing(Timing, (now, first, last, moved, status, identifier, self._url, 0))
@@ -169,21 +169,17 @@ class Connection:
         parts: Iterator[Any] = iter((head,))
         if upload is not None:
             parts = chain((head, upload.first), upload.rest() if upload.rest else ())
-        for part in parts:
-            if sent >= len(part):
-                sent -= len(part)
-                continue
-            view = memoryview(part)[sent:]
-            sent = 0
-            if not self._send_view(view):
+        while views := [memoryview(part) for part in islice(parts, _GATHER)]:
+            sent = _skip(views, sent)
+            if not self._send_views(views):
                 self.reusable = False
                 return
 
-    def _send_view(self, view: memoryview) -> bool:
+    def _send_views(self, views: list[memoryview]) -> bool:
         """False where an answer came (or the connection ended) before all was sent."""
-        while view:
+        while views:
             try:
-                count = self._send(view)
+                count = self._send_parts(views)
             except BlockingIOError:
                 if self.stream.wait_writable() and self._hear_early():
                     return False
@@ -194,7 +190,7 @@ class Connection:
                 raise
             else:
                 self.alive = True
-                view = view[count:]
+                _skip(views, count)
         return True
 
     def _hear_early(self) -> bool:
@@ -234,7 +230,6 @@ class Connection:
         if collector is not None:
             collector.headers, add = headers, collector.add
         received, first, last = self._slow_body(head.length, body, now, add)
-        self._served += 1
         moved = upload.size if upload is not None else received
         return Timing(now, first, last, moved, head.status, head.transaction_id, self._url)
 
@@ -350,7 +345,7 @@ class Connection:
             kind, why = self._doom
         elif isinstance(error, BadAnswer):
             kind, why = ErrorKind.PROTOCOL, str(error)
-        elif self._served and not self._answered:
+        elif self.kept and not self._answered:
             return _Stale(str(error))
         elif isinstance(error, _Ended):
             kind, why = error.kind, f"connection closed {error}"
@@ -362,7 +357,17 @@ class Connection:
         return StorageError(kind, f"{self._name}: {why}")
 
     def __repr__(self) -> str:
-        return f"<Connection to {self._name}, {self._served} served>"
+        return f"<Connection to {self._name}, {'idle' if self.deadline_ns == _IDLE else 'busy'}>"
+
+
+def _skip(views: list[memoryview], count: int) -> int:
+    """Drop the first ``count`` bytes; gives how many of them were not there."""
+    while views and count >= len(views[0]):
+        count -= len(views.pop(0))
+    if views:
+        views[0] = views[0][count:]
+        count = 0
+    return count
 
 
 class Pool:
@@ -406,18 +411,15 @@ class Pool:
         except BaseException:  # a killed greenlet's connection is in the middle of an answer
             self._drop(connection)
             raise
-        connection.deadline_ns = _IDLE
-        if connection.reusable:
-            self._idle.append(connection)
-        else:
-            self._drop(connection)
+        self._give_back(connection)
         return timing
 
     def connect(self, count: int) -> None:
         """Open connections until ``count`` are there; gives up quietly on those that fail."""
+        failures: list[StorageError] = []
         openers = GreenletPool(_CONNECT_AT_ONCE)
         for _ in range(count - len(self._all)):
-            openers.spawn(self._open_idle)
+            openers.spawn(self._open_idle, failures)
         openers.join()
 
     def close(self) -> None:
@@ -452,6 +454,7 @@ class Pool:
 
     def _give_back(self, connection: Connection) -> None:
         connection.deadline_ns = _IDLE
+        connection.kept = True
         if connection.reusable:
             self._idle.append(connection)
         else:
@@ -471,11 +474,14 @@ class Pool:
         self._all.add(connection)
         return connection
 
-    def _open_idle(self) -> None:
+    def _open_idle(self, failures: list[StorageError]) -> None:
+        if failures:  # one time-out is enough to wait for
+            return
         try:
-            self._idle.append(self._open(0))
-        except StorageError:
-            return  # the first operation meets the same failure, and tells of it
+            self._give_back(self._open(0))
+        except StorageError as error:
+            # The first operation meets the same failure, and tells of it.
+            failures.append(error)
 
     def _start_sweeping(self) -> None:
         self._sweeping = True

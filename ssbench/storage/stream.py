@@ -11,6 +11,7 @@ import errno
 import os
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from mmap import mmap
@@ -23,7 +24,9 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 
 READ, WRITE = 1, 2
-#: Address space, never memory: the kernel drops what MSG_TRUNC "receives" into it.
+#: Linux's TCP drops what it "receives" with this flag, and writes nothing (tcp(7)).
+_DROP = socket.MSG_TRUNC if sys.platform == "linux" else 0
+#: So this is address space, not memory.
 _ABYSS = mmap(-1, 16 * 1024 * 1024)
 _ABYSS_SIZE = len(_ABYSS)
 
@@ -56,47 +59,42 @@ class PlainStream:
 
     def recv_into(self, buffer: Any) -> int:
         """Wait for bytes, then take what is there; 0 at the end of the stream."""
-        # Wait first: an answer is hardly ever there before it was waited for. The watcher is
-        # stopped on every way out, so that a killed greenlet is not woken later.
-        watcher = self._readable
-        hub = self._hub
-        watcher.start(getcurrent().switch, watcher)
-        try:
-            while hub.switch() is not watcher:
-                pass  # another's wake-up, not ours
-        finally:
-            watcher.stop()
+        # Wait first: an answer is hardly ever there before it was waited for.
+        self.wait_readable()
         return self._recv_into(buffer)
 
     def discard(self, count: int) -> int:
         """Wait for bytes, then drop at most ``count`` of them unseen; 0 at the end."""
         self.wait_readable()
-        return self._recv_into(_ABYSS, min(count, _ABYSS_SIZE), socket.MSG_TRUNC)
+        return self._recv_into(_ABYSS, min(count, _ABYSS_SIZE), _DROP)
 
     def wait_readable(self) -> None:
         """Wait for bytes to receive, or the stream's end."""
-        self._wait(self._readable)
+        watcher, hub = self._readable, self._hub
+        watcher.start(getcurrent().switch, watcher)
+        try:
+            while hub.switch() is not watcher:
+                pass  # another's wake-up, not ours
+        finally:
+            # On every way out, so that a killed greenlet is not woken later.
+            watcher.stop()
 
     def wait_writable(self) -> bool:
         """Wait until there is room to send. True where bytes (or the end) came in before."""
         if self._writable is None:
             self._writable = self._hub.loop.io(self._sock.fileno(), READ | WRITE)
-        return bool(self._wait(self._writable) & READ)
-
-    def recv_now(self, buffer: Any) -> int:
-        """Take what is there without waiting; BlockingIOError where there is nothing."""
-        return self._recv_into(buffer)
-
-    def _wait(self, watcher: Any) -> int:
-        """Wait for a watcher of our own; gives the events that it saw."""
         woken: list[int] = []
-        watcher.start(_wake, woken, getcurrent(), pass_events=True)
+        self._writable.start(_wake, woken, getcurrent(), pass_events=True)
         try:
             while not woken:
                 self._hub.switch()
         finally:
-            watcher.stop()
-        return woken[0]
+            self._writable.stop()
+        return bool(woken[0] & READ)
+
+    def recv_now(self, buffer: Any) -> int:
+        """Take what is there without waiting; BlockingIOError where there is nothing."""
+        return self._recv_into(buffer)
 
     def shut(self) -> None:
         """End the stream under whoever waits for it: it is woken and finds the end."""

@@ -332,7 +332,9 @@ def _take_apart(url: str) -> _Site:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise UsageError(f"storage URL {url!r}: {error}") from error
-    if parts.scheme not in _PORTS or not host or parts.username is not None:
+    if "@" in parts.netloc:
+        raise UsageError(f"storage URL of {host}: it may hold no user or password")
+    if parts.scheme not in _PORTS or not host:
         raise UsageError(f"storage URL {url!r}: it should be like https://host:port/v1/AUTH_name")
     path = quote(parts.path.rstrip("/"), safe="/%:~")
     return _Site(

@@ -229,6 +229,13 @@ def test_connections_are_opened_ahead() -> None:
         assert repr(pool) == f"<Pool to 127.0.0.1:{server.port}, 4 open, 4 idle>"
 
 
+def test_a_connection_opened_ahead_may_be_gone_when_it_is_used() -> None:
+    with serving(lambda peer: None, answering(ok(b"x"))) as (_, pool):
+        pool.connect(1)
+        gevent.sleep(0.005)
+        assert pool.request(HEAD).reconnects == 1
+
+
 def test_opening_ahead_fails_in_silence() -> None:
     with pool_on(free_port()) as pool:
         pool.connect(3)
