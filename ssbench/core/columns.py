@@ -137,6 +137,8 @@ def unpack_ids(packed: Any, count: int) -> Sequence[bytes]:
 
 def pack_jobs(jobs: Sequence[Job]) -> list[Any]:
     """``[count, column, ...]`` in the order of Job's fields; at least one job."""
+    if len(jobs) == 1:
+        return [1, *jobs[0]]
     return [len(jobs), *map(pack_column, zip(*jobs, strict=True))]
 
 
@@ -146,6 +148,8 @@ def unpack_jobs(packed: Any) -> list[Job]:
     :raises MessageError: for anything else.
     """
     count = _row_count(packed, 1 + len(Job._fields))
+    if count == 1 and all(type(value) is int for value in packed):
+        return [Job._make(packed[1:])]
     columns = [unpack_column(column, count) for column in packed[1:]]
     return list(map(Job._make, zip(*columns, strict=True)))
 
@@ -155,6 +159,10 @@ def pack_results(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
 
     ``details`` maps the rows that have one to their text. At least one row.
     """
+    if len(rows) == 1:
+        row = rows[0]
+        details = {0: row[-1]} if row[-1] else {}
+        return [1, *row[:RESULT_NUMBERS], pack_ids(row[-2:-1]), details]
     columns = list(zip(*rows, strict=True))
     details = {i: text for i, text in enumerate(columns[-1]) if text} if any(columns[-1]) else {}
     return [len(rows), *map(pack_column, columns[:RESULT_NUMBERS]), pack_ids(columns[-2]), details]

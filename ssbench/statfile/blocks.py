@@ -37,6 +37,9 @@ _FIRST_LOOK = 2 << 20
 Say = Callable[[str], None]
 
 
+_PIECE = 1 << 15  #: bytes that are compressed at a time
+
+
 class Block(NamedTuple):
     """A block that came through whole."""
 
@@ -46,22 +49,30 @@ class Block(NamedTuple):
 
 
 class BlockBuilder:
-    """Compresses one block piece by piece, so that no single call takes long."""
+    """Compresses one block piece by piece: no call takes long, none is made for a few bytes."""
 
     def __init__(self, level: int = FAST) -> None:
         self._engine = zlib.compressobj(level, zlib.DEFLATED, -15, 9)
         self._parts: list[bytes] = []
+        self._waiting = bytearray()
         self._crc = 0
         self.size = 0  #: bytes put in so far
 
     def add(self, data: bytes) -> None:
         """Put more bytes in."""
-        self._parts.append(self._engine.compress(data))
-        self._crc = zlib.crc32(data, self._crc)
+        self._waiting += data
         self.size += len(data)
+        if len(self._waiting) >= _PIECE:
+            self._compress()
+
+    def _compress(self) -> None:
+        self._parts.append(self._engine.compress(self._waiting))
+        self._crc = zlib.crc32(self._waiting, self._crc)
+        self._waiting.clear()
 
     def finish(self, number: int) -> bytes:
         """The whole gzip member. The builder is used up."""
+        self._compress()
         self._parts.append(self._engine.flush())
         body = b"".join(self._parts)
         length = _FRAME.size + len(body) + _TAIL.size
