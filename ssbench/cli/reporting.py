@@ -18,10 +18,9 @@ def read_stats(path: str) -> RunStats:
 
     :raises StatFileError: where it is none.
     """
-    stats = RunStats()
     with statfile.read(path) as reader:
-        for record in reader:
-            stats.add(record)
+        stats = RunStats.of(reader)
+        stats.run.damage += reader.damage
         for line in [*reader.damage, *reader.notes]:
             print(f"{path}: {line}", file=sys.stderr)
     return stats
