@@ -153,6 +153,7 @@ class Master:
         self._pending: bytes | None = None
         self._interrupted = ""
         self._quit = False
+        self._left: dict[str, None] = {}  # names of those that are gone, in order
         self._news = True  # a beat is due at once
         self._next_beat_ns = self._next_tick_ns = self._next_show_ns = 0
         self._newest_hello_ns = 0
@@ -258,18 +259,17 @@ class Master:
     def kill_workers(self, patience_s: float) -> tuple[list[str], list[str]]:
         """End all workers that can be reached; gives the names of those gone, and still here."""
         self._quit = True
-        ended: dict[str, None] = {}
+        self._left.clear()
         deadline_ns = self._clock() + int(patience_s * SECOND)
         quiet_since_ns = self._clock()
         while self._clock() < deadline_ns and not self._interrupted:
-            before = {w.name for w in self.roster.workers.values()}
+            gone = len(self._left)
             self._turn(0.05)
-            ended.update(dict.fromkeys(before - {w.name for w in self.roster.workers.values()}))
-            if self.roster.workers or before:
+            if self.roster.workers or len(self._left) > gone:
                 quiet_since_ns = self._clock()
             elif self._clock() - quiet_since_ns > _SETTLED_NS:
                 break
-        return list(ended), [worker.name for worker in self.roster.workers.values()]
+        return list(self._left), [worker.name for worker in self.roster.workers.values()]
 
     # The loop -----------------------------------------------------------------------------
 
@@ -512,6 +512,8 @@ class Master:
 
     def _part(self, worker: Worker, reason: str, *, left: bool = False) -> None:
         self.roster.leave(worker.hello.incarnation)
+        # A worker may come and go within one turn of the loop, so it is noted here.
+        self._left[worker.name] = None
         self._news = True
         self._lost(worker, reason, left=left)
 

@@ -210,7 +210,9 @@ class Worker:
             return
         beat, arrived_ns = self._pulse.newest
         self._adjust_clock(beat, arrived_ns)
-        if beat.quit:
+        if beat.quit and (self.incarnation in beat.workers or self.incarnation in beat.refused):
+            # Not before: our way to the master may be open later than its to us, and the bye
+            # that names us would be lost.
             if not self._last_words:
                 self.stop("the master says so")
         elif self.incarnation in beat.refused:
