@@ -33,7 +33,7 @@ PackedColumn = int | list[Any]
 
 
 def pack_column(values: Sequence[int]) -> PackedColumn:
-    """Pack whole numbers in -2**63 .. 2**64-1; the sequence must not be empty."""
+    """Pack whole numbers, all in -2**63 .. 2**63-1; the sequence must not be empty."""
     first = values[0]
     if values.count(first) == len(values):
         return first
@@ -83,7 +83,8 @@ def pack_ids(ids: Sequence[bytes]) -> list[Any]:
         packed = _pack_hex_ids(ids, shape, suffix)
         if packed is not None:
             return [shape, suffix, packed]
-    return ["plain", b"", b"".join(identifier + b"\n" for identifier in ids)]
+    # No header holds a newline, unless the store is out to spoil our files.
+    return ["plain", b"", b"".join(i.replace(b"\n", b" ") + b"\n" for i in ids)]
 
 
 def _pack_hex_ids(ids: Sequence[bytes], shape: str, suffix: bytes) -> bytes | None:

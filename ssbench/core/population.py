@@ -53,7 +53,7 @@ class Population:
         self.pools = [Pool(size, lifetime) for size in sizes]
 
     def start(self, verify: bool = False) -> None:
-        """Make ready for draws. Takes about 0.3 µs an initial object, more if not populated.
+        """Make ready for draws: 0.4 s for 10 million objects, 10 s if they weren't populated.
 
         :param verify: no READ of an object while an UPDATE of it is in flight, nor the reverse.
         """
@@ -233,8 +233,6 @@ class Pool:
         DELETE which was held back.
         """
         self.leave(number)
-        if self._expiry is not None:
-            self._expiry.seconds[number] = 0
         if number not in self._held:
             return False
         self._held.remove(number)

@@ -1,0 +1,248 @@
+"""Batches as columns: what was packed comes out again, and nothing else gets in."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.columns import (
+    MAX_ROWS,
+    pack_column,
+    pack_ids,
+    pack_jobs,
+    pack_results,
+    result_count,
+    unpack_column,
+    unpack_ids,
+    unpack_jobs,
+    unpack_results,
+)
+from ssbench.core.errors import MessageError
+from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Job, Operation, Result
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+LETTERS = st.binary(max_size=40).map(lambda text: text.replace(b"\n", b""))
+HEX = st.text("0123456789abcdef", min_size=31, max_size=31)
+UUID_IDS = HEX.map(lambda digits: f"tx0{digits}".encode())
+SWIFT_IDS = st.builds(
+    lambda digits, suffix: f"tx{digits[:21]}-{digits[21:]}{suffix}".encode(),
+    HEX,
+    st.sampled_from(["", "-node", "-0123456789abcdef", "é"]),
+)
+IDS = st.one_of(
+    *[st.lists(each, min_size=1, max_size=20) for each in (UUID_IDS, SWIFT_IDS, LETTERS)],
+    st.lists(UUID_IDS | SWIFT_IDS | LETTERS, min_size=1, max_size=20),
+)
+JOBS = st.lists(st.builds(Job, *[INT64] * 7), min_size=1, max_size=20)
+RESULTS = st.lists(
+    st.tuples(*[INT64] * RESULT_NUMBERS, UUID_IDS | LETTERS, st.just("") | st.text(max_size=9)),
+    min_size=1,
+    max_size=20,
+)
+
+
+def over_the_wire(packed: Any) -> Any:
+    return msgpack.unpackb(msgpack.packb(packed), strict_map_key=False)
+
+
+# Round trips ------------------------------------------------------------------------------
+
+
+@given(st.lists(INT64, min_size=1, max_size=50))
+def test_a_column_comes_back(values: list[int]) -> None:
+    assert list(unpack_column(over_the_wire(pack_column(values)), len(values))) == values
+
+
+@pytest.mark.parametrize(
+    ("values", "size_bytes"),
+    [
+        ([5] * 64, 1),
+        (range(1000, 1064), 64),
+        (range(0, 64_000, 1000), 128),
+        (range(0, 64_000_000, 1_000_000), 256),
+        (range(0, 64 << 40, 1 << 40), 512),
+    ],
+)
+def test_a_column_takes_no_more_room_than_its_spread_asks_for(
+    values: list[int], size_bytes: int
+) -> None:
+    assert len(msgpack.packb(pack_column(values))) <= size_bytes + 8
+
+
+@given(IDS)
+def test_transaction_ids_come_back_to_the_letter(ids: list[bytes]) -> None:
+    assert list(unpack_ids(over_the_wire(pack_ids(ids)), len(ids))) == ids
+
+
+@pytest.mark.parametrize(
+    "text", ["tx%021x-%010x", "tx%021x-%010x-edge7", "tx0%031x"], ids=["swift", "suffix", "uuid"]
+)
+def test_swift_s_transaction_ids_take_16_bytes(text: str) -> None:
+    chance = random.Random(1)
+    ids = [
+        (text % tuple(chance.getrandbits(32) for _ in range(text.count("%")))).encode()
+        for _ in range(100)
+    ]
+    packed = pack_ids(ids)
+    assert packed[0] != "plain"
+    assert len(packed[2]) == 1600
+    assert unpack_ids(packed, 100) == ids
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [b"tx0" + b"A" * 31],
+        [b"tx0" + b"a" * 30 + b" "],
+        [b"TX0" + b"a" * 31],
+        [b"tx0" + b"a" * 31, b""],
+        [
+            b"tx" + b"a" * 21 + b"-" + b"0" * 10 + b"-x",
+            b"tx" + b"a" * 21 + b"-" + b"0" * 10 + b"-y",
+        ],
+    ],
+)
+def test_ids_that_only_look_like_swift_s_come_back_as_they_were(ids: list[bytes]) -> None:
+    assert list(unpack_ids(pack_ids(ids), len(ids))) == ids
+
+
+def test_a_newline_in_an_id_does_not_shift_the_others() -> None:
+    assert list(unpack_ids(pack_ids([b"a\nb", b"c"]), 2)) == [b"a b", b"c"]
+
+
+@given(JOBS)
+def test_jobs_come_back(jobs: list[Job]) -> None:
+    assert unpack_jobs(over_the_wire(pack_jobs(jobs))) == jobs
+
+
+def test_operations_and_errors_by_name_come_back_as_numbers() -> None:
+    for count in (1, 2):
+        jobs = [Job(n, Operation.READ, 0, n, 0, 1) for n in range(count)]
+        read = unpack_jobs(over_the_wire(pack_jobs(jobs)))
+        assert read == jobs
+        assert type(read[0].operation) is int
+    column = over_the_wire(pack_column([ErrorKind.NONE, ErrorKind.RESET]))
+    assert list(unpack_column(column, 2)) == [0, 6]
+
+
+@given(RESULTS)
+def test_results_come_back(rows: list[tuple[Any, ...]]) -> None:
+    packed = over_the_wire(pack_results(rows))
+    columns = unpack_results(packed)
+    assert result_count(packed) == len(rows)
+    assert len(columns) == len(Result._fields)
+    assert list(zip(*columns, strict=True)) == rows
+
+
+def test_a_usual_result_takes_less_than_48_bytes_uncompressed() -> None:
+    chance = random.Random(1)
+    rows = [
+        Result(
+            1000 + n, Operation.READ, n % 3, chance.randrange(10**5), -1, 10**9 + n * 10**5,
+            *(chance.randrange(10**6, 10**7) for _ in range(3)),
+            chance.randrange(4096, 65536), *[0] * 6, 200, 0, 0,
+            b"tx%021x-%010x" % (chance.getrandbits(80), 1_700_000_000),
+        )
+        for n in range(256)
+    ]  # fmt: skip
+    assert len(msgpack.packb(pack_results(rows))) < 48 * len(rows)
+
+
+# Hostile input ----------------------------------------------------------------------------
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.sampled_from(["B", "H", "I", "Q", "b", "uuid", "swift", "plain"])
+    | st.binary(max_size=32),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.integers() | st.text(), inner),
+    max_leaves=12,
+)
+READERS: list[Callable[[Any], Any]] = [
+    unpack_jobs,
+    result_count,
+    unpack_results,
+    lambda packed: unpack_column(packed, 2),
+    lambda packed: unpack_ids(packed, 2),
+]
+
+
+@settings(max_examples=200)
+@pytest.mark.parametrize("read", READERS, ids=["jobs", "count", "results", "column", "ids"])
+@given(packed=VALUES)
+def test_fuzz_anything(read: Callable[[Any], Any], packed: Any) -> None:
+    """Invariant: values, or MessageError; nothing else."""
+    with contextlib.suppress(MessageError):
+        read(packed)
+
+
+@settings(max_examples=300)
+@given(RESULTS, st.data())
+def test_fuzz_one_part_of_a_batch_replaced(
+    rows: list[tuple[Any, ...]], data: st.DataObject
+) -> None:
+    """Invariant: columns of as many rows as announced, or MessageError; nothing else."""
+    packed = pack_results(rows)
+    parts: list[Any] = packed
+    at = data.draw(st.integers(0, len(packed) - 1))
+    if isinstance(packed[at], list) and data.draw(st.booleans()):
+        parts, at = packed[at], data.draw(st.integers(0, 2))
+    parts[at] = data.draw(VALUES)
+    with contextlib.suppress(MessageError):
+        columns = unpack_results(packed)
+        assert {len(column) for column in columns} == {packed[0]}
+        assert all(isinstance(identifier, bytes) for identifier in columns[-2])
+        assert all(isinstance(text, str) for text in columns[-1])
+
+
+@settings(max_examples=300)
+@given(JOBS, st.data())
+def test_fuzz_flipped_bytes_of_a_frame(jobs: list[Job], data: st.DataObject) -> None:
+    """Invariant: as many jobs of whole numbers as announced, or MessageError; nothing else."""
+    frame = bytearray(msgpack.packb(pack_jobs(jobs)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        frame[data.draw(st.integers(0, len(frame) - 1))] ^= data.draw(st.integers(1, 255))
+    try:
+        packed = msgpack.unpackb(bytes(frame), strict_map_key=False)
+    except (ValueError, TypeError):  # unhashable map keys are a TypeError
+        return
+    with contextlib.suppress(MessageError):
+        read = unpack_jobs(packed)
+        assert len(read) == packed[0]
+        assert all(type(value) is int for job in read for value in job)
+
+
+@pytest.mark.parametrize("count", [0, -1, MAX_ROWS + 1, 10**18, True, 1.0, "1", None])
+def test_a_batch_of_an_impossible_length_is_refused(count: object) -> None:
+    packed = [count, *[0] * len(Job._fields)]
+    with pytest.raises(MessageError):
+        unpack_jobs(packed)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [True, 1.5, None, b"", [0, "B"], [0, "b", b"\0\0"], [0, "B", b"\0"], ["0", "B", b"\0\0"],
+     [0, "B", "\0\0"], [0, b"B", b"\0\0"], (0, "B", b"\0\0"), [True, "B", b"\0\0"]],
+)  # fmt: skip
+def test_a_malformed_column_is_refused(column: object) -> None:
+    with pytest.raises(MessageError):
+        unpack_column(column, 2)
+
+
+@pytest.mark.parametrize("details", [[], {-1: "x"}, {2: "x"}, {"0": "x"}, {0: b"x"}, {True: "x"}])
+def test_malformed_details_are_refused(details: object) -> None:
+    row = (*[0] * RESULT_NUMBERS, b"tx", "")
+    packed = pack_results([row, row])
+    packed[-1] = details
+    with pytest.raises(MessageError):
+        unpack_results(packed)

@@ -1,0 +1,59 @@
+"""The storage settings of a beat: they come over whole, and show no secret."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+import msgpack
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.model import SizeClass
+from ssbench.core.settings import StorageSettings
+
+WHOLE = StorageSettings(
+    driver="noop",
+    storage_urls=("http://a/v1/x", "http://b/v1/x"),
+    token="s3cret-t0ken",
+    token_serial=3,
+    run_id="abc",
+    sizes=(
+        SizeClass("tiny", 1, 10, (0.25, 0.25, 0.25, 0.25), 7),
+        SizeClass("großé", 0, 5 << 30, (0.0, 1.0, 0.0, 0.0), 0),
+    ),
+    policy="gold",
+    delete_after_s=60,
+    verify=True,
+)
+
+
+def test_settings_come_over_the_wire_whole() -> None:
+    for settings in (WHOLE, StorageSettings()):
+        over_the_wire = msgpack.unpackb(msgpack.packb(settings.to_map()))
+        assert StorageSettings.from_map(over_the_wire) == settings
+
+
+def test_no_repr_shows_the_token() -> None:
+    assert "s3cret" not in repr(WHOLE)
+    assert "s3cret" not in str(replace(WHOLE, token_serial=4))
+
+
+def test_settings_of_a_newer_master_are_read_for_what_is_known() -> None:
+    assert StorageSettings.from_map({**WHOLE.to_map(), "of_the_future": 1}) == WHOLE
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.binary(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(WHOLE.to_map())), VALUES))
+def test_fuzz_a_malformed_map_gives_one_of_three_errors(values: dict[str, object]) -> None:
+    """Invariant: settings, or TypeError, ValueError or KeyError; nothing else."""
+    with contextlib.suppress(TypeError, ValueError, KeyError):
+        assert isinstance(StorageSettings.from_map(values), StorageSettings)
