@@ -45,6 +45,7 @@ _BEAT_NS = SECOND
 _TICK_NS = SECOND // 20
 _SHOW_NS = SECOND // 4
 _SENDS_A_TURN = 64
+_WAIT_S = 0.05
 #: Without --workers or --expect-workers: nobody new for this long means that all are here.
 _SETTLED_NS = 2 * SECOND
 _RENEWAL_NS = SECOND  # at most one new token in so long
@@ -106,6 +107,7 @@ class PhaseOutcome:
     seconds: float
     ended: str  #: "complete", "interrupted", "failed", "exhausted": RunFooter's words
     reason: str = ""
+    example: str = ""  #: detail of an error, where there were any
 
     @classmethod
     def nothing(cls, ended: str, reason: str) -> PhaseOutcome:
@@ -156,7 +158,7 @@ class Master:
         self._left: dict[str, None] = {}  # names of those that are gone, in order
         self._news = True  # a beat is due at once
         self._next_beat_ns = self._next_tick_ns = self._next_show_ns = 0
-        self._newest_hello_ns = 0
+        self._newest_hello_ns = self._alone_since_ns = 0
         self._numbers = (1, 1)  # of the next job and batch
         self._on: Mapping[type, Callable[..., None]] = {
             Hello: self._on_hello,
@@ -193,7 +195,7 @@ class Master:
         while not self._interrupted and self._clock() < deadline_ns:
             if self._have_all(users, expected):
                 break
-            self._turn(0.05)
+            self._turn(_WAIT_S)
         here = len(self.roster.workers)
         if not here and not self._interrupted:
             refused = "; ".join(self.roster.refused.values())
@@ -235,8 +237,9 @@ class Master:
         self._observer.start_phase(phase, workload.total, title)
         try:
             self._announce(users)
-            started_ns = self._clock()
-            ended, reason = self._loop(dispatcher, started_ns, seconds)
+            started_ns = self._alone_since_ns = self._clock()
+            end_ns = None if seconds is None else started_ns + int(seconds * SECOND)
+            ended, reason = self._loop(dispatcher, end_ns)
             took_s = (self._clock() - started_ns) / SECOND
         finally:
             self._show(self._clock())
@@ -248,7 +251,7 @@ class Master:
             self._news = True
         if ended == "complete" and workload.exhausted:
             ended, reason = "exhausted", workload.exhausted
-        return PhaseOutcome(dispatcher.counts, took_s, ended, reason)
+        return PhaseOutcome(dispatcher.counts, took_s, ended, reason, dispatcher.example)
 
     def dismiss(self, *, quit_: bool = False) -> None:
         """The run is over: tell the workers to wait for the next one, or to end."""
@@ -264,7 +267,7 @@ class Master:
         quiet_since_ns = self._clock()
         while self._clock() < deadline_ns and not self._interrupted:
             gone = len(self._left)
-            self._turn(0.05)
+            self._turn(_WAIT_S)
             if self.roster.workers or len(self._left) > gone:
                 quiet_since_ns = self._clock()
             elif self._clock() - quiet_since_ns > _SETTLED_NS:
@@ -281,47 +284,49 @@ class Master:
         deadline_ns = self._start_ns + int((self.limits.connect_timeout_s + 5) * SECOND)
         self._send_beat(self._clock())
         while not self._interrupted_now() and self._clock() < deadline_ns:
-            self._turn(0.05)
+            self._turn(_WAIT_S)
             if self.roster.workers and self.roster.all_ready(self.settings.run_id, self._phase):
                 break
 
     def _interrupted_now(self) -> bool:
         return bool(self._interrupted) and self._phase is not Phase.CLEANUP
 
-    def _loop(
-        self, dispatcher: Dispatcher, started_ns: int, seconds: float | None
-    ) -> tuple[str, str]:
+    def _loop(self, dispatcher: Dispatcher, end_ns: int | None) -> tuple[str, str]:
         """Until the phase is over; gives how it ended and why."""
-        end_ns = started_ns + int(seconds * SECOND) if seconds is not None else None
         ended, reason = "complete", ""
-        alone_since_ns: int | None = None
-        stopped_ns = 0
+        drain_until_ns = 0
         while not self._over(dispatcher):
             now_ns = self._clock()
-            if dispatcher.stopping:
-                if now_ns - stopped_ns > self.limits.drain_timeout_s * SECOND:
-                    self._warn(
-                        f"{dispatcher.in_flight} operations did not end within"
-                        f" {self.limits.drain_timeout_s:g} s; they count as lost"
-                    )
-                    break
-            elif self._interrupted_now():
-                ended, reason = "interrupted", self._interrupted
-            elif self.record_error:
-                ended, reason = "failed", str(self.record_error)
-            elif not self.roster.workers:
-                alone_since_ns = alone_since_ns or now_ns
-                if now_ns - alone_since_ns > self.limits.worker_wait_s * SECOND:
-                    return "failed", "all workers are gone"
-            else:
-                alone_since_ns = None
-            due = end_ns is not None and now_ns >= end_ns
-            if (due or ended != "complete") and not dispatcher.stopping:
-                dispatcher.stop()
-                self._pending, self._news, stopped_ns = None, True, now_ns
+            if not dispatcher.stopping:
+                why = self._why_stop(now_ns, end_ns)
+                if why is not None:
+                    ended, reason = why
+                    dispatcher.stop()
+                    self._pending, self._news = None, True
+                    drain_until_ns = now_ns + int(self.limits.drain_timeout_s * SECOND)
+            elif now_ns > drain_until_ns:
+                self._warn(
+                    f"{dispatcher.held} operations did not end within"
+                    f" {self.limits.drain_timeout_s:g} s; they count as lost"
+                )
+                break
             self._send_jobs(dispatcher, now_ns)
-            self._turn(0.05 if end_ns is None else min(0.05, (end_ns - now_ns) / SECOND))
+            self._turn(_WAIT_S if end_ns is None else min(_WAIT_S, (end_ns - now_ns) / SECOND))
         return ended, reason
+
+    def _why_stop(self, now_ns: int, end_ns: int | None) -> tuple[str, str] | None:
+        """How and why the phase must stop now; None where it goes on."""
+        if self._interrupted_now():
+            return "interrupted", self._interrupted
+        if self.record_error:
+            return "failed", str(self.record_error)
+        if self.roster.workers:
+            self._alone_since_ns = now_ns
+        elif now_ns - self._alone_since_ns > self.limits.worker_wait_s * SECOND:
+            return "failed", "all workers are gone"
+        if end_ns is not None and now_ns >= end_ns:
+            return "complete", ""
+        return None
 
     def _over(self, dispatcher: Dispatcher) -> bool:
         if not dispatcher.finished:

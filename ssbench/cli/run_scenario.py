@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -21,13 +22,12 @@ from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
 from ssbench.cli.wiring import bind, key_of
 from ssbench.core.dispatch import MAX_BATCH, batch_limit
 from ssbench.core.errors import ExitStatus, ScenarioError, StatFileError, gravest
-from ssbench.core.model import Phase
+from ssbench.core.model import Operation, Phase
 from ssbench.core.naming import Naming
 from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.workload import (
-    BenchWorkload,
     InitialWorkload,
     bench_jobs,
     cleanup_jobs,
@@ -49,8 +49,12 @@ def run_scenario(options: RunOptions) -> ExitStatus:
     scenario = Scenario.resolve(text, source, **options.overrides)
     with ExitStack() as stack:
         run = _Run(options, scenario, stack)
-        with profile.profiled(options.profile, "master", run.say):
-            status = run.execute()
+        try:
+            with profile.profiled(options.profile, "master", run.say):
+                status = run.execute()
+        except KeyboardInterrupt:
+            run.say_where()
+            raise
     run.report()
     return status
 
@@ -67,6 +71,7 @@ class _Run:
         self.interrupts = stack.enter_context(Interrupts())
         self.progress = stack.enter_context(make_progress(options.progress, quiet=options.quiet))
         self.warnings: list[str] = []
+        self.skipped: Counter[Operation] = Counter()
         self.path = ""
 
     def say(self, text: str) -> None:
@@ -207,35 +212,39 @@ class _Run:
             storage.close()
 
     def _phases(self, master: Master, writer: StatFileWriter) -> ExitStatus:
-        scenario = self.scenario
-        initial = initial_jobs(scenario)
-        outcome = PhaseOutcome.nothing("interrupted", self.interrupts.reason)
-        bench: BenchWorkload | None = None
+        initial = initial_jobs(self.scenario)
+        outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
         left_behind = 0
         try:
             expected = self.options.expect_workers or self.options.workers
-            master.gather(scenario.user_count, expected)
-            master.run_phase(Phase.POPULATE, initial, scenario.user_count)
-            self._judge_initial(initial)
-            bench = bench_jobs(scenario, self.seed, initial.population)
-            if not self.interrupts.came:
-                outcome = master.run_phase(
-                    Phase.RUN, bench, scenario.user_count, scenario.run_seconds
-                )
-            if outcome.ended == "exhausted":
-                self.warn(outcome.reason)
+            master.gather(self.scenario.user_count, expected)
+            outcome = self._populate_and_run(master, initial)
             left_behind = self._clean_up(master, initial)
         finally:
             master.dismiss()
-            self._conclude(writer, self._footer(master, outcome, bench, left_behind))
+            self._conclude(writer, self._footer(master, outcome, left_behind))
         return self._status(master, outcome)
 
-    def _judge_initial(self, initial: InitialWorkload) -> None:
+    def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
+        users = self.scenario.user_count
+        populated = master.run_phase(Phase.POPULATE, initial, users)
+        if populated.ended != "complete":
+            return PhaseOutcome.nothing(populated.ended, populated.reason)
+        if initial.missing == initial.total:
+            return PhaseOutcome.nothing(
+                "failed", f"no initial object could be uploaded: {populated.example}"
+            )
         if initial.missing:
             self.warn(
-                f"{initial.missing} of {initial.total} initial objects could not be uploaded;"
-                " the run goes on without them"
+                f"{initial.missing} of {initial.total} initial objects could not be uploaded"
+                f" ({populated.example}); the run goes on without them"
             )
+        bench = bench_jobs(self.scenario, self.seed, initial.population)
+        self.skipped = bench.skipped
+        outcome = master.run_phase(Phase.RUN, bench, users, self.scenario.run_seconds)
+        if outcome.ended == "exhausted":
+            self.warn(outcome.reason)
+        return outcome
 
     def _clean_up(self, master: Master, initial: InitialWorkload) -> int:
         """Delete what the run created; gives how many objects are left behind."""
@@ -262,7 +271,6 @@ class _Run:
         self,
         master: Master,
         outcome: PhaseOutcome,
-        bench: BenchWorkload | None,
         left_behind: int,
     ) -> RunFooter:
         return RunFooter(
@@ -272,7 +280,7 @@ class _Run:
             run_seconds=outcome.seconds,
             lost=outcome.counts.lost,
             refused=master.refused,
-            skipped={op.name: n for op, n in bench.skipped.items()} if bench else {},
+            skipped={operation.name: n for operation, n in self.skipped.items()},
             workers_lost=tuple(master.workers_lost),
             warnings=tuple(self.warnings),
             left_behind=left_behind,
@@ -297,7 +305,11 @@ class _Run:
         if not self.options.no_default_report:
             form = "csv" if self.options.csv else "text"
             write_report(read_stats(self.path), form, self.options.percentiles)
-        if not self.options.quiet:
+        self.say_where()
+
+    def say_where(self) -> None:
+        """Where the results are, and how to look at them again."""
+        if self.path and not self.options.quiet:
             print(
                 f"Results are in {self.path}\nReport on them again with:\n"
                 f"  {sys.argv[0]} report-scenario -s {self.path}",

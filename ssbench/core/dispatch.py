@@ -78,6 +78,7 @@ class Dispatcher:
     counts: Counts = field(default_factory=Counts)
     ending: bool = False  #: nothing is left to be sent: workers give back what no user is free for
     stopping: bool = False  #: time is up, or somebody interrupted
+    example: str = ""  #: detail of the first error
     #: Jobs and batches are numbered through the whole run: one phase goes on where the last ended.
     next_number: int = 1
     next_batch: int = 1
@@ -103,6 +104,11 @@ class Dispatcher:
             + len(self._again)
             + sum(len(sent.jobs) for sent in self._sent.values())
         )
+
+    @property
+    def held(self) -> int:
+        """Jobs that workers hold."""
+        return self._held_count
 
     @property
     def idle(self) -> bool:
@@ -212,6 +218,7 @@ class Dispatcher:
             self.counts.done += count
             self.workload.succeeded(jobs, now_ns / SECOND)
         else:
+            self.example = self.example or _first_detail(columns[-1])
             self._settle(jobs, errors, statuses, unknowns, now_ns / SECOND)
         return columns
 
@@ -306,6 +313,12 @@ class Dispatcher:
             self._put_back(self._arrived(number))
         for incarnation in list(self._held):
             self.gone(incarnation)
+
+
+def _first_detail(details: object) -> str:
+    """From the column of details, which nothing else here reads."""
+    texts = details.values() if isinstance(details, dict) else ()
+    return next((text for text in texts if isinstance(text, str)), "")
 
 
 def batch_limit(max_batch: int, users: int, workers: int) -> int:
