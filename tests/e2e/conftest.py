@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Commands
 from tests.servers.certificates import Certificates, make_certificates
 from tests.servers.four_process import FourProcessSwift
 from tests.servers.keystone import KeystoneSwift
@@ -18,6 +19,14 @@ HERE = Path(__file__).parent
 
 #: Keystone's releases that run without a patch ask for it.
 KEYSTONE_PYTHON = (3, 11)
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[Commands]:
+    """The commands, run from here; none of them outlives the test."""
+    made = Commands(tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,397 @@
+"""The real commands, run as a user runs them, and the eyes to see what they did."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from ssbench import statfile
+from ssbench.core.model import Operation, Phase
+from ssbench.core.records import ResultBatch, WorkerRecord
+from ssbench.core.stats import RunStats
+from ssbench.embedded import EmbeddedSwift
+
+ROOT = Path(__file__).resolve().parents[2]
+MASTER = ROOT / "bin" / "ssbench-master"
+WORKER = ROOT / "bin" / "ssbench-worker"
+
+PATIENCE_S = 30.0
+#: No command of these tests may take longer.
+LONGEST_S = 120.0
+POLL_S = 0.02
+
+
+def until(what: str, true: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
+    """Wait for it, not for a time."""
+    deadline = time.monotonic() + patience_s
+    while not true():
+        assert time.monotonic() < deadline, f"did not happen within {patience_s:g} s: {what}"
+        time.sleep(POLL_S)
+
+
+def is_gone(pid: int) -> bool:
+    """No such process, or one that only waits for its parent to notice."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def free_ports(host: str = "127.0.0.1") -> list[str]:
+    """Three ports that nobody listens on, as options of master and worker."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with contextlib.ExitStack() as opened:
+        found = []
+        for _ in range(3):
+            sock = opened.enter_context(socket.socket(family))
+            sock.bind((host, 0))
+            found.append(str(sock.getsockname()[1]))
+    return port_options(*found)
+
+
+def port_options(work: str, results: str, control: str) -> list[str]:
+    return [
+        "--zmq-work-port", work, "--zmq-results-port", results, "--zmq-control-port", control,
+    ]  # fmt: skip
+
+
+# The processes ------------------------------------------------------------------------------
+
+
+@dataclass
+class Started:
+    """A command that was started, with its output going to files."""
+
+    process: subprocess.Popen[bytes]
+    out: Path
+    err: Path
+    stat_file: Path | None = None
+    started_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def children(self, word: str) -> list[psutil.Process]:
+        """Its child processes whose command line holds the word."""
+        found = []
+        for child in psutil.Process(self.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if any(word in part for part in child.cmdline()):
+                    found.append(child)
+        return found
+
+    def workers(self) -> list[psutil.Process]:
+        return self.children("ssbench.cli.worker")
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def interrupt(self) -> None:
+        """Ctrl-C, for this process alone."""
+        self.signal(signal.SIGINT)
+
+    def talk(self) -> str:
+        """What it wrote to standard error so far."""
+        return self.err.read_text()
+
+    def wait_for(self, text: str) -> None:
+        """Until it says so on standard error."""
+        until(f"{text!r} on standard error", lambda: text in self.talk() or self._ended(text))
+
+    def _ended(self, text: str) -> bool:
+        if self.process.poll() is None:
+            return False
+        assert text in self.talk(), f"it ended without {text!r}:\n{self.talk()}"
+        return True
+
+    def wait(self, timeout_s: float = LONGEST_S) -> Ended:
+        """Until it ends by itself."""
+        try:
+            status = self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired as late:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"it never ended; it said:\n{self.talk()}") from late
+        took_s = time.monotonic() - self.started_s
+        return Ended(status, self.out.read_text(), self.talk(), took_s, self.stat_file)
+
+
+@dataclass
+class Ended:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+    took_s: float
+    stat_file: Path | None = None
+
+    @property
+    def logs(self) -> list[Path]:
+        """Of the local workers."""
+        return [Path(path) for path in re.findall(r"logging to (\S+)", self.err)]
+
+    @property
+    def stats(self) -> RunStats:
+        assert self.stat_file is not None
+        return stats_of(self.stat_file)
+
+    def fine(self, status: int = 0) -> Ended:
+        """It has this exit status, and nothing blew up on the way. Gives itself."""
+        said = f"{self.err}\n{self.out}"
+        assert self.status == status, f"exit status {self.status}, not {status}:\n{said}"
+        for text in (said, *(log.read_text() for log in self.logs)):
+            assert "Traceback" not in text, text
+        return self
+
+    def one_line(self, status: int = 1) -> str:
+        """It failed with exactly one line of its own, which this gives."""
+        self.fine(status)
+        lines = [line for line in self.err.splitlines() if line.startswith("ssbench-master: ")]
+        assert len(lines) == 1, self.err
+        assert self.err.splitlines()[-1] == lines[0], self.err
+        return lines[0]
+
+    def counted(self, block: str = "TOTAL") -> tuple[int, int, int]:
+        """Count, errors and retries in a block of the text report."""
+        form = rf"^{block}\n +Count: +(\d+) \( *(\d+) error; +(\d+) retries"
+        found = re.search(form, self.out, re.MULTILINE)
+        assert found, self.out
+        count, errors, retries = map(int, found.groups())
+        return count, errors, retries
+
+
+class Commands:
+    """Starts commands with a place of their own for files; ``close`` ends those still running."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._started: list[Started] = []
+
+    def close(self) -> None:
+        """End what was started and still runs: the masters first, which end their workers."""
+        for started in self._started:
+            if started.process.poll() is None:
+                started.process.kill()
+                started.process.wait()
+
+    def start(
+        self,
+        command: Sequence[object],
+        *,
+        environment: dict[str, str] | None = None,
+        stdin: str | None = None,
+        prefix: Sequence[str] = (),
+        stat_file: Path | None = None,
+        **popen: Any,
+    ) -> Started:
+        """Any command, in a clean environment."""
+        number = len(self._started)
+        out, err = self.place / f"{number}.out", self.place / f"{number}.err"
+        with out.open("wb") as out_file, err.open("wb") as err_file:
+            process = subprocess.Popen(
+                [*prefix, sys.executable, *map(str, command)],
+                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                stdout=out_file,
+                stderr=err_file,
+                cwd=ROOT,
+                env={**clean_environment(), "TMPDIR": str(self.place), **(environment or {})},
+                **popen,
+            )
+        if stdin is not None:
+            assert process.stdin is not None
+            process.stdin.write(stdin.encode())
+            process.stdin.close()
+        started = Started(process, out, err, stat_file)
+        self._started.append(started)
+        return started
+
+    def master(self, *arguments: object, **options: Any) -> Started:
+        """``ssbench-master`` with these arguments."""
+        return self.start([MASTER, *arguments], **options)
+
+    def worker(self, *arguments: object, **options: Any) -> Started:
+        """``ssbench-worker`` with these arguments."""
+        return self.start([WORKER, *arguments], **options)
+
+    def start_run(
+        self,
+        *arguments: object,
+        workers: int | None = 2,
+        ports: Sequence[str] | None = None,
+        stat_file: Path | None = None,
+        **options: Any,
+    ) -> Started:
+        """``run-scenario`` with local workers, ports and a stat file of its own."""
+        path = stat_file or self.place / f"{len(self._started)}.stat.gz"
+        words: list[object] = ["run-scenario", *arguments, "-s", path]
+        words += ["--workers", workers] if workers else []
+        words += free_ports() if ports is None else ports
+        return self.master(*words, stat_file=path, **options)
+
+    def run(self, *arguments: object, **options: Any) -> Ended:
+        """The same, until it has ended."""
+        return self.start_run(*arguments, **options).wait()
+
+    def scenario(self, **keys: object) -> Path:
+        """A scenario file: small objects in few containers, unless the keys say otherwise."""
+        path = self.place / f"{secrets.token_hex(4)}.scenario"
+        path.write_text(json.dumps(scenario(**keys)))
+        return path
+
+
+def clean_environment() -> dict[str, str]:
+    """Ours without anybody's credentials, with the ssbench of this checkout."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ST_", "OS_", "SSBENCH_"))}
+    return {**kept, "PYTHONPATH": str(ROOT)}
+
+
+def scenario(**keys: object) -> dict[str, object]:
+    """A small scenario as a dict."""
+    return {
+        "name": "e2e",
+        "sizes": [{"name": "tiny", "size_min": 100, "size_max": 2000}],
+        "initial_files": {"tiny": 10},
+        "crud_profile": [1, 1, 1, 1],
+        "operation_count": 60,
+        "user_count": 4,
+        "container_count": 3,
+        **keys,
+    }
+
+
+def login(swift: EmbeddedSwift) -> list[str]:
+    """Options that say who we are."""
+    return ["-A", swift.auth_url, "-U", swift.user, "-K", swift.key]
+
+
+# What is seen afterwards --------------------------------------------------------------------
+
+
+def stats_of(path: Path, *, damaged: bool = False) -> RunStats:
+    """What a stat file holds; unless ``damaged``, it must be whole."""
+    stats = RunStats()
+    with statfile.read(str(path)) as reader:
+        for record in reader:
+            stats.add(record)
+        assert damaged or not reader.damage, reader.damage
+    return stats
+
+
+def rows_of(path: Path, phase: Phase = Phase.RUN) -> Iterator[dict[str, Any]]:
+    """The results of a phase, one dict each."""
+    with statfile.read(str(path)) as reader:
+        for record in reader:
+            if isinstance(record, ResultBatch) and record.phase is phase:
+                names = ("operation", "object", "url", "renewals", "status", "error", "detail")
+                columns = [record.column(name) for name in names]
+                for values in zip(*columns, strict=True):
+                    yield dict(zip(names, values, strict=True))
+
+
+def workers_of(path: Path) -> list[WorkerRecord]:
+    with statfile.read(str(path)) as reader:
+        return [record for record in reader if isinstance(record, WorkerRecord)]
+
+
+def finished(stats: RunStats) -> dict[str, int]:
+    """Operations of the run with an outcome, failed or not, by name."""
+    return {op.name: stats.total(op).operations for op in list(Operation)[:4]}
+
+
+class Request(NamedTuple):
+    """A line of the server's log."""
+
+    method: str
+    container: str
+    object: str
+    query: str
+    status: int
+    transaction: str
+    size: str
+
+
+def requests(swift: EmbeddedSwift, base: str) -> list[Request]:
+    """What the server was asked for in containers of a base, in order."""
+    found = []
+    for line in swift.access_log().read_text(errors="replace").splitlines():
+        method, target, status, transaction, size = line.split(" ")
+        path, _, query = target.partition("?")
+        parts = [urllib.parse.unquote(part) for part in path.split("/", 4)[3:]]
+        container, name = [*parts, "", ""][:2]
+        if container.startswith(f"{base}_"):
+            found.append(Request(method, container, name, query, int(status), transaction, size))
+    return found
+
+
+def logins(swift: EmbeddedSwift) -> int:
+    """How often somebody authenticated (v1)."""
+    return swift.access_log().read_text().count("GET /auth/v1.0")
+
+
+def is_initial(request: Request) -> bool:
+    """Whether it is about an initial object: ``tiny_000001``, without a run's id."""
+    return re.fullmatch(r".+_\d{6}", request.object) is not None and request.object.count("_") == 1
+
+
+class Account:
+    """The test's own way into the store: the standard library, nothing of ours."""
+
+    def __init__(self, swift: EmbeddedSwift) -> None:
+        self.url = swift.storage_url
+        ask = urllib.request.Request(swift.auth_url)
+        ask.add_header("X-Auth-User", swift.user)
+        ask.add_header("X-Auth-Key", swift.key)
+        with urllib.request.urlopen(ask, timeout=30) as answer:
+            self.token = answer.headers["X-Auth-Token"]
+
+    def __call__(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, Any, bytes]:
+        """Status, headers and body; header names with ``_`` for ``-``."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        ask = urllib.request.Request(
+            f"{self.url}/{urllib.parse.quote(path, safe='/?=&')}" if path else self.url,
+            method=method, data=body, headers={"X-Auth-Token": self.token, **given},
+        )  # fmt: skip
+        try:
+            with urllib.request.urlopen(ask, timeout=30) as answer:
+                return answer.status, answer.headers, answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.headers, error.read()
+
+    def containers(self, base: str = "") -> list[str]:
+        """Names of containers that begin with the base."""
+        body = self("GET", f"?format=json&prefix={base}")[2]
+        return [entry["name"] for entry in json.loads(body or b"[]")]
+
+    def objects(self, base: str) -> list[str]:
+        """``container/object`` in the containers of a base."""
+        return [
+            f"{container}/{entry['name']}"
+            for container in self.containers(f"{base}_")
+            for entry in json.loads(self("GET", f"{container}?format=json")[2] or b"[]")
+        ]
+
+    def created(self, base: str, run_id: str) -> list[str]:
+        """Those objects that the run made."""
+        return [name for name in self.objects(base) if f"_{run_id}_" in name]
