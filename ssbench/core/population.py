@@ -45,10 +45,11 @@ def lifetime_s(delete_after_s: int) -> float:
 class Population:
     """A pool per size class, in the scenario's order.
 
-    :param delete_after_s: what this run writes (CREATE, UPDATE) expires; initial objects do not.
+    :param delete_after_s: all that is written expires, initial objects too; None: nothing does.
     """
 
     def __init__(self, sizes: Sequence[SizeClass], delete_after_s: int | None = None) -> None:
+        self.delete_after_s = delete_after_s
         lifetime = lifetime_s(delete_after_s) if delete_after_s else None
         self.pools = [Pool(size, lifetime) for size in sizes]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ssbench.core.draws import Draws, NoJob, draw_table
 from ssbench.core.model import NONE_NS, Job, Operation, Phase
-from ssbench.core.population import Population
+from ssbench.core.population import Population, lifetime_s
 
 if TYPE_CHECKING:
     from ssbench.core.scenario import Scenario
@@ -120,17 +120,25 @@ class InitialWorkload:
             for number, (index, name, size) in objects
         ]
         self.taken += len(jobs)
+        if self.population.delete_after_s:
+            for job in jobs:
+                self.population.pools[job.size_class].writing(job.object, now_s)
         return jobs
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
-        """They are in the population from the start."""
+        """They are in the population from the start; those that expire were put just now."""
+        if self.population.delete_after_s:
+            for job in jobs:
+                self.population.pools[job.size_class].written(job.object, True)
 
     def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
         self.lost([job])
 
     def lost(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            self.population.pools[job.size_class].leave(job.object)
+            pool = self.population.pools[job.size_class]
+            pool.written(job.object, False)
+            pool.leave(job.object)
             self.missing += 1
 
     withdrawn = lost
@@ -194,10 +202,15 @@ class BenchWorkload:
             return None
         if any(draws.possible or draws.pool.closing for draws in self._draws):
             return None
-        return (
+        sentence = (
             f"after {self.taken} operations no object is left to READ, UPDATE or DELETE, "
             "and no crud_profile in use has a share of CREATE"
         )
+        delete_after_s = self.population.delete_after_s
+        if delete_after_s:
+            stay_s = max(0.0, lifetime_s(delete_after_s))
+            sentence += f" (with delete_after {delete_after_s}, objects are used for {stay_s:g} s)"
+        return sentence
 
     def stop(self) -> None:
         """Give no more jobs: the time is over."""

@@ -160,7 +160,7 @@ def test_an_object_leaves_when_its_time_is_nearly_over() -> None:
     pool.expire(153.9)
     assert number in pool.members
     pool.expire(154.0)
-    assert list(pool.members) == [0, 1, 2, 3, 4], "initial objects don't expire"
+    assert list(pool.members) == [0, 1, 2, 3, 4], "no write of these was told"
     assert pool.left_behind == 0, "the store removes it"
 
 

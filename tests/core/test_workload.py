@@ -328,18 +328,30 @@ def test_with_delete_after_created_objects_leave_before_their_time() -> None:
     workload = bench(size_class((0.5, 0.5, 0, 0), initial=1), count=None, delete_after=20)
     jobs = workload.take(1, 200, 100.0)
     workload.succeeded(jobs, 101.0)
+    assert workload.population.left_behind == len(workload_created(workload)) > 50
     created = {job.object for job in jobs if job.operation == CREATE}
 
     def read(now_s: float) -> set[int]:
         return {job.object for job in workload.take(1, 500, now_s) if job.operation == READ}
 
     assert read(113.9) & created
-    assert read(114.0) == {0}, "20 s less 6 s from when they were drawn; initial ones stay"
-    assert workload.population.left_behind == sum(1 for job in workload_created(workload))
+    assert not read(114.0) & created, "20 s less 6 s from when they were drawn"
 
 
 def workload_created(workload: BenchWorkload) -> list[int]:
     return [number for pool in workload.population.pools for number in pool.created()]
+
+
+def test_with_delete_after_initial_objects_leave_too_from_when_they_were_put() -> None:
+    given = scenario(size_class((0, 1, 0, 0), initial=3), count=None, delete_after=20)
+    initial = initial_jobs(given)
+    for now_s in (100.0, 105.0, 110.0):
+        initial.succeeded(initial.take(1, 1, now_s), now_s + 3.0)
+    workload = bench_jobs(given, 1, initial.population)
+    left = [{job.object for job in workload.take(1, 100, now_s)} for now_s in (113.0, 114.0, 119.0)]
+    assert left == [{0, 1, 2}, {1, 2}, {2}]
+    assert workload.take(1, 100, 124.0) == []
+    assert (workload.exhausted or "").endswith("(with delete_after 20, objects are used for 14 s)")
 
 
 def test_an_update_renews_an_object() -> None:
