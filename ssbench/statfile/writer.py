@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from contextlib import suppress
 from io import BytesIO
 from types import TracebackType
 
@@ -28,9 +29,10 @@ class StatFileWriter:
     One thread at a time. After an error nothing more is written; what was, stays readable.
     """
 
-    def __init__(self, file: int, path: str) -> None:
+    def __init__(self, file: int, path: str, *, new: bool) -> None:
         """Use ``create``."""
         self._file = file
+        self._new = new  # there was no such file before
         self._closed = False
         self.path = path
         self.blocks = 0  #: written so far
@@ -44,20 +46,19 @@ class StatFileWriter:
     def create(cls, path: str | os.PathLike[str], *, overwrite: bool = True) -> StatFileWriter:
         """Open a file for a run, readable by its owner only.
 
-        :param overwrite: an own empty file or an own stat file of that name is replaced;
-            nothing else ever is.
+        :param overwrite: an own empty file or an own stat file of that name is replaced, once
+            there is something to write; nothing else ever is.
         :raises StatFileError: path and cause, in one line.
         """
         path = os.fspath(path)
         try:
-            file = _open_new(path)
+            return cls(_open_new(path), path, new=True)
         except FileExistsError:
             if not overwrite:
                 raise StatFileError(f"{path}: exists; it isn't overwritten") from None
-            file = _open_again(path)
+            return cls(_open_again(path), path, new=False)
         except OSError as error:
             raise StatFileError(f"{path}: can't be written: {error.strerror}") from error
-        return cls(file, path)
 
     def write(self, record: Record) -> None:
         """Append a record. The header, and the footer, are on disk when this returns.
@@ -103,6 +104,9 @@ class StatFileWriter:
             return
         member = self._builder.finish(self.blocks)
         try:
+            if not self.blocks:
+                # Not before: a run that fails in its beginnings must not cost an older run's file.
+                os.ftruncate(self._file, 0)
             _write_all(self._file, member)
         except OSError as error:
             self._give_up()
@@ -116,7 +120,7 @@ class StatFileWriter:
         self._builder = BlockBuilder(self._level)
 
     def close(self) -> None:
-        """Write the rest and close; a second time does nothing.
+        """Write the rest and close; a second time does nothing. A new file that stayed empty goes.
 
         :raises StatFileError: path, cause and what was kept.
         """
@@ -124,6 +128,9 @@ class StatFileWriter:
             return
         self.flush()
         self._closed = True
+        if self._new and not self.blocks:
+            with suppress(OSError):  # it is gone already, or stays: no harm in either
+                os.unlink(self.path)
         try:
             os.close(self._file)
         except OSError as error:  # network file systems tell of a full disk as late as this
@@ -171,7 +178,7 @@ def _open_new(path: str) -> int:
 
 
 def _open_again(path: str) -> int:
-    """Open a file that is there, emptied; only if it is ours, and empty or a stat file."""
+    """Open a file that is there; only if it is ours, and empty or a stat file."""
     # NONBLOCK: opening a pipe would wait for its other end.
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -182,7 +189,6 @@ def _open_again(path: str) -> int:
         fault = _why_not_replace(file)
         if fault is None:
             os.fchmod(file, 0o600)
-            os.ftruncate(file, 0)
     except OSError as error:
         fault = error.strerror or "unknown error"
     if fault is not None:

@@ -40,8 +40,21 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_readable_by_its_owner_only(path: Path) -> None:
+    with StatFileWriter.create(path):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_run_that_fails_in_its_beginnings_leaves_no_empty_file(path: Path) -> None:
     StatFileWriter.create(path).close()
-    assert path.stat().st_mode & 0o777 == 0o600
+    assert not path.exists()
+
+
+def test_a_run_that_fails_in_its_beginnings_leaves_the_older_file(path: Path) -> None:
+    with StatFileWriter.create(path) as writer:
+        writer.write(HEADER)
+    older = path.read_bytes()
+    StatFileWriter.create(path).close()
+    assert path.read_bytes() == older
 
 
 def test_packed_results_come_back_as_rows(path: Path) -> None:
