@@ -23,11 +23,12 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "storage.stream": ({"core"}, {"gevent"}),
     "storage.httpparse": ({"core"}, set()),
     "storage.httpconn": ({"core", "storage.stream", "storage.httpparse"}, {"gevent"}),
+    "storage.httppool": ({"core", "storage.stream", "storage.httpconn"}, {"gevent"}),
     "storage.swiftparse": ({"core", "storage.base"}, set()),
     "storage.swift": (
         {
-            "core", "storage.base", "storage.httpconn", "storage.stream", "storage.tls",
-            "storage.swiftparse",
+            "core", "storage.base", "storage.httpconn", "storage.httppool", "storage.stream",
+            "storage.tls", "storage.swiftparse",
         },
         {"gevent"},
     ),

@@ -1,12 +1,9 @@
-"""Timed HTTP/1.1 over kept connections: the hot path of every run.
+"""A timed HTTP/1.1 connection: the hot path of every run.
 
-``Pool.request`` is what an operation costs: a head and perhaps a body go out in one system call,
-one wait, one receive, a look at the few headers that matter, and a Timing. All that a well-behaved
+``Connection.exchange`` is what an operation costs: a head and perhaps a body go out in one system
+call, one wait, one receive, one look at the answer's head, and a Timing. All that a well-behaved
 server rarely does (an answer in several pieces, chunks, 1xx, an early word during an upload)
 leaves that path and goes through the plain code behind it.
-
-Time-outs cost a request nothing: a request sets two fields, and one timer per pool looks at all
-connections in flight and shuts those whose time is up, which wakes whoever waits there.
 """
 
 from __future__ import annotations
@@ -17,9 +14,6 @@ from itertools import chain, islice
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from gevent import get_hub
-from gevent.pool import Pool as GreenletPool
-
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.httpparse import (
@@ -29,17 +23,14 @@ from ssbench.storage.httpparse import (
     BadAnswer,
     ChunkedBody,
     Head,
-    fast_head,
+    Layouts,
     parse_head,
 )
-from ssbench.storage.stream import Dialler, PlainStream
+from ssbench.storage.stream import PlainStream
 
 BUFFER_SIZE = 65536
-_IDLE = -1  #: Connection.deadline_ns while nobody uses it
-_SWEEP_S = 0.08  #: how late a time-out may come
-_ASLEEP_NS = 1_000_000_000  #: a sweep that late means that we slept, not the servers
+IDLE = -1  #: Connection.deadline_ns while nobody uses it
 _MAX_INTERIM = 100  #: 1xx answers to one request
-_CONNECT_AT_ONCE = 64
 _GATHER = 8  #: pieces of a large body that go out in one system call
 _timing = tuple.__new__  # Timing(...) without its detour through keyword arguments
 
@@ -79,31 +70,45 @@ class _Ended(Exception):
         self.kind = kind
 
 
-class _Stale(Exception):
+class Stale(Exception):
     """A kept connection turned out to be closed before any byte of the answer came."""
 
 
-class Connection:
-    """One connection; one request at a time. ``exchange`` is all that it does.
+class Shared:
+    """What the connections to one storage URL have in common.
 
-    :param buffer: shared with the pool's other connections: nothing stays in it over a wait.
+    :param name: of the endpoint, for errors.
+    :param url: the storage URL's index, for Timing.
     """
 
+    def __init__(self, name: str, url: int) -> None:
+        self.name = name
+        self.url = url
+        self.buffer = bytearray(BUFFER_SIZE)  #: nothing stays in it over a wait
+        self.layouts = Layouts()
+
+
+class Connection:
+    """One connection; one request at a time. ``exchange`` is all that it does."""
+
     __slots__ = (
-        "_answered", "_buffer", "_doom", "_early", "_name", "_recv_into", "_send", "_send_parts",
-        "_url", "alive", "deadline_ns", "kept", "quiet_ns", "reusable", "stream",
+        "_answered", "_buffer", "_doom", "_early", "_layouts", "_name", "_read_head", "_recv_into",
+        "_send", "_send_parts", "_url", "alive", "deadline_ns", "kept", "quiet_ns", "reusable",
+        "stream",
     )  # fmt: skip
 
-    def __init__(self, stream: PlainStream, buffer: bytearray, name: str, url: int) -> None:
+    def __init__(self, stream: PlainStream, shared: Shared) -> None:
         self.stream = stream
-        self.deadline_ns = _IDLE
+        self.deadline_ns = IDLE
         self.alive = True  #: bytes moved since the last sweep
         self.quiet_ns = 0  #: the sweep that last saw it alive
         self.reusable = True
         self.kept = False  #: it was idle: the server may have closed it meanwhile
         self._send, self._send_parts = stream.send, stream.send_parts
         self._recv_into = stream.recv_into
-        self._buffer, self._name, self._url = buffer, name, url
+        self._buffer, self._name, self._url = shared.buffer, shared.name, shared.url
+        self._layouts = shared.layouts
+        self._read_head = shared.layouts.read
         self._answered = False  #: a byte of the current answer has come
         self._early = bytearray()  #: of an answer, received during the upload
         self._doom: tuple[ErrorKind, str] | None = None
@@ -114,7 +119,7 @@ class Connection:
         """Send a request and receive its whole answer.
 
         :raises StorageError: any failure but a status.
-        :raises _Stale: where the request may go out again over another connection.
+        :raises Stale: where the request may go out again over another connection.
         """
         self.deadline_ns = deadline_ns
         self.alive = True
@@ -133,7 +138,7 @@ class Connection:
                 return self._slow_answer(0, upload, collector)
             count = self._recv_into(self._buffer)
             now = perf_counter_ns()
-            answer = fast_head(self._buffer, count)
+            answer = self._read_head(self._buffer, count)
             if answer is None:
                 return self._slow_answer(count, upload, None)
             self._answered = True
@@ -247,6 +252,8 @@ class Connection:
                 raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
             head, headers = parse_head(bytes(held[: end + 4]), bodiless=bodiless)
             if head.status >= 200:
+                if not bodiless:
+                    self._layouts.learn(bytes(held[: end + 4]))
                 return head, headers
             del held[: head.end]
         raise BadAnswer(f"more than {_MAX_INTERIM} interim answers")
@@ -346,7 +353,7 @@ class Connection:
         elif isinstance(error, BadAnswer):
             kind, why = ErrorKind.PROTOCOL, str(error)
         elif self.kept and not self._answered:
-            return _Stale(str(error))
+            return Stale(str(error))
         elif isinstance(error, _Ended):
             kind, why = error.kind, f"connection closed {error}"
         elif isinstance(error, ssl.SSLError):
@@ -357,7 +364,7 @@ class Connection:
         return StorageError(kind, f"{self._name}: {why}")
 
     def __repr__(self) -> str:
-        return f"<Connection to {self._name}, {'idle' if self.deadline_ns == _IDLE else 'busy'}>"
+        return f"<Connection to {self._name}, {'idle' if self.deadline_ns == IDLE else 'busy'}>"
 
 
 def _skip(views: list[memoryview], count: int) -> int:
@@ -368,150 +375,3 @@ def _skip(views: list[memoryview], count: int) -> int:
         views[0] = views[0][count:]
         count = 0
     return count
-
-
-class Pool:
-    """The connections to one storage URL: the last one given back is the next one used."""
-
-    def __init__(self, dialler: Dialler, network_timeout_s: float, url: int = 0) -> None:
-        self._dialler = dialler
-        self._url = url
-        self._name = str(dialler.endpoint)
-        self._idle: list[Connection] = []
-        self._all: set[Connection] = set()
-        self._buffer = bytearray(BUFFER_SIZE)
-        self._closed = False
-        self._network_timeout_s = network_timeout_s
-        # ref=False: the sweep alone doesn't keep the hub's loop alive.
-        interval = min(_SWEEP_S, network_timeout_s / 4)
-        loop: Any = get_hub().loop
-        self._timer = loop.timer(interval, interval, ref=False)
-        self._sweeping = False
-        self._swept_ns = 0
-
-    def request(
-        self,
-        head: bytes,
-        upload: Upload | None = None,
-        deadline_ns: int = 0,
-        collector: Collector | None = None,
-    ) -> Timing:
-        """The Timing of the answer, whatever its status.
-
-        :raises StorageError: where no whole answer came.
-        """
-        connection = self._idle.pop() if self._idle else self._open(deadline_ns)
-        if not self._sweeping:
-            self._start_sweeping()
-        try:
-            timing = connection.exchange(head, upload, deadline_ns, collector)
-        except _Stale:
-            self._drop(connection)
-            return self._request_anew(head, upload, deadline_ns, collector)
-        except BaseException:  # a killed greenlet's connection is in the middle of an answer
-            self._drop(connection)
-            raise
-        self._give_back(connection)
-        return timing
-
-    def connect(self, count: int) -> None:
-        """Open connections until ``count`` are there; gives up quietly on those that fail."""
-        failures: list[StorageError] = []
-        openers = GreenletPool(_CONNECT_AT_ONCE)
-        for _ in range(count - len(self._all)):
-            openers.spawn(self._open_idle, failures)
-        openers.join()
-
-    def close(self) -> None:
-        """Close all; requests in flight fail with RESET."""
-        self._closed = True
-        for connection in self._idle:
-            self._all.discard(connection)
-            connection.close()
-        self._idle.clear()
-        for connection in self._all:
-            connection.doom(ErrorKind.RESET, "closed by us")
-        self._timer.stop()
-        self._timer.close()
-        self._sweeping = True  # never again
-
-    def _request_anew(
-        self,
-        head: bytes,
-        upload: Upload | None,
-        deadline_ns: int,
-        collector: Collector | None,
-    ) -> Timing:
-        """Once more over a fresh connection, in place of a kept one that was closed."""
-        connection = self._open(deadline_ns)
-        try:
-            timing = connection.exchange(head, upload, deadline_ns, collector)
-        except BaseException:
-            self._drop(connection)
-            raise
-        self._give_back(connection)
-        return timing._replace(reconnects=1)
-
-    def _give_back(self, connection: Connection) -> None:
-        connection.deadline_ns = _IDLE
-        connection.kept = True
-        if connection.reusable:
-            self._idle.append(connection)
-        else:
-            self._drop(connection)
-
-    def _drop(self, connection: Connection) -> None:
-        self._all.discard(connection)
-        connection.close()
-
-    def _open(self, deadline_ns: int) -> Connection:
-        stream = None if self._closed else self._dialler.open(deadline_ns)
-        if stream is None or self._closed:
-            if stream is not None:
-                stream.close()
-            raise StorageError(ErrorKind.RESET, f"{self._name}: closed by us", sent=False)
-        connection = Connection(stream, self._buffer, self._name, self._url)
-        self._all.add(connection)
-        return connection
-
-    def _open_idle(self, failures: list[StorageError]) -> None:
-        if failures:  # one time-out is enough to wait for
-            return
-        try:
-            self._give_back(self._open(0))
-        except StorageError as error:
-            # The first operation meets the same failure, and tells of it.
-            failures.append(error)
-
-    def _start_sweeping(self) -> None:
-        self._sweeping = True
-        self._swept_ns = perf_counter_ns()
-        self._timer.start(self._sweep)
-
-    def _sweep(self) -> None:
-        """Doom what is over its deadline or silent for too long; stop when nothing is in flight."""
-        now = perf_counter_ns()
-        slept = now - self._swept_ns > _ASLEEP_NS
-        self._swept_ns = now
-        limit_ns = int(self._network_timeout_s * 1e9)
-        busy = False
-        for connection in self._all:
-            deadline_ns = connection.deadline_ns
-            if deadline_ns == _IDLE or connection.doomed:
-                continue
-            busy = True
-            if 0 < deadline_ns < now:
-                connection.doom(ErrorKind.OPERATION_TIMEOUT, "operation took too long")
-            elif connection.alive or slept:
-                connection.alive = False
-                connection.quiet_ns = now
-            elif now - connection.quiet_ns > limit_ns:
-                connection.doom(
-                    ErrorKind.NETWORK_TIMEOUT, f"silent for {self._network_timeout_s:g} s"
-                )
-        if not busy:
-            self._timer.stop()
-            self._sweeping = False
-
-    def __repr__(self) -> str:
-        return f"<Pool to {self._name}, {len(self._all)} open, {len(self._idle)} idle>"

@@ -15,7 +15,8 @@ from ssbench.core.model import ErrorKind, Job, Operation, Timing
 from ssbench.core.naming import MARKER_HEADER, Naming
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action, ContainerEntry, StoreLimits
-from ssbench.storage.httpconn import Collector, Pool, Upload
+from ssbench.storage.httpconn import Collector, Upload
+from ssbench.storage.httppool import Pool
 from ssbench.storage.stream import Dialler, Endpoint
 from ssbench.storage.swiftparse import (
     bulk_failures,

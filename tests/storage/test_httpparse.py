@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from ssbench.storage.httpparse import (
     UNTIL_CLOSE,
     BadAnswer,
     ChunkedBody,
-    fast_head,
+    Layouts,
     parse_head,
 )
 
@@ -42,6 +44,8 @@ USUAL = [
     b"HTTP/1.1 204 No Content\r\nContent-Length: 12\r\n\r\n",
     b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html; charset=UTF-8\r\n"
     b"Content-Length: 70\r\nX-Trans-Id: txAbC\r\n\r\n",
+    b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+    b"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 503 \r\ncontent-length:0\r\nx-openstack-request-id:tx2\r\n\r\n",
 ]
 #: Answers that only the other reader can take.
@@ -50,15 +54,12 @@ UNUSUAL = [
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 200 OK\r\n\r\n",
-    b"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nConnection: close\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n , close\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
-    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n 6\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Trans-Id: tx1\r\n\tfolded\r\n\r\n",
-    b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
 ]
 #: No HTTP, or of no length that could be told.
 BAD = [
@@ -69,6 +70,7 @@ BAD = [
     b"HTTP/1.1 999 OK\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 OK\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n 6\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: \r\n\r\n",
@@ -79,38 +81,76 @@ BAD = [
 ]
 
 
+def taught(*heads: bytes) -> Layouts:
+    layouts = Layouts()
+    for head in heads:
+        layouts.learn(head)
+    return layouts
+
+
 @pytest.mark.parametrize("head", USUAL)
-def test_the_fast_reader_takes_the_usual_forms_and_agrees(head: bytes) -> None:
-    body = b"body\r\n\r\nbody"
-    fast = fast_head(bytearray(head + body), len(head + body))
+def test_a_layout_is_read_once_it_was_shown(head: bytes) -> None:
+    data = head + b"body\r\n\r\nbody"
+    assert Layouts().read(bytearray(data), len(data)) is None
+    fast = taught(head).read(bytearray(data), len(data))
     assert fast is not None
-    assert fast == parse_head(head + body)[0]
+    assert fast == parse_head(data)[0]
     assert fast.end == len(head)
 
 
+def test_answers_of_a_layout_may_differ_in_their_values() -> None:
+    other = (
+        SWIFT_GET.replace(b"4096", b"17").replace(b"tx5d5d1d8e", b"txother").replace(b"0f0b", b"x")
+    )
+    head = taught(*USUAL).read(bytearray(other), len(other))
+    assert head == parse_head(other)[0]
+    assert head is not None
+    assert head.length == 17
+
+
+@pytest.mark.parametrize("head", UNUSUAL)
+def test_unusual_layouts_are_not_learned(head: bytes) -> None:
+    assert taught(head).read(bytearray(head), len(head)) is None
+
+
 @pytest.mark.parametrize("head", UNUSUAL + BAD)
-def test_the_fast_reader_leaves_the_rest_alone(head: bytes) -> None:
-    assert fast_head(bytearray(head), len(head)) is None
+def test_a_known_layout_does_not_fit_the_rest(head: bytes) -> None:
+    assert taught(*USUAL).read(bytearray(head), len(head)) is None
 
 
 @pytest.mark.parametrize("head", BAD)
 def test_what_is_no_answer_is_refused(head: bytes) -> None:
     with pytest.raises(BadAnswer):
         parse_head(head)
+    with pytest.raises(BadAnswer):
+        Layouts().learn(head)
 
 
-def test_the_fast_reader_ignores_what_an_earlier_answer_left_in_the_buffer() -> None:
-    assert fast_head(bytearray(SWIFT_GET), 100) is None
+def test_what_an_earlier_answer_left_in_the_buffer_is_not_read() -> None:
+    assert taught(SWIFT_GET).read(bytearray(SWIFT_GET), 100) is None
+
+
+def test_a_server_of_ever_new_layouts_costs_no_memory() -> None:
+    layouts = Layouts()
+    for number in range(100):
+        layouts.learn(b"HTTP/1.1 204 X\r\nX-%d: 1\r\n\r\n" % number)
+    layouts.learn(b"HTTP/1.1 204 X\r\nX: %b\r\n\r\n" % (b"x" * 60_000))
+    assert len(layouts._known) <= 32
 
 
 @given(st.data())
 @settings(max_examples=2000)
-def test_whatever_the_fast_reader_accepts_the_other_reads_the_same(data: st.DataObject) -> None:
-    # Invariant: fast_head(x) is None or parse_head(x)[0] == fast_head(x), for any bytes.
-    mangled = mutated(data, data.draw(st.sampled_from(USUAL + UNUSUAL + BAD)))
-    fast = fast_head(bytearray(mangled), len(mangled))
-    if fast is not None:
-        assert parse_head(mangled)[0] == fast
+def test_whatever_a_layout_fits_the_other_reads_the_same(data: st.DataObject) -> None:
+    # Invariant: read(x) is None or parse_head(x)[0] == read(x), whatever was learned before.
+    layouts = taught(*USUAL)
+    shown = mutated(data, data.draw(st.sampled_from(USUAL + UNUSUAL + BAD)))
+    with suppress(BadAnswer):
+        layouts.learn(shown)
+    read = mutated(data, data.draw(st.sampled_from([shown, *USUAL])))
+    for candidate in (shown, read):
+        fast = layouts.read(bytearray(candidate), len(candidate))
+        if fast is not None:
+            assert parse_head(candidate)[0] == fast
 
 
 def mutated(data: st.DataObject, head: bytes) -> bytes:

@@ -13,7 +13,8 @@ import pytest
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.httpconn import Pool, Upload
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.httppool import Pool
 from ssbench.storage.stream import Dialler, Endpoint, PlainStream
 from ssbench.storage.tls import client_context
 from tests.fakes.http_server import ACCOUNT, FakeContainer, FakeSwift

@@ -1,0 +1,168 @@
+"""Kept connections to one storage URL, and the time-outs of all requests on them.
+
+Time-outs cost a request nothing: a request sets two fields, and one timer per pool looks at all
+connections in flight and shuts those whose time is up, which wakes whoever waits there.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import Any
+
+from gevent import get_hub
+from gevent.pool import Pool as GreenletPool
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.storage.httpconn import IDLE, Collector, Connection, Shared, Stale, Upload
+from ssbench.storage.stream import Dialler
+
+_SWEEP_S = 0.08  #: how late a time-out may come
+_ASLEEP_NS = 1_000_000_000  #: a sweep that late means that we slept, not the servers
+_CONNECT_AT_ONCE = 64
+
+
+class Pool:
+    """The connections to one storage URL: the last one given back is the next one used."""
+
+    def __init__(self, dialler: Dialler, network_timeout_s: float, url: int = 0) -> None:
+        self._dialler = dialler
+        self._name = str(dialler.endpoint)
+        self._shared = Shared(self._name, url)
+        self._idle: list[Connection] = []
+        self._all: set[Connection] = set()
+        self._closed = False
+        self._network_timeout_s = network_timeout_s
+        # ref=False: the sweep alone doesn't keep the hub's loop alive.
+        interval = min(_SWEEP_S, network_timeout_s / 4)
+        loop: Any = get_hub().loop
+        self._timer = loop.timer(interval, interval, ref=False)
+        self._sweeping = False
+        self._swept_ns = 0
+
+    def request(
+        self,
+        head: bytes,
+        upload: Upload | None = None,
+        deadline_ns: int = 0,
+        collector: Collector | None = None,
+    ) -> Timing:
+        """The Timing of the answer, whatever its status.
+
+        :raises StorageError: where no whole answer came.
+        """
+        connection = self._idle.pop() if self._idle else self._open(deadline_ns)
+        if not self._sweeping:
+            self._start_sweeping()
+        try:
+            timing = connection.exchange(head, upload, deadline_ns, collector)
+        except Stale:
+            self._drop(connection)
+            return self._request_anew(head, upload, deadline_ns, collector)
+        except BaseException:  # a killed greenlet's connection is in the middle of an answer
+            self._drop(connection)
+            raise
+        self._give_back(connection)
+        return timing
+
+    def connect(self, count: int) -> None:
+        """Open connections until ``count`` are there; gives up quietly on those that fail."""
+        failures: list[StorageError] = []
+        openers = GreenletPool(_CONNECT_AT_ONCE)
+        for _ in range(count - len(self._all)):
+            openers.spawn(self._open_idle, failures)
+        openers.join()
+
+    def close(self) -> None:
+        """Close all; requests in flight fail with RESET."""
+        self._closed = True
+        for connection in self._idle:
+            self._all.discard(connection)
+            connection.close()
+        self._idle.clear()
+        for connection in self._all:
+            connection.doom(ErrorKind.RESET, "closed by us")
+        self._timer.stop()
+        self._timer.close()
+        self._sweeping = True  # never again
+
+    def _request_anew(
+        self,
+        head: bytes,
+        upload: Upload | None,
+        deadline_ns: int,
+        collector: Collector | None,
+    ) -> Timing:
+        """Once more over a fresh connection, in place of a kept one that was closed."""
+        connection = self._open(deadline_ns)
+        try:
+            timing = connection.exchange(head, upload, deadline_ns, collector)
+        except BaseException:
+            self._drop(connection)
+            raise
+        self._give_back(connection)
+        return timing._replace(reconnects=1)
+
+    def _give_back(self, connection: Connection) -> None:
+        connection.deadline_ns = IDLE
+        connection.kept = True
+        if connection.reusable:
+            self._idle.append(connection)
+        else:
+            self._drop(connection)
+
+    def _drop(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        connection.close()
+
+    def _open(self, deadline_ns: int) -> Connection:
+        stream = None if self._closed else self._dialler.open(deadline_ns)
+        if stream is None or self._closed:
+            if stream is not None:
+                stream.close()
+            raise StorageError(ErrorKind.RESET, f"{self._name}: closed by us", sent=False)
+        connection = Connection(stream, self._shared)
+        self._all.add(connection)
+        return connection
+
+    def _open_idle(self, failures: list[StorageError]) -> None:
+        if failures:  # one time-out is enough to wait for
+            return
+        try:
+            self._give_back(self._open(0))
+        except StorageError as error:
+            # The first operation meets the same failure, and tells of it.
+            failures.append(error)
+
+    def _start_sweeping(self) -> None:
+        self._sweeping = True
+        self._swept_ns = perf_counter_ns()
+        self._timer.start(self._sweep)
+
+    def _sweep(self) -> None:
+        """Doom what is over its deadline or silent for too long; stop when nothing is in flight."""
+        now = perf_counter_ns()
+        slept = now - self._swept_ns > _ASLEEP_NS
+        self._swept_ns = now
+        limit_ns = int(self._network_timeout_s * 1e9)
+        busy = False
+        for connection in self._all:
+            deadline_ns = connection.deadline_ns
+            if deadline_ns == IDLE or connection.doomed:
+                continue
+            busy = True
+            if 0 < deadline_ns < now:
+                connection.doom(ErrorKind.OPERATION_TIMEOUT, "operation took too long")
+            elif connection.alive or slept:
+                connection.alive = False
+                connection.quiet_ns = now
+            elif now - connection.quiet_ns > limit_ns:
+                connection.doom(
+                    ErrorKind.NETWORK_TIMEOUT, f"silent for {self._network_timeout_s:g} s"
+                )
+        if not busy:
+            self._timer.stop()
+            self._sweeping = False
+
+    def __repr__(self) -> str:
+        return f"<Pool to {self._name}, {len(self._all)} open, {len(self._idle)} idle>"

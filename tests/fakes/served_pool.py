@@ -1,0 +1,98 @@
+"""A pool of the engine, on a server that does what a test says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import repeat
+
+import pytest
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import Timing
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.httppool import Pool
+from ssbench.storage.stream import Dialler, Endpoint
+from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering
+
+HEAD = b"GET /v1/a/c/o HTTP/1.1\r\nHost: x\r\n\r\n"
+PUT = b"PUT /v1/a/c/o HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+START = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@contextmanager
+def pool_on(port: int, network_timeout_s: float = 5.0, host: str = "127.0.0.1") -> Iterator[Pool]:
+    pool = Pool(Dialler(Endpoint(host, port, False), 5.0), network_timeout_s)
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+@contextmanager
+def serving(
+    *scripts: Script, network_timeout_s: float = 5.0
+) -> Iterator[tuple[ScriptedServer, Pool]]:
+    with ScriptedServer(*scripts) as server, pool_on(server.port, network_timeout_s) as pool:
+        yield server, pool
+
+
+def ask(*scripts: Script, network_timeout_s: float = 5.0, upload: Upload | None = None) -> Timing:
+    """One request to a server of such scripts."""
+    with serving(*scripts, network_timeout_s=network_timeout_s) as (_, pool):
+        return pool.request(HEAD if upload is None else PUT % upload.size, upload)
+
+
+def failure(
+    *scripts: Script, network_timeout_s: float = 5.0, upload: Upload | None = None
+) -> StorageError:
+    with pytest.raises(StorageError) as caught:
+        ask(*scripts, network_timeout_s=network_timeout_s, upload=upload)
+    assert caught.value.detail.startswith("127.0.0.1:"), "an error names its host and port"
+    return caught.value
+
+
+def big_upload(size: int = 20_000_000) -> Upload:
+    """More than any socket buffer takes."""
+    block = memoryview(bytes(100_000))
+    return Upload(size, block, lambda: repeat(block, size // len(block) - 1))
+
+
+def saying(*parts: bytes, pause_s: float = 0.002) -> Script:
+    """An answer in several segments, then the end of the connection."""
+
+    def script(peer: Peer) -> None:
+        peer.hear()
+        for part in parts:
+            peer.say(part)
+            time.sleep(pause_s)
+
+    return script
+
+
+def free_port() -> int:
+    """A port on which nobody listens."""
+    with ScriptedServer(answering()) as server:
+        return server.port
+
+
+def silent_after(said: bytes) -> Script:
+    def script(peer: Peer) -> None:
+        peer.hear()
+        peer.say(said)
+        peer.linger()
+
+    return script
+
+
+def dripping(start: bytes, drop: bytes) -> Script:
+    def script(peer: Peer) -> None:
+        peer.hear()
+        peer.say(start)
+        while True:
+            peer.say(drop)
+            time.sleep(0.01)
+
+    return script

@@ -1,0 +1,232 @@
+"""Kept connections, time-outs, and users that go away."""
+
+from __future__ import annotations
+
+import time
+from time import perf_counter_ns
+
+import gevent
+import pytest
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind
+from ssbench.storage.httpconn import Upload
+from tests.fakes.scripted_server import Peer, Script, answering, ok
+from tests.fakes.served_pool import (
+    CHUNKED,
+    HEAD,
+    PUT,
+    START,
+    big_upload,
+    dripping,
+    failure,
+    free_port,
+    pool_on,
+    serving,
+    silent_after,
+)
+
+# --- connections are kept, and replaced
+
+
+def test_a_connection_serves_one_request_after_another() -> None:
+    with serving(answering(*[ok(b"x")] * 20)) as (server, pool):
+        for _ in range(20):
+            assert pool.request(HEAD).reconnects == 0
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "last", [ok(b"x", b"Connection: close"), b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx"]
+)
+def test_an_answer_that_says_so_is_the_connections_last(last: bytes) -> None:
+    with serving(answering(last, b"never said")) as (server, pool):
+        assert [pool.request(HEAD).reconnects for _ in range(3)] == [0, 0, 0]
+        assert server.connections == 3
+
+
+def closed_after_one(peer: Peer) -> None:
+    peer.hear()
+    peer.say(ok(b"x"))
+
+
+def reset_after_one(peer: Peer) -> None:
+    closed_after_one(peer)
+    peer.hear()
+    peer.reset()
+
+
+@pytest.mark.parametrize("script", [closed_after_one, reset_after_one])
+@pytest.mark.parametrize("upload", [None, Upload(3, b"abc"), big_upload()])
+def test_a_kept_connection_that_was_closed_is_replaced_and_counted(
+    script: Script, upload: Upload | None
+) -> None:
+    def swallow(peer: Peer) -> None:
+        heard = len(peer.hear().partition(b"\r\n\r\n")[2])
+        while upload is not None and heard < upload.size:
+            heard += len(peer.sock.recv(1 << 20))
+        peer.say(ok(b"y"))
+
+    with serving(script, swallow) as (server, pool):
+        assert pool.request(HEAD).reconnects == 0
+        gevent.sleep(0.005)
+        timing = pool.request(HEAD if upload is None else PUT % upload.size, upload)
+        assert (timing.status, timing.reconnects) == (200, 1)
+        assert timing.bytes_moved == (1 if upload is None else upload.size)
+        assert server.connections == 2
+
+
+def test_it_is_replaced_once_only() -> None:
+    with serving(closed_after_one, lambda peer: peer.hear()) as (server, pool):
+        pool.request(HEAD)
+        with pytest.raises(StorageError) as caught:
+            pool.request(HEAD)
+        assert caught.value.kind is ErrorKind.RESET
+        assert server.connections == 2
+
+
+def test_nothing_is_sent_again_once_an_answer_began() -> None:
+    with serving(answering(ok(b"x"), b"HTTP/1.1 2")) as (server, pool):
+        pool.request(HEAD)
+        with pytest.raises(StorageError) as caught:
+            pool.request(HEAD)
+        assert caught.value.kind is ErrorKind.RESET
+        assert server.connections == 1
+
+
+def test_no_more_connections_than_requests_in_flight() -> None:
+    def slow(peer: Peer) -> None:
+        while peer.hear():
+            time.sleep(0.001)
+            peer.say(ok(b"x"))
+
+    with serving(slow) as (server, pool):
+        users = [gevent.spawn(lambda: [pool.request(HEAD) for _ in range(10)]) for _ in range(5)]
+        gevent.joinall(users, raise_error=True)
+        assert server.connections == 5
+
+
+def test_connections_are_opened_ahead() -> None:
+    with serving(answering(*[ok()] * 3)) as (server, pool):
+        pool.connect(4)
+        pool.connect(4)
+        assert repr(pool) == f"<Pool to 127.0.0.1:{server.port}, 4 open, 4 idle>"
+
+
+def test_a_connection_opened_ahead_may_be_gone_when_it_is_used() -> None:
+    with serving(lambda peer: None, answering(ok(b"x"))) as (_, pool):
+        pool.connect(1)
+        gevent.sleep(0.005)
+        assert pool.request(HEAD).reconnects == 1
+
+
+def test_opening_ahead_fails_in_silence() -> None:
+    with pool_on(free_port()) as pool:
+        pool.connect(3)
+
+
+def refused_port() -> StorageError:
+    with pool_on(free_port()) as pool, pytest.raises(StorageError) as caught:
+        pool.request(HEAD)
+    return caught.value
+
+
+def test_a_refused_connection() -> None:
+    error = refused_port()
+    assert (error.kind, error.sent) == (ErrorKind.CONNECT, False)
+    assert error.detail.endswith(": connection refused")
+
+
+def test_an_unknown_name() -> None:
+    with pool_on(80, host="no-such-host.invalid") as pool, pytest.raises(StorageError) as caught:
+        pool.request(HEAD)
+    assert (caught.value.kind, caught.value.sent) == (ErrorKind.NAME_LOOKUP, False)
+    assert "no-such-host.invalid:80" in caught.value.detail
+
+
+@pytest.mark.parametrize("said", [b"", START[:10], START, START + b"half", CHUNKED + b"5\r\nh"])
+def test_silence_is_a_network_time_out(said: bytes) -> None:
+    started = time.perf_counter()
+    error = failure(silent_after(said), network_timeout_s=0.1)
+    assert error.kind is ErrorKind.NETWORK_TIMEOUT
+    assert error.detail.endswith("silent for 0.1 s")
+    assert 0.08 < time.perf_counter() - started < 0.5
+
+
+def test_a_server_that_takes_no_body_is_a_network_time_out() -> None:
+    error = failure(lambda peer: peer.linger(), network_timeout_s=0.1, upload=big_upload())
+    assert error.kind is ErrorKind.NETWORK_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("start", "drop"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+        (START.replace(b"100", b"10000"), b"x"),
+        (CHUNKED, b"1\r\nx\r\n"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
+    ],
+)
+def test_the_deadline_ends_an_answer_that_drips(start: bytes, drop: bytes) -> None:
+    # Each drop would keep a network time-out away for ever.
+    with serving(dripping(start, drop), network_timeout_s=0.15) as (_, pool):
+        deadline_ns = perf_counter_ns() + 300_000_000
+        with pytest.raises(StorageError) as caught:
+            pool.request(HEAD, None, deadline_ns)
+        assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
+        assert 0 < perf_counter_ns() - deadline_ns < 150_000_000
+
+
+def test_a_connection_that_timed_out_is_not_used_again() -> None:
+    with serving(silent_after(b""), answering(ok(b"x")), network_timeout_s=0.1) as (server, pool):
+        with pytest.raises(StorageError):
+            pool.request(HEAD)
+        timing = pool.request(HEAD)
+        assert (timing.status, timing.reconnects, server.connections) == (200, 0, 2)
+
+
+def test_idle_connections_do_not_time_out() -> None:
+    with serving(answering(ok(b"x"), ok(b"y")), network_timeout_s=0.05) as (server, pool):
+        pool.request(HEAD)
+        gevent.sleep(0.15)
+        assert pool.request(HEAD).reconnects == 0
+        assert server.connections == 1
+
+
+# --- greenlets that go away
+
+
+def test_a_killed_greenlet_takes_its_connection_along() -> None:
+    with serving(silent_after(START + b"half"), answering(ok(b"whole"))) as (server, pool):
+        user = gevent.spawn(pool.request, HEAD)
+        gevent.sleep(0.02)
+        user.kill()
+        assert pool.request(HEAD).bytes_moved == 5
+        assert server.connections == 2
+
+
+def test_an_exception_from_outside_goes_through_unchanged() -> None:
+    with (
+        serving(silent_after(b"")) as (_, pool),
+        pytest.raises(gevent.Timeout),
+        gevent.Timeout(0.02),
+    ):
+        pool.request(HEAD)
+
+
+def test_close_ends_what_is_in_flight() -> None:
+    with serving(silent_after(b"")) as (_, pool):
+        users = [gevent.spawn(pool.request, HEAD) for _ in range(3)]
+        gevent.sleep(0.02)
+        pool.close()
+        gevent.joinall(users)
+        assert [user.exception.kind for user in users] == [ErrorKind.RESET] * 3
+        with pytest.raises(StorageError, match="closed by us"):
+            pool.request(HEAD)
+
+
+def test_a_repr_tells_the_state_and_no_secret() -> None:
+    with serving(answering(ok(b"x"))) as (server, pool):
+        pool.request(HEAD.replace(b"Host", b"X-Auth-Token: secret\r\nHost"))
+        assert repr(pool) == f"<Pool to 127.0.0.1:{server.port}, 1 open, 1 idle>"
+        assert "secret" not in repr(vars(pool))
