@@ -55,6 +55,7 @@ log = logging.getLogger(__name__)
 _SECOND = 1_000_000_000
 _TICK_S = 0.25
 _HELLO_S = 1.0
+_UNHEARD_S = 0.05  #: after a hello that nobody was there to take: connections take a moment
 #: A refused worker keeps asking this long: its namesake may be a dead one that is not yet lost.
 _REFUSED_S = 15.0
 _RENEWAL_S = 60.0
@@ -101,6 +102,7 @@ class Worker:
         self._offset_ns = 0
         self._timeout_ns = 10 * _SECOND
         self._refused_since_ns = 0
+        self._next_hello_ns = 0
         self._unsent: list[Message] = []
         self._tick_ns = clock()
         self._live_wanted = False
@@ -123,7 +125,7 @@ class Worker:
     def serve(self) -> ExitStatus:
         """Work until told to quit; gives the exit status."""
         tick = self._hub.loop.timer(_TICK_S, _TICK_S)
-        hello = self._hub.loop.timer(0, _HELLO_S)
+        hello = self._hub.loop.timer(0, _UNHEARD_S)
         self._notice.start(lambda: gevent.spawn(self._hear))
         tick.start(self._tick)
         hello.start(self._say_hello)
@@ -178,12 +180,14 @@ class Worker:
         beat = self._pulse.newest[0] if self._pulse.newest else None
         if beat is not None and self.incarnation in beat.workers:
             return
-        self._wire.send(
+        now_ns = self._clock()
+        if now_ns >= self._next_hello_ns and self._wire.send(
             Hello(
                 self.incarnation, self._previous, self.worker_id, self.concurrency,
                 socket.gethostname(), os.getpid(), __version__,
             )
-        )  # fmt: skip
+        ):  # fmt: skip
+            self._next_hello_ns = now_ns + int(_HELLO_S * _SECOND)
 
     def _figures(self) -> Figures:
         """For the pulse; called in its thread."""

@@ -209,9 +209,7 @@ def test_seconds_in_the_scenario_win_over_its_operations(
     assert ended.counted() == (7, 0, 0)
 
 
-def test_one_operation(
-    commands: Commands, embedded_swift: EmbeddedSwift, base: str
-) -> None:
+def test_one_operation(commands: Commands, embedded_swift: EmbeddedSwift, base: str) -> None:
     path = commands.scenario(container_base=base, operation_count=1, crud_profile=[0, 1, 0, 0])
     assert commands.run("-f", path, *login(embedded_swift)).fine().counted() == (1, 0, 0)
 
