@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from ssbench.core.columns import pack_jobs, unpack_column
 from ssbench.core.dispatch import MAX_BATCH, Counts, Dispatcher
-from ssbench.core.errors import AuthError, NoWorkersError, StatFileError
+from ssbench.core.errors import AuthError, MessageError, NoWorkersError, StatFileError
 from ssbench.core.live import RunProgress
 from ssbench.core.messages import (
     Beat,
@@ -484,7 +484,15 @@ class Master:
         if self._recorder and not self.record_error:
             self._keep(self._recorder.append_results, self._phase, worker.index, results.packed)
         if self._observer.wants_results and self._phase is Phase.RUN:
-            self._observer.results([unpack_column(packed[i], packed[0]) for i in _SHOWN])
+            self._display(packed)
+
+    def _display(self, packed: Sequence[Any]) -> None:
+        try:
+            columns = [unpack_column(packed[i], packed[0]) for i in _SHOWN]
+        except MessageError as error:
+            log.warning("Results that can't be shown: %s", error)
+            return
+        self._observer.results(columns)
 
     def _on_returned(self, returned: Returned) -> None:
         if self._dispatcher and returned.run == self.settings.run_id:
@@ -514,6 +522,8 @@ class Master:
         worker = self.roster.workers.get(bye.incarnation)
         if worker:
             self._part(worker, bye.reason or "it ended", left=True)
+        else:
+            self.roster.leave(bye.incarnation)  # one that was refused
 
     def _part(self, worker: Worker, reason: str, *, left: bool = False) -> None:
         self.roster.leave(worker.hello.incarnation)

@@ -23,6 +23,7 @@ History: protocol 1 (ssbench 1.0).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ from ssbench.core.errors import MessageError
 PROTOCOL = 1
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 MAX_TEXT = 4096  #: characters in a worker's name, host or reason
+MAX_CLOCK_NS = 1 << 62  #: so that the difference of two clocks is still 64 bits
 
 
 class Hello(NamedTuple):
@@ -148,6 +150,10 @@ def _int(value: Any) -> bool:
     return type(value) is int
 
 
+def _clock(value: Any) -> bool:
+    return type(value) is int and -MAX_CLOCK_NS < value < MAX_CLOCK_NS
+
+
 def _natural(value: Any) -> bool:
     return type(value) is int and value >= 0
 
@@ -157,7 +163,7 @@ def _text(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return type(value) in (int, float) and value >= 0
+    return type(value) in (int, float) and 0 <= value < math.inf
 
 
 def _flag(value: Any) -> bool:
@@ -204,18 +210,18 @@ Check = Callable[[Any], bool]
 #: type on the wire -> the message and what each of its fields must be
 _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     "hello": (Hello, (_natural, _natural, _text, _natural, _text, _natural, _text)),
-    "pulse": (Pulse, (_natural, _natural, _int, _int, _int, _natural, _natural, _counts)),
+    "pulse": (Pulse, (_natural, _natural, _clock, _clock, _clock, _natural, _natural, _counts)),
     "ready": (Ready, (_natural, _text, _natural, _flag)),
     "took": (Took, (_natural, _text, _naturals)),
     "results": (Results, (_natural, _text, _natural, _bytes)),
     "returned": (Returned, (_natural, _text, _naturals)),
     "expired": (Expired, (_natural, _natural)),
     "bye": (Bye, (_natural, _text)),
-    "jobs": (Jobs, (_text, _natural, _natural, _int, _list)),
+    "jobs": (Jobs, (_text, _natural, _natural, _clock, _list)),
     "beat": (
         Beat,
         (
-            _natural, _natural, _int, _text, _natural, _int, _shares, _reasons, _settings,
+            _natural, _natural, _clock, _text, _natural, _clock, _shares, _reasons, _settings,
             _number, _number, _natural, _flag, _flag, _flag, _flag,
         ),
     ),
@@ -224,8 +230,9 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
 _TYPE_OF = {form[0]: name for name, form in _FORMS.items()}
 
 _pack = msgpack.Packer(use_bin_type=True).pack
-#: What msgpack raises for hostile bytes (TypeError: a map whose key can't be one).
-_UNPACKING = (msgpack.UnpackException, ValueError, TypeError)
+#: What msgpack raises for hostile bytes. TypeError: a map whose key can't be one; the last two:
+#: nested arrays that announce more than there is memory for, or stack (a msgpack without C).
+_UNPACKING = (msgpack.UnpackException, ValueError, TypeError, MemoryError, RecursionError)
 
 
 def encode(message: Message) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ssbench.core.messages import Hello, Pulse
+from ssbench.core.messages import MAX_TEXT, Hello, Pulse
 
 SECOND = 1_000_000_000
 #: A namesake may take a worker's place when that one's newest answer is older than this.
@@ -85,9 +85,9 @@ class Roster:
         for other in namesakes:
             replaced = other.hello.incarnation == hello.previous
             if not replaced and now_ns - other.fresh_ns < SILENT_NS:
-                self.refused[hello.incarnation] = (
-                    f'the worker id "{hello.worker_id}" is taken by {other.name}'
-                )
+                reason = f'the worker id "{hello.worker_id}" is taken by {other.name}'
+                # A beat with a longer text would be refused, and by every worker.
+                self.refused[hello.incarnation] = reason[:MAX_TEXT]
                 return None, []
         for other in namesakes:
             del self.workers[other.hello.incarnation]
@@ -125,6 +125,7 @@ class Roster:
 
     def leave(self, incarnation: int) -> Worker | None:
         """A worker is gone, by its own word or ours; None where it wasn't here."""
+        self.refused.pop(incarnation, None)
         worker = self.workers.pop(incarnation, None)
         if worker is not None:
             self.share_out()

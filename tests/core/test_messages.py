@@ -1,0 +1,213 @@
+"""Messages come back as they went, and no bytes whatsoever do harm."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core import messages
+from ssbench.core.errors import MessageError
+from ssbench.core.messages import (
+    MAX_MESSAGE_BYTES,
+    MAX_TEXT,
+    PROTOCOL,
+    Beat,
+    Bye,
+    Expired,
+    Hello,
+    Jobs,
+    Message,
+    Pulse,
+    Ready,
+    Results,
+    Returned,
+    Took,
+    decode,
+    encode,
+    pack,
+    unpack,
+)
+
+natural = st.integers(0, 2**63 - 1)
+clock = st.integers(-(2**62) + 1, 2**62 - 1)
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+naturals = st.lists(natural, max_size=5)
+plain: st.SearchStrategy[object] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | text | st.binary(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=6,
+)
+shares = st.dictionaries(natural, st.tuples(natural, st.none() | clock), max_size=3)
+span = st.floats(0, 1e6, allow_nan=False)
+
+ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
+    Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text),
+    Pulse: st.builds(
+        Pulse, natural, natural, clock, clock, clock, natural, natural,
+        st.dictionaries(natural, natural, max_size=4),
+    ),
+    Ready: st.builds(Ready, natural, text, natural, st.booleans()),
+    Took: st.builds(Took, natural, text, naturals),
+    Results: st.builds(Results, natural, text, natural, st.binary(max_size=50)),
+    Returned: st.builds(Returned, natural, text, naturals),
+    Expired: st.builds(Expired, natural, natural),
+    Bye: st.builds(Bye, natural, text),
+    Jobs: st.builds(Jobs, text, natural, natural, clock, st.lists(plain, max_size=4)),
+    Beat: st.builds(
+        Beat, natural, natural, clock, text, natural, clock, shares,
+        st.dictionaries(natural, text, max_size=3), st.dictionaries(text, plain, max_size=4),
+        span, span, natural, *[st.booleans()] * 4,
+    ),
+}  # fmt: skip
+any_message = st.one_of(*ANY_MESSAGE.values())
+
+
+def as_lists(value: object) -> object:
+    """Tuples as lists, as msgpack has them."""
+    if isinstance(value, list | tuple):
+        return [as_lists(item) for item in value]
+    if isinstance(value, dict):
+        return {key: as_lists(item) for key, item in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("kind", list(ANY_MESSAGE))
+def test_every_message_comes_back(kind: type) -> None:
+    """Invariant: decode(encode(message)) has the message's type and its values."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(ANY_MESSAGE[kind])
+    def comes_back(message: Message) -> None:
+        back = decode(encode(message))
+        assert type(back) is kind
+        assert as_lists(back) == as_lists(message)
+
+    comes_back()
+
+
+def test_every_type_of_message_is_tried() -> None:
+    assert set(ANY_MESSAGE) == set(messages._TYPE_OF)
+
+
+def harmless(data: bytes) -> None:
+    with suppress(MessageError):
+        message = decode(data)
+        assert type(message) in ANY_MESSAGE
+        encode(message)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.binary(max_size=60) | plain.map(pack))
+def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
+    """Invariant: decode gives a Message (that can be sent on) or raises MessageError."""
+    harmless(data)
+
+
+def test_mutated_messages_are_messages_or_refused() -> None:
+    """Invariant: as above, for 5,000 real messages with bytes flipped, cut, put in and repeated."""
+    rng = random.Random(1)
+    real = [
+        Hello(1 << 62, 0, "worker-1", 64, "host", 4711, "1.0"),
+        Pulse(5, 7, 1 << 40, 5, 6, 3, 2, {4000: 3, 4001: 9}),
+        Ready(5, "0011", 2, True),
+        Took(5, "0011", [1, 2, 300]),
+        Results(5, "0011", 2, b"\x93\x01\x02\x03"),
+        Returned(5, "0011", [70000]),
+        Expired(5, 1),
+        Bye(5, "done"),
+        Jobs("0011", 2, 9, -5, [1, 2, [0, "B", b"abc"]]),
+        Beat(1, 2, 3, "0011", 2, 4, {5: (6, -7)}, {8: "no"}, {"token": "t", "sizes": []},
+             10.0, 0, 2, True, False, False, False),
+    ]  # fmt: skip
+    for _ in range(5000):
+        data = bytearray(encode(rng.choice(real)))
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(data)) if data else 0
+            match rng.randrange(4):
+                case 0 if data:
+                    data[at] = rng.randrange(256)
+                case 1:
+                    del data[at : at + rng.randint(1, 4)]
+                case 2:
+                    data[at:at] = rng.randbytes(rng.randint(1, 4))
+                case _:
+                    data[at:at] = data[at : at + 20]
+        harmless(bytes(data))
+
+
+BOMBS = {
+    "nested arrays": b"\x91" * 100_000,
+    "nested maps": b"\x81\x01" * 100_000,
+    "maps as keys": b"\x81" * 100_000,
+    "an array of 4 G items": b"\xdd\xff\xff\xff\xff",
+    "a map of 4 G items": b"\xdf\xff\xff\xff\xff",
+    "a text of 4 GB": b"\xdb\xff\xff\xff\xff",
+    "bytes of 4 GB": b"\xc6\xff\xff\xff\xff",
+    "an extension of 4 GB": b"\xc9\xff\xff\xff\xff\x01",
+    "nested arrays that announce much": b"\xdd\x00\x01\x00\x00" * 20_000,
+    "a time stamp that is none": b"\xc7\x0c\xff" + b"\xff" * 12,
+    "not UTF-8": b"\xa2\xff\xff",
+    "a list as a key": b"\x81\x90\x01",
+}
+
+
+@pytest.mark.parametrize("data", BOMBS.values(), ids=BOMBS)
+def test_bombs_are_refused(data: bytes) -> None:
+    for bomb in (data, pack([PROTOCOL, "jobs", "", 1, 1, 1])[:-1] + data):
+        with pytest.raises(MessageError):
+            decode(bomb)
+        with pytest.raises(MessageError):
+            unpack(bomb + b"\xc1")
+
+
+def test_a_message_too_long_is_refused_unread() -> None:
+    with pytest.raises(MessageError, match="at most"):
+        decode(bytes(MAX_MESSAGE_BYTES + 1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ([PROTOCOL + 1, "bye", 1, ""], f"protocol {PROTOCOL + 1}; this ssbench speaks {PROTOCOL}"),
+        ([True, "bye", 1, ""], "protocol of another kind"),
+        (["1", "bye", 1, ""], "protocol of another kind"),
+        ([PROTOCOL, "boo", 1, ""], "unknown type"),
+        ([PROTOCOL, 5, 1, ""], "unknown type"),
+        ([PROTOCOL, ["bye"], 1, ""], "unknown type"),
+        ([PROTOCOL, "bye", 1], "bye: 1 fields for 2"),
+        ([PROTOCOL, "bye", 1, "", 1], "bye: 3 fields for 2"),
+        ([PROTOCOL, "bye", -1, ""], "bye: a field that is not natural"),
+        ([PROTOCOL, "bye", True, ""], "bye: a field that is not natural"),
+        ([PROTOCOL, "bye", 1, b""], "bye: a field that is not text"),
+        ([PROTOCOL, "bye", 1, "x" * (MAX_TEXT + 1)], "bye: a field that is not text"),
+        ([PROTOCOL, "took", 1, "", [1, -1]], "took: a field that is not naturals"),
+        ([PROTOCOL], "not an ssbench message"),
+        ({"a": 1}, "not an ssbench message"),
+        (None, "not an ssbench message"),
+    ],
+)
+def test_what_is_no_message_is_refused_in_words(fields: object, why: str) -> None:
+    with pytest.raises(MessageError, match=why):
+        decode(msgpack.packb(fields))
+
+
+@pytest.mark.parametrize("clock_ns", [-(2**63), 2**63 - 1, 2**64 - 1])
+def test_clocks_beyond_all_reason_are_refused(clock_ns: int) -> None:
+    with pytest.raises(MessageError, match="clock"):
+        decode(encode(Pulse(1, 1, clock_ns, 0, 0, 0, 0, {})))
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0])
+def test_spans_of_time_are_finite(seconds: float) -> None:
+    beat = Beat(1, 1, 0, "", 0, 0, {}, {}, {}, seconds, 0.0, 2, *[False] * 4)
+    with pytest.raises(MessageError, match="number"):
+        decode(encode(beat))
+
+
+def test_plain_data_comes_back() -> None:
+    assert unpack(pack([1, b"x", "y", {3: [None]}])) == [1, b"x", "y", {3: [None]}]
