@@ -90,8 +90,8 @@ class _Run:
         """Everything up to the footer of the stat file."""
         self.say(f"ssbench {__version__}, run {self.run_id}, seed {self.seed}")
         writer = self._open_stat_file()
-        self._start_workers()
         store = self._reach_store()
+        self._start_workers()
         settings = self._complete(store)
         writer.write(self._header(settings.driver))
         master = Master(
@@ -111,7 +111,8 @@ class _Run:
                 scenario.run_seconds, datetime.now(),
             )
         )  # fmt: skip
-        return self.stack.enter_context(StatFileWriter.create(self.path))
+        named = self.options.stats_file is not None
+        return self.stack.enter_context(StatFileWriter.create(self.path, overwrite=named))
 
     def _start_workers(self) -> None:
         """Open the ports, and start those workers that are ours to start."""
