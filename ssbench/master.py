@@ -311,7 +311,8 @@ class Master:
                 )
                 break
             self._send_jobs(dispatcher, now_ns)
-            self._turn(_WAIT_S if end_ns is None else min(_WAIT_S, (end_ns - now_ns) / SECOND))
+            left_ns = end_ns - now_ns if end_ns is not None and not dispatcher.stopping else SECOND
+            self._turn(min(_WAIT_S, left_ns / SECOND))
         return ended, reason
 
     def _why_stop(self, now_ns: int, end_ns: int | None) -> tuple[str, str] | None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _SHIFT = 52 - 5
+_INFINITE = 0x7FF0_0000_0000_0000 >> _SHIFT  #: from here on buckets are of no number from 0 on
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,8 @@ def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:
         seen += counts[bucket]
         if seen >= rank:
             break
-    middle = (bucket << _SHIFT) + (1 << (_SHIFT - 1))
-    try:
-        (value_ns,) = struct.unpack("=d", middle.to_bytes(8, "little" if _LITTLE else "big"))
-    except OverflowError:
+    if bucket >= _INFINITE:
         return None
+    middle = (bucket << _SHIFT) + (1 << (_SHIFT - 1))
+    (value_ns,) = struct.unpack("=d", struct.pack("=Q", middle))
     return float(value_ns) / 1e9
-
-
-_LITTLE = struct.pack("=H", 1)[0] == 1

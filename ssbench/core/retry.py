@@ -86,7 +86,8 @@ class Attempts:
         """How long to wait before the attempt that ``after`` asked for."""
         if error.status == 404:
             return NOT_FOUND_PAUSE_S
-        return float(min(FIRST_PAUSE_S * 2 ** (self.retries - 1), LONGEST_PAUSE_S))
+        doublings = min(self.retries - 1, 16)  # thousands of them are no float any more
+        return float(min(FIRST_PAUSE_S * 2**doublings, LONGEST_PAUSE_S))
 
 
 def leaves_unknown(kind: ErrorKind, status: int) -> bool:

@@ -1,0 +1,89 @@
+"""Errors say what is wrong in a line, and lead to one exit status."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from ssbench.core import errors
+from ssbench.core.errors import (
+    GRAVITY,
+    AuthError,
+    ExitStatus,
+    MessageError,
+    NoWorkersError,
+    ScenarioError,
+    SsbenchError,
+    StatFileError,
+    StorageError,
+    UsageError,
+    gravest,
+)
+from ssbench.core.model import ErrorKind
+
+OK, FAILED, USAGE, THRESHOLD, CORRUPTION, INTERRUPTED, LOST = ExitStatus
+
+
+def test_the_statuses_that_scripts_rely_on() -> None:
+    assert [int(status) for status in ExitStatus] == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "wins"),
+    [
+        ([], OK),
+        ([OK], OK),
+        ([OK, THRESHOLD], THRESHOLD),
+        ([THRESHOLD, LOST], LOST),
+        ([LOST, INTERRUPTED, OK], INTERRUPTED),
+        ([INTERRUPTED, CORRUPTION], CORRUPTION),
+        ([CORRUPTION, FAILED], FAILED),
+    ],
+)
+def test_the_gravest_wins_in_any_order(statuses: list[ExitStatus], wins: ExitStatus) -> None:
+    assert {gravest(order) for order in permutations(statuses)} == {wins}
+
+
+def test_every_status_has_its_gravity() -> None:
+    assert set(GRAVITY) == set(ExitStatus)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (UsageError("x"), USAGE),
+        (ScenarioError(["x"]), USAGE),
+        (AuthError("x"), FAILED),
+        (NoWorkersError("x"), FAILED),
+        (StatFileError("x"), FAILED),
+        (MessageError("x"), FAILED),
+        (StorageError(ErrorKind.RESET, "x"), FAILED),
+    ],
+)
+def test_what_ends_a_command(error: SsbenchError, status: ExitStatus) -> None:
+    assert error.exit_status is status
+    assert str(error) == "x"
+
+
+def test_the_tree_that_is_drawn_has_every_error() -> None:
+    for name, thing in vars(errors).items():
+        if isinstance(thing, type) and issubclass(thing, SsbenchError):
+            assert name in (errors.__doc__ or "")
+
+
+def test_all_faults_of_a_scenario_are_told() -> None:
+    error = ScenarioError(["a.scenario: one", "a.scenario: two"])
+    assert error.faults == ("a.scenario: one", "a.scenario: two")
+    assert str(error).splitlines() == list(error.faults)
+
+
+def test_a_failed_attempt_says_what_is_known_of_it() -> None:
+    error = StorageError(ErrorKind.STATUS, "503 Service Unavailable", status=503)
+    assert (error.kind, error.status, error.timing, error.sent) == (
+        ErrorKind.STATUS,
+        503,
+        None,
+        True,
+    )
+    assert str(error) == error.detail == "503 Service Unavailable"

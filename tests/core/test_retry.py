@@ -1,0 +1,166 @@
+"""What comes after a failed attempt, as a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Operation, Timing
+from ssbench.core.retry import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    NOT_FOUND_PAUSE_S,
+    Attempts,
+    Verdict,
+    leaves_unknown,
+)
+
+CREATE, READ, UPDATE, DELETE, ENSURE, REMOVE = Operation
+RETRY, GIVE_UP, DONE = Verdict
+
+
+def failed(
+    what: int | ErrorKind, *, sent: bool = True, reconnects: int | None = None
+) -> StorageError:
+    """A failed attempt: a status, or a kind without an answer."""
+    timing = None if reconnects is None else Timing(1, 1, 1, 0, 0, reconnects=reconnects)
+    if isinstance(what, ErrorKind):
+        return StorageError(what, "broken", timing=timing, sent=sent)
+    return StorageError(ErrorKind.STATUS, "refused", status=what, timing=timing, sent=sent)
+
+
+@pytest.mark.parametrize(
+    ("operation", "what", "verdict", "unknown"),
+    [
+        (READ, 503, RETRY, 0),
+        (READ, 429, RETRY, 0),
+        (READ, 498, RETRY, 0),
+        (READ, 404, RETRY, 0),
+        (READ, 500, GIVE_UP, 0),
+        (READ, 403, GIVE_UP, 0),
+        (READ, 401, GIVE_UP, 0),
+        (READ, 412, GIVE_UP, 0),
+        (READ, ErrorKind.CONNECT, RETRY, 0),
+        (READ, ErrorKind.CONNECT_TIMEOUT, RETRY, 0),
+        (READ, ErrorKind.NETWORK_TIMEOUT, RETRY, 0),
+        (READ, ErrorKind.RESET, RETRY, 0),
+        (READ, ErrorKind.TRUNCATED, RETRY, 0),
+        (READ, ErrorKind.OPERATION_TIMEOUT, GIVE_UP, 0),
+        (READ, ErrorKind.PROTOCOL, GIVE_UP, 0),
+        (READ, ErrorKind.TLS, GIVE_UP, 0),
+        (READ, ErrorKind.NAME_LOOKUP, GIVE_UP, 0),
+        (READ, ErrorKind.CORRUPT, GIVE_UP, 0),
+        (READ, ErrorKind.STALE, GIVE_UP, 0),
+        (READ, ErrorKind.INTERNAL, GIVE_UP, 0),
+        (CREATE, 503, RETRY, 1),
+        (CREATE, 429, RETRY, 0),
+        (CREATE, 404, GIVE_UP, 0),
+        (CREATE, 422, GIVE_UP, 0),
+        (CREATE, 408, GIVE_UP, 1),
+        (CREATE, 499, GIVE_UP, 1),
+        (CREATE, 500, GIVE_UP, 1),
+        (CREATE, ErrorKind.RESET, RETRY, 1),
+        (CREATE, ErrorKind.CONNECT, RETRY, 0),
+        (CREATE, ErrorKind.CONNECT_TIMEOUT, RETRY, 0),
+        (CREATE, ErrorKind.NAME_LOOKUP, GIVE_UP, 0),
+        (CREATE, ErrorKind.OPERATION_TIMEOUT, GIVE_UP, 1),
+        (UPDATE, 404, RETRY, 0),
+        (UPDATE, ErrorKind.NETWORK_TIMEOUT, RETRY, 1),
+        (DELETE, 404, RETRY, 0),
+        (DELETE, 409, GIVE_UP, 0),
+        (DELETE, ErrorKind.RESET, RETRY, 1),
+        (ENSURE, 404, GIVE_UP, 0),
+        (ENSURE, 503, RETRY, 1),
+        (REMOVE, 404, DONE, 0),
+        (REMOVE, 503, RETRY, 1),
+    ],
+)
+def test_the_first_failure(
+    operation: Operation, what: int | ErrorKind, verdict: Verdict, unknown: int
+) -> None:
+    attempts = Attempts(operation, 10)
+    assert attempts.after(failed(what)) is verdict
+    assert attempts.unknown == unknown
+
+
+def test_retries_are_bounded() -> None:
+    attempts = Attempts(READ, 3)
+    verdicts = [attempts.after(failed(503)) for _ in range(4)]
+    assert verdicts == [RETRY, RETRY, RETRY, GIVE_UP]
+    assert attempts.retries == 3
+    assert Attempts(READ, 0).after(failed(503)) is GIVE_UP
+
+
+def test_a_404_is_tried_once_more_and_counted_apart() -> None:
+    attempts = Attempts(READ, 10)
+    assert attempts.after(failed(404)) is RETRY
+    assert attempts.after(failed(503)) is RETRY
+    assert attempts.after(failed(404)) is GIVE_UP
+    assert (attempts.retries, attempts.not_found_retries) == (1, 1)
+    assert Attempts(READ, 0).after(failed(404)) is RETRY
+
+
+@pytest.mark.parametrize("operation", [DELETE, REMOVE])
+def test_gone_after_an_unanswered_delete_is_a_success(operation: Operation) -> None:
+    attempts = Attempts(operation, 10)
+    assert attempts.after(failed(ErrorKind.RESET)) is RETRY
+    assert attempts.after(failed(404)) is DONE
+
+
+def test_gone_after_a_delete_that_the_driver_repeated_is_a_success() -> None:
+    assert Attempts(DELETE, 10).after(failed(404, reconnects=1)) is DONE
+    assert Attempts(DELETE, 10).after(failed(404, reconnects=0)) is RETRY
+
+
+def test_gone_after_a_delete_that_never_went_out_is_none() -> None:
+    attempts = Attempts(DELETE, 10)
+    assert attempts.after(failed(ErrorKind.RESET, sent=False)) is RETRY
+    assert attempts.unknown == 0
+    assert attempts.after(failed(404)) is RETRY
+    assert attempts.after(failed(404)) is GIVE_UP
+
+
+def test_slow_downs_and_reconnects_are_counted() -> None:
+    attempts = Attempts(READ, 10)
+    for what in (429, 498, 503):
+        attempts.after(failed(what, reconnects=2))
+    assert (attempts.rate_limited, attempts.reconnects, attempts.retries) == (2, 6, 3)
+
+
+def test_pauses_grow_up_to_a_bound() -> None:
+    attempts = Attempts(READ, 100)
+    pauses = []
+    for _ in range(100):
+        attempts.after(failed(503))
+        pauses.append(attempts.pause_s(failed(503)))
+    assert pauses[:3] == [FIRST_PAUSE_S, 2 * FIRST_PAUSE_S, 4 * FIRST_PAUSE_S]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_PAUSE_S
+
+
+def test_after_many_retries_the_pause_is_still_a_number() -> None:
+    attempts = Attempts(READ, 10_000, retries=9_999)
+    assert attempts.after(failed(503)) is RETRY
+    assert attempts.pause_s(failed(503)) == LONGEST_PAUSE_S
+
+
+def test_the_pause_after_a_404_does_not_grow() -> None:
+    attempts = Attempts(READ, 10, retries=5)
+    attempts.after(failed(404))
+    assert attempts.pause_s(failed(404)) == NOT_FOUND_PAUSE_S
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "unknown"),
+    [
+        (ErrorKind.STATUS, 503, True),
+        (ErrorKind.STATUS, 499, True),
+        (ErrorKind.STATUS, 403, False),
+        (ErrorKind.RESET, 0, True),
+        (ErrorKind.PROTOCOL, 0, True),
+        (ErrorKind.INTERNAL, 0, True),
+        (ErrorKind.CONNECT, 0, False),
+    ],
+)
+def test_what_leaves_an_object_unknown(kind: ErrorKind, status: int, unknown: bool) -> None:
+    assert leaves_unknown(kind, status) is unknown
