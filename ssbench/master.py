@@ -147,6 +147,7 @@ class Master:
         self._recorder = recorder
         self._warn = warn or observer.message
         self._renewal = _Renewal(renew) if renew else None
+        self._renewal_fault = ""
         self._clock = clock
         self._dispatcher: Dispatcher | None = None
         self._watch = Watch(None, None)
@@ -509,8 +510,9 @@ class Master:
         if done is None:
             return
         token, serial, fault = done
-        if fault:
+        if fault and fault != self._renewal_fault:  # it may come once a second
             self._warn(f"The token could not be renewed: {fault}")
+        self._renewal_fault = fault
         # Also after a fault: a new serial lets the waiting operations try again, and fail.
         self.settings = replace(
             self.settings,
