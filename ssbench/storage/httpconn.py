@@ -125,22 +125,22 @@ class Connection:
         self.alive = True
         self._answered = False
         try:
-            if upload is None:
-                moved = 0
-                if (sent := self._send(head)) != len(head):
-                    self._send_rest(head, None, sent)
-            else:
-                moved = upload.size
-                sent = self._send_parts((head, upload.first))
-                if sent != len(head) + moved:
-                    self._send_rest(head, upload, sent)
+            moved = 0 if upload is None else upload.size
+            try:
+                sent = (
+                    self._send(head) if upload is None else self._send_parts((head, upload.first))
+                )
+            except OSError:
+                sent = 0  # once more, with care
+            if sent != len(head) + moved:
+                self._send_rest(head, upload, sent)
             if self._early or collector is not None:
-                return self._slow_answer(0, upload, collector)
+                return self._slow_answer(0, perf_counter_ns(), upload, collector)
             count = self._recv_into(self._buffer)
             now = perf_counter_ns()
             answer = self._read_head(self._buffer, count)
             if answer is None:
-                return self._slow_answer(count, upload, None)
+                return self._slow_answer(count, now, upload, None)
             self._answered = True
             status, length, _, identifier, end = answer
             if count - end == length:
@@ -218,28 +218,30 @@ class Connection:
         return False
 
     def _slow_answer(
-        self, count: int, upload: Upload | None, collector: Collector | None
+        self, count: int, now: int, upload: Upload | None, collector: Collector | None
     ) -> Timing:
-        """Read an answer of any form, of which ``count`` bytes are in the buffer already."""
+        """Read an answer of any form, of which ``count`` bytes came in at ``now``."""
         held = self._early + memoryview(self._buffer)[:count]
         self._early = bytearray()
         if held:
             self._answered = self.alive = True
-        head, headers = self._final_head(
-            held, bodiless=collector is not None and collector.bodiless
-        )
-        now = perf_counter_ns()
+        bodiless = collector is not None and collector.bodiless
+        head, headers, now = self._final_head(held, now, bodiless=bodiless)
         self.reusable = self.reusable and head.keep
         body = memoryview(held)[head.end :]
         add = None
         if collector is not None:
             collector.headers, add = headers, collector.add
         received, first, last = self._slow_body(head.length, body, now, add)
+        if collector is None:
+            self._layouts.learn(bytes(held[: head.end]))
         moved = upload.size if upload is not None else received
         return Timing(now, first, last, moved, head.status, head.transaction_id, self._url)
 
-    def _final_head(self, held: bytearray, *, bodiless: bool) -> tuple[Head, dict[str, str]]:
-        """Receive into ``held`` until a whole final head stands at its start."""
+    def _final_head(
+        self, held: bytearray, now: int, *, bodiless: bool
+    ) -> tuple[Head, dict[str, str], int]:
+        """Receive into ``held`` until a whole final head stands at its start, and tell when."""
         for _ in range(_MAX_INTERIM):
             searched = 0
             while (end := held.find(b"\r\n\r\n", searched)) < 0:
@@ -247,14 +249,13 @@ class Connection:
                 if len(held) > MAX_HEAD:
                     raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
                 count = self._receive(ErrorKind.RESET, "in the headers" if held else "unanswered")
+                now = perf_counter_ns()
                 held += memoryview(self._buffer)[:count]
             if end > MAX_HEAD:
                 raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
             head, headers = parse_head(bytes(held[: end + 4]), bodiless=bodiless)
             if head.status >= 200:
-                if not bodiless:
-                    self._layouts.learn(bytes(held[: end + 4]))
-                return head, headers
+                return head, headers, now
             del held[: head.end]
         raise BadAnswer(f"more than {_MAX_INTERIM} interim answers")
 

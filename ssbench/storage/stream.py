@@ -59,14 +59,22 @@ class PlainStream:
 
     def recv_into(self, buffer: Any) -> int:
         """Wait for bytes, then take what is there; 0 at the end of the stream."""
-        # Wait first: an answer is hardly ever there before it was waited for.
-        self.wait_readable()
-        return self._recv_into(buffer)
+        while True:
+            # Wait first: an answer is hardly ever there before it was waited for.
+            self.wait_readable()
+            try:
+                return self._recv_into(buffer)
+            except BlockingIOError:
+                continue  # woken for nothing
 
     def discard(self, count: int) -> int:
         """Wait for bytes, then drop at most ``count`` of them unseen; 0 at the end."""
-        self.wait_readable()
-        return self._recv_into(_ABYSS, min(count, _ABYSS_SIZE), _DROP)
+        while True:
+            self.wait_readable()
+            try:
+                return self._recv_into(_ABYSS, min(count, _ABYSS_SIZE), _DROP)
+            except BlockingIOError:
+                continue  # woken for nothing
 
     def wait_readable(self) -> None:
         """Wait for bytes to receive, or the stream's end."""

@@ -12,7 +12,7 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.storage.httpconn import Collector
+from ssbench.storage.httpconn import Collector, Upload
 from tests.fakes.scripted_server import Peer, Script, answering, ok
 from tests.fakes.served_pool import (
     CHUNKED,
@@ -188,6 +188,19 @@ def test_an_early_answer_is_reported_as_what_it_is(
         assert (timing.status, timing.transaction_id) == (status, b"tx1")
         assert pool.request(HEAD).status == 200
         assert server.connections == 2, "a connection in the middle of an upload is of no use"
+
+
+def test_a_server_that_answers_before_it_is_asked_is_heard() -> None:
+    def script(peer: Peer) -> None:
+        peer.say(b"HTTP/1.1 503 Too many\r\nContent-Length: 0\r\n\r\n")
+        time.sleep(0.01)
+        peer.reset()
+
+    with serving(script) as (_, pool):
+        pool.connect(1)
+        time.sleep(0.02)
+        upload = Upload(3, b"abc")
+        assert pool.request(PUT % 3, upload).status == 503
 
 
 def test_an_interim_answer_does_not_stop_the_upload() -> None:
