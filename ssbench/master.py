@@ -197,18 +197,25 @@ class Master:
             if self._have_all(users, expected):
                 break
             self._turn(_WAIT_S)
+        if self._interrupted:
+            return
+        refused = "; ".join(self.roster.refused.values())
+        because = f" ({refused})" if refused else ""
         here = len(self.roster.workers)
-        if not here and not self._interrupted:
-            refused = "; ".join(self.roster.refused.values())
+        if not here:
             raise NoWorkersError(
                 f"no worker came within {self.limits.worker_wait_s:g} s to ports"
                 f" {self._wire.ports.work}, {self._wire.ports.results} and"
-                f" {self._wire.ports.control} of {self._wire.ip}"
-                + (f" ({refused})" if refused else "")
-                + "; start ssbench-worker processes, or give --workers N"
+                f" {self._wire.ports.control} of {self._wire.ip}{because};"
+                " start ssbench-worker processes, or give --workers N"
             )
-        if expected and here < expected and not self._interrupted:
-            self._warn(f"Only {here} of {expected} workers came; going on with them")
+        if expected and here < expected:
+            self._warn(f"Only {here} of {expected} workers came{because}; going on with them")
+        if self.roster.concurrency < users:
+            self._warn(
+                f"The workers can be {self.roster.concurrency} users together, not {users};"
+                " going on with so many (ssbench-worker -c sets how many one can be)"
+            )
 
     def _have_all(self, users: int, expected: int | None) -> bool:
         if expected:
