@@ -151,8 +151,13 @@ class Ended:
 
     @property
     def stats(self) -> RunStats:
+        return stats_of(self.results)
+
+    @property
+    def results(self) -> Path:
+        """Its stat file."""
         assert self.stat_file is not None
-        return stats_of(self.stat_file)
+        return self.stat_file
 
     def fine(self, status: int = 0) -> Ended:
         """It has this exit status, and nothing blew up on the way. Gives itself."""

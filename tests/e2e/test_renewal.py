@@ -1,0 +1,57 @@
+"""Tokens that run out during a run: renewed once for all, and nobody's error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ssbench.core.model import Operation
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Account, Commands, login, logins, requests, rows_of
+
+RUN_S = 8
+TOKEN_LIFE_S = 2
+
+
+def test_a_token_that_runs_out_is_renewed_for_all(
+    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift]
+) -> None:
+    swift = fresh_swift(token_life_s=TOKEN_LIFE_S)
+    path = commands.scenario(user_count=8)
+    ended = commands.run("-f", path, "-r", RUN_S, *login(swift)).fine()
+    count, errors, retries = ended.counted()
+    assert count > 50
+    assert (errors, retries) == (0, 0)
+    stats = ended.stats
+    renewals = stats.total().renewals
+    refused = [r for r in requests(swift, "ssbench") if r.status == 401]
+    assert 1 <= renewals <= len(refused)
+    assert f"Operations begun anew with a fresh token: {renewals}\n" in ended.out
+    # One login for each life that a token had, and not one for each worker or user.
+    assert 2 <= logins(swift) <= ended.took_s / TOKEN_LIFE_S + 2
+    # Nobody's latency has the wait for the new token in it.
+    assert all(row["status"] < 400 for row in rows_of(ended.results))
+    assert stats.total(Operation.READ).last_byte.histogram.max < 1e9
+
+
+def test_clean_up_and_the_next_run_get_by_with_tokens_of_two_seconds(
+    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift]
+) -> None:
+    swift = fresh_swift(token_life_s=TOKEN_LIFE_S)
+    path = commands.scenario(initial_files={"tiny": 300}, operation_count=400, user_count=4)
+    ended = commands.run("-f", path, *login(swift)).fine()
+    assert ended.counted()[:2] == (400, 0)
+    assert ended.stats.run.left_behind == 0
+
+
+def test_a_given_token_that_runs_out_is_told(
+    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift]
+) -> None:
+    swift = fresh_swift(token_life_s=TOKEN_LIFE_S)
+    account = Account(swift)
+    path = commands.scenario(crud_profile=[0, 1, 0, 0])
+    options = ["--os-auth-token", account.token, "--os-storage-url", account.url]
+    ended = commands.run("-f", path, "-r", "4", *options)
+    assert ended.err.count("refused the token that was given") == 1
+    assert ended.counted()[0] > 0
+    assert "401" in ended.out
+    ended.fine(0)

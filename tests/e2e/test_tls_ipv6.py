@@ -1,0 +1,68 @@
+"""https with an authority of one's own, and addresses with colons."""
+
+from __future__ import annotations
+
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Commands, free_ports, login, requests
+from tests.servers.certificates import Certificates
+
+
+def test_a_certificate_of_an_authority_that_we_are_told_to_trust(
+    commands: Commands, tls_swift: EmbeddedSwift, certificates: Certificates
+) -> None:
+    path = commands.scenario(container_base="trusted")
+    options = ["--os-cacert", certificates.authority, *login(tls_swift)]
+    ended = commands.run("-f", path, *options).fine()
+    assert ended.counted() == (60, 0, 0)
+    assert "insecure" not in ended.err
+
+
+def test_a_certificate_that_nobody_vouches_for(
+    commands: Commands, tls_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(container_base="stranger")
+    line = commands.run("-f", path, *login(tls_swift)).one_line()
+    assert "certificate" in line
+    assert "--os-cacert" in line or "verif" in line
+    assert requests(tls_swift, "stranger") == []
+
+
+def test_insecure_works_and_says_so_once(commands: Commands, tls_swift: EmbeddedSwift) -> None:
+    path = commands.scenario(container_base="insecure")
+    ended = commands.run("-f", path, "--insecure", *login(tls_swift)).fine()
+    assert ended.counted() == (60, 0, 0)
+    assert ended.err.count("--insecure") == 1
+    assert ended.err.count("certificates are not checked") == 1
+
+
+def test_swift_at_an_ipv6_address(commands: Commands, ipv6_swift: EmbeddedSwift) -> None:
+    assert "[::1]" in ipv6_swift.auth_url
+    path = commands.scenario(container_base="six")
+    ended = commands.run("-f", path, *login(ipv6_swift)).fine()
+    assert ended.counted() == (60, 0, 0)
+
+
+def test_master_and_workers_at_an_ipv6_address(commands: Commands) -> None:
+    path = commands.scenario(operation_count=300)
+    ports = free_ports("::1")
+    worker = commands.worker("--zmq-host", "::1", *ports, "six")
+    ended = commands.run(
+        "-f", path, "--noop", "--zmq-bind-ip", "::1", "--expect-workers", "1",
+        workers=None, ports=ports,
+    ).fine()  # fmt: skip
+    assert ended.counted() == (300, 0, 0)
+    assert "WARNING" not in ended.err
+    worker.process.terminate()
+    assert worker.wait().status == 0
+
+
+def test_a_name_with_addresses_of_both_kinds_is_taken_as_ipv4(commands: Commands) -> None:
+    path = commands.scenario(operation_count=300)
+    ports = free_ports()
+    worker = commands.worker("--zmq-host", "localhost", *ports)
+    ended = commands.run(
+        "-f", path, "--noop", "--zmq-bind-ip", "localhost", workers=None, ports=ports
+    ).fine()
+    assert ended.counted() == (300, 0, 0)
+    worker.process.terminate()
+    worker.wait()
