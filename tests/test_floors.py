@@ -22,15 +22,17 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "storage.authhttp": ({"core"}, {"keystoneauth1", "requests", "urllib3"}),
     "storage.stream": ({"core"}, {"gevent"}),
     "storage.httpparse": ({"core"}, set()),
-    "storage.httpconn": ({"core", "storage.stream", "storage.httpparse"}, {"gevent"}),
+    "storage.httpconn": ({"core", "storage.stream", "storage.httpparse"}, set()),
     "storage.httppool": ({"core", "storage.stream", "storage.httpconn"}, {"gevent"}),
     "storage.swiftparse": ({"core", "storage.base"}, set()),
+    "storage.swiftsite": (
+        {"core", "storage.httppool", "storage.stream", "storage.tls"}, set(),
+    ),
     "storage.swift": (
         {
-            "core", "storage.base", "storage.httpconn", "storage.httppool", "storage.stream",
-            "storage.tls", "storage.swiftparse",
+            "core", "storage.base", "storage.httpconn", "storage.swiftparse", "storage.swiftsite",
         },
-        {"gevent"},
+        set(),
     ),
     "storage.tls": ({"core"}, set()),
     "wire": ({"__init__", "core"}, {"zmq"}),

@@ -6,8 +6,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from ssbench.core.content import Content
 from ssbench.core.errors import StorageError, UsageError
@@ -16,28 +15,17 @@ from ssbench.core.naming import MARKER_HEADER, Naming
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action, ContainerEntry, StoreLimits
 from ssbench.storage.httpconn import Collector, Upload
-from ssbench.storage.httppool import Pool
-from ssbench.storage.stream import Dialler, Endpoint
 from ssbench.storage.swiftparse import (
     bulk_failures,
     container_entries,
     object_names,
     store_limits,
 )
-from ssbench.storage.tls import client_context
+from ssbench.storage.swiftsite import open_pools, take_apart
 
 _TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
 _LISTING_MAX = 64 * 1024 * 1024  #: bytes: 10,000 names of 1,024 bytes, escaped in JSON
 _ANSWER_MAX = 8 * 1024 * 1024
-_PORTS = {"http": 80, "https": 443}
-
-
-class _Site(NamedTuple):
-    """A storage URL taken apart."""
-
-    endpoint: Endpoint
-    netloc: str  #: for the Host header
-    base: str  #: ``/v1/AUTH_test/``
 
 
 class SwiftStorage:
@@ -63,8 +51,8 @@ class SwiftStorage:
         )
         self._paths = _quoted_naming(settings)
         self._content = Content(settings.block_size, compressible=settings.compressible)
-        self._sites = [_take_apart(url) for url in settings.storage_urls]
-        self._pools = _open_pools(settings, self._sites)
+        self._sites = [take_apart(url) for url in settings.storage_urls]
+        self._pools = open_pools(settings, self._sites)
         self._many = len(self._pools)
         self._random = random.Random(seed).random
         self._tails: list[str] = []
@@ -321,45 +309,6 @@ def _quoted_naming(settings: StorageSettings) -> Naming:
         settings.container_count,
         quote(settings.policy, safe="") if settings.policy else None,
     )
-
-
-def _take_apart(url: str) -> _Site:
-    """A storage URL's parts.
-
-    :raises UsageError: where it isn't one.
-    """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise UsageError(f"storage URL {url!r}: {error}") from error
-    if "@" in parts.netloc:
-        raise UsageError(f"storage URL of {host}: it may hold no user or password")
-    if parts.scheme not in _PORTS or not host:
-        raise UsageError(f"storage URL {url!r}: it should be like https://host:port/v1/AUTH_name")
-    path = quote(parts.path.rstrip("/"), safe="/%:~")
-    return _Site(
-        Endpoint(host, port or _PORTS[parts.scheme], parts.scheme == "https"),
-        parts.netloc,
-        f"{path}/",
-    )
-
-
-def _open_pools(settings: StorageSettings, sites: Sequence[_Site]) -> list[Pool]:
-    """A pool for each storage URL; one TLS context for all."""
-    context = client_context(settings) if any(site.endpoint.tls for site in sites) else None
-    return [
-        Pool(
-            Dialler(
-                site.endpoint,
-                settings.connect_timeout_s,
-                context if site.endpoint.tls else None,
-            ),
-            settings.network_timeout_s,
-            index,
-        )
-        for index, site in enumerate(sites)
-    ]
 
 
 def _page(marker: str, limit: int) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
+from ssbench.storage import httppool
 from ssbench.storage.httpconn import Upload
 from tests.fakes.scripted_server import Peer, Script, answering, ok
 from tests.fakes.served_pool import (
@@ -191,6 +192,22 @@ def test_idle_connections_do_not_time_out() -> None:
         gevent.sleep(0.15)
         assert pool.request(HEAD).reconnects == 0
         assert server.connections == 1
+
+
+def test_our_own_sleep_is_no_silence_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    # After SIGSTOP and SIGCONT the answer is in the socket, and the sweep is due at once.
+    monkeypatch.setattr(httppool, "_ASLEEP_NS", 100_000_000)
+
+    def script(peer: Peer) -> None:
+        peer.hear()
+        time.sleep(0.08)
+        peer.say(ok(b"x"))
+
+    with serving(script, network_timeout_s=0.12) as (_, pool):
+        user = gevent.spawn(pool.request, HEAD)
+        gevent.sleep(0.04)
+        time.sleep(0.25)
+        assert user.get().status == 200
 
 
 # --- greenlets that go away

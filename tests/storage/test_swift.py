@@ -200,10 +200,6 @@ def test_no_secret_is_shown(opened: Opener) -> None:
     ("changes", "words"),
     [
         ({"storage_urls": ()}, "no storage URL"),
-        ({"storage_urls": ("swift.example.com/v1/a",)}, "should be like"),
-        ({"storage_urls": ("ftp://h/v1/a",)}, "should be like"),
-        ({"storage_urls": ("http://h:port/v1/a",)}, "h:port"),
-        ({"storage_urls": ("http://me:secret@h/v1/a",)}, "^storage URL of h: it may hold no user"),
         ({"storage_urls": ("http://h/v1/a",), "policy": "gold\r\nX: 1"}, "policy"),
         ({"storage_urls": ("http://h/v1/a",), "run_id": "a\r\nX: 1\u00fc"}, ""),
     ],

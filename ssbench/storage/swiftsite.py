@@ -1,0 +1,62 @@
+"""Where storage URLs lead, and the connections there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from ssbench.core.errors import UsageError
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.httppool import Pool
+from ssbench.storage.stream import Dialler, Endpoint
+from ssbench.storage.tls import client_context
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class Site(NamedTuple):
+    """A storage URL taken apart."""
+
+    endpoint: Endpoint
+    netloc: str  #: for the Host header
+    base: str  #: ``/v1/AUTH_test/``
+
+
+def take_apart(url: str) -> Site:
+    """A storage URL's parts.
+
+    :raises UsageError: where it isn't one.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise UsageError(f"storage URL {url!r}: {error}") from error
+    if "@" in parts.netloc:
+        raise UsageError(f"storage URL of {host}: it may hold no user or password")
+    if parts.scheme not in _PORTS or not host:
+        raise UsageError(f"storage URL {url!r}: it should be like https://host:port/v1/AUTH_name")
+    path = quote(parts.path.rstrip("/"), safe="/%:~")
+    return Site(
+        Endpoint(host, port or _PORTS[parts.scheme], parts.scheme == "https"),
+        parts.netloc,
+        f"{path}/",
+    )
+
+
+def open_pools(settings: StorageSettings, sites: Sequence[Site]) -> list[Pool]:
+    """A pool for each storage URL; one TLS context for all."""
+    context = client_context(settings) if any(site.endpoint.tls for site in sites) else None
+    return [
+        Pool(
+            Dialler(
+                site.endpoint,
+                settings.connect_timeout_s,
+                context if site.endpoint.tls else None,
+            ),
+            settings.network_timeout_s,
+            index,
+        )
+        for index, site in enumerate(sites)
+    ]
