@@ -96,7 +96,7 @@ class Users:
         self.count = count
         self._low = count // 2
         while self._greenlets < count:
-            gevent.spawn(self._user, self._greenlets)
+            gevent.spawn(self._user)
             self._greenlets += 1
         self._wake(len(self._idle))
 
@@ -120,13 +120,14 @@ class Users:
         self._quiet.close()
         self.resize(0)
 
-    def flush(self) -> None:
-        """Hand over the finished rows."""
+    def flush(self, at_least: int = 1) -> None:
+        """Hand over the finished rows, if there are so many."""
+        if len(self._rows) < at_least or self.closed:
+            return
         self._quiet.stop()
-        if self._rows and not self.closed:
-            rows = self._rows[:]
-            self._rows.clear()
-            self._on_rows(rows)
+        rows = self._rows[:]
+        self._rows.clear()
+        self._on_rows(rows)
 
     def _wake(self, count: int) -> None:
         for _ in range(count):
@@ -134,10 +135,10 @@ class Users:
 
     # One user -----------------------------------------------------------------------------
 
-    def _user(self, index: int) -> None:
+    def _user(self) -> None:
         queue, rows, actions, clock = self.queue, self._rows, self._storage.actions, self._clock
         timeout_ns, origin_ns = self._timeout_ns, self._origin_ns
-        while index < self.count:
+        while self._greenlets <= self.count:
             if not queue:
                 self._idle.append(getcurrent())
                 self._hub.switch()
@@ -155,12 +156,6 @@ class Users:
             self.busy += 1
             try:
                 timing = actions[job.operation](job, start_ns + timeout_ns if timeout_ns else 0)
-            except StorageError as error:
-                row = self._recover(job, start_ns, error)
-            except Exception as error:
-                log.exception("A defect in the storage driver")
-                row = self._recover(job, start_ns, _defect(error))
-            else:
                 # Job and Timing as one row of Result's fields; _row() says the same for failures.
                 row = (
                     job.number, job.operation, job.size_class, job.object, job.due_ns,
@@ -170,6 +165,11 @@ class Users:
                     timing.reconnects, 0, timing.url, timing.status, 0, 0,
                     timing.transaction_id, "",
                 )  # fmt: skip
+            except StorageError as error:
+                row = self._recover(job, start_ns, error)
+            except Exception as error:
+                log.exception("A defect in the storage driver")
+                row = self._recover(job, start_ns, _defect(error))
             self.busy -= 1
             if self.closed:
                 return
@@ -189,6 +189,8 @@ class Users:
 
     def _recover(self, job: Job, start_ns: int, error: StorageError) -> Row:
         """Try again as far as the rules allow; the row of the operation as it ended."""
+        if job.operation not in OPERATIONS:  # a newer master's
+            return self._row(job, start_ns, None, Attempts(Operation.READ, 0), 0, error)
         operation = Operation(job.operation)
         attempts = Attempts(operation, self._retries)
         renewals = 0
@@ -216,7 +218,10 @@ class Users:
     def _attempt(self, job: Job, start_ns: int) -> Timing | StorageError:
         deadline_ns = start_ns + self._timeout_ns if self._timeout_ns else 0
         try:
-            return self._storage.actions[job.operation](job, deadline_ns)
+            timing = self._storage.actions[job.operation](job, deadline_ns)
+            if not isinstance(timing, Timing):
+                raise TypeError(f"the driver gave {type(timing).__name__} for a Timing")
+            return timing
         except StorageError as error:
             return error
         except Exception as error:
@@ -246,7 +251,7 @@ class Users:
         if timing is not None:
             headers_ns = timing.headers_ns - start_ns
             last_ns = timing.last_byte_ns - start_ns
-            if _RECEIVES_BODY[job.operation] and error is None:
+            if error is None and _RECEIVES_BODY[job.operation]:
                 first_ns = timing.first_byte_ns - start_ns
         kind = error.kind if error else ErrorKind.NONE
         if kind is ErrorKind.STATUS and error and error.status == 401:
