@@ -57,6 +57,7 @@ class Observer(Protocol):
     """Who watches a run: cli.progress."""
 
     wants_results: bool
+    wants_latencies: bool  #: progress with p50 and p99
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         """A phase begins."""
@@ -426,7 +427,7 @@ class Master:
                 float(self.limits.worker_timeout_s),
                 float(self.limits.operation_timeout_s),
                 self._wire.pipe,
-                self._phase is Phase.RUN,
+                self._observer.wants_latencies and self._phase is Phase.RUN,
                 bool(dispatcher and dispatcher.ending),
                 bool(dispatcher and dispatcher.stopping),
                 self._quit,
@@ -487,6 +488,8 @@ class Master:
         if dispatcher is None or worker is None or (results.run, results.phase) != here:
             self.refused += 1
             return
+        if results.took:
+            dispatcher.took(results.incarnation, results.took, self._clock())
         packed = dispatcher.results(results.incarnation, results.packed, self._clock())
         if packed is None:
             return

@@ -59,6 +59,7 @@ _UNHEARD_S = 0.05  #: after a hello that nobody was there to take: connections t
 #: A refused worker keeps asking this long: its namesake may be a dead one that is not yet lost.
 _REFUSED_S = 15.0
 _RENEWAL_S = 60.0
+_WORTH_SENDING = 8  #: rows, when nothing else presses
 _DELAYS = 64  #: beats that the distance of the clocks is judged by; clocks drift over days
 _LAST_BYTE = Result._fields.index("last_byte_ns")
 
@@ -99,10 +100,12 @@ class Worker:
         self._stop_reported = False
         self._master = 0
         self._delays_ns: deque[int] = deque(maxlen=_DELAYS)  # of beats: arrival - master's clock
+        self._delay_ns = 0  # our clock minus the master's, the fastest beat's way included
         self._offset_ns = 0
         self._timeout_ns = 10 * _SECOND
         self._refused_since_ns = 0
         self._next_hello_ns = 0
+        self._took: list[int] = []  # batches that the master hasn't been told of
         self._unsent: list[Message] = []
         self._tick_ns = clock()
         self._live_wanted = False
@@ -230,14 +233,10 @@ class Worker:
             self._master = beat.master
             self._delays_ns.clear()
         self._delays_ns.append(arrived_ns - beat.master_ns)
+        self._delay_ns = min(self._delays_ns)
         self._timeout_ns = int(beat.timeout_s * _SECOND)
         if self._users:
             self._users.fence_ns = beat.master_ns + self._delay_ns + self._timeout_ns // 2
-
-    @property
-    def _delay_ns(self) -> int:
-        """Our clock minus the master's, the fastest beat's way included."""
-        return min(self._delays_ns, default=0)
 
     def _be_refused(self, reason: str) -> None:
         now_ns = self._clock()
@@ -358,7 +357,7 @@ class Worker:
     def _pump_and_flush(self) -> None:
         self._pump()
         if self._users:
-            self._users.flush()
+            self._users.flush(_WORTH_SENDING)
 
     def _pump(self) -> None:
         """Take jobs as far as they are wanted. The socket's descriptor tells of new messages
@@ -376,7 +375,11 @@ class Worker:
                 break
             self._accept(data, users, took, refused)
         if took:
-            self._send(Took(self.incarnation, self._run, took))
+            self._took += took
+            users.flush()  # finished rows take the word along; where there are none:
+            if self._took:
+                self._send(Took(self.incarnation, self._run, self._took))
+                self._took = []
         if refused:
             self._give_back(refused)
 
@@ -415,7 +418,8 @@ class Worker:
             counts = live.buckets([row[_LAST_BYTE] for row in rows])
             with self._live_lock:
                 self._live.update(counts)
-        self._send(Results(incarnation, self._run, self._phase, pack(packed)))
+        took, self._took = self._took, []
+        self._send(Results(incarnation, self._run, self._phase, took, pack(packed)))
 
     # The fence ----------------------------------------------------------------------------
 
@@ -427,6 +431,7 @@ class Worker:
             self._users = None
         self._drop_work()
         self._unsent.clear()
+        self._took.clear()
         self._run, self._phase = "", Phase.IDLE
         self._previous, self.incarnation = self.incarnation, _new_incarnation()
         self._say_hello()

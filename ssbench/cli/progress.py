@@ -42,6 +42,8 @@ class NoProgress:
 
     #: Whether ``results`` does anything: if not, batches needn't be unpacked for it.
     wants_results = False
+    #: Whether p50 and p99 of a run are shown: if not, workers needn't count for them.
+    wants_latencies = False
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
@@ -173,6 +175,8 @@ class CharsProgress(LineProgress):
 
 class LiveProgress(LineProgress):
     """Two lines that are kept up to date, by rich; without a terminal as LineProgress."""
+
+    wants_latencies = True
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(screen, clock)

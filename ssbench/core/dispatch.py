@@ -324,4 +324,4 @@ def _first_detail(details: object) -> str:
 def batch_limit(max_batch: int, users: int, workers: int) -> int:
     """How many jobs a message should hold: several must be in flight to each worker, or master
     and worker run in lock-step."""
-    return max(1, min(max_batch, users // (2 * max(workers, 1))))
+    return max(1, min(max_batch, users // max(workers, 1)))

@@ -86,6 +86,7 @@ class Results(NamedTuple):
     incarnation: int
     run: str
     phase: int
+    took: Sequence[int]  #: batches taken since the last message, as Took says it
     packed: bytes
 
 
@@ -213,7 +214,7 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     "pulse": (Pulse, (_natural, _natural, _clock, _clock, _clock, _natural, _natural, _counts)),
     "ready": (Ready, (_natural, _text, _natural, _flag)),
     "took": (Took, (_natural, _text, _naturals)),
-    "results": (Results, (_natural, _text, _natural, _bytes)),
+    "results": (Results, (_natural, _text, _natural, _naturals, _bytes)),
     "returned": (Returned, (_natural, _text, _naturals)),
     "expired": (Expired, (_natural, _natural)),
     "bye": (Bye, (_natural, _text)),
