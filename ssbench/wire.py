@@ -84,7 +84,11 @@ class Key:
         :raises UsageError: where it is no key; the message names ``source`` only.
         """
         words = text.split()
-        if len(words) != 5 or words[0] != _KEY_MAGIC or any(len(w) != 40 for w in words[1:]):
+        if (
+            len(words) != 5
+            or words[0] != _KEY_MAGIC
+            or not (_is_pair(words[1], words[2]) and _is_pair(words[3], words[4]))
+        ):
             raise UsageError(
                 f"{source}: not a key of ssbench; `ssbench-master make-key {source}` writes one"
             )
@@ -121,6 +125,16 @@ class Key:
             file.write(self.to_text())
 
 
+def _is_pair(public: str, secret: str) -> bool:
+    """Whether these are the two keys of a CURVE pair, in Z85."""
+    if len(secret) != 40 or not secret.isascii():
+        return False
+    try:
+        return zmq.curve_public(secret.encode()) == public.encode()
+    except (zmq.ZMQError, ValueError):
+        return False
+
+
 def resolve(host: str) -> str:
     """The IP address of a host; names that have both kinds give IPv4.
 
@@ -134,7 +148,7 @@ def resolve(host: str) -> str:
     return str(families[0][4][0])
 
 
-def _endpoint(ip: str, port: int) -> str:
+def _endpoint(ip: str, port: int | str) -> str:
     return f"tcp://[{ip}]:{port}" if ":" in ip else f"tcp://{ip}:{port}"
 
 
@@ -222,7 +236,7 @@ class MasterWire:
             sock.setsockopt(zmq.CURVE_SERVER, 1)
             sock.setsockopt(zmq.CURVE_PUBLICKEY, key.server_public.encode())
             sock.setsockopt(zmq.CURVE_SECRETKEY, key.server_secret.encode())
-        endpoint = _endpoint(self.ip, port) if port else _endpoint(self.ip, 0).replace(":0", ":*")
+        endpoint = _endpoint(self.ip, port or "*")
         try:
             sock.bind(endpoint)
         except zmq.ZMQError as error:
