@@ -139,7 +139,7 @@ def test_a_server_of_ever_new_layouts_costs_no_memory() -> None:
 
 
 @given(st.data())
-@settings(max_examples=2000)
+@settings(max_examples=2000, deadline=None)
 def test_whatever_a_layout_fits_the_other_reads_the_same(data: st.DataObject) -> None:
     # Invariant: read(x) is None or parse_head(x)[0] == read(x), whatever was learned before.
     layouts = taught(*USUAL)
@@ -171,6 +171,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_head_or_refused(data: bytes) -> None:
     # Invariant: parse_head gives a Head or raises BadAnswer; nothing else.
@@ -226,6 +227,7 @@ def chunked(parts: list[bytes], extension: bytes = b"", trailer: bytes = b"") ->
     return chunks + b"0\r\n" + trailer + b"\r\n"
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.binary(min_size=1, max_size=40), max_size=5),
     st.sampled_from([b"", b";a=b", b" ; q"]),
@@ -250,6 +252,7 @@ def test_chunks_come_back_however_they_are_cut(
     assert received == b"".join(parts)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_chunks_or_refused(data: bytes) -> None:
     # Invariant: feed gives parts of what it was fed, or raises BadAnswer; nothing else.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
@@ -35,6 +35,7 @@ ANY_JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=100) | ANY_JSON.map(lambda value: json.dumps(value).encode()))
 def test_anything_is_parsed_or_refused(body: bytes) -> None:
     # Invariant: each parser gives a value or raises StorageError; store_limits never raises.
