@@ -102,7 +102,9 @@ class SimWorker:
         if jobs:
             status = 503 if error else 200
             data = packed(jobs, error=error, status=status)
-            self.said.append(Results(self.incarnation, RUN, Phase.RUN, data))
+            along = self.said.pop() if self.said and isinstance(self.said[-1], Took) else None
+            took = along.batches if isinstance(along, Took) else []
+            self.said.append(Results(self.incarnation, RUN, Phase.RUN, took, data))
 
     def give_back(self, count: int = 1000) -> None:
         """Return unstarted jobs."""
@@ -114,7 +116,7 @@ class SimWorker:
 class Fleet:
     """A master's machines and the workers that they talk to."""
 
-    def __init__(self, total: int = 100, *, timeout_s: float = 10.0, max_batch: int = 256) -> None:
+    def __init__(self, total: int = 100, *, timeout_s: float = 10.0, max_batch: int = 2) -> None:
         self.now_ns = 1000 * SECOND
         self.roster = Roster(timeout_s)
         self.ledger = Ledger(total)
@@ -175,6 +177,8 @@ class Fleet:
         if isinstance(message, Took):
             dispatcher.took(message.incarnation, message.batches, now_ns)
         elif isinstance(message, Results):
+            if message.took:
+                dispatcher.took(message.incarnation, message.took, now_ns)
             dispatcher.results(message.incarnation, message.packed, now_ns)
         elif isinstance(message, Returned):
             dispatcher.returned(message.incarnation, message.numbers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -43,12 +43,20 @@ def test_credit_is_twice_the_users_and_counts_what_is_held() -> None:
 
 @pytest.mark.parametrize(
     ("max_batch", "users", "workers", "limit"),
-    [(256, 24, 3, 4), (1, 24, 3, 1), (256, 1, 3, 1), (256, 768, 1, 256), (8, 0, 0, 1)],
+    [(1, 24, 3, 1), (256, 1, 3, 1), (256, 768, 1, 256), (8, 0, 0, 1), (4, 64, 1, 4)],
 )
-def test_batches_leave_several_for_each_worker(
+def test_batches_are_no_larger_than_they_may_be(
     max_batch: int, users: int, workers: int, limit: int
 ) -> None:
     assert batch_limit(max_batch, users, workers) == limit
+
+
+@given(st.integers(1, 256), st.integers(0, 5000), st.integers(0, 99))
+def test_batches_leave_some_for_each_worker(max_batch: int, users: int, workers: int) -> None:
+    """Invariant: of twice the users' jobs, every worker can have a batch at once."""
+    limit = batch_limit(max_batch, users, workers)
+    assert 1 <= limit <= max_batch
+    assert limit * workers <= max(2 * users, workers)
 
 
 def test_nothing_is_sent_without_workers() -> None:
@@ -176,7 +184,7 @@ def test_jobs_given_back_go_to_others_and_count_once() -> None:
 
 
 def test_at_the_end_jobs_are_recalled_while_users_are_free() -> None:
-    fleet = Fleet(8)
+    fleet = Fleet(8, max_batch=1)
     slow, quick = fleet.hello("slow", 2), fleet.hello("quick", 2)
     for worker in (slow, quick) * 4:
         fleet.send(worker)
@@ -214,7 +222,7 @@ def test_even_work_is_not_recalled() -> None:
 
 
 def test_results_of_an_earlier_incarnation_are_refused() -> None:
-    fleet = Fleet(100)
+    fleet = Fleet(100, max_batch=1)
     old = fleet.hello("w", 2)
     fleet.send(old)
     old.take()
@@ -412,8 +420,8 @@ class AnySchedule(RuleBasedStateMachine):
         for message in (
             Took(who, RUN, [1 << 40]),
             Returned(who, RUN, [1 << 40]),
-            Results(who, RUN, Phase.RUN, results),
-            Results(who, RUN, Phase.RUN, b"\x93\x01" + bytes(numbers and [numbers[0] % 256])),
+            Results(who, RUN, Phase.RUN, [1 << 40], results),
+            Results(who, RUN, Phase.RUN, [], b"\x93\x01" + bytes(numbers and [numbers[0] % 256])),
             Pulse(who, error, error, -error, error, 0, 0, {}),
         ):
             self.fleet.deliver_one(message)
