@@ -127,7 +127,7 @@ KEYS: dict[str, Key] = {
     "run_seconds": Key(seconds, option="-r"),
     "crud_profile": Key(crud_profile),
     "user_count": Key(whole(1), required=True, example="4", option="-u"),
-    "container_base": Key(container_base),
+    "container_base": Key(container_base, option="--container-base"),
     "container_count": Key(whole(1, MAX_CONTAINERS), option="-c"),
     "container_concurrency": Key(whole(1)),
     "delete_after": Key(delete_after, option="--delete-after"),

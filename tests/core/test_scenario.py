@@ -161,7 +161,7 @@ def test_overrides_are_validated_under_the_name_of_their_option() -> None:
         container_base="a/b",
     )
     assert [line.partition(":")[0] for line in lines] == [
-        *["-u", "-o", "-r", "-c", "--delete-after", "--policy", "-b", "--seed", "container_base"]
+        *["-u", "-o", "-r", "-c", "--delete-after", "--policy", "-b", "--seed", "--container-base"]
     ]
 
 

@@ -1,0 +1,289 @@
+"""The manual against the code: options, defaults, keys, scenarios, statuses, commands, links."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
+
+from ssbench.cli.auth_options import AUTH_OPTIONS
+from ssbench.cli.canned import CANNED
+from ssbench.cli.chosen import OVERRIDES
+from ssbench.cli.options import COMMANDS, master_parser, worker_parser
+from ssbench.core.errors import GRAVITY, ExitStatus
+from ssbench.core.scenario_keys import KEYS, OWN_READERS, SIZE_KEYS
+from ssbench.embedded.__main__ import parser as embedded_parser
+from ssbench.report import FORMATS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/*.rst")])
+README = ROOT / "README.rst"
+
+STORE = frozenset({"run-scenario", "cleanup-containers"})
+EVERY = frozenset({*COMMANDS, "ssbench-worker"})
+
+#: Section of README with a table of options -> the commands that have all of them.
+SECTIONS = {
+    "All commands": EVERY,
+    "Where workers meet the master": frozenset({"run-scenario", "kill-workers", "ssbench-worker"}),
+    "The store": STORE,
+    **{name: frozenset({name}) for name in EVERY if name != "list-scenarios"},
+}
+#: Option -> commands that lack it, though they have the others of its table.
+LACKING = {
+    "--quiet": {"ssbench-worker"},
+    "--zmq-bind-ip": {"ssbench-worker"},
+}
+#: In no table, but in the text.
+IN_TEXT = {"--version"}
+
+
+@cache
+def page(path: Path) -> nodes.document:
+    """A page, parsed; docutils raises where the markup isn't valid."""
+    return publish_doctree(
+        path.read_text(encoding="utf-8"),
+        source_path=str(path),
+        settings_overrides={"halt_level": 1, "report_level": 1, "warning_stream": False},
+    )
+
+
+def section(document: nodes.document, title: str) -> nodes.section:
+    for found in document.findall(nodes.section):
+        if found[0].astext() == title:
+            return found
+    raise AssertionError(f"{title}: no such section")
+
+
+def rows(node: nodes.Element) -> list[list[nodes.entry]]:
+    """Rows of the tables in a section, those of its subsections and all heads left out."""
+    return [
+        list(row.findall(nodes.entry))
+        for table in node.children
+        if isinstance(table, nodes.table)
+        for body in table.findall(nodes.tbody)
+        for row in body.findall(nodes.row)
+    ]
+
+
+def literals(node: nodes.Element) -> list[str]:
+    return [literal.astext() for literal in node.findall(nodes.literal)]
+
+
+# --- options
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """Name -> parser, the worker's among them."""
+    (chosen,) = (
+        action
+        for action in master_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    return {**chosen.choices, "ssbench-worker": worker_parser()}
+
+
+def shown_options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """Name, the longest of them, -> option; hidden ones left out."""
+    return {
+        max(action.option_strings, key=len, default=action.metavar or action.dest): action
+        for action in parser._actions
+        if action.help is not argparse.SUPPRESS
+    }
+
+
+AUTH = {max(option.flags, key=len): option for group in AUTH_OPTIONS.values() for option in group}
+
+
+def default_shown(action: argparse.Action) -> str:
+    """The default as the help has it; "" for none, or where it takes more than a word to say."""
+    help_text = action.help or ""
+    told = re.search(r"\[default: ([^\s/\]]+)\]", help_text)
+    if told:
+        return told[1]
+    if action.required or (not action.option_strings and action.nargs is None):
+        return "required"
+    if action.default in (None, False, argparse.SUPPRESS):
+        return ""
+    return f"{action.default:g}" if isinstance(action.default, float) else str(action.default)
+
+
+@cache
+def documented() -> dict[str, dict[str, tuple[set[str], str]]]:
+    """Command -> longest name of each option in README -> all its names, and its default."""
+    found: dict[str, dict[str, tuple[set[str], str]]] = {name: {} for name in EVERY}
+    for title, owners in SECTIONS.items():
+        for names, default, _meaning in rows(section(page(README), title)):
+            flags = literals(names)
+            longest = max(flags, key=len)
+            for owner in owners - LACKING.get(longest, set()):
+                assert longest not in found[owner], f"{owner} {longest}: twice in README"
+                found[owner][longest] = (set(flags), default.astext())
+    return found
+
+
+@pytest.mark.parametrize("command", sorted(EVERY))
+def test_the_readme_has_every_option_with_its_names_and_default(command: str) -> None:
+    there = {
+        name: (set(action.option_strings) or {name}, default_shown(action))
+        for name, action in shown_options(commands()[command]).items()
+        if name not in IN_TEXT and not (command in STORE and (name in AUTH or name == "--insecure"))
+    }
+    assert documented()[command] == there
+
+
+def test_options_that_are_in_no_table_are_in_the_text() -> None:
+    for name in IN_TEXT:
+        assert name in README.read_text()
+
+
+def test_the_readme_has_every_command_and_no_other() -> None:
+    table = rows(section(page(README), "Commands and options"))
+    assert [literals(row[0]) for row in table] == [[name] for name in COMMANDS]
+
+
+def test_every_option_of_authentication_stands_with_its_variables() -> None:
+    document = page(ROOT / "docs/authentication.rst")
+    written = {}
+    for flags, variables in rows(section(document, "Options and variables")):
+        default = literals(variables)[len(variables.astext().split(" (")[0].split(",")) :]
+        names = literals(variables)[: len(literals(variables)) - len(default)]
+        written[max(literals(flags), key=len)] = names
+    expected = {max(o.flags, key=len): list(o.variables) for o in AUTH.values()}
+    assert written == {**expected, "--insecure": ["SWIFTCLIENT_INSECURE"]}
+
+
+def test_no_page_names_an_option_that_there_is_not() -> None:
+    known = {
+        flag
+        for parser in [master_parser(), embedded_parser(), *commands().values()]
+        for action in parser._actions
+        for flag in action.option_strings
+    }
+    # These stand for many, or for any.
+    foreign = {"--os-x", "--os_x", "--os-", "--option"}
+    for path in PAGES:
+        if path.name == "CONTRIBUTING.rst":
+            continue
+        for literal in literals(page(path)):
+            for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", literal):
+                assert flag in known | foreign, f"{path.name}: {literal}: no such option"
+
+
+# --- scenarios, statuses
+
+TOP_KEYS = sorted([*KEYS, *OWN_READERS])
+
+
+def test_the_readme_has_every_key_of_a_scenario() -> None:
+    keys = [literals(row[0])[0] for row in rows(section(page(README), "Scenarios"))]
+    assert sorted(keys) == TOP_KEYS
+    assert all(f"``{key}``" in README.read_text() for key in SIZE_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("title", "keys"), [("At the top level", TOP_KEYS), ("In a size", sorted(SIZE_KEYS))]
+)
+def test_the_page_of_scenarios_has_every_key(title: str, keys: list[str]) -> None:
+    table = rows(section(page(ROOT / "docs/scenarios.rst"), title))
+    assert sorted(literals(row[0])[0] for row in table) == keys
+
+
+def test_the_page_of_scenarios_names_the_option_that_overrides_a_key() -> None:
+    table = rows(section(page(ROOT / "docs/scenarios.rst"), "At the top level"))
+    told = {literals(row[0])[0]: literals(row[3]) for row in table}
+    flags = {action.dest: action.option_strings for action in commands()["run-scenario"]._actions}
+    for key, options in told.items():
+        assert len(options) == (key in OVERRIDES), key
+        assert set(options) <= set(flags[key] if options else [])
+
+
+def test_required_keys_are_told_as_such() -> None:
+    table = rows(section(page(README), "Scenarios"))
+    told = {literals(row[0])[0] for row in table if row[1].astext() == "required"}
+    assert {name for name, key in KEYS.items() if key.required} <= told
+
+
+def test_the_pages_have_every_canned_scenario_and_no_other() -> None:
+    files = {path.stem for path in ROOT.glob("scenarios/*.scenario")}
+    table = rows(section(page(ROOT / "docs/scenarios.rst"), "Canned scenarios"))
+    assert {literals(row[0])[0] for row in table} == files == set(CANNED)
+    told = literals(section(page(README), "Scenarios"))
+    assert files <= set(told)
+
+
+def test_the_readme_has_every_exit_status() -> None:
+    table = rows(section(page(README), "Exit statuses"))
+    assert [int(row[0].astext()) for row in table] == [int(status) for status in ExitStatus]
+    order = [str(int(s)) for s in GRAVITY if s not in (ExitStatus.OK, ExitStatus.USAGE)]
+    assert f"the gravest counts: {', '.join(order)}." in README.read_text()
+
+
+def test_every_form_of_report_is_told() -> None:
+    text = (ROOT / "docs/report.rst").read_text()
+    assert all(f"--{name}" in text for name in FORMATS if name != "text")
+
+
+# --- commands, links
+
+
+def command_lines(path: Path) -> Iterator[str]:
+    """Lines of literal blocks that run one of our commands, without prompt and ``&``."""
+    for block in page(path).findall(nodes.literal_block):
+        for line in block.astext().replace("\\\n", " ").splitlines():
+            line = re.sub(r"^\S*\$ ", "", line.strip())
+            if re.match(r"(ssbench-(master|worker)|make|python3? -m ssbench\S*) ", line + " "):
+                yield line.removesuffix("&").strip()
+
+
+ALL_LINES = [(path.name, line) for path in PAGES for line in command_lines(path)]
+
+
+@pytest.mark.parametrize(("name", "line"), ALL_LINES, ids=[line for _, line in ALL_LINES])
+def test_command_lines_are_taken_by_the_parsers(name: str, line: str) -> None:
+    program, *arguments = shlex.split(line, comments=True)
+    if program == "make":
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert set(arguments) <= set(targets)
+        return
+    arguments = ["http://h/v1/A" if word == "$TOKEN" else word for word in arguments]
+    if program.startswith("python"):
+        embedded_parser().parse_args(arguments[2:])
+        return
+    parser = {"ssbench-master": master_parser, "ssbench-worker": worker_parser}[program]()
+    if "--version" in arguments:
+        with pytest.raises(SystemExit, match=r"^0$"):
+            parser.parse_args(arguments)
+    else:
+        parser.parse_args(arguments)
+
+
+def test_the_readme_shows_commands() -> None:
+    shown = {line.split()[1] for name, line in ALL_LINES if line.startswith("ssbench-master")}
+    assert shown >= set(COMMANDS)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_between_pages_lead_somewhere(path: Path) -> None:
+    for reference in page(path).findall(nodes.reference):
+        target = reference.get("refuri", "").partition("#")[0]
+        if target and "://" not in target:
+            assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_pages_are_valid(path: Path) -> None:
+    assert page(path).findall(nodes.paragraph)
+
+
+def test_every_page_is_in_the_table_of_pages() -> None:
+    index = page(ROOT / "docs/README.rst")
+    told = {reference.get("refuri") for reference in index.findall(nodes.reference)}
+    assert {path.name for path in ROOT.glob("docs/*.rst")} - {"README.rst"} <= told
