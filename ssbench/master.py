@@ -42,6 +42,8 @@ from ssbench.wire import MasterWire
 log = logging.getLogger(__name__)
 
 _BEAT_NS = SECOND
+#: Beats within a worker time-out, at least: workers stop where half of it brought none.
+_BEATS_A_TIMEOUT = 8
 _TICK_NS = SECOND // 20
 _SHOW_NS = SECOND // 4
 _SENDS_A_TURN = 64
@@ -155,6 +157,7 @@ class Master:
         self._phase = Phase.IDLE
         self._start_ns = 0
         self._pending: bytes | None = None
+        self._beat_ns = min(_BEAT_NS, self.roster.timeout_ns // _BEATS_A_TIMEOUT)
         self._interrupted = ""
         self._quit = False
         self._left: dict[str, None] = {}  # names of those that are gone, in order
@@ -410,7 +413,7 @@ class Master:
 
     def _send_beat(self, now_ns: int) -> None:
         self._news = False
-        self._next_beat_ns = now_ns + _BEAT_NS
+        self._next_beat_ns = now_ns + self._beat_ns
         dispatcher = self._dispatcher
         running = self._phase is not Phase.IDLE
         self._wire.send_beat(

@@ -306,8 +306,8 @@ class Worker:
             renew=self._renew_token,
         )
         self._connected = True
-        self._hear()  # the newest beat: shares and the fence may have changed since
         self._send(Ready(self.incarnation, self._run, self._phase, False))
+        self._hear()  # the newest beat: shares, the fence, or all may have changed since
 
     def _open_storage(self, beat: Beat) -> Storage:
         settings = StorageSettings.from_map(beat.settings)

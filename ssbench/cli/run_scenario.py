@@ -220,6 +220,8 @@ class _Run:
             expected = self.options.expect_workers or self.options.workers
             master.gather(self.scenario.user_count, expected)
             outcome = self._populate_and_run(master, initial)
+            if outcome.ended in ("exhausted", "failed") and not master.record_error:
+                self.warn(outcome.reason)
             left_behind = self._clean_up(master, initial)
         finally:
             master.dismiss()
@@ -227,6 +229,8 @@ class _Run:
         return self._status(master, outcome)
 
     def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
+        if self.interrupts.came:
+            return PhaseOutcome.nothing("interrupted", self.interrupts.reason)
         users = self.scenario.user_count
         populated = master.run_phase(Phase.POPULATE, initial, users)
         if populated.ended != "complete":
@@ -242,10 +246,7 @@ class _Run:
             )
         bench = bench_jobs(self.scenario, self.seed, initial.population)
         self.skipped = bench.skipped
-        outcome = master.run_phase(Phase.RUN, bench, users, self.scenario.run_seconds)
-        if outcome.ended == "exhausted":
-            self.warn(outcome.reason)
-        return outcome
+        return master.run_phase(Phase.RUN, bench, users, self.scenario.run_seconds)
 
     def _clean_up(self, master: Master, initial: InitialWorkload) -> int:
         """Delete what the run created; gives how many objects are left behind."""
@@ -274,10 +275,13 @@ class _Run:
         outcome: PhaseOutcome,
         left_behind: int,
     ) -> RunFooter:
+        ended, reason = outcome.ended, outcome.reason
+        if ended == "complete" and self.interrupts.came:
+            ended, reason = "interrupted", f"{self.interrupts.reason} during clean-up"
         return RunFooter(
             ended_at=time.time(),
-            ended=outcome.ended,
-            reason=outcome.reason,
+            ended=ended,
+            reason=reason,
             run_seconds=outcome.seconds,
             lost=outcome.counts.lost,
             refused=master.refused,
