@@ -29,6 +29,7 @@ from ssbench.core import live
 from ssbench.core.columns import pack_results, unpack_jobs
 from ssbench.core.errors import ExitStatus, MessageError, SsbenchError
 from ssbench.core.messages import (
+    MAX_TEXT,
     Beat,
     Bye,
     Expired,
@@ -106,7 +107,7 @@ class Worker:
         self._refused_since_ns = 0
         self._next_hello_ns = 0
         self._took: list[int] = []  # batches that the master hasn't been told of
-        self._unsent: list[Message] = []
+        self._unsent: deque[Message] = deque()
         self._tick_ns = clock()
         self._live_wanted = False
         self._live: Counter[int] = Counter()
@@ -162,7 +163,7 @@ class Worker:
     def _finish(self) -> None:
         if self._users:
             self._users.close()
-        self._send(Bye(self.incarnation, self._last_words))
+        self._send(Bye(self.incarnation, self._last_words[:MAX_TEXT]))
         self._pulse.stop()
         self._drop_work()
         if self._storage:
@@ -172,9 +173,8 @@ class Worker:
     def _tick(self) -> None:
         now_ns = self._clock()
         self._tick_ns = now_ns
-        unsent, self._unsent = self._unsent, []
-        for message in unsent:
-            self._send(message)
+        while self._unsent and self._wire.send(self._unsent[0]):
+            self._unsent.popleft()
         if self._users and now_ns > self._users.fence_ns:
             self._fence()
         self._pump()
@@ -206,7 +206,8 @@ class Worker:
         )
 
     def _send(self, message: Message) -> None:
-        if not self._wire.send(message):
+        # In order: results that overtake the word of what was taken would be refused.
+        if self._unsent or not self._wire.send(message):
             self._unsent.append(message)
 
     # Beats --------------------------------------------------------------------------------
@@ -392,10 +393,15 @@ class Worker:
         except MessageError as error:
             log.warning("Refused a message on the work port: %s", error)
             return
+        if message.run != self._run:
+            # It goes back under that run's name: numbers of another run's mean nothing here.
+            self._send(Took(self.incarnation, message.run, [message.batch]))
+            self._send(Returned(self.incarnation, message.run, [job.number for job in jobs]))
+            return
         took.append(message.batch)
         age_ns = self._clock() - (message.sent_ns + self._delay_ns)
-        foreign = (message.run, message.phase) != (self._run, self._phase)
-        if foreign or self._stopping or age_ns > self._timeout_ns // 2:
+        past = message.phase != self._phase
+        if past or self._stopping or age_ns > self._timeout_ns // 2:
             refused.extend([job.number for job in jobs])
             return
         if self._ending:
