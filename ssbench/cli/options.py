@@ -67,7 +67,7 @@ def worker_parser() -> argparse.ArgumentParser:
         help="users that this worker can be at once, at most",
     )
     add_retries(parser)
-    add_batch_size(parser)
+    add_batch_size(parser, "taken for the sake of old command lines; the master's counts")
     add(
         "-p",
         "--profile-count",

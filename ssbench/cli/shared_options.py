@@ -94,10 +94,13 @@ def add_retries(group: argparse._ActionsContainer) -> None:
                        help="how often to repeat a failed operation")  # fmt: skip
 
 
-def add_batch_size(group: argparse._ActionsContainer) -> None:
+def add_batch_size(
+    group: argparse._ActionsContainer,
+    help_text: str = "jobs in one message, at most: auto for what is due, 256 at most; 1 is the "
+    "way of ssbench 0.3.9",
+) -> None:
     group.add_argument("--batch-size", type=types.batch_size, default="auto", metavar="COUNT",
-                       help="jobs in one message, at most: auto for what is due, 256 at most; "
-                       "1 is the way of ssbench 0.3.9")  # fmt: skip
+                       help=help_text)  # fmt: skip
 
 
 def add_pctile(group: argparse._ActionsContainer) -> None:
