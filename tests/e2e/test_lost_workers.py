@@ -1,0 +1,180 @@
+"""Workers that die, leave, or never come."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+
+from ssbench.core.model import Operation
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import (
+    Account,
+    Commands,
+    finished,
+    free_ports,
+    is_gone,
+    login,
+    requests,
+    until,
+    workers_of,
+)
+
+
+def test_one_of_two_is_killed(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+    path = commands.scenario(container_base="killed", crud_profile=[2, 1, 1, 0], user_count=8)
+    options = ["--worker-timeout", "2", *login(embedded_swift)]
+    started = commands.start_run("-f", path, "-o", "500", *options)
+    until("writes", lambda: _puts(embedded_swift, "killed") > 60)
+    victim, _ = started.workers()
+    victim.send_signal(signal.SIGKILL)
+    ended = started.wait().fine(6)
+    stats = ended.stats
+    lost, counted = stats.run.lost, finished(stats)
+    assert lost > 0
+    assert sum(counted.values()) + lost == 500
+    assert stats.total().errors == 0
+    dead = next(w.worker_id for w in workers_of(ended.results) if w.pid == victim.pid)
+    (lost_one,) = stats.run.workers_lost
+    assert lost_one.startswith(dead)
+    assert f"pid {victim.pid}" in lost_one
+    assert f"Lost worker {dead}" in ended.err
+    assert re.search(rf"\b{lost}\b.*lost|lost.*\b{lost}\b", ended.out, re.IGNORECASE), ended.out
+    # At most what was lost is more in the server's log than in the report.
+    reads = sum(r.method == "GET" and r.object != "" for r in requests(embedded_swift, "killed"))
+    assert counted["READ"] <= reads <= counted["READ"] + lost
+    assert Account(embedded_swift).created("killed", stats.run.run_id) == []
+
+
+def _puts(swift: EmbeddedSwift, base: str) -> int:
+    return sum(r.method == "PUT" and r.object != "" for r in requests(swift, base))
+
+
+def test_all_are_killed(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+    path = commands.scenario(container_base="allkilled", crud_profile=[0, 1, 0, 0])
+    options = ["--worker-timeout", "1", "--worker-wait", "1", *login(embedded_swift)]
+    started = commands.start_run("-f", path, "-o", 10**6, *options)
+    until("reads", lambda: len(requests(embedded_swift, "allkilled")) > 60)
+    for worker in started.workers():
+        worker.send_signal(signal.SIGKILL)
+    ended = started.wait().fine(1)
+    assert "all workers are gone" in ended.out
+    assert ended.counted()[0] > 0
+    assert ended.took_s < 40
+
+
+def test_one_that_is_told_to_end_loses_nothing(commands: Commands) -> None:
+    ports = free_ports()
+    leaving = commands.worker(*ports, "leaving")
+    commands.worker(*ports, "staying")
+    path = commands.scenario(crud_profile=[0, 1, 0, 0])
+    started = commands.start_run(
+        "-f", path, "--noop", "-r", "3", "--expect-workers", "2", workers=None, ports=ports
+    )
+    started.wait_for("Benchmark Run")
+    time.sleep(1)
+    leaving.process.terminate()
+    assert leaving.wait().fine().status == 0
+    ended = started.wait().fine()
+    stats = ended.stats
+    assert (stats.run.lost, stats.total().errors) == (0, 0)
+    assert stats.requests_per_worker()["leaving"] > 0
+
+
+def test_one_that_is_stopped_and_goes_on_runs_nothing_twice(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(container_base="stopped", crud_profile=[1, 1, 0, 0], user_count=8)
+    options = ["--worker-timeout", "2", *login(embedded_swift)]
+    started = commands.start_run("-f", path, "-r", "7", *options)
+    until("writes", lambda: _puts(embedded_swift, "stopped") > 40)
+    stopped, _ = started.workers()
+    stopped.send_signal(signal.SIGSTOP)
+    started.wait_for("Lost worker")
+    stopped.send_signal(signal.SIGCONT)
+    ended = started.wait().fine(6)
+    stats = ended.stats
+    lost, counted = stats.run.lost, finished(stats)
+    names = [r.object for r in requests(embedded_swift, "stopped") if r.method == "PUT"
+             and f"_{stats.run.run_id}_" in r.object]  # fmt: skip
+    assert len(names) == len(set(names)), "an object was created twice"
+    assert counted["CREATE"] <= len(names) <= counted["CREATE"] + lost
+    assert stats.total().errors == 0
+    assert Account(embedded_swift).created("stopped", stats.run.run_id) == []
+
+
+def test_nobody_comes(commands: Commands) -> None:
+    path = commands.scenario()
+    ports = free_ports()
+    ended = commands.run("-f", path, "--noop", "--worker-wait", "1", workers=None, ports=ports)
+    line = ended.one_line()
+    assert "no worker came within 1 s" in line
+    assert "--workers" in line
+    assert all(port in line for port in ports[1::2])
+
+
+def test_two_of_one_name_are_refused_by_name(commands: Commands) -> None:
+    ports = free_ports()
+    path = commands.scenario(crud_profile=[0, 1, 0, 0])
+    commands.worker(*ports, "twin")
+    started = commands.start_run("-f", path, "--noop", "-r", "3", workers=None, ports=ports,
+                                 )  # fmt: skip
+    started.wait_for("Benchmark Run")
+    second = commands.worker(*ports, "twin")
+    second.wait_for("refuses this worker")
+    assert "twin" in second.talk()
+    ended = started.wait().fine()
+    assert ended.stats.requests_per_worker().keys() == {"twin"}
+    assert ended.stats.total(Operation.READ).errors == 0
+
+
+def test_fewer_than_expected_are_told(commands: Commands) -> None:
+    ports = free_ports()
+    path = commands.scenario(operation_count=100)
+    commands.worker(*ports)
+    options = ["--expect-workers", "3", "--worker-wait", "2"]
+    ended = commands.run("-f", path, "--noop", *options, workers=None, ports=ports).fine()
+    assert "Only 1 of 3 workers came" in ended.err
+    assert ended.counted() == (100, 0, 0)
+
+
+def test_more_users_than_the_workers_are_good_for(commands: Commands) -> None:
+    ports = free_ports()
+    path = commands.scenario(operation_count=100, user_count=50)
+    commands.worker("-c", "8", *ports)
+    options = ["--worker-wait", "2"]
+    ended = commands.run("-f", path, "--noop", *options, workers=None, ports=ports).fine()
+    assert "WARNING" in ended.err
+    assert re.search(r"\b8\b.*\b50\b|\b50\b.*\b8\b", ended.err), ended.err
+    assert ended.counted() == (100, 0, 0)
+
+
+def test_kill_workers_names_them_and_they_are_gone(commands: Commands) -> None:
+    ports = free_ports()
+    started = [commands.worker(*ports, name) for name in ("anna", "berta")]
+    for worker in started:
+        worker.wait_for("Worker ")
+    ended = commands.master("kill-workers", *ports).wait().fine()
+    first, second = sorted(ended.out.splitlines())
+    assert first.startswith("Ended worker anna")
+    assert second.startswith("Ended worker berta")
+    until("they are gone", lambda: all(is_gone(worker.pid) for worker in started), 1.0)
+    assert [worker.wait().status for worker in started] == [0, 0]
+    assert ended.took_s < 15
+
+
+def test_kill_workers_without_any(commands: Commands) -> None:
+    ended = commands.master("kill-workers", "--worker-wait", "1", *free_ports()).wait().fine(1)
+    assert "No workers" in ended.err
+
+
+def test_workers_serve_one_run_after_another(commands: Commands) -> None:
+    ports = free_ports()
+    path = commands.scenario(operation_count=200)
+    worker = commands.worker(*ports, "steady")
+    for _ in range(3):
+        ended = commands.run("-f", path, "--noop", workers=None, ports=ports).fine()
+        assert ended.counted() == (200, 0, 0)
+    assert not is_gone(worker.pid)
+    worker.process.terminate()
+    assert worker.wait().fine().status == 0
