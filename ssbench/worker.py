@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import gevent
@@ -315,7 +316,7 @@ class Worker:
         if self._storage is None or settings.run_id != self._settings.run_id:
             if self._storage is not None:
                 self._storage.close()
-            self._storage = self._open_driver(settings)
+            self._storage = self._open_driver(replace(settings, worker_id=self.worker_id))
             self._settings = settings
         return self._storage
 

@@ -12,6 +12,8 @@ from hashlib import blake2b
 from ssbench.core.model import SizeClass
 
 MARKER_HEADER = "X-Container-Meta-Ssbench"  #: on every container that we make
+#: On objects that were updated: an initial one with it hasn't its initial content any more.
+VERSION_HEADER = "X-Object-Meta-Ssbench-Version"
 
 
 def container_name(base: str, index: int, policy: str | None = None) -> str:

@@ -18,6 +18,7 @@ class StorageSettings:
     token: str = field(default="", repr=False)
     token_serial: int = 0  #: grows with each renewal
     run_id: str = ""
+    worker_id: str = ""  #: who asks, for the store's logs; filled in by each worker
     sizes: tuple[SizeClass, ...] = ()
     container_base: str = "ssbench"
     container_count: int = 100

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ssbench.core.content import Content
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Operation, Timing
-from ssbench.core.naming import MARKER_HEADER, Naming
+from ssbench.core.naming import MARKER_HEADER, VERSION_HEADER, Naming
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action, ContainerEntry, StoreLimits
 from ssbench.storage.httpconn import Collector, Upload
@@ -82,9 +82,10 @@ class SwiftStorage:
 
     def _write(self, job: Job, deadline_ns: int) -> Timing:
         url = 0 if self._many == 1 else int(self._random() * self._many)
+        version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
         timing = self._pools[url].request(
             f"PUT {self._sites[url].base}{self._path(job)}{self._put_tails[url]}"
-            f"Content-Length: {job.size}\r\n\r\n".encode(),
+            f"{version}Content-Length: {job.size}\r\n\r\n".encode(),
             self._upload(job),
             deadline_ns,
         )
@@ -112,18 +113,15 @@ class SwiftStorage:
         raise self._refusal("DELETE", timing)
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
-        # HEAD first: initial objects survive runs, so a second run uploads nothing. Those that
-        # expire are put anew: the old ones might go in the middle of the run.
+        # HEAD first: initial objects survive runs, so a second run uploads only what an earlier one
+        # updated. Those that expire are put anew: they might go in the middle of the run.
         if self._settings.delete_after_s is None:
             collector = Collector(_ANSWER_MAX, bodiless=True)
             timing = self._ask("HEAD", self._path(job), collector, deadline_ns)
             if timing.status != 404:
                 if timing.status // 100 != 2:
                     raise self._refusal("HEAD", timing)
-                headers = collector.headers
-                if headers.get("content-length") == str(job.size) and (
-                    "x-delete-at" not in headers
-                ):
+                if _is_initial(collector.headers, job.size):
                     return timing._replace(status=200, bytes_moved=0)
         return self._write(job, deadline_ns)
 
@@ -155,7 +153,8 @@ class SwiftStorage:
         if not (token.isascii() and token.isprintable()):
             raise UsageError("the token holds characters that can't stand in a header")
         self._serial = serial
-        extra = quote(self._settings.run_id)[:_TRANS_ID_EXTRA_MAX]
+        who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
+        extra = quote("-".join(who), safe="")[:_TRANS_ID_EXTRA_MAX]
         delete_after_s = self._settings.delete_after_s
         expiry = f"X-Delete-After: {delete_after_s}\r\n" if delete_after_s is not None else ""
         self._tails = [
@@ -293,6 +292,12 @@ class SwiftStorage:
             status=timing.status,
             timing=timing._replace(bytes_moved=0),
         )
+
+
+def _is_initial(headers: Mapping[str, str], size: int) -> bool:
+    """Whether a HEAD's answer is of an initial object of this size as it was first uploaded."""
+    changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
+    return headers.get("content-length") == str(size) and not changed
 
 
 def _quoted_naming(settings: StorageSettings) -> Naming:

@@ -223,7 +223,9 @@ class _Handler(BaseHTTPRequestHandler):
         if found is None:
             self.reply(404, b"no such object")
             return
-        extra = {"X_Delete_At": "9999999999"} if "X-Delete-After" in found.headers else {}
+        extra = {k: v for k, v in found.headers.items() if k.startswith("X-Object-Meta-")}
+        if "X-Delete-After" in found.headers:
+            extra["X_Delete_At"] = "9999999999"
         self.reply(200, found.body, **extra)
 
     HEAD_object = GET_object

@@ -61,8 +61,10 @@ def against(*answers: bytes) -> Iterator[SwiftStorage]:
             driver.close()
 
 
-def job(operation: Operation, number: int = 0, size: int = 50, size_class: int = 0) -> Job:
-    return Job(1, operation, size_class, number, 3, size)
+def job(
+    operation: Operation, number: int = 0, size: int = 50, size_class: int = 0, version: int = 0
+) -> Job:
+    return Job(1, operation, size_class, number, version, size)
 
 
 def test_a_request_says_what_swift_must_know(swift: FakeSwift, opened: Opener) -> None:
@@ -80,7 +82,7 @@ def test_a_request_says_what_swift_must_know(swift: FakeSwift, opened: Opener) -
         "X-Delete-After": "60",
         "Content-Length": "50",
     }
-    assert put.body == b"".join(pieces(b"tiny_run1_000012", 3, 50, 65536))
+    assert put.body == b"".join(pieces(b"tiny_run1_000012", 0, 50, 65536))
     assert (get.path, "X-Delete-After" in get.headers) == (put.path, False)
 
 
@@ -88,7 +90,7 @@ def test_a_request_says_what_swift_must_know(swift: FakeSwift, opened: Opener) -
 def test_bodies_are_whole_whatever_their_size(swift: FakeSwift, opened: Opener, size: int) -> None:
     driver = opened(block_size=1000)
     assert driver.actions[Operation.UPDATE](job(Operation.UPDATE, 1, size), 0).bytes_moved == size
-    expected = b"".join(pieces(b"tiny_000001", 3, size, 77))
+    expected = b"".join(pieces(b"tiny_000001", 0, size, 77))
     assert swift.containers["ssbench_000001"].objects["tiny_000001"].body == expected
     assert driver.actions[Operation.READ](job(Operation.READ, 1, size), 0).bytes_moved == size
 
@@ -124,6 +126,25 @@ def test_ensure_replaces_an_object_that_will_expire(swift: FakeSwift, opened: Op
     assert swift.methods() == ["PUT"]
     opened().actions[Operation.ENSURE](job(Operation.ENSURE), 0)
     assert swift.methods() == ["PUT", "HEAD", "PUT"]
+
+
+def test_ensure_replaces_an_object_that_was_updated(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened()
+    driver.actions[Operation.ENSURE](job(Operation.ENSURE), 0)
+    driver.actions[Operation.UPDATE](job(Operation.UPDATE, version=2), 0)
+    assert swift.seen[-1].headers["X-Object-Meta-Ssbench-Version"] == "2"
+    assert driver.actions[Operation.ENSURE](job(Operation.ENSURE), 0).status == 201
+    initial = b"".join(pieces(b"tiny_000000", 0, 50, 65536))
+    assert swift.containers["ssbench_000000"].objects["tiny_000000"].body == initial
+
+
+def test_requests_carry_run_and_worker_for_the_stores_logs(
+    swift: FakeSwift, opened: Opener
+) -> None:
+    driver = opened(worker_id="w/1" + 40 * "x")
+    driver.actions[Operation.REMOVE](job(Operation.REMOVE), 0)
+    extra = swift.seen[0].headers["X-Trans-Id-Extra"]
+    assert (extra[:12], len(extra)) == ("run1-w%2F1xx", 32)
 
 
 def test_ensure_tells_of_a_head_that_fails() -> None:
