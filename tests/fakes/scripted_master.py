@@ -1,0 +1,182 @@
+"""A master that says what a test says, and a worker that runs in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from gevent import get_hub
+
+from ssbench.core.columns import pack_jobs, unpack_results
+from ssbench.core.errors import ExitStatus
+from ssbench.core.messages import (
+    Beat,
+    Bye,
+    Hello,
+    Jobs,
+    Message,
+    Pulse,
+    Ready,
+    Results,
+    encode,
+    unpack,
+)
+from ssbench.core.model import Job, Operation, Phase, Result
+from ssbench.core.settings import StorageSettings
+from ssbench.wire import MasterWire, Ports, WorkerWire
+from ssbench.worker import Worker
+
+PATIENCE_S = 5.0
+RUN = "run1"
+
+Kind = TypeVar("Kind", bound=Message)
+
+
+def jobs(*numbers: int, operation: Operation = Operation.CREATE) -> list[Job]:
+    """Jobs with these numbers."""
+    return [Job(number, operation, 0, number, 0, 100) for number in numbers]
+
+
+def rows_of(results: Results) -> list[Result]:
+    """The rows in a message."""
+    return list(map(Result._make, zip(*unpack_results(unpack(results.packed)), strict=True)))
+
+
+class ScriptedMaster:
+    """Real sockets; every message that came is kept. A context manager.
+
+    :param settings: for the workers; the no-op driver's unless given.
+    """
+
+    def __init__(self, settings: StorageSettings | None = None) -> None:
+        self.wire = MasterWire("127.0.0.1", Ports(0, 0, 0), None)
+        self.settings = settings or StorageSettings(driver="noop", run_id=RUN)
+        self.heard: list[Message] = []
+        self.seen = 0  #: of those heard, what ``expect`` has passed
+        self.state: dict[str, Any] = {
+            "master": 1, "run": "", "phase": 0, "start_ns": 0, "workers": {}, "refused": {},
+            "settings": {}, "timeout_s": 10.0, "operation_timeout_s": 0.0, "pipe": 2,
+            "live": False, "ending": False, "stopping": False, "quit": False,
+        }  # fmt: skip
+        self.serial = 0
+        self.batch = 0
+        self.beating = True
+
+    def beat(self, **changes: Any) -> None:
+        """Say how things stand; what is not given stays as it was."""
+        self.state.update(changes)
+        self.serial += 1
+        now_ns = time.perf_counter_ns()
+        self.wire.send_beat(Beat(serial=self.serial, master_ns=now_ns, **self.state))
+
+    def listen(self, seconds: float = 0.02) -> None:
+        """Take in what comes; a beat now and then, unless there are to be none."""
+        if self.beating:
+            self.beat()
+        self.heard += self.wire.receive(seconds)
+
+    def expect(
+        self, kind: type[Kind], fits: Callable[[Kind], object] = lambda message: True
+    ) -> Kind:
+        """The next message of a kind that fits; those before it are passed over."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            while self.seen < len(self.heard):
+                message = self.heard[self.seen]
+                self.seen += 1
+                if isinstance(message, kind) and fits(message):
+                    return message
+            self.listen()
+        said = [message for message in self.heard if not isinstance(message, Pulse)]
+        raise AssertionError(f"no {kind.__name__} among {said}")
+
+    def all_of(self, kind: type[Kind]) -> list[Kind]:
+        """Every message of a kind so far."""
+        return [message for message in self.heard if isinstance(message, kind)]
+
+    def begin(self, users: int = 2, phase: Phase = Phase.RUN, **changes: Any) -> int:
+        """Greet the worker that says hello and put it to work; gives its incarnation."""
+        incarnation = self.expect(Hello).incarnation
+        self.share(incarnation, users, phase, **changes)
+        self.expect(Ready, lambda ready: (ready.phase, ready.stopped) == (phase, False))
+        return incarnation
+
+    def share(self, incarnation: int, users: int, phase: Phase = Phase.RUN, **changes: Any) -> None:
+        """Let the beats say that the worker has so many users in this phase."""
+        self.beat(
+            run=RUN, phase=int(phase), start_ns=time.perf_counter_ns(),
+            workers={incarnation: (users, None)}, settings=self.settings.to_map(), **changes,
+        )  # fmt: skip
+
+    def send(
+        self, batch: Sequence[Job], *, run: str = RUN, phase: int = Phase.RUN, age_s: float = 0.0
+    ) -> int:
+        """Send jobs; gives the batch's number."""
+        self.batch += 1
+        sent_ns = time.perf_counter_ns() - int(age_s * 1e9)
+        self.send_raw(encode(Jobs(run, phase, self.batch, sent_ns, pack_jobs(batch))))
+        return self.batch
+
+    def send_raw(self, data: bytes) -> None:
+        """Send anything on the work port."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.wire.send_jobs(data):
+            assert time.monotonic() < deadline, "no worker has room"
+            self.listen(0.005)
+
+    def __enter__(self) -> ScriptedMaster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.wire.__exit__(kind, e, tb)
+
+
+class WorkerThread:
+    """A worker with its own event loop in a thread; it ends with the block at the latest."""
+
+    def __init__(self, master: ScriptedMaster, worker_id: str = "w", **options: Any) -> None:
+        self.status: ExitStatus | None = None
+        self._master = master
+        self._id, self._options = worker_id, options
+        self._thread = threading.Thread(target=self._run, name="worker under test")
+
+    def _run(self) -> None:
+        wire = WorkerWire("127.0.0.1", self._master.wire.ports, None)
+        try:
+            self.status = Worker(wire, self._id, **self._options).serve()
+        finally:
+            get_hub().destroy(destroy_loop=True)
+
+    def wait(self) -> ExitStatus | None:
+        """Its exit status, once it has ended."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            self._master.listen()
+        assert not self._thread.is_alive(), "the worker does not end"
+        return self.status
+
+    def __enter__(self) -> WorkerThread:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        master = self._master
+        deadline = time.monotonic() + PATIENCE_S
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            hellos = [hello.incarnation for hello in master.all_of(Hello)]
+            master.beat(quit=True, workers=dict.fromkeys(hellos, (0, None)), refused={})
+            master.heard += master.wire.receive(0.02)
+        assert not self._thread.is_alive(), "the worker does not end"
+
+
+def byes(master: ScriptedMaster) -> list[str]:
+    """Reasons of those that left."""
+    master.listen(0.05)
+    return [bye.reason for bye in master.all_of(Bye)]
