@@ -331,7 +331,7 @@ class Master:
         """How and why the phase must stop now; None where it goes on."""
         if self._interrupted_now():
             return "interrupted", self._interrupted
-        if self.record_error:
+        if self.record_error and self._phase is not Phase.CLEANUP:
             return "failed", str(self.record_error)
         if self.roster.workers:
             self._alone_since_ns = now_ns

@@ -225,7 +225,8 @@ class _Run:
             left_behind = self._clean_up(master, initial)
         finally:
             master.dismiss()
-            self._conclude(writer, self._footer(master, outcome, left_behind))
+            if not master.record_error:  # said already, and nothing more can be written
+                self._conclude(writer, self._footer(master, outcome, left_behind))
         return self._status(master, outcome)
 
     def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
