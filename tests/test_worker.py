@@ -237,8 +237,7 @@ def test_the_next_phase_begins_where_the_last_one_ended() -> None:
         assert master.expect(Results).phase == Phase.RUN
         master.beat(run="", phase=int(Phase.IDLE), settings={})
         master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
-        time.sleep(0.05)
-        assert not master.wire.send_jobs(b"x")
+        master.wait_until_nobody_takes_jobs()
 
 
 # Jobs that are not for now ----------------------------------------------------------------
@@ -334,7 +333,7 @@ def test_without_beats_it_starts_nothing_more_and_comes_back_as_another() -> Non
         master.beating = False
         hello = master.expect(Hello, lambda hello: hello.incarnation != first)
         assert hello.previous == first
-        assert not master.wire.send_jobs(b"x")
+        master.wait_until_nobody_takes_jobs()
         gate.open = True
         master.beating = True
         master.share(hello.incarnation, 1)

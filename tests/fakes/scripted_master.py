@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
+import zmq
 from gevent import get_hub
 
 from ssbench.core.columns import pack_jobs, unpack_results
@@ -125,6 +126,13 @@ class ScriptedMaster:
         deadline = time.monotonic() + PATIENCE_S
         while not self.wire.send_jobs(data):
             assert time.monotonic() < deadline, "no worker has room"
+            self.listen(0.005)
+
+    def wait_until_nobody_takes_jobs(self) -> None:
+        """Until the last worker has closed its end; nothing is sent."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.wire._work.poll(0, zmq.POLLOUT):
+            assert time.monotonic() < deadline, "a worker still takes jobs"
             self.listen(0.005)
 
     def __enter__(self) -> ScriptedMaster:
