@@ -87,6 +87,11 @@ class Users:
         return max(self.count - self.busy - len(self.queue), 0)
 
     @property
+    def has_rows(self) -> bool:
+        """Whether finished rows wait to be handed over: in FLUSH_S at the latest they are."""
+        return bool(self._rows)
+
+    @property
     def jobs(self) -> int:
         """Jobs here: queued, in flight, or done and not yet sent."""
         return len(self.queue) + self.busy + len(self._rows)

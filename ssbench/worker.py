@@ -378,10 +378,8 @@ class Worker:
             self._accept(data, users, took, refused)
         if took:
             self._took += took
-            users.flush()  # finished rows take the word along; where there are none:
-            if self._took:
-                self._send(Took(self.incarnation, self._run, self._took))
-                self._took = []
+            if not users.has_rows:  # else finished rows take the word along, very soon
+                self._tell_taken()
         if refused:
             self._give_back(refused)
 
@@ -415,7 +413,13 @@ class Worker:
 
     def _give_back(self, numbers: list[int]) -> None:
         if numbers:
+            self._tell_taken()  # first: the master must know whose they are
             self._send(Returned(self.incarnation, self._run, numbers))
+
+    def _tell_taken(self) -> None:
+        if self._took:
+            self._send(Took(self.incarnation, self._run, self._took))
+            self._took = []
 
     # Results out --------------------------------------------------------------------------
 

@@ -35,7 +35,6 @@ class LocalWorkers:
         key: Key | None,
         retries: int,
         verbose: bool = False,
-        profile_count: int | None = None,
     ) -> None:
         self.logs: list[str] = []
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -51,7 +50,6 @@ class LocalWorkers:
             "--concurrency", str(concurrency),
             "--retries", str(retries),
             *(["--verbose"] if verbose else []),
-            *(["--profile-count", str(profile_count)] if profile_count else []),
         ]  # fmt: skip
         self._count = count
 
