@@ -360,21 +360,22 @@ def is_initial(request: Request) -> bool:
 class Account:
     """The test's own way into the store: the standard library, nothing of ours."""
 
-    def __init__(self, swift: EmbeddedSwift) -> None:
+    def __init__(self, swift: EmbeddedSwift, key: str = "") -> None:
+        self.swift = swift
         self.url = swift.storage_url
         ask = urllib.request.Request(swift.auth_url)
         ask.add_header("X-Auth-User", swift.user)
-        ask.add_header("X-Auth-Key", swift.key)
+        ask.add_header("X-Auth-Key", key or swift.key)
         with urllib.request.urlopen(ask, timeout=30) as answer:
             self.token = answer.headers["X-Auth-Token"]
 
     def __call__(
-        self, method: str, path: str, body: bytes | None = None, **headers: str
+        self, method: str, path: str, body: bytes | None = None, safe: str = "/?=&", **headers: str
     ) -> tuple[int, Any, bytes]:
         """Status, headers and body; header names with ``_`` for ``-``."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         ask = urllib.request.Request(
-            f"{self.url}/{urllib.parse.quote(path, safe='/?=&')}" if path else self.url,
+            f"{self.url}/{urllib.parse.quote(path, safe=safe)}" if path else self.url,
             method=method, data=body, headers={"X-Auth-Token": self.token, **given},
         )  # fmt: skip
         try:
@@ -383,6 +384,15 @@ class Account:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.headers, error.read()
+
+    def put(self, container: str, name: str, body: bytes = b"x") -> int:
+        """The status of an upload; the name may hold anything."""
+        return self("PUT", f"{container}/{name}", body, safe="/")[0]
+
+    def contents(self) -> dict[str, list[str]]:
+        """Container -> names of its objects."""
+        listings = {c: self("GET", f"{c}?format=json")[2] for c in self.containers()}
+        return {c: [e["name"] for e in json.loads(body)] for c, body in listings.items()}
 
     def containers(self, base: str = "") -> list[str]:
         """Names of containers that begin with the base."""

@@ -1,0 +1,77 @@
+"""cleanup-containers on an account that holds more than ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Account, Commands, login
+
+OURS = ["ssbench_000000", "ssbench_000001", "ssbench_1000000"]
+GOLD = ["ssbench_000000_gold", "ssbench_000001_default_policy"]
+NEIGHBOURS = [
+    "ssbench", "ssbench_", "ssbench_00000", "ssbench_0000000", "ssbench_00000a", "ssbench_backup",
+    "ssbenchmark_000001", "Ssbench_000001", "ssbench_000001x", "ssbench_000001 ", "xssbench_000001",
+    "ssbench2_000001", "ssbench_000001_gold_ssbench",
+]  # fmt: skip
+OBJECTS = ["plain", "sla/sh/", "new\nline", "qu'o\"te", "ümläut", "<&amp;>", "%2F", "?a=b", "#"]
+
+
+@pytest.fixture
+def account(fresh_swift: Callable[..., EmbeddedSwift]) -> Account:
+    """An account with containers of ours and near misses, all with objects in them."""
+    account = Account(fresh_swift())
+    for container in OURS + GOLD + NEIGHBOURS:
+        assert account("PUT", container)[0] == 201
+        for name in OBJECTS if container == OURS[0] else OBJECTS[:2]:
+            assert account.put(container, name) == 201
+    return account
+
+
+def test_deletes_ours_and_nothing_else(commands: Commands, account: Account) -> None:
+    command = ["cleanup-containers", *login(account.swift)]
+    before = account.contents()
+    dry = commands.master(*command, "--dry-run").wait().fine()
+    assert "Would delete 3 containers" in dry.out
+    assert account.contents() == before
+    ended = commands.master(*command).wait().fine()
+    said = re.search(r"Deleted (\d+) objects and (\d+) containers in [\d.]+ s \(.*/s\)", ended.out)
+    assert said, ended.out
+    assert said.groups() == (str(len(OBJECTS) + 4), "3")
+    assert account.contents() == {k: v for k, v in before.items() if k not in OURS}
+    again = commands.master(*command).wait().fine()
+    assert "No containers to delete" in again.out
+
+
+def test_a_policy_any_policy_and_a_base(commands: Commands, account: Account) -> None:
+    before = account.contents()
+    command = ["cleanup-containers", *login(account.swift)]
+    commands.master(*command, "-p", "gold").wait().fine()
+    left = {k: v for k, v in before.items() if k != "ssbench_000000_gold"}
+    assert account.contents() == left
+    commands.master(*command, "-b", "ssbench2").wait().fine()
+    del left["ssbench2_000001"]
+    assert account.contents() == left
+    commands.master(*command, "-p", "*", "-c", "3").wait().fine()
+    gone = [*OURS, *GOLD, "ssbench_000001_gold_ssbench"]
+    assert account.contents() == {k: v for k, v in left.items() if k not in gone}
+
+
+def test_what_a_run_left_goes_with_its_containers(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(container_base="leftover", crud_profile=[1, 0, 0, 0])
+    commands.run("-k", "-f", path, *login(embedded_swift)).fine()
+    command = ["cleanup-containers", "-b", "leftover", "--yes", *login(embedded_swift)]
+    ended = commands.master(*command).wait().fine()
+    assert "Deleted 70 objects and 3 containers" in ended.out
+    assert Account(embedded_swift).containers("leftover") == []
+
+
+def test_a_wrong_key_is_one_line(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+    options = ["-A", embedded_swift.auth_url, "-U", embedded_swift.user, "-K", "wrong"]
+    line = commands.master("cleanup-containers", *options).wait().one_line()
+    assert "user or key refused" in line

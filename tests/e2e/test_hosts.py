@@ -1,0 +1,110 @@
+"""Several hosts: network namespaces, each with nothing but a cable to the master's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.commands import Commands, Started, port_options, workers_of
+from tests.e2e.namespaces import Network
+
+#: Nobody else is in these namespaces.
+PORTS = port_options("13579", "13580", "13581")
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[Network]:
+    with Network(4) as made:
+        yield made
+
+
+@pytest.fixture
+def key_file(commands: Commands) -> Path:
+    path = commands.place / "key"
+    commands.master("make-key", path).wait().fine()
+    assert path.stat().st_mode & 0o777 == 0o600
+    return path
+
+
+def start_worker(
+    commands: Commands, network: Network, index: int, *options: object, name: str = ""
+) -> Started:
+    words = ["-c", 1000, "--zmq-host", network.master_address(index), *PORTS, *options]
+    return commands.worker(
+        *words, name or f"host-{index}", prefix=network.workers[index].prefix
+    )  # fmt: skip
+
+
+def test_four_hosts_with_a_key_in_any_order(
+    commands: Commands, network: Network, key_file: Path
+) -> None:
+    keyed = ["--zmq-key-file", key_file]
+    workers = [start_worker(commands, network, index, *keyed) for index in (2, 0)]
+    for worker in workers:
+        worker.wait_for("Worker host-")
+    time.sleep(0.5)
+    path = commands.scenario()
+    options = ["--noop", "-u", 2000, "-o", 40000, "--expect-workers", 4, *keyed]
+    master = commands.start_run(
+        "-f", path, *options, workers=None, ports=PORTS, prefix=network.master.prefix
+    )
+    time.sleep(0.5)
+    stranger = start_worker(commands, network, 1, name="stranger")
+    other_key = commands.place / "other"
+    commands.master("make-key", other_key).wait().fine()
+    wrong = start_worker(commands, network, 3, "--zmq-key-file", other_key, name="wrong")
+    workers += [start_worker(commands, network, index, *keyed) for index in (3, 1)]
+    ended = master.wait().fine()
+    assert ended.counted() == (40000, 0, 0)
+    stats = ended.stats
+    assert stats.run.lost == 0
+    shares = stats.requests_per_worker()
+    assert sorted(shares) == ["host-0", "host-1", "host-2", "host-3"]
+    assert min(shares.values()) > 40000 / 4 / 3
+    assert {w.worker_id for w in workers_of(ended.results)} == set(shares)
+    assert "WARNING" not in ended.err.replace("WARNING:Refused", "")
+    for started in (stranger, wrong):
+        assert "populate" not in started.talk()
+    killer = ["kill-workers", *PORTS, *keyed]
+    gone = commands.master(*killer, prefix=network.master.prefix).wait().fine()
+    assert len(gone.out.splitlines()) == 4
+    assert [worker.wait().status for worker in workers] == [0] * 4
+    assert stranger.process.poll() is wrong.process.poll() is None
+
+
+def test_without_a_key_a_warning_says_what_that_means(commands: Commands, network: Network) -> None:
+    path = commands.scenario(operation_count=500)
+    start_worker(commands, network, 0)
+    start_worker(commands, network, 1)
+    options = ["--noop", "--zmq-bind-ip", "0.0.0.0", "--expect-workers", 2]
+    ended = commands.run(
+        "-f", path, *options, workers=None, ports=PORTS, prefix=network.master.prefix
+    ).fine()
+    assert ended.counted() == (500, 0, 0)
+    warnings = [line for line in ended.err.splitlines() if line.startswith("WARNING")]
+    assert len(warnings) == 1
+    assert "can read the token and take jobs" in warnings[0]
+    assert "--zmq-key-file" in warnings[0]
+
+
+def test_without_a_key_and_an_address_nobody_else_is_let_in(
+    commands: Commands, network: Network
+) -> None:
+    path = commands.scenario()
+    start_worker(commands, network, 0)
+    options = ["--noop", "--worker-wait", 2]
+    ended = commands.run(
+        "-f", path, *options, workers=None, ports=PORTS, prefix=network.master.prefix
+    )
+    assert "no worker came" in ended.one_line()
+
+
+def test_a_key_file_that_others_can_read_is_refused(commands: Commands, key_file: Path) -> None:
+    key_file.chmod(0o640)
+    path = commands.scenario()
+    line = commands.run("-f", path, "--noop", "--zmq-key-file", key_file).one_line(2)
+    assert "chmod 600" in line
+    assert commands.worker("--zmq-key-file", key_file).wait().status == 2
