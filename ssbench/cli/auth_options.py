@@ -37,7 +37,7 @@ AUTH_OPTIONS: dict[str, tuple[AuthOption, ...]] = {
         AuthOption("user", ("-U", "--user"), ("ST_USER",), "USER", "user: account:user"),
         AuthOption("key", ("-K", "--key"), ("ST_KEY",), "KEY",
                    "the user's key; safer in the environment, where ps doesn't show it"),
-        AuthOption("auth_version", ("-V", "--auth-version"),
+        AuthOption("auth_version", ("-V", "--auth-version", "--os-identity-api-version"),
                    ("ST_AUTH_VERSION", "OS_AUTH_VERSION", "OS_IDENTITY_API_VERSION"), "VERSION",
                    "1.0, 2.0 or 3 [default: 1.0 where -A, -U and -K are all given; otherwise 3 "
                    "where a domain is, else 2.0]", types.auth_version),
