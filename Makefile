@@ -5,16 +5,19 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 
-.PHONY: help demo test check clean
+.PHONY: help demo test test-long check clean
 
 help: ## say what there is
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
 
 demo: $(VENV)/.for-demo ## a first run, against a throw-away Swift
 	$(BIN)/ssbench-master run-scenario -f very_small --embedded-swift --workers 2
 
 test: $(VENV)/.for-test ## all tests, real Swift and real Keystone included
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest -m 'not slow' $(TESTS)
+
+test-long: $(VENV)/.for-test ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow $(TESTS)
 
 check: $(VENV)/.for-test ## format, lint, types, and the table of floors
 	$(BIN)/ruff format --check

@@ -1,0 +1,59 @@
+"""X-Delete-After, and the population's knowledge of it."""
+
+from __future__ import annotations
+
+import time
+
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Account, Commands, is_initial, login, requests, until
+
+LIFE_S = 6
+
+
+def test_what_a_run_writes_expires(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+    keys = {"crud_profile": [1, 0, 0, 0], "operation_count": 10, "container_base": "expiring"}
+    path = commands.scenario(**keys, delete_after=LIFE_S)
+    before = time.time()
+    ended = commands.run("-k", "-f", path, *login(embedded_swift)).fine()
+    assert f"Object expiration (X-Delete-After): {LIFE_S} (sec)" in ended.out
+    account = Account(embedded_swift)
+    created = account.created("expiring", ended.stats.run.run_id)
+    assert len(created) == 10
+    for name in created:
+        status, headers, _ = account("HEAD", name)
+        if status == 200:
+            expires = int(headers["X-Delete-At"])
+            assert before + LIFE_S - 1 <= expires <= time.time() + LIFE_S
+    until("all are gone", lambda: {account("HEAD", name)[0] for name in created} == {404})
+    for name in (o for o in account.objects("expiring") if o not in created):
+        assert "X-Delete-At" not in account("HEAD", name)[1]
+
+
+def test_nothing_that_has_expired_is_asked_for(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(container_base="expired", delete_after=3, user_count=8)
+    ended = commands.run("-f", path, "-r", 7, *login(embedded_swift)).fine()
+    count, errors, _ = ended.counted()
+    assert count > 100
+    assert errors == 0
+    seen = [r for r in requests(embedded_swift, "expired") if r.object and r.status == 404]
+    asked = [r for r in seen if r.method != "HEAD" and not _is_clean_up(r.method)]
+    assert asked == []
+    assert ended.stats.total().not_found_retries == 0
+
+
+def _is_clean_up(method: str) -> bool:
+    """Clean-up deletes what may have expired meanwhile, for which 404 is as good."""
+    return method == "DELETE"
+
+
+def test_the_command_line_wins(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+    keys = {"crud_profile": [1, 0, 0, 0], "operation_count": 6, "container_base": "stays"}
+    path = commands.scenario(**keys, delete_after=1)
+    options = ["-k", "--delete-after", "0", *login(embedded_swift)]
+    ended = commands.run("-f", path, *options).fine()
+    account = Account(embedded_swift)
+    for name in account.created("stays", ended.stats.run.run_id):
+        assert "X-Delete-At" not in account("HEAD", name)[1]
+    assert sum(is_initial(r) for r in requests(embedded_swift, "stays") if r.method == "PUT") == 10

@@ -1,0 +1,88 @@
+"""Keystone v3: every way in that people use."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.commands import Commands, requests
+from tests.servers.keystone import STRANGER, TESTER, Account, KeystoneSwift
+
+
+def password_options(auth_url: str, account: Account) -> list[str]:
+    return [
+        "--os-auth-url", auth_url, "--os-identity-api-version", "3",
+        "--os-username", account.user, "--os-password", account.password,
+        "--os-project-name", account.project,
+        "--os-user-domain-name", account.domain, "--os-project-domain-name", account.domain,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("account", [TESTER, STRANGER], ids=lambda account: account.domain)
+def test_a_password_and_domains(
+    commands: Commands, keystone: KeystoneSwift, account: Account
+) -> None:
+    path = commands.scenario(container_base="password")
+    options = password_options(keystone.auth_url, account)
+    ended = commands.run("-f", path, *options).fine()
+    assert ended.counted() == (60, 0, 0)
+
+
+def test_it_is_the_account_of_the_project(commands: Commands, keystone: KeystoneSwift) -> None:
+    path = commands.scenario(container_base="whose")
+    commands.run("-f", path, *password_options(keystone.auth_url, TESTER)).fine()
+    accounts = {
+        line.split(" ")[1].split("/")[2]
+        for line in keystone.swift.access_log().read_text().splitlines()
+        if "/whose_" in line
+    }
+    (account,) = accounts
+    assert account.startswith("KEY_")
+    assert len(requests(keystone.swift, "whose")) > 60
+
+
+def test_an_application_credential(commands: Commands, keystone: KeystoneSwift) -> None:
+    path = commands.scenario(container_base="appcred")
+    options = [
+        "--os-auth-url", keystone.auth_url, "--os-identity-api-version", "3",
+        "--os-auth-type", "v3applicationcredential",
+        "--os-application-credential-id", keystone.app_id,
+        "--os-application-credential-secret", keystone.app_secret,
+    ]  # fmt: skip
+    assert commands.run("-f", path, *options).fine().counted() == (60, 0, 0)
+
+
+def test_the_environment_of_an_openrc(commands: Commands, keystone: KeystoneSwift) -> None:
+    environment = {
+        "OS_AUTH_URL": keystone.auth_url,
+        "OS_IDENTITY_API_VERSION": "3",
+        "OS_USERNAME": STRANGER.user,
+        "OS_PASSWORD": STRANGER.password,
+        "OS_PROJECT_NAME": STRANGER.project,
+        "OS_USER_DOMAIN_NAME": STRANGER.domain,
+        "OS_PROJECT_DOMAIN_NAME": STRANGER.domain,
+        "OS_REGION_NAME": "RegionOne",
+    }
+    path = commands.scenario(container_base="openrc")
+    assert commands.run("-f", path, environment=environment).fine().counted() == (60, 0, 0)
+    command = ["cleanup-containers", "-b", "openrc", "--yes"]
+    ended = commands.master(*command, environment=environment).wait().fine()
+    assert "3 containers" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reason"),
+    [
+        ("--os-password", "open sesame", "user or key refused (401)"),
+        ("--os-user-domain-name", "Elsewhere", "user or key refused (401)"),
+        ("--os-region-name", "Atlantis", "RegionOne"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(
+    commands: Commands, keystone: KeystoneSwift, option: str, value: str, reason: str
+) -> None:
+    path = commands.scenario(container_base="wrong")
+    options = [*password_options(keystone.auth_url, TESTER), option, value]
+    line = commands.run("-f", path, *options).one_line()
+    assert reason in line
+    assert keystone.auth_url in line
+    assert "sesame" not in line
