@@ -382,7 +382,11 @@ class Master:
     def _tick(self, now_ns: int) -> None:
         self._next_tick_ns = now_ns + _TICK_NS
         for worker in self.roster.overdue(now_ns):
-            self._part(worker, f"no sign of life for {self.limits.worker_timeout_s:g} s")
+            reason = f"no sign of life for {self.limits.worker_timeout_s:g} s"
+            if not worker.beat:
+                port = self._wire.ports.control
+                reason += f" (can it reach port {port}, --zmq-control-port?)"
+            self._part(worker, reason)
         if self._dispatcher and self._dispatcher.tick(now_ns):
             self._news = True
         if self._renewal:

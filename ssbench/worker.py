@@ -106,6 +106,7 @@ class Worker:
         self._offset_ns = 0
         self._timeout_ns = 10 * _SECOND
         self._refused_since_ns = 0
+        self._known = False  # whether a beat has named this incarnation
         self._next_hello_ns = 0
         self._took: list[int] = []  # batches that the master hasn't been told of
         self._unsent: deque[Message] = deque()
@@ -228,7 +229,10 @@ class Worker:
             self._be_refused(beat.refused[self.incarnation])
         elif self.incarnation in beat.workers and not self._last_words:
             self._refused_since_ns = 0
+            self._known = True
             self._follow(beat)
+        elif self._known and not self._last_words:
+            self._fence("The master has given this worker up")
 
     def _adjust_clock(self, beat: Beat, arrived_ns: int) -> None:
         if beat.master != self._master:
@@ -434,9 +438,9 @@ class Worker:
 
     # The fence ----------------------------------------------------------------------------
 
-    def _fence(self) -> None:
-        """Too long without a beat: whatever was given to us may have been given up."""
-        log.warning("No beat for half the worker time-out: dropping jobs, starting anew")
+    def _fence(self, why: str = "No beat for half the worker time-out") -> None:
+        """Whatever was given to us may have been given up: nothing of it may be started."""
+        log.warning("%s: dropping jobs, starting anew", why)
         if self._users:
             self._users.close()
             self._users = None
@@ -444,6 +448,7 @@ class Worker:
         self._unsent.clear()
         self._took.clear()
         self._run, self._phase = "", Phase.IDLE
+        self._known = False
         self._previous, self.incarnation = self.incarnation, _new_incarnation()
         self._say_hello()
 

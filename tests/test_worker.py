@@ -345,6 +345,20 @@ def test_without_beats_it_starts_nothing_more_and_comes_back_as_another() -> Non
         assert gate.started == 2  # 2 was dropped, and 1 ended unheard
 
 
+def test_one_that_was_given_up_drops_its_jobs_and_comes_back_as_another() -> None:
+    gate = Gate()
+    with at_work(1, open_driver=gate.driver) as (master, first):
+        master.send(jobs(1, 2))
+        master.expect(Pulse, lambda pulse: (pulse.busy, pulse.queued) == (1, 1))
+        master.beat(workers={})
+        hello = master.expect(Hello, lambda hello: hello.incarnation != first)
+        assert hello.previous == first
+        gate.open = True
+        master.expect(Pulse, lambda pulse: pulse.incarnation == hello.incarnation)
+        assert gate.started == 1
+        assert master.all_of(Results) == []
+
+
 def test_a_master_with_another_clock_is_believed_at_once() -> None:
     with at_work() as (master, incarnation):
         master.beating = False

@@ -52,6 +52,7 @@ class Roster:
         self.serial = 0  #: of the newest beat
         self._sent_ns: dict[int, int] = {}  # when each remembered beat went out
         self._indices: dict[str, int] = {}
+        self._gone: set[int] = set()  # incarnations that don't come back
 
     def __repr__(self) -> str:
         return f"<Roster {len(self.workers)} workers for {self.users} users>"
@@ -73,8 +74,9 @@ class Roster:
 
         Gives the worker if it is new here (None: known already, or refused) and those
         that it replaces: its own earlier incarnation, or a silent one of the same id.
+        One that was given up has to come back as another: what it held is accounted for.
         """
-        if hello.incarnation in self.workers:
+        if hello.incarnation in self.workers or hello.incarnation in self._gone:
             return None, []
         namesakes = [
             worker
@@ -91,6 +93,7 @@ class Roster:
                 return None, []
         for other in namesakes:
             del self.workers[other.hello.incarnation]
+            self._gone.add(other.hello.incarnation)
         self.refused.pop(hello.incarnation, None)
         index = self._indices.setdefault(hello.worker_id, len(self._indices))
         worker = Worker(index, hello, fresh_ns=now_ns)
@@ -128,6 +131,7 @@ class Roster:
         self.refused.pop(incarnation, None)
         worker = self.workers.pop(incarnation, None)
         if worker is not None:
+            self._gone.add(incarnation)
             self.share_out()
         return worker
 

@@ -106,6 +106,17 @@ def test_leaving() -> None:
     assert roster.leave(1) is None
 
 
+def test_who_was_given_up_comes_back_as_another_or_not_at_all() -> None:
+    roster = Roster(10)
+    came(roster, 1)
+    roster.leave(1)
+    assert roster.greet(hello(1), 1) == (None, [])
+    came(roster, 2)
+    roster.greet(hello(3, previous=2), 2)
+    assert roster.greet(hello(2), 3) == (None, [])
+    assert list(roster.workers) == [3]
+
+
 def test_workers_without_users_need_not_be_ready() -> None:
     roster = Roster(10)
     roster.users = 1

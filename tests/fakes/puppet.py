@@ -1,0 +1,81 @@
+"""A worker that says all the right things, but for what a test makes it say about its jobs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from ssbench.core.columns import unpack_jobs
+from ssbench.core.messages import Beat, Bye, Hello, Jobs, Pulse, Ready, decode
+from ssbench.core.model import Job
+from ssbench.wire import Ports, WorkerWire
+
+#: Called with the puppet, a batch and its jobs.
+Script = Callable[["Puppet", Jobs, list[Job]], None]
+
+
+class Puppet:
+    """A context manager: plays within, in a thread, and leaves with a bye.
+
+    :param pulses: how it changes its pulses; None for none at all.
+    """
+
+    def __init__(
+        self,
+        ports: Ports,
+        script: Script,
+        *,
+        worker_id: str = "puppet",
+        pulses: Callable[[Pulse], Pulse] | None = lambda pulse: pulse,
+    ) -> None:
+        self.incarnation = 4711
+        self.wire = WorkerWire("127.0.0.1", ports, None)
+        self.beat: Beat | None = None
+        self._script, self._pulses, self._id = script, pulses, worker_id
+        self._control = self.wire.control()
+        self._ready: tuple[str, int, bool] | None = None
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._play, name="puppet")
+
+    def _play(self) -> None:
+        next_hello = 0.0
+        while not self._ending.is_set():
+            beat = self._control.receive(0.002)
+            if isinstance(beat, Beat):
+                self._answer(beat)
+            here = self.beat is not None and self.incarnation in self.beat.workers
+            if not here and time.monotonic() >= next_hello:
+                said = Hello(self.incarnation, 0, self._id, 4, "host", 1, "1.0")
+                next_hello = time.monotonic() + (0.2 if self.wire.send(said) else 0.01)
+            data = self.wire.receive() if here else None
+            message = decode(data) if data else None
+            if isinstance(message, Jobs):
+                self._script(self, message, unpack_jobs(message.packed))
+        self.wire.send(Bye(self.incarnation, "done playing"))
+        self._control.close()
+        self.wire.close()
+
+    def _answer(self, beat: Beat) -> None:
+        self.beat = beat
+        if self._pulses:
+            now_ns = time.perf_counter_ns()
+            pulse = Pulse(self.incarnation, beat.serial, now_ns, 0, 0, 0, 0, {})
+            self.wire.send(self._pulses(pulse))
+        ready = (beat.run, beat.phase, beat.stopping)
+        if self.incarnation in beat.workers and beat.run and ready != self._ready:
+            self._ready = ready
+            self.wire.open_work(beat.pipe)
+            self.wire.send(Ready(self.incarnation, *ready))
+
+    def __enter__(self) -> Puppet:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        self._thread.join(5)
+        assert not self._thread.is_alive()
