@@ -12,9 +12,9 @@ objects, however the timing turns out; and the same targets where nothing is cre
 from __future__ import annotations
 
 from bisect import bisect
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from itertools import islice
+from itertools import chain, islice
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
@@ -357,6 +357,8 @@ class CleanupWorkload:
             for index, pool in enumerate(population.pools)
             for number in pool.created()
         )
+        self._again: deque[tuple[int, int]] = deque()
+        self._lost: set[tuple[int, int]] = set()
 
     @property
     def finished(self) -> bool:
@@ -368,7 +370,8 @@ class CleanupWorkload:
         return self.population.left_behind
 
     def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
-        objects = enumerate(islice(self._objects, limit), first_number)
+        again = [self._again.popleft() for _ in range(min(limit, len(self._again)))]
+        objects = enumerate(islice(chain(again, self._objects), limit), first_number)
         jobs = [
             _new(Job, (number, _REMOVE, index, name, 0, 0, NONE_NS))
             for number, (index, name) in objects
@@ -384,7 +387,11 @@ class CleanupWorkload:
         """It stays among those left behind."""
 
     def lost(self, jobs: Iterable[Job]) -> None:
-        """They stay among those left behind."""
+        """Another worker does them, once: there is no harm in a second REMOVE."""
+        again = {(job.size_class, job.object) for job in jobs} - self._lost
+        self._lost |= again
+        self._again.extend(sorted(again))
+        self.taken -= len(again)
 
     def withdrawn(self, jobs: Iterable[Job]) -> None:
         """They stay among those left behind."""

@@ -388,6 +388,23 @@ def test_cleanup_removes_what_was_created_and_is_not_known_to_be_gone() -> None:
     assert cleanup.left_behind == 3
 
 
+def test_what_a_worker_took_along_in_cleanup_is_given_to_another_once() -> None:
+    workload = bench(size_class((1, 0, 0, 0), initial=2), count=6)
+    workload.succeeded(workload.take(1, 6, 0.0), 0.0)
+    cleanup = cleanup_jobs(workload.population)
+    jobs = cleanup.take(1, 4, 0.0)
+    cleanup.lost(jobs[:3])
+    cleanup.succeeded(jobs[3:], 0.0)
+    again = cleanup.take(5, 100, 0.0)
+    assert not cleanup.take(10, 100, 0.0)
+    assert [key_of(job) for job in again[:3]] == [key_of(job) for job in jobs[:3]]
+    assert [job.number for job in again] == [5, 6, 7, 8, 9]
+    assert cleanup.finished
+    cleanup.succeeded(again[1:], 0.0)
+    cleanup.lost(again[:1])
+    assert (cleanup.finished, cleanup.left_behind) == (True, 1)
+
+
 def test_cleanup_leaves_initial_objects_alone() -> None:
     workload = bench(size_class((0, 0, 1, 0), initial=2), count=6)
     jobs = workload.take(1, 10, 0.0)
