@@ -337,7 +337,8 @@ class Request(NamedTuple):
 def requests(swift: EmbeddedSwift, base: str) -> list[Request]:
     """What the server was asked for in containers of a base, in order."""
     found = []
-    for line in swift.access_log().read_text(errors="replace").splitlines():
+    text = swift.access_log().read_text(errors="replace")
+    for line in text[: text.rfind("\n") + 1].splitlines():  # the last one may be half written
         method, target, status, transaction, size = line.split(" ")
         path, _, query = target.partition("?")
         parts = [urllib.parse.unquote(part) for part in path.split("/", 4)[3:]]

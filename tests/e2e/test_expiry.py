@@ -25,8 +25,20 @@ def test_what_a_run_writes_expires(commands: Commands, embedded_swift: EmbeddedS
             expires = int(headers["X-Delete-At"])
             assert before + LIFE_S - 1 <= expires <= time.time() + LIFE_S
     until("all are gone", lambda: {account("HEAD", name)[0] for name in created} == {404})
-    for name in (o for o in account.objects("expiring") if o not in created):
-        assert "X-Delete-At" not in account("HEAD", name)[1]
+
+
+def test_initial_objects_expire_as_well_and_are_put_anew(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(
+        container_base="anew", crud_profile=[0, 1, 0, 0], operation_count=10, delete_after=300
+    )
+    for _ in range(2):
+        commands.run("-f", path, *login(embedded_swift)).fine()
+    puts = [r for r in requests(embedded_swift, "anew") if r.method == "PUT" and r.object]
+    assert len(puts) == 20
+    account = Account(embedded_swift)
+    assert all("X-Delete-At" in account("HEAD", name)[1] for name in account.objects("anew"))
 
 
 def test_nothing_that_has_expired_is_asked_for(

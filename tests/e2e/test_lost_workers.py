@@ -50,6 +50,22 @@ def _puts(swift: EmbeddedSwift, base: str) -> int:
     return sum(r.method == "PUT" and r.object != "" for r in requests(swift, base))
 
 
+def test_one_of_two_is_killed_while_it_cleans_up(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(container_base="tidy", crud_profile=[1, 0, 0, 0], user_count=8)
+    options = ["--worker-timeout", "2", *login(embedded_swift)]
+    started = commands.start_run("-f", path, "-o", "500", *options)
+    until("deletes", lambda: any(r.method == "DELETE" for r in requests(embedded_swift, "tidy")))
+    started.workers()[0].send_signal(signal.SIGKILL)
+    ended = started.wait().fine(6)
+    stats = ended.stats
+    assert ended.counted() == (500, 0, 0)
+    # Nothing is lost that the report is about, and nothing is left.
+    assert (stats.run.lost, stats.run.left_behind) == (0, 0)
+    assert Account(embedded_swift).created("tidy", stats.run.run_id) == []
+
+
 def test_all_are_killed(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
     path = commands.scenario(container_base="allkilled", crud_profile=[0, 1, 0, 0])
     options = ["--worker-timeout", "1", "--worker-wait", "1", *login(embedded_swift)]
