@@ -395,7 +395,7 @@ def test_a_worker_that_is_killed_is_lost_with_what_it_held() -> None:
         counts = outcome.counts
         assert outcome.ended == "complete"
         assert counts.sent == 400
-        assert 0 < counts.lost <= 16
+        assert counts.lost <= 16  # none, where it was caught with empty hands
         assert counts.done == 400 - counts.lost
         (name,) = here.master.workers_lost
         assert name.startswith("victim (")
@@ -417,7 +417,7 @@ def test_a_stopped_worker_is_lost_and_comes_back_as_another() -> None:
         counts = outcome.counts
         assert outcome.ended == "complete"
         assert counts.done + counts.lost == counts.sent == 1000
-        assert 0 < counts.lost <= 16
+        assert counts.lost <= 16  # none, where it was caught with empty hands
         assert len(here.master.workers_lost) == 1
         sleepers = [w for w in here.told(WorkerRecord) if w.worker_id == "sleeper"]
         assert len(sleepers) == 2
