@@ -37,7 +37,8 @@ class Users:
 
     :param origin_ns: the phase's start on this worker's clock.
     :param on_low: called when the queue has run low: time to fetch more.
-    :param on_rows: called with finished rows.
+    :param on_rows: called with finished rows; with none where jobs were added and the event
+        loop, or FLUSH_S, has come to rest before one was done.
     :param on_fence: called when the newest beat is too old to start anything.
     :param renew: ``renew(serial)`` waits for a token newer than that; False where none came.
     """
@@ -76,7 +77,7 @@ class Users:
         self._hub = get_hub()
         self._quiet = self._hub.loop.idle()
         self._timer = self._hub.loop.timer(FLUSH_S, FLUSH_S)
-        self._timer.start(self.flush)
+        self._timer.start(self._settle)
 
     def __repr__(self) -> str:
         return f"<Users {self.busy} busy of {self.count}, {len(self.queue)} jobs queued>"
@@ -85,11 +86,6 @@ class Users:
     def free(self) -> int:
         """How many users have nothing to do, jobs in the queue taken into account."""
         return max(self.count - self.busy - len(self.queue), 0)
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether finished rows wait to be handed over: in FLUSH_S at the latest they are."""
-        return bool(self._rows)
 
     @property
     def jobs(self) -> int:
@@ -108,6 +104,7 @@ class Users:
     def add(self, jobs: Sequence[Job]) -> None:
         """Queue jobs."""
         self.queue.extend(jobs)
+        self._quiet.start(self._settle)
         self._wake(min(len(jobs), len(self._idle)))
 
     def take_back(self) -> list[int]:
@@ -127,8 +124,10 @@ class Users:
 
     def flush(self, at_least: int = 1) -> None:
         """Hand over the finished rows, if there are so many."""
-        if len(self._rows) < at_least or self.closed:
-            return
+        if len(self._rows) >= at_least and not self.closed:
+            self._settle()
+
+    def _settle(self) -> None:
         self._quiet.stop()
         rows = self._rows[:]
         self._rows.clear()
@@ -182,7 +181,7 @@ class Users:
             if len(rows) >= FULL:
                 self.flush()
             elif len(rows) == 1:
-                self._quiet.start(self.flush)
+                self._quiet.start(self._settle)
         self._greenlets -= 1
 
     def _wait_until(self, due_ns: int) -> None:

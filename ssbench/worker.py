@@ -381,9 +381,7 @@ class Worker:
                 break
             self._accept(data, users, took, refused)
         if took:
-            self._took += took
-            if not users.has_rows:  # else finished rows take the word along, very soon
-                self._tell_taken()
+            self._took += took  # told with the next results, or when the loop comes to rest
         if refused:
             self._give_back(refused)
 
@@ -428,6 +426,9 @@ class Worker:
     # Results out --------------------------------------------------------------------------
 
     def _report(self, incarnation: int, rows: list[Row]) -> None:
+        if not rows:
+            self._tell_taken()
+            return
         packed = pack_results(rows)
         if self._live_wanted:
             counts = live.buckets([row[_LAST_BYTE] for row in rows])
