@@ -15,6 +15,7 @@ EXTRAS = {
         "ruff==0.17.5",
         "mypy==2.4.1",
         "pytest>=8.0",
+        "pytest-timeout>=2.3",
         "mock>=5.0",
         "hypothesis>=6.100",
         "hdrhistogram>=0.10.3",
