@@ -1,0 +1,51 @@
+"""Signals: the first is a word, the second an end."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from ssbench.cli.interrupts import SIGNALS, Interrupts
+
+
+def send(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_first_is_told_and_the_second_raises(number: signal.Signals) -> None:
+    heard: list[str] = []
+    with Interrupts() as interrupts:
+        interrupts.listen(heard.append)
+        assert not interrupts.came
+        send(number)
+        assert heard == [interrupts.reason] == [f"interrupted by {number.name}"]
+        assert interrupts.came
+        with pytest.raises(KeyboardInterrupt, match=number.name):
+            send(number)
+
+
+def test_while_nobody_listens_the_first_raises() -> None:
+    with Interrupts() as interrupts:
+        with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+            send(signal.SIGTERM)
+        assert interrupts.came
+
+
+def test_afterwards_all_is_as_it_was() -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with Interrupts():
+        assert [signal.getsignal(number) for number in SIGNALS] != before
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_a_hang_up_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            send(signal.SIGHUP)
+            assert not interrupts.came
+    finally:
+        signal.signal(signal.SIGHUP, before)

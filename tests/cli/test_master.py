@@ -1,0 +1,320 @@
+"""ssbench-master: what a user's mistakes come to. One line each, the right status, no traceback."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ssbench.cli.canned import CANNED
+from ssbench.cli.master import main
+from ssbench.wire import Key
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGIN = ["-A", "http://127.0.0.1:1/auth/v1.0", "-U", "test:tester", "-K", "s3cret-key"]
+
+
+class Said(NamedTuple):
+    """What a command came to."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Shell:
+    """Runs commands in this process, with free ports."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: object) -> Said:
+        self._capsys.readouterr()
+        try:
+            status = main([str(word) for word in words])
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+        out, err = self._capsys.readouterr()
+        assert "Traceback" not in err
+        assert "s3cret" not in out + err
+        return Said(status, out, err)
+
+
+@pytest.fixture
+def shell(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Shell:
+    for name in list(os.environ):
+        if name.startswith(("ST_", "OS_", "SSBENCH_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return Shell(capsys)
+
+
+def free_ports() -> list[str]:
+    """Options with three ports that nobody listens on."""
+    names = ("--zmq-work-port", "--zmq-results-port", "--zmq-control-port")
+    with ExitStack() as stack:
+        socks = [
+            stack.enter_context(closing(socket.create_server(("127.0.0.1", 0)))) for _ in names
+        ]
+        numbers = [str(sock.getsockname()[1]) for sock in socks]
+    return [word for pair in zip(names, numbers, strict=True) for word in pair]
+
+
+# The command line -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [[], ["no-such-command"], ["run-scenario"], ["report-scenario"]])
+def test_wrong_usage_is_status_2(shell: Shell, words: list[str]) -> None:
+    said = shell(*words)
+    assert said.status == 2
+    assert said.out == ""
+    assert "ssbench-master" in said.err
+
+
+def test_version_and_help(shell: Shell) -> None:
+    assert shell("--version").out.startswith("ssbench ")
+    said = shell("run-scenario", "-h")
+    assert said.status == 0
+    assert "--embedded-swift" in said.out
+
+
+def test_the_canned_scenarios_are_listed_with_a_line_each(shell: Shell) -> None:
+    said = shell("list-scenarios")
+    assert said.status == 0
+    assert [line.split()[0] for line in said.out.splitlines()] == list(CANNED)
+    assert said.err == ""
+
+
+# Scenarios --------------------------------------------------------------------------------
+
+MISTAKES = {
+    "not JSON": ("{", ": 1:2: "),
+    "empty": ("", "empty.scenario"),
+    "a list": ("[]", "an object"),
+    "an unknown key": ('{"nmae": "x"}', "nmae"),
+    "nothing in it": ("{}", "sizes: missing"),
+}
+
+
+@pytest.mark.parametrize(("text", "word"), MISTAKES.values(), ids=MISTAKES)
+def test_a_bad_scenario_is_status_2_and_says_where(
+    shell: Shell, tmp_path: Path, text: str, word: str
+) -> None:
+    path = tmp_path / "empty.scenario"
+    path.write_text(text)
+    said = shell("run-scenario", "-f", path, "--noop")
+    assert (said.status, said.out) == (2, "")
+    assert str(path) in said.err
+    assert word in said.err
+    assert not list(tmp_path.glob("**/*.stat.gz"))
+
+
+def test_a_scenario_that_is_not_there(shell: Shell, tmp_path: Path) -> None:
+    said = shell("run-scenario", "-f", tmp_path / "none", "--noop")
+    assert said.status == 2
+    assert said.err.count("\n") == 1
+    assert "very_small" in said.err
+    assert shell("run-scenario", "-f", tmp_path, "--noop").status == 2
+
+
+# The store, the ports, the files ----------------------------------------------------------
+
+
+def test_without_credentials_the_ways_to_give_them_are_named(shell: Shell) -> None:
+    said = shell("run-scenario", "-f", "very_small")
+    assert said.status == 2
+    for word in ("ST_AUTH", "OS_AUTH_URL", "--embedded-swift"):
+        assert word in said.err
+
+
+def test_a_store_that_is_not_there(shell: Shell, tmp_path: Path) -> None:
+    said = shell(
+        "run-scenario", "-f", "very_small", "--workers", 1, *free_ports(), *LOGIN,
+        "-s", tmp_path / "x.stat.gz",
+    )  # fmt: skip
+    assert said.status == 1
+    assert "127.0.0.1:1" in said.err
+
+
+def test_a_port_in_use(shell: Shell, tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        said = shell(
+            "run-scenario", "-f", "very_small", "--noop", "--zmq-work-port", port,
+            "-s", tmp_path / "x.stat.gz",
+        )  # fmt: skip
+    assert said.status == 1
+    assert f"127.0.0.1:{port}: can't listen there: Address already in use" in said.err
+
+
+def test_a_stat_file_that_cannot_be_written(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "none" / "x.stat.gz"
+    said = shell("run-scenario", "-f", "very_small", "--noop", "-s", path)
+    assert said.status == 1
+    assert str(path) in said.err
+
+
+def test_nobody_comes_to_work(shell: Shell, tmp_path: Path) -> None:
+    said = shell(
+        "run-scenario", "-f", "very_small", "--noop", *free_ports(), "--worker-wait", 0.1,
+        "-s", tmp_path / "x.stat.gz", "-q",
+    )  # fmt: skip
+    assert said.status == 1
+    assert "no worker came within 0.1 s" in said.err
+
+
+@pytest.mark.parametrize("command", ["run-scenario", "kill-workers"])
+def test_key_files_that_are_no_good(shell: Shell, tmp_path: Path, command: str) -> None:
+    words = {"run-scenario": ["-f", "very_small", "--noop", "-s", tmp_path / "x.stat.gz"]}
+    open_to_all, none, rubbish = (tmp_path / name for name in ("open", "none", "rubbish"))
+    Key.generate().save(str(open_to_all))
+    open_to_all.chmod(0o644)
+    rubbish.write_text("s3cret")
+    rubbish.chmod(0o600)
+    for path, why in (
+        (open_to_all, "chmod 600"),
+        (none, "can't be read"),
+        (rubbish, "not a key of ssbench"),
+    ):
+        said = shell(command, *words.get(command, []), "--zmq-key-file", path)
+        assert said.status == 2
+        assert why in said.err
+        assert str(path) in said.err
+
+
+def test_make_key(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    said = shell("make-key", path)
+    assert said.status == 0
+    assert str(path) in said.out
+    key = Key.load(str(path))
+    assert key.server_secret not in said.out + said.err
+    said = shell("make-key", path)
+    assert said.status == 2
+    assert "never overwritten" in said.err
+
+
+def test_kill_workers_without_workers(shell: Shell) -> None:
+    said = shell("kill-workers", "--worker-wait", 0.1, *free_ports())
+    assert (said.status, said.out) == (1, "")
+    assert "No workers were found." in said.err
+
+
+# A whole run, and its report --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stat file of a no-op run by the real command."""
+    path = tmp_path_factory.mktemp("run") / "x.stat.gz"
+    command = ["run-scenario", "-f", "very_small", "--noop", "-o", "40", "--workers", "1"]
+    ended = command_line(*command, *free_ports(), "-s", path, "-R")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == ""  # -R: no report
+    assert str(path) in ended.stderr
+    return path
+
+
+def command_line(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ssbench.cli.master", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_reports_of_a_run(shell: Shell, done: Path, tmp_path: Path) -> None:
+    text = shell("report-scenario", "-s", done)
+    assert (text.status, text.err) == (0, "")
+    assert "TOTAL" in text.out
+    csv = shell("report-scenario", "-s", done, "--csv")
+    assert (csv.status, csv.out.count("\n")) == (0, 2)
+    assert json.loads(shell("report-scenario", "-s", done, "--json").out)
+    rps, report = tmp_path / "rps.csv", tmp_path / "report.txt"
+    said = shell("report-scenario", "-s", done, "-r", rps, "-f", report, "--pctile", "99.9")
+    assert (said.status, said.out) == (0, "")
+    assert rps.read_text()
+    assert "99.9" in report.read_text()
+
+
+def test_a_report_that_cannot_be_written(shell: Shell, done: Path, tmp_path: Path) -> None:
+    said = shell("report-scenario", "-s", done, "-f", tmp_path / "none" / "x")
+    assert said.status == 1
+    assert "can't be written" in said.err
+    said = shell("report-scenario", "-s", done, "-r", tmp_path)
+    assert said.status == 1
+
+
+def test_a_profile_of_the_report(shell: Shell, done: Path) -> None:
+    said = shell("report-scenario", "-s", done, "--profile")
+    assert said.status == 0
+    assert "Profile of the report: " in said.err
+
+
+def test_files_that_are_no_stat_files(shell: Shell, tmp_path: Path) -> None:
+    rubbish = tmp_path / "rubbish"
+    rubbish.write_bytes(b"hello, world" * 99)
+    for path in (rubbish, tmp_path / "none", tmp_path):
+        said = shell("report-scenario", "-s", path)
+        assert (said.status, said.out) == (1, "")
+        assert said.err.startswith("ssbench-master: ")
+        assert str(path) in said.err
+        assert said.err.count("\n") == 1
+
+
+def test_an_empty_file(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.touch()
+    said = shell("report-scenario", "-s", path)
+    assert said.status == 1
+    assert said.err.count("\n") == 1
+
+
+def test_a_file_that_was_cut_off_is_reported_as_far_as_it_goes(
+    shell: Shell, done: Path, tmp_path: Path
+) -> None:
+    whole = done.read_bytes()
+    for length in (len(whole) - 1, len(whole) - 30, len(whole) // 2):
+        path = tmp_path / f"{length}.stat.gz"
+        path.write_bytes(whole[:length])
+        said = shell("report-scenario", "-s", path)
+        assert said.status in (0, 1)
+        assert str(path) in said.err
+        assert (said.status == 0) == ("TOTAL" in said.out)
+
+
+@pytest.mark.parametrize(
+    "words", [["list-scenarios"], ["report-scenario", "-s"], ["run-scenario", "-h"]]
+)
+def test_a_reader_that_has_enough_is_no_error(done: Path, words: list[str]) -> None:
+    more = [str(done)] if words[-1] == "-s" else []
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    process = subprocess.run(
+        [sys.executable, "-m", "ssbench.cli.master", *words, *more],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    os.close(write_end)
+    assert process.stderr == ""
+    assert process.returncode == 0
+
+
+def test_a_scenario_from_standard_input(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("[1"))
+    said = shell("run-scenario", "-f", "-", "--noop", "-s", tmp_path / "x")
+    assert said.status == 2
+    assert "stdin" in said.err

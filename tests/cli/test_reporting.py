@@ -1,0 +1,45 @@
+"""Stat file in, report out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.reporting import read_stats, write_report, write_rps
+from ssbench.core.errors import SsbenchError, StatFileError
+from ssbench.core.stats import RunStats
+
+OLD = sorted((Path(__file__).parents[1] / "golden" / "ssbench-0.3.9").glob("*.stat*"))
+
+
+def test_a_report_goes_to_standard_output_or_to_a_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "report"
+    for form in ("text", "csv", "json"):
+        write_report(RunStats(), form, [50, 99.9], str(path))
+        assert capsys.readouterr().out == ""
+        write_report(RunStats(), form, [50, 99.9])
+        assert capsys.readouterr().out == path.read_text(encoding="utf-8") != ""
+    write_report(RunStats(), "text", None, "-")
+    assert capsys.readouterr().out != ""
+
+
+def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none" / "x"):
+        with pytest.raises(SsbenchError, match="can't be written") as caught:
+            write_rps(RunStats(), str(path))
+        assert str(path) in str(caught.value)
+
+
+def test_what_is_no_stat_file(tmp_path: Path) -> None:
+    with pytest.raises(StatFileError):
+        read_stats(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("path", OLD, ids=lambda path: path.name)
+def test_old_files_are_read(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_stats(str(path)).total().operations
+    for line in capsys.readouterr().err.splitlines():
+        assert line.startswith(str(path))

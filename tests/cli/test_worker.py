@@ -1,0 +1,140 @@
+"""ssbench-worker: its mistakes, its end with its master, and its profile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.worker import main
+from ssbench.core.messages import Bye, Hello, Results
+from ssbench.wire import Key, Ports
+from tests.fakes.scripted_master import ScriptedMaster, byes, jobs
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def ports_of(ports: Ports) -> list[str]:
+    return [
+        "--zmq-work-port", str(ports.work), "--zmq-results-port", str(ports.results),
+        "--zmq-control-port", str(ports.control),
+    ]  # fmt: skip
+
+
+class Process:
+    """A worker process for this master; it is gone with the block."""
+
+    def __init__(self, master: ScriptedMaster, *words: str, pipe: int | None = None) -> None:
+        extra = [] if pipe is None else ["--parent-pipe", str(pipe)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ssbench.cli.worker", *ports_of(master.wire.ports), *extra,
+             *words],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            pass_fds=() if pipe is None else (pipe,), stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self) -> tuple[int, str]:
+        """Status and what it said, once it has ended."""
+        _, err = self.process.communicate(timeout=10)
+        assert "Traceback" not in err
+        return self.process.returncode, err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "why"),
+    [
+        (["--zmq-host", "no-such-host.invalid"], 1, "no address is known"),
+        (["--zmq-key-file", "/no/such/key"], 2, "can't be read"),
+        (["--zmq-work-port", "13580"], 2, "three different ports"),
+        (["-c", "0"], 2, "out of range"),
+        (["two", "names"], 2, "too many"),
+        (["a b"], 2, "worker's id"),
+    ],
+)
+def test_mistakes_are_said_in_a_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], status: int, why: str
+) -> None:
+    try:
+        found = main(words)
+    except SystemExit as stop:
+        found = int(stop.code or 0)
+    err = capsys.readouterr().err
+    assert found == status
+    assert why in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_good_order(number: signal.Signals) -> None:
+    with ScriptedMaster() as master, Process(master, "me") as worker:
+        hello = master.expect(Hello)
+        assert (hello.worker_id, hello.concurrency) == ("me", 64)
+        assert hello.pid == worker.process.pid
+        worker.process.send_signal(number)
+        assert master.expect(Bye).reason == number.name
+        status, said = worker.end()
+        assert status == 0
+        assert f"Ending: {number.name}" in said
+
+
+def test_without_a_name_it_makes_one_up() -> None:
+    with ScriptedMaster() as master, Process(master), Process(master):
+        names = {master.expect(Hello).worker_id}
+        while len(names) < 2:
+            names.add(master.expect(Hello).worker_id)
+
+
+def test_it_ends_with_its_parent() -> None:
+    read_end, write_end = os.pipe()
+    with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
+        os.close(read_end)
+        os.write(write_end, b"\n")
+        master.expect(Hello)
+        os.close(write_end)
+        assert worker.end()[0] == 0
+        assert byes(master) == ["the master is gone"]
+
+
+def test_it_ends_with_a_parent_that_never_said_a_word() -> None:
+    read_end, write_end = os.pipe()
+    with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
+        os.close(read_end)
+        time.sleep(0.2)
+        os.close(write_end)
+        assert worker.end()[0] == 0
+
+
+def test_a_key_that_the_parent_garbled_is_refused_and_not_shown() -> None:
+    read_end, write_end = os.pipe()
+    with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
+        os.close(read_end)
+        secret = Key.generate().to_text().replace("ssbench-key-1", "ssbench-key-9")
+        os.write(write_end, secret.encode())
+        status, said = worker.end()
+        assert status == 2
+        assert "the parent's pipe: not a key" in said
+        assert secret.split()[2] not in said
+        os.close(write_end)
+
+
+def test_the_first_jobs_are_profiled() -> None:
+    with ScriptedMaster() as master, Process(master, "-p", "2", "me") as worker:
+        incarnation = master.begin()
+        master.send(jobs(1, 2, 3))
+        master.expect(Results)
+        master.beat(quit=True, workers={incarnation: (0, None)})
+        status, said = worker.end()
+        assert status == 0
+        assert "Profile of the worker: " in said
