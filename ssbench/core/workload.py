@@ -108,13 +108,16 @@ class InitialWorkload:
             for index, pool in enumerate(population.pools)
             for number in range(pool.size_class.initial_files)
         )
+        self._again: deque[tuple[int, int, int]] = deque()
+        self._lost: set[tuple[int, int]] = set()
 
     @property
     def finished(self) -> bool:
         return self.taken >= self.total
 
     def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
-        objects = enumerate(islice(self._objects, limit), first_number)
+        again = [self._again.popleft() for _ in range(min(limit, len(self._again)))]
+        objects = enumerate(islice(chain(again, self._objects), limit), first_number)
         jobs = [
             _new(Job, (number, _ENSURE, index, name, 0, size, NONE_NS))
             for number, (index, name, size) in objects
@@ -132,16 +135,26 @@ class InitialWorkload:
                 self.population.pools[job.size_class].written(job.object, True)
 
     def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
-        self.lost([job])
+        self.withdrawn([job])
 
     def lost(self, jobs: Iterable[Job]) -> None:
+        """Another worker does them, once: there is no harm in a second ENSURE."""
+        for job in jobs:
+            name = (job.size_class, job.object)
+            if name in self._lost:
+                self.withdrawn([job])
+                continue
+            self.population.pools[job.size_class].written(job.object, False)
+            self._lost.add(name)
+            self._again.append((*name, job.size))
+            self.taken -= 1
+
+    def withdrawn(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
             pool = self.population.pools[job.size_class]
             pool.written(job.object, False)
             pool.leave(job.object)
             self.missing += 1
-
-    withdrawn = lost
 
     def __repr__(self) -> str:
         return f"<InitialWorkload {self.taken} of {self.total} taken, {self.missing} missing>"

@@ -103,7 +103,12 @@ def test_an_initial_object_that_could_not_be_made_is_no_target(fate: str) -> Non
         workload.failed(second, STATUS, 507, True, 0.0)
     else:
         getattr(workload, fate)([second])
-    assert workload.missing == 1
+    if fate == "lost":
+        assert (workload.missing, workload.finished) == (0, False)
+        (again,) = workload.take(4, 10, 0.0)
+        assert again == second._replace(number=4)
+        workload.lost([again])
+    assert (workload.missing, workload.finished) == (1, True)
     run = bench_jobs(given, 1, workload.population)
     assert {job.object for job in all_jobs(run)} == {0, 2}
 
