@@ -23,6 +23,7 @@ from ssbench.wire import Key
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; gives the exit status."""
+    _open_closed_streams()
     namespace = master_parser().parse_args(arguments)
     logging.basicConfig(
         stream=sys.stderr,
@@ -41,6 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our report has enough; what Python still holds for stdout goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitStatus.OK)
+
+
+def _open_closed_streams() -> None:
+    """Where we were started without one of them (``2>&-``): our files must not take its place."""
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), fd)
+            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", closefd=False))
 
 
 def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,10 +42,20 @@ def write_rps(stats: RunStats, path: str) -> None:
 
 def _write(text: str, path: str | None) -> None:
     if path is None or path == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        _print(text)
         return
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error
+
+
+def _print(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # What Python still holds for it goes nowhere, without a last word when we end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # then whoever read it has enough
+            raise SsbenchError(f"the report can't be printed: {error.strerror}") from error

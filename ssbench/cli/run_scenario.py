@@ -241,9 +241,10 @@ class _Run:
                 "failed", f"no initial object could be uploaded: {populated.example}"
             )
         if initial.missing:
+            why = populated.example or "they were lost with their worker"
             self.warn(
                 f"{initial.missing} of {initial.total} initial objects could not be uploaded"
-                f" ({populated.example}); the run goes on without them"
+                f" ({why}); the run goes on without them"
             )
         bench = bench_jobs(self.scenario, self.seed, initial.population)
         self.skipped = bench.skipped
