@@ -1,0 +1,137 @@
+"""run-scenario, in this process, with local workers and no store."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssbench.cli.chosen import run_options
+from ssbench.cli.options import master_parser
+from ssbench.cli.reporting import read_stats
+from ssbench.cli.run_scenario import run_scenario
+from ssbench.core.errors import ExitStatus, ScenarioError
+from ssbench.core.model import Operation
+from ssbench.wire import MasterWire
+from tests.cli.test_master import free_ports
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def scenario(tmp_path: Path, **keys: Any) -> Path:
+    path = tmp_path / "own.scenario"
+    given = {
+        "name": "own", "sizes": [{"name": "tiny", "size_min": 1, "size_max": 99}],
+        "initial_files": {"tiny": 5}, "operation_count": 50, "user_count": 4,
+        "crud_profile": [4, 3, 2, 1], "container_count": 2, **keys,
+    }  # fmt: skip
+    path.write_text(json.dumps(given))
+    return path
+
+
+def run(path: object, tmp_path: Path, *words: str) -> tuple[ExitStatus, Path]:
+    """The status and the stat file."""
+    results = tmp_path / "x.stat.gz"
+    command = [
+        "run-scenario", "-f", str(path), "--noop", "-s", str(results), *free_ports(), *words,
+    ]  # fmt: skip
+    namespace = master_parser().parse_args(command)
+    return run_scenario(run_options(namespace, {})), results
+
+
+def test_a_run_ends_with_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, results = run(scenario(tmp_path), tmp_path, "--workers", "1", "--seed", "7")
+    out, err = capsys.readouterr()
+    assert status is ExitStatus.OK
+    assert "TOTAL" in out
+    assert "seed 7" in err
+    assert str(results) in err
+    stats = read_stats(str(results))
+    assert stats.total().operations == 50
+    assert stats.total().errors == 0
+
+
+def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _ = run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")
+    assert status is ExitStatus.OK
+    assert capsys.readouterr() == ("", "")
+
+
+def test_csv_instead_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(scenario(tmp_path), tmp_path, "--workers", "1", "--csv", "-q")
+    assert capsys.readouterr().out.count("\n") == 2
+
+
+def test_the_same_seed_gives_the_same_operations(tmp_path: Path) -> None:
+    counts = []
+    for _ in range(2):
+        _, results = run(scenario(tmp_path), tmp_path, "--workers", "2", "-q", "-R", "--seed", "3")
+        stats = read_stats(str(results))
+        counts.append([stats.total(operation).operations for operation in list(Operation)[:4]])
+    assert counts[0] == counts[1]
+
+
+def test_a_run_that_runs_out_of_objects_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = scenario(tmp_path, crud_profile=[0, 0, 0, 1])
+    status, results = run(path, tmp_path, "--workers", "1")
+    assert status is ExitStatus.OK
+    assert read_stats(str(results)).total().operations == 5
+    assert "no object is left" in capsys.readouterr().err
+
+
+def test_an_interrupt_keeps_the_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = threading.Event()
+    send_jobs = MasterWire.send_jobs
+
+    def send_and_interrupt(self: MasterWire, data: bytes) -> bool:
+        done = send_jobs(self, data)
+        if done and time.monotonic() > started + 1.5 and not sent.is_set():
+            sent.set()
+            os.kill(os.getpid(), 2)
+        return done
+
+    started = time.monotonic()
+    monkeypatch.setattr(MasterWire, "send_jobs", send_and_interrupt)
+    path = scenario(tmp_path, crud_profile=[1, 5, 0, 0])
+    status, results = run(path, tmp_path, "--workers", "1", "-r", "60")
+    assert status is ExitStatus.INTERRUPTED
+    assert read_stats(str(results)).total().operations > 0
+    out, err = capsys.readouterr()
+    assert "TOTAL" in out
+    assert "SIGINT" in out + err
+
+
+def test_a_scenario_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = scenario(tmp_path).read_text()
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert run("-", tmp_path, "--workers", "1", "-q", "-R")[0] is ExitStatus.OK
+    monkeypatch.setattr("sys.stdin", io.StringIO(text[:-1]))
+    with pytest.raises(ScenarioError, match="stdin"):
+        run("-", tmp_path, "--noop")
+
+
+def test_local_workers_logs_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(scenario(tmp_path), tmp_path, "--workers", "2", "-R")
+    logs = re.findall(r"logging to (\S+)", capsys.readouterr().err)
+    assert len(logs) == 2
+    for log in logs:
+        assert "Worker local-" in Path(log).read_text()
+
+
+def test_a_profile_of_the_master(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(scenario(tmp_path), tmp_path, "--workers", "1", "-R", "--profile")
+    assert "Profile of the master: " in capsys.readouterr().err
