@@ -66,6 +66,21 @@ def test_one_of_two_is_killed_while_it_cleans_up(
     assert Account(embedded_swift).created("tidy", stats.run.run_id) == []
 
 
+def test_one_of_two_is_killed_while_it_uploads(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    keys = {"crud_profile": [0, 1, 0, 0], "initial_files": {"tiny": 300}}
+    path = commands.scenario(container_base="early", **keys)
+    options = ["--worker-timeout", "2", *login(embedded_swift)]
+    started = commands.start_run("-f", path, *options)
+    until("uploads", lambda: _puts(embedded_swift, "early") > 30)
+    started.workers()[0].send_signal(signal.SIGKILL)
+    ended = started.wait().fine(6)
+    assert ended.counted() == (60, 0, 0)
+    assert "could not be uploaded" not in ended.err
+    assert len(Account(embedded_swift).objects("early")) == 300
+
+
 def test_all_are_killed(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
     path = commands.scenario(container_base="allkilled", crud_profile=[0, 1, 0, 0])
     options = ["--worker-timeout", "1", "--worker-wait", "1", *login(embedded_swift)]
