@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ssbench.core import retry
 from ssbench.core.errors import StorageError
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Operation, Result, Timing
-from ssbench.users import FULL, MAX_RENEWALS, Users
+from ssbench.users import FLUSH_S, FULL, MAX_RENEWALS, Users
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -106,6 +106,12 @@ class Team:
         self.users.add(jobs)
         self.settle(len(self.rows) + len(jobs))
         return self.rows[-len(jobs) :]
+
+    def wait_until_busy(self, count: int) -> None:
+        """Let greenlets run until so many operations are in flight."""
+        with gevent.Timeout(5):
+            while self.users.busy != count:
+                gevent.sleep(0.001)
 
     def settle(self, rows: int) -> None:
         """Let greenlets run until there are so many rows."""
@@ -341,7 +347,7 @@ def at_once(driver: Driver, team: Team) -> int:
     rows = len(team.rows)
     driver.most_in_flight = 0
     team.users.add(jobs)
-    gevent.sleep(0.002)
+    gevent.sleep(0.01)
     busy = team.users.busy
     driver.gate.set()
     team.settle(rows + len(jobs))
@@ -391,7 +397,7 @@ def test_users_above_a_smaller_share_end_whichever_ends_first() -> None:
     )  # fmt: skip
     team = Team(driver, 4)
     team.users.add([job(n) for n in range(4)])
-    gevent.sleep(0)
+    team.wait_until_busy(4)
     team.users.resize(2)
     gates[2].set()
     team.settle(1)
@@ -409,7 +415,7 @@ def test_what_is_here() -> None:
     team = Team(driver, 2)
     team.users.add([job(n) for n in range(5)])
     assert (team.users.jobs, team.users.free) == (5, 0)
-    gevent.sleep(0)
+    team.wait_until_busy(2)
     assert repr(team.users) == "<Users 2 busy of 2, 3 jobs queued>"
     assert team.users.jobs == 5
     assert team.users.take_back() == [2, 3, 4]
@@ -440,11 +446,11 @@ def test_rows_go_out_at_once_when_there_is_nothing_else_to_do() -> None:
     team = Team(driver, 4)
     driver.gate = gevent.event.Event()
     team.users.add([job(1)])
-    gevent.sleep(0)
+    team.wait_until_busy(1)
     driver.gate.set()
     started = gevent.get_hub().loop.now()
     team.settle(1)
-    assert gevent.get_hub().loop.now() - started < 0.04
+    assert gevent.get_hub().loop.now() - started < FLUSH_S
 
 
 def test_a_job_waits_until_it_is_due() -> None:
@@ -485,10 +491,10 @@ def test_closing_hands_over_what_is_done_and_starts_nothing_more() -> None:
     team.do(job(1))
     driver.gate = gevent.event.Event()
     team.users.add([job(n) for n in range(2, 9)])
-    gevent.sleep(0)
+    team.wait_until_busy(2)
     team.users.close()
     driver.gate.set()
-    gevent.sleep(0.002)
+    team.wait_until_busy(0)
     assert [row.number for row in team.rows] == [1]
     assert sorted(driver.done) == [1, 2, 3]
     team.users.close()
