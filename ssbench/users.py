@@ -73,6 +73,7 @@ class Users:
         self._low = 0
         self._greenlets = 0
         self._idle: list[Any] = []
+        self._waking = False  # one of them is on its way
         self._rows: list[Row] = []
         self._hub = get_hub()
         self._quiet = self._hub.loop.idle()
@@ -99,13 +100,15 @@ class Users:
         while self._greenlets < count:
             gevent.spawn(self._user)
             self._greenlets += 1
-        self._wake(len(self._idle))
+        for user in self._idle:
+            self._hub.loop.run_callback(user.switch)
+        self._idle.clear()
 
     def add(self, jobs: Sequence[Job]) -> None:
         """Queue jobs."""
         self.queue.extend(jobs)
         self._quiet.start(self._settle)
-        self._wake(min(len(jobs), len(self._idle)))
+        self._wake_next()
 
     def take_back(self) -> list[int]:
         """Empty the queue; gives the numbers of the jobs that will not be started."""
@@ -133,21 +136,28 @@ class Users:
         self._rows.clear()
         self._on_rows(rows)
 
-    def _wake(self, count: int) -> None:
-        for _ in range(count):
+    def _wake_next(self) -> None:
+        """Let one idle user come for a job; it wakes the next, if there is more to do. So where
+        jobs take no time, nobody is woken in vain."""
+        if self._idle and not self._waking:
+            self._waking = True
             self._hub.loop.run_callback(self._idle.pop().switch)
 
     # One user -----------------------------------------------------------------------------
 
     def _user(self) -> None:
         queue, rows, actions, clock = self.queue, self._rows, self._storage.actions, self._clock
+        idle = self._idle
         timeout_ns, origin_ns = self._timeout_ns, self._origin_ns
         while self._greenlets <= self.count:
             if not queue:
                 self._idle.append(getcurrent())
                 self._hub.switch()
+                self._waking = False
                 continue
             job = queue.popleft()
+            if queue and idle:
+                self._wake_next()
             if len(queue) == self._low:
                 self._on_low()
             if job.due_ns >= 0:

@@ -19,7 +19,7 @@ from ssbench.cli.local_workers import LocalWorkers
 from ssbench.cli.progress import make_progress
 from ssbench.cli.reporting import read_stats, write_report
 from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
-from ssbench.cli.wiring import bind, key_of
+from ssbench.cli.wiring import bind, calm_collector, key_of
 from ssbench.core.dispatch import MAX_BATCH, batch_limit
 from ssbench.core.errors import ExitStatus, ScenarioError, StatFileError, gravest
 from ssbench.core.model import Operation, Phase
@@ -99,6 +99,7 @@ class _Run:
             limits=self._limits(settings), recorder=writer, renew=store.renew, warn=self.warn,
         )  # fmt: skip
         self.interrupts.listen(master.interrupt)
+        calm_collector()
         self.say(f'Starting scenario run for "{self.scenario.name}"')
         self._prepare(store, settings)
         return self._phases(master, writer)

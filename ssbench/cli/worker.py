@@ -17,7 +17,7 @@ from gevent import get_hub
 from ssbench.cli import profile
 from ssbench.cli.chosen import WorkerOptions, worker_options
 from ssbench.cli.options import worker_parser
-from ssbench.cli.wiring import key_of, ports_of
+from ssbench.cli.wiring import calm_collector, key_of, ports_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.wire import Key, WorkerWire
 from ssbench.worker import Worker
@@ -63,6 +63,7 @@ def _run(options: WorkerOptions) -> ExitStatus:
         worker_id, options.concurrency, host,
         ports.work, ports.results, ports.control, "" if key else ", without a key",
     )  # fmt: skip
+    calm_collector()
     status = worker.serve()
     counter.finish()
     return status
