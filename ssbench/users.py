@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import gevent
@@ -37,8 +38,7 @@ class Users:
 
     :param origin_ns: the phase's start on this worker's clock.
     :param on_low: called when the queue has run low: time to fetch more.
-    :param on_rows: called with finished rows; with none where jobs were added and the event
-        loop, or FLUSH_S, has come to rest before one was done.
+    :param on_rows: called with finished rows.
     :param on_fence: called when the newest beat is too old to start anything.
     :param renew: ``renew(serial)`` waits for a token newer than that; False where none came.
     """
@@ -78,7 +78,7 @@ class Users:
         self._hub = get_hub()
         self._quiet = self._hub.loop.idle()
         self._timer = self._hub.loop.timer(FLUSH_S, FLUSH_S)
-        self._timer.start(self._settle)
+        self._timer.start(self.flush)
 
     def __repr__(self) -> str:
         return f"<Users {self.busy} busy of {self.count}, {len(self.queue)} jobs queued>"
@@ -107,13 +107,17 @@ class Users:
     def add(self, jobs: Sequence[Job]) -> None:
         """Queue jobs."""
         self.queue.extend(jobs)
-        self._quiet.start(self._settle)
         self._wake_next()
 
-    def take_back(self) -> list[int]:
-        """Empty the queue; gives the numbers of the jobs that will not be started."""
-        numbers = [job.number for job in self.queue]
-        self.queue.clear()
+    def take_back(self, *, but_for_free: bool = False) -> list[int]:
+        """Take jobs out of the queue; gives the numbers of those that will not be started.
+
+        :param but_for_free: leave as many as there are users without an operation in flight.
+        """
+        kept = max(self.count - self.busy, 0) if but_for_free else 0
+        numbers = [job.number for job in islice(self.queue, kept, None)]
+        for _ in numbers:
+            self.queue.pop()
         return numbers
 
     def close(self) -> None:
@@ -127,10 +131,8 @@ class Users:
 
     def flush(self, at_least: int = 1) -> None:
         """Hand over the finished rows, if there are so many."""
-        if len(self._rows) >= at_least and not self.closed:
-            self._settle()
-
-    def _settle(self) -> None:
+        if len(self._rows) < at_least or self.closed:
+            return
         self._quiet.stop()
         rows = self._rows[:]
         self._rows.clear()
@@ -191,7 +193,7 @@ class Users:
             if len(rows) >= FULL:
                 self.flush()
             elif len(rows) == 1:
-                self._quiet.start(self._settle)
+                self._quiet.start(self.flush)
         self._greenlets -= 1
 
     def _wait_until(self, due_ns: int) -> None:

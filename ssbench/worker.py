@@ -267,7 +267,7 @@ class Worker:
         if beat.stopping and not self._stopping:
             self._stopping = True
         if self._stopping or self._ending:
-            self._give_back(self._users.take_back())
+            self._give_back(self._users.take_back(but_for_free=not self._stopping))
         self._pump()
         if self._stopping and not self._stop_reported:
             self._stop_reported = True
@@ -381,7 +381,11 @@ class Worker:
                 break
             self._accept(data, users, took, refused)
         if took:
-            self._took += took  # told with the next results, or when the loop comes to rest
+            # Before any of it is started: what nobody is known to hold is given to others in time.
+            # Finished rows take the word along.
+            self._took += took
+            users.flush()
+            self._tell_taken()
         if refused:
             self._give_back(refused)
 
@@ -415,7 +419,6 @@ class Worker:
 
     def _give_back(self, numbers: list[int]) -> None:
         if numbers:
-            self._tell_taken()  # first: the master must know whose they are
             self._send(Returned(self.incarnation, self._run, numbers))
 
     def _tell_taken(self) -> None:
@@ -426,9 +429,6 @@ class Worker:
     # Results out --------------------------------------------------------------------------
 
     def _report(self, incarnation: int, rows: list[Row]) -> None:
-        if not rows:
-            self._tell_taken()
-            return
         packed = pack_results(rows)
         if self._live_wanted:
             counts = live.buckets([row[_LAST_BYTE] for row in rows])
