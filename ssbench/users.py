@@ -40,7 +40,8 @@ class Users:
     :param on_low: called when the queue has run low: time to fetch more.
     :param on_rows: called with finished rows.
     :param on_fence: called when the newest beat is too old to start anything.
-    :param renew: ``renew(serial)`` waits for a token newer than that; False where none came.
+    :param renew: ``renew(began_ns)`` waits for a token newer than an attempt that began then;
+        False where none came.
     """
 
     def __init__(
@@ -210,9 +211,10 @@ class Users:
         operation = Operation(job.operation)
         attempts = Attempts(operation, self._retries)
         renewals = 0
+        began_ns = start_ns  # of the latest attempt
         while True:
             if error.status == 401 and renewals < MAX_RENEWALS and not self.closed:
-                if self._renew(self._storage.token_serial):
+                if self._renew(began_ns):
                     renewals += 1
                     start_ns = self._clock()  # nobody's latency has the renewal in it
                     attempts = Attempts(operation, self._retries)
@@ -225,6 +227,7 @@ class Users:
                     return self._row(job, start_ns, error.timing, attempts, renewals, None)
                 if verdict is Verdict.GIVE_UP or not self._pause(attempts, error, start_ns):
                     return self._row(job, start_ns, error.timing, attempts, renewals, error)
+            began_ns = self._clock()
             outcome = self._attempt(job, start_ns)
             if isinstance(outcome, Timing):
                 attempts.reconnects += outcome.reconnects

@@ -115,6 +115,7 @@ class Worker:
         self._live: Counter[int] = Counter()
         self._live_lock = threading.Lock()
         self._token_came = Event()
+        self._token_ns = 0  # when the last one came by beat
         self._over = Event()
         self._status = ExitStatus.OK
         self._last_words = ""
@@ -330,15 +331,16 @@ class Worker:
         serial = beat.settings.get("token_serial", 0)
         if self._storage and isinstance(serial, int) and serial > self._storage.token_serial:
             self._storage.set_token(str(beat.settings.get("token", "")), serial)
+            self._token_ns = self._clock()
             self._token_came.set()
 
-    def _renew_token(self, serial: int) -> bool:
-        """Ask for a token newer than this serial, and wait for it."""
+    def _renew_token(self, began_ns: int) -> bool:
+        """Wait for a token newer than an attempt that began then, and ask for it."""
         deadline_ns = self._clock() + int(_RENEWAL_S * _SECOND)
-        while self._storage and self._storage.token_serial <= serial:
+        while self._storage and self._token_ns <= began_ns:
             if self._clock() > deadline_ns or self._users is None or self._last_words:
                 return False
-            self._wire.send(Expired(self.incarnation, serial))
+            self._wire.send(Expired(self.incarnation, self._storage.token_serial))
             self._token_came.clear()
             self._token_came.wait(_HELLO_S)
         return self._storage is not None

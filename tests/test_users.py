@@ -71,7 +71,7 @@ class Team:
         *,
         retries: int = 10,
         timeout_s: float = 0,
-        renew: Callable[[int], bool] = lambda serial: False,
+        renew: Callable[[int], bool] = lambda began_ns: False,
     ) -> None:
         self.driver = driver
         self.rows: list[Result] = []
@@ -243,10 +243,9 @@ def test_a_renewal_is_counted_and_in_no_latency() -> None:
     driver = Driver()
     driver.script.append(refused(401))
 
-    def renew(serial: int) -> bool:
-        assert serial == 1
+    def renew(began_ns: int) -> bool:
+        assert began_ns == 5 * SECOND
         driver.now_ns += 700 * MS
-        driver.token_serial = 2
         return True
 
     row = row_of(driver, CREATE, renew=renew)
@@ -259,7 +258,7 @@ def test_a_deadline_starts_anew_with_a_renewal() -> None:
     driver = Driver()
     driver.script.append(refused(401))
 
-    def renew(serial: int) -> bool:
+    def renew(began_ns: int) -> bool:
         driver.now_ns += SECOND
         return True
 
@@ -271,15 +270,16 @@ def test_renewals_end() -> None:
     driver = Driver()
     driver.always = refused(401)
     asked: list[int] = []
-    row = row_of(driver, READ, renew=lambda serial: asked.append(serial) or True)
+    row = row_of(driver, READ, renew=lambda began_ns: asked.append(began_ns) or True)
     assert len(asked) == row.renewals == MAX_RENEWALS
+    assert asked == sorted(set(asked)), "each attempt wants a token newer than itself"
     assert (row.error, row.status) == (ErrorKind.UNAUTHORIZED, 401)
 
 
 def test_no_token_to_be_had() -> None:
     driver = Driver()
     driver.always = refused(401)
-    row = row_of(driver, READ, renew=lambda serial: False)
+    row = row_of(driver, READ, renew=lambda began_ns: False)
     assert row.error == ErrorKind.UNAUTHORIZED
     assert len(driver.deadlines) == 1
 
