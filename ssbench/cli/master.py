@@ -24,14 +24,8 @@ from ssbench.wire import Key
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; gives the exit status."""
     _open_closed_streams()
-    namespace = master_parser().parse_args(arguments)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO if namespace.verbose else logging.WARNING,
-        format="%(levelname)s:%(message)s",
-    )
     try:
-        return int(COMMANDS[namespace.command](namespace))
+        return int(_command(arguments))
     except SsbenchError as error:
         print(f"ssbench-master: {error}", file=sys.stderr)
         return int(error.exit_status)
@@ -39,17 +33,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ssbench-master: {error or 'interrupted'}", file=sys.stderr)
         return int(ExitStatus.INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our report has enough; what Python still holds for stdout goes nowhere.
+        # Whoever read our words has enough; what Python still holds for stdout goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitStatus.OK)
 
 
-def _open_closed_streams() -> None:
-    """Where we were started without one of them (``2>&-``): our files must not take its place."""
-    for fd, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            os.dup2(os.open(os.devnull, os.O_RDWR), fd)
-            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", closefd=False))
+def _command(arguments: Sequence[str] | None) -> ExitStatus:
+    namespace = master_parser().parse_args(arguments)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO if namespace.verbose else logging.WARNING,
+        format="%(levelname)s:%(message)s",
+    )
+    return COMMANDS[namespace.command](namespace)
 
 
 def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:
