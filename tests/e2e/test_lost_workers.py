@@ -53,17 +53,17 @@ def _puts(swift: EmbeddedSwift, base: str) -> int:
 def test_one_of_two_is_killed_while_it_cleans_up(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
-    path = commands.scenario(container_base="tidy", crud_profile=[1, 0, 0, 0], user_count=8)
+    path = commands.scenario(container_base="tidied", crud_profile=[1, 0, 0, 0], user_count=8)
     options = ["--worker-timeout", "2", *login(embedded_swift)]
     started = commands.start_run("-f", path, "-o", "500", *options)
-    until("deletes", lambda: any(r.method == "DELETE" for r in requests(embedded_swift, "tidy")))
+    until("deletes", lambda: any(r.method == "DELETE" for r in requests(embedded_swift, "tidied")))
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(6)
     stats = ended.stats
     assert ended.counted() == (500, 0, 0)
     # Nothing is lost that the report is about, and nothing is left.
     assert (stats.run.lost, stats.run.left_behind) == (0, 0)
-    assert Account(embedded_swift).created("tidy", stats.run.run_id) == []
+    assert Account(embedded_swift).created("tidied", stats.run.run_id) == []
 
 
 def test_one_of_two_is_killed_while_it_uploads(
@@ -117,7 +117,7 @@ def test_one_that_is_stopped_and_goes_on_runs_nothing_twice(
 ) -> None:
     path = commands.scenario(container_base="stopped", crud_profile=[1, 1, 0, 0], user_count=8)
     options = ["--worker-timeout", "2", *login(embedded_swift)]
-    started = commands.start_run("-f", path, "-r", "7", *options)
+    started = commands.start_run("-f", path, "-r", "5", *options)
     until("writes", lambda: _puts(embedded_swift, "stopped") > 40)
     stopped, _ = started.workers()
     stopped.send_signal(signal.SIGSTOP)
@@ -148,12 +148,12 @@ def test_two_of_one_name_are_refused_by_name(commands: Commands) -> None:
     ports = free_ports()
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
     commands.worker(*ports, "twin")
-    started = commands.start_run("-f", path, "--noop", "-r", "3", workers=None, ports=ports,
-                                 )  # fmt: skip
+    options = ["--noop", "-r", 2, "--expect-workers", 1]
+    started = commands.start_run("-f", path, *options, workers=None, ports=ports)
     started.wait_for("Benchmark Run")
     second = commands.worker(*ports, "twin")
     second.wait_for("refuses this worker")
-    assert "twin" in second.talk()
+    assert 'the worker id "twin" is taken by twin' in second.talk()
     ended = started.wait().fine()
     assert ended.stats.requests_per_worker().keys() == {"twin"}
     assert ended.stats.total(Operation.READ).errors == 0
@@ -204,7 +204,8 @@ def test_workers_serve_one_run_after_another(commands: Commands) -> None:
     path = commands.scenario(operation_count=200)
     worker = commands.worker(*ports, "steady")
     for _ in range(3):
-        ended = commands.run("-f", path, "--noop", workers=None, ports=ports).fine()
+        options = ["--noop", "--expect-workers", 1]
+        ended = commands.run("-f", path, *options, workers=None, ports=ports).fine()
         assert ended.counted() == (200, 0, 0)
     assert not is_gone(worker.pid)
     worker.process.terminate()

@@ -50,7 +50,7 @@ def test_a_given_token_that_runs_out_is_told(
     account = Account(swift)
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
     options = ["--os-auth-token", account.token, "--os-storage-url", account.url]
-    ended = commands.run("-f", path, "-r", "4", *options)
+    ended = commands.run("-f", path, "-r", "3", *options)
     assert ended.err.count("refused the token that was given") == 1
     assert ended.counted()[0] > 0
     assert "401" in ended.out

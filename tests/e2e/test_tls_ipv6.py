@@ -61,8 +61,9 @@ def test_a_name_with_addresses_of_both_kinds_is_taken_as_ipv4(commands: Commands
     ports = free_ports()
     worker = commands.worker("--zmq-host", "localhost", *ports)
     ended = commands.run(
-        "-f", path, "--noop", "--zmq-bind-ip", "localhost", workers=None, ports=ports
-    ).fine()
+        "-f", path, "--noop", "--zmq-bind-ip", "localhost", "--expect-workers", 1,
+        workers=None, ports=ports,
+    ).fine()  # fmt: skip
     assert ended.counted() == (300, 0, 0)
     worker.process.terminate()
     worker.wait()
