@@ -48,6 +48,14 @@ def _command(arguments: Sequence[str] | None) -> ExitStatus:
     return COMMANDS[namespace.command](namespace)
 
 
+def _open_closed_streams() -> None:
+    """Where we were started without one of them (``2>&-``): our files must not take its place."""
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), fd)
+            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", closefd=False))
+
+
 def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli.run_scenario import run_scenario
 

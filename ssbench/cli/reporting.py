@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,13 +59,3 @@ def _print(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # then whoever read it has enough
             raise SsbenchError(f"the report can't be printed: {error.strerror}") from error
-
-
-def print_out(text: str) -> None:
-    """To standard output; quietly to nowhere once its reader has enough."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # What Python still holds for stdout must go somewhere when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
