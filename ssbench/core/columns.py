@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
@@ -38,13 +38,12 @@ def pack_column(values: Sequence[int]) -> PackedColumn:
     if values.count(first) == len(values):
         return first
     base = min(values)
-    items: Iterable[int] = values if base == 0 else [value - base for value in values]
     spread = max(values) - base
-    typecode = next(code for code, width in _WIDTHS.items() if spread < 1 << (8 * width))
-    packed = array(typecode, items)
+    code = "B" if spread < 1 << 8 else "H" if spread < 1 << 16 else "I" if spread < 1 << 32 else "Q"
+    packed = array(code, [value - base for value in values] if base else values)
     if _BIG_ENDIAN:
         packed.byteswap()
-    return [base, typecode, packed.tobytes()]
+    return [base, code, packed.tobytes()]
 
 
 def unpack_column(packed: Any, count: int) -> Sequence[int]:
