@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ssbench.core.columns import result_count, unpack_column
 from ssbench.core.errors import MessageError
@@ -38,8 +38,7 @@ _ERROR = 1 + Result._fields.index("error")
 _UNKNOWN = 1 + Result._fields.index("unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Jobs to be sent in one message."""
 
     number: int
@@ -137,12 +136,11 @@ class Dispatcher:
         """
         if self.stopping:
             return None
-        limit = min(
-            self._credit(), batch_limit(self.max_batch, self.roster.shared, self.roster.sharing)
-        )
-        if limit <= 0:
+        credit = self._credit()
+        if credit <= 0:
             return None
-        jobs = self._take(limit, now_ns)
+        most = batch_limit(self.max_batch, self.roster.shared, self.roster.sharing)
+        jobs = self._take(min(credit, most), now_ns)
         if not jobs:
             if self._drained_ns is None and self.workload.finished:
                 self._drained_ns = now_ns
