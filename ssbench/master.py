@@ -48,6 +48,10 @@ _TICK_NS = SECOND // 20
 _SHOW_NS = SECOND // 4
 _SENDS_A_TURN = 64
 _WAIT_S = 0.05
+#: When to give up populating or cleaning up: failures without a success between, or, of DELETEs,
+#: so many network time-outs without an answer.
+_FAILURES_IN_A_ROW = 20
+_TIMEOUTS_OF_SILENCE = 3
 #: Without --workers or --expect-workers: nobody new for this long means that all are here.
 _SETTLED_NS = 2 * SECOND
 _RENEWAL_NS = SECOND  # at most one new token in so long
@@ -339,6 +343,21 @@ class Master:
             return "failed", "all workers are gone"
         if end_ns is not None and now_ns >= end_ns:
             return "complete", ""
+        return self._why_give_up(now_ns)
+
+    def _why_give_up(self, now_ns: int) -> tuple[str, str] | None:
+        """Around the run nobody gains by trying a dead store object by object."""
+        dispatcher = self._dispatcher
+        if dispatcher is None or self._phase is Phase.RUN:
+            return None
+        in_a_row = dispatcher.failures_in_a_row
+        if in_a_row >= max(self.roster.shared, _FAILURES_IN_A_ROW):
+            return "failed", f"{in_a_row} operations failed in a row: {dispatcher.example}"
+        # A DELETE is over in no time, or it isn't over for minutes, retries and all.
+        patience_s = _TIMEOUTS_OF_SILENCE * self.settings.network_timeout_s
+        silent_s = (now_ns - max(dispatcher.done_ns, self._start_ns)) / SECOND
+        if self._phase is Phase.CLEANUP and silent_s > patience_s:
+            return "failed", f"the store has deleted nothing for {patience_s:g} s"
         return None
 
     def _over(self, dispatcher: Dispatcher) -> bool:

@@ -258,10 +258,12 @@ class _Run:
             return cleanup.total
         if not cleanup.total:
             return 0
-        master.run_phase(Phase.CLEANUP, cleanup, self.scenario.user_count)
+        outcome = master.run_phase(Phase.CLEANUP, cleanup, self.scenario.user_count)
         if cleanup.left_behind:
+            why = outcome.reason or outcome.example
+            because = f" ({why})" if why else ""
             self.warn(
-                f"{cleanup.left_behind} objects of this run could not be deleted;"
+                f"{cleanup.left_behind} objects of this run could not be deleted{because};"
                 " cleanup-containers removes them with their containers"
             )
         return cleanup.left_behind

@@ -78,6 +78,8 @@ class Dispatcher:
     ending: bool = False  #: nothing is left to be sent: workers give back what no user is free for
     stopping: bool = False  #: time is up, or somebody interrupted
     example: str = ""  #: detail of the first error
+    failures_in_a_row: int = 0  #: errors since the last operation that was done
+    done_ns: int = 0  #: when that was heard of
     #: Jobs and batches are numbered through the whole run: one phase goes on where the last ended.
     next_number: int = 1
     next_batch: int = 1
@@ -214,10 +216,11 @@ class Dispatcher:
         self._active_ns[incarnation] = now_ns
         if errors is None:
             self.counts.done += count
+            self.failures_in_a_row, self.done_ns = 0, now_ns
             self.workload.succeeded(jobs, now_ns / SECOND)
         else:
             self.example = self.example or _first_detail(columns[-1])
-            self._settle(jobs, errors, statuses, unknowns, now_ns / SECOND)
+            self._settle(jobs, errors, statuses, unknowns, now_ns)
         return columns
 
     def _settle(
@@ -226,12 +229,15 @@ class Dispatcher:
         errors: Sequence[int],
         statuses: Sequence[int],
         unknowns: Sequence[int],
-        now_s: float,
+        now_ns: int,
     ) -> None:
+        now_s = now_ns / SECOND
         done = [job for job, error in zip(jobs, errors, strict=True) if not error]
         self.counts.done += len(done)
         self.counts.failed += len(jobs) - len(done)
+        self.failures_in_a_row += len(jobs) - len(done)
         if done:
+            self.failures_in_a_row, self.done_ns = 0, now_ns
             self.workload.succeeded(done, now_s)
         for job, error, status, unknown in zip(jobs, errors, statuses, unknowns, strict=True):
             if error:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -189,3 +191,26 @@ def test_a_killed_master_takes_its_workers_along_and_can_be_started_again(
 def _of(started: Started) -> Path:
     assert started.stat_file is not None
     return started.stat_file
+
+
+def test_cleaning_up_at_a_dead_store_comes_to_an_end(
+    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str
+) -> None:
+    swift = fresh_swift()
+    lively = Lively(commands, swift, base)
+    run = lively.start("--network-timeout", 1, "--drain-timeout", 1, "--workers", 1)
+    lively.wait_for("PUT", 20)
+    (pid,) = set(swift.pids.values())
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        run.interrupt()
+        ended = run.wait()
+        took_s = time.monotonic() - began
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    interrupted(ended, took_s)
+    footer = ended.stats.run.footer
+    assert footer is not None
+    assert footer.left_behind > 0
+    assert "the store has deleted nothing for 3 s" in ended.err
