@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; gives the exit status."""
     _open_closed_streams()
     try:
-        return int(_command(arguments))
+        status = _command(arguments)
+        sys.stdout.flush()
     except SsbenchError as error:
         print(f"ssbench-master: {error}", file=sys.stderr)
         return int(error.exit_status)
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our words has enough; what Python still holds for stdout goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitStatus.OK)
+    return int(status)
 
 
 def _command(arguments: Sequence[str] | None) -> ExitStatus:
