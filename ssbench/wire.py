@@ -20,7 +20,6 @@ import socket
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from types import TracebackType
 
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
@@ -290,12 +289,7 @@ class MasterWire:
     def __enter__(self) -> MasterWire:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         # destroy() without a linger of its own keeps each socket's: the last beat goes out.
         self._stop()
 

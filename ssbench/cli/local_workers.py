@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from types import TracebackType
 
 from ssbench.wire import Key, MasterWire
 
@@ -109,12 +108,7 @@ class LocalWorkers:
                 process.kill()
                 process.wait()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._end()
 
 

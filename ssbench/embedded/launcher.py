@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 import ssbench
 from ssbench.core.errors import SsbenchError, UsageError
@@ -82,12 +81,7 @@ class EmbeddedSwift:
     def __enter__(self) -> EmbeddedSwift:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.stop()
 
     def start(self) -> EmbeddedSwift:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from types import TracebackType
 from typing import Any, BinaryIO
 
 from ssbench.core.errors import MessageError, StatFileError
@@ -82,12 +81,7 @@ class StatFileReader:
     def __enter__(self) -> StatFileReader:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

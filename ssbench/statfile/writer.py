@@ -7,7 +7,6 @@ import os
 import stat
 from contextlib import suppress
 from io import BytesIO
-from types import TracebackType
 
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
@@ -157,12 +156,7 @@ class StatFileWriter:
     def __enter__(self) -> StatFileWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

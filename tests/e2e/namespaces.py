@@ -11,7 +11,6 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 
 TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "mount": "mount"}
 IS_ROOT = os.geteuid() == 0
@@ -42,12 +41,7 @@ class Namespace:
     def __enter__(self) -> Namespace:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._process.communicate()
 
     @property
@@ -108,12 +102,7 @@ class Network:
         """Of the master, as this worker sees it."""
         return f"198.18.{index}.1"
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._opened.close()
 
 

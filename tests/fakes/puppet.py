@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 from ssbench.core.columns import unpack_jobs
 from ssbench.core.messages import Beat, Bye, Hello, Jobs, Pulse, Ready, decode
@@ -73,9 +72,7 @@ class Puppet:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._ending.set()
         self._thread.join(5)
         assert not self._thread.is_alive()

@@ -172,9 +172,7 @@ class WorkerThread:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         master = self._master
         deadline = time.monotonic() + PATIENCE_S
         while self._thread.is_alive() and time.monotonic() < deadline:

@@ -7,7 +7,6 @@ import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 
 Script = Callable[["Peer"], None]
 
@@ -76,9 +75,7 @@ class ScriptedServer:
         self._threads[0].start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._gone.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
