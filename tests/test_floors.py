@@ -42,7 +42,10 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "worker": ({"__init__", "core", "storage", "wire", "users", "pulse"}, {"gevent"}),
     "users": ({"core", "storage.base"}, {"gevent"}),
     "pulse": ({"core", "wire"}, set()),
-    "master": ({"core", "wire"}, set()),
+    "master": ({"core", "wire", "crew", "phases"}, set()),
+    "crew": ({"core", "wire", "phases", "renewal"}, set()),
+    "phases": ({"core"}, set()),
+    "renewal": ({"core"}, set()),
     "prepare": ({"core", "storage"}, {"gevent"}),
     "cleanup": ({"core", "storage"}, {"gevent"}),
     "embedded": ({"__init__", "core", "embedded"}, set()),
@@ -53,7 +56,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "cli": (
         {
             "__init__", "core", "storage", "wire", "statfile", "hostinfo", "worker", "master",
-            "prepare", "cleanup", "embedded", "report", "cli",
+            "phases", "prepare", "cleanup", "embedded", "report", "cli",
         },
         {"rich", "gevent"},
     ),

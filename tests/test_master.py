@@ -18,7 +18,7 @@ import pytest
 import zmq
 from gevent import get_hub
 
-from ssbench import master as master_module
+from ssbench import renewal as renewal_module
 from ssbench import worker as worker_module
 from ssbench.core.columns import pack_results
 from ssbench.core.errors import AuthError, NoWorkersError, StatFileError, StorageError
@@ -27,7 +27,8 @@ from ssbench.core.messages import Bye, Expired, Jobs, Pulse, Results, Took, enco
 from ssbench.core.model import ErrorKind, Job, Operation, Phase, Timing
 from ssbench.core.records import PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import StorageSettings
-from ssbench.master import Limits, Master, PhaseOutcome
+from ssbench.master import Master
+from ssbench.phases import Limits, PhaseOutcome
 from ssbench.storage.noop import NoopStorage
 from ssbench.wire import MasterWire, Ports, WorkerWire
 from ssbench.worker import Worker
@@ -481,7 +482,7 @@ def test_a_token_is_renewed_once_for_all_workers() -> None:
 def test_a_token_that_cannot_be_renewed_fails_operations_and_not_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(master_module, "_RENEWAL_NS", 50_000_000)
+    monkeypatch.setattr(renewal_module, "_RENEWAL_NS", 50_000_000)
     monkeypatch.setattr(worker_module, "_HELLO_S", 0.1)
     tokens = Tokens()
     tokens.fault = AuthError("the user is disabled")

@@ -83,7 +83,8 @@ def _list_scenarios(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
-    from ssbench.master import Limits, Master
+    from ssbench.master import Master
+    from ssbench.phases import Limits
 
     zmq = chosen.zmq_options(namespace, os.environ, namespace.zmq_bind_ip)
     with ExitStack() as stack:

@@ -33,7 +33,8 @@ from ssbench.core.workload import (
     cleanup_jobs,
     initial_jobs,
 )
-from ssbench.master import Limits, Master, PhaseOutcome
+from ssbench.master import Master
+from ssbench.phases import Limits, PhaseOutcome
 from ssbench.prepare import check, make_containers
 from ssbench.statfile import StatFileWriter
 from ssbench.storage import open_storage

@@ -13,7 +13,8 @@ import pytest
 
 from ssbench.cli.local_workers import LocalWorkers
 from ssbench.core.settings import StorageSettings
-from ssbench.master import Limits, Master
+from ssbench.master import Master
+from ssbench.phases import Limits
 from ssbench.wire import Key, MasterWire, Ports
 from tests.test_master import Observer
 

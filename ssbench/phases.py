@@ -1,0 +1,75 @@
+"""What a phase needs and what it gives: limits, who watches, who keeps results, how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ssbench.core.dispatch import MAX_BATCH, Counts
+from ssbench.core.live import RunProgress
+from ssbench.core.model import Phase
+from ssbench.core.records import Record
+
+
+class Observer(Protocol):
+    """Who watches a run: cli.progress."""
+
+    wants_results: bool
+    wants_latencies: bool  #: progress with p50 and p99
+
+    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+        """A phase begins."""
+
+    def results(self, columns: Sequence[Sequence[int]]) -> None:
+        """Columns operation, error, first_byte_ns, last_byte_ns, where wants_results."""
+
+    def update(self, progress: RunProgress) -> None:
+        """Where the phase stands."""
+
+    def message(self, text: str) -> None:
+        """Something that the user should know."""
+
+    def end_phase(self) -> None:
+        """It is over."""
+
+
+class Recorder(Protocol):
+    """What keeps results: statfile.StatFileWriter."""
+
+    def write(self, record: Record) -> None:
+        """Keep a record."""
+
+    def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
+        """Keep packed results."""
+
+    def tick(self, now_s: float) -> None:
+        """Time passes: a good moment to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long, and how much at once."""
+
+    worker_timeout_s: float = 10.0
+    worker_wait_s: float = 30.0
+    operation_timeout_s: float = 0.0  #: 0: none
+    drain_timeout_s: float = 30.0
+    connect_timeout_s: float = 10.0
+    max_batch: int = MAX_BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseOutcome:
+    """How a phase went."""
+
+    counts: Counts
+    seconds: float
+    ended: str  #: "complete", "interrupted", "failed", "exhausted": RunFooter's words
+    reason: str = ""
+    example: str = ""  #: detail of an error, where there were any
+
+    @classmethod
+    def nothing(cls, ended: str, reason: str) -> PhaseOutcome:
+        """A phase that never began."""
+        return cls(Counts(), 0.0, ended, reason)
