@@ -13,6 +13,7 @@ import gevent
 from gevent.lock import BoundedSemaphore
 
 from ssbench.core.errors import StorageError
+from ssbench.core.outcome import outcome_of
 from ssbench.core.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIED_KINDS, RETRIED_STATUSES
 from ssbench.storage.base import Storage
 
@@ -83,5 +84,6 @@ class Errands:
         with self._renewing:
             if self._storage.token_serial != refused_serial:
                 return  # another greenlet has a new one by now
-            token, serial = gevent.get_hub().threadpool.apply(renew)
+            renewed = gevent.get_hub().threadpool.apply(outcome_of, (renew,))
+            token, serial = renewed()
             self._storage.set_token(token, serial)

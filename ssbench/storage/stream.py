@@ -22,6 +22,7 @@ from gevent import Timeout, get_hub, getcurrent
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
+from ssbench.core.outcome import outcome_of
 
 READ, WRITE = 1, 2
 #: Linux's TCP drops what it "receives" with this flag, and writes nothing (tcp(7)).
@@ -247,15 +248,18 @@ class Dialler:
             ip_address(host)
         except ValueError:
             return self._look_up_name(host, port)
+        if "%" in host:  # the zone's number is the resolver's to find
+            return self._look_up_name(host, port)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return [(family, (host, port))]
 
     def _look_up_name(self, host: str, port: int) -> list[tuple[Any, ...]]:
         """The name's addresses, IPv4 first. The resolver blocks: it works in a thread."""
         try:
-            found = get_hub().threadpool.apply(
-                socket.getaddrinfo, (host, port, 0, socket.SOCK_STREAM)
+            looked_up = get_hub().threadpool.apply(
+                outcome_of, (socket.getaddrinfo, host, port, 0, socket.SOCK_STREAM)
             )
+            found = looked_up()
         except (OSError, UnicodeError) as error:
             raise self._failure(ErrorKind.NAME_LOOKUP, _cause(error)) from error
         return sorted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
@@ -13,6 +14,8 @@ from ssbench.storage.stream import Dialler, Endpoint
 from ssbench.storage.tls import client_context
 
 _PORTS = {"http": 80, "https": 443}
+#: What says which interface an IPv6 address is behind: our host's matter, not the server's.
+_ZONE = re.compile(r"%[^\]]*(?=\])")
 
 
 class Site(NamedTuple):
@@ -39,8 +42,9 @@ def take_apart(url: str) -> Site:
         raise UsageError(f"storage URL {url!r}: it should be like https://host:port/v1/AUTH_name")
     path = quote(parts.path.rstrip("/"), safe="/%:~")
     return Site(
-        Endpoint(host, port or _PORTS[parts.scheme], parts.scheme == "https"),
-        parts.netloc,
+        # RFC 6874 writes fe80::1%eth0 as fe80::1%25eth0 in a URL.
+        Endpoint(host.replace("%25", "%"), port or _PORTS[parts.scheme], parts.scheme == "https"),
+        _ZONE.sub("", parts.netloc),
         f"{path}/",
     )
 

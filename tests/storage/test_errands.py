@@ -88,10 +88,11 @@ def test_a_token_that_is_never_accepted_ends_in_the_stores_word() -> None:
     assert storage.token_serial == 3
 
 
-def test_a_failed_renewal_is_told_as_such() -> None:
+def test_a_failed_renewal_is_told_as_such(capfd: pytest.CaptureFixture[str]) -> None:
     def renew() -> tuple[str, int]:
         raise AuthError("wrong password")
 
     storage = MemoryStorage(MemoryStore(tokens=set()))
     with pytest.raises(AuthError, match="wrong password"):
         Errands(storage, renew=renew).call(storage.make_container, "c")
+    assert "Traceback" not in capfd.readouterr().err

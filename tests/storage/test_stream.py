@@ -83,6 +83,25 @@ def test_a_real_name_is_looked_up() -> None:
         dialling(server.port, "localhost").close()
 
 
+@pytest.mark.parametrize("host", ["no.such.invalid", "x" * 70 + ".invalid"])
+def test_a_name_that_leads_nowhere_is_told_without_a_traceback(
+    host: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    look_up = socket.getaddrinfo
+
+    def numeric_only(host: str, port: int, family: int, kind: int) -> object:
+        return look_up(host, port, family, kind, 0, socket.AI_NUMERICHOST)  # asks no server
+
+    monkeypatch.setattr(socket, "getaddrinfo", numeric_only)
+    assert refusal(1, host=host).kind is ErrorKind.NAME_LOOKUP
+    assert capfd.readouterr().err == ""
+
+
+def test_an_address_with_a_zone_keeps_it() -> None:
+    addresses = Dialler(Endpoint("fe80::1%lo", 80, False), 1.0)._look_up()
+    assert addresses == [(socket.AF_INET6, ("fe80::1", 80, 0, socket.if_nametoindex("lo")))]
+
+
 def test_an_endpoint_is_told_as_in_a_url() -> None:
     assert str(Endpoint("::1", 80, False)) == "[::1]:80"
     assert str(Endpoint("host", 80, True)) == "host:80"

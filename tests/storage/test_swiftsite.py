@@ -16,6 +16,11 @@ from ssbench.storage.swiftsite import Site, open_pools, take_apart
         ("http://h:81/v1/a b", Site(Endpoint("h", 81, False), "h:81", "/v1/a%20b/")),
         ("http://h/v1/AUTH_%20", Site(Endpoint("h", 80, False), "h", "/v1/AUTH_%20/")),
         ("http://[::1]:8080/v1/a", Site(Endpoint("::1", 8080, False), "[::1]:8080", "/v1/a/")),
+        (
+            "http://[fe80::1%25lo]:81/a",
+            Site(Endpoint("fe80::1%lo", 81, False), "[fe80::1]:81", "/a/"),
+        ),
+        ("http://[fe80::1%lo]/a", Site(Endpoint("fe80::1%lo", 80, False), "[fe80::1]", "/a/")),
     ],
 )
 def test_a_storage_url_is_taken_apart(url: str, site: Site) -> None:
