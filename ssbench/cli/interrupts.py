@@ -6,6 +6,8 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 
+from gevent import get_hub
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -37,6 +39,10 @@ class Interrupts:
         self._listener(self.reason)
 
     def __enter__(self) -> Interrupts:
+        hub = get_hub()
+        if KeyboardInterrupt not in hub.NOT_ERROR:
+            # It reaches whoever waits all the same; a traceback on the way there helps nobody.
+            hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt)
         for number in SIGNALS:
             # nohup's users want no hang-up.
             if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:

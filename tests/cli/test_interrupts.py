@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import gevent
 import pytest
 
 from ssbench.cli.interrupts import SIGNALS, Interrupts
@@ -32,6 +33,16 @@ def test_while_nobody_listens_the_first_raises() -> None:
         with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
             send(signal.SIGTERM)
         assert interrupts.came
+
+
+def test_who_waits_for_greenlets_is_ended_without_a_traceback(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with Interrupts():
+        gevent.get_hub().loop.run_callback(send, signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt, match="SIGINT"):
+            gevent.sleep(10)
+    assert capfd.readouterr().err == ""
 
 
 def test_afterwards_all_is_as_it_was() -> None:
