@@ -6,6 +6,7 @@ Built from the parsed command line and the environment; no secret is in a repr.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -174,7 +175,13 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
 
 
 def report_options(ns: argparse.Namespace) -> ReportOptions:
-    """What report-scenario was told."""
+    """What report-scenario was told.
+
+    :raises UsageError: where the report would overwrite the results.
+    """
+    for option, path in (("-f", ns.report_file), ("-r", ns.rps_histogram)):
+        if path and _same_file(path, ns.stats_file):
+            raise UsageError(f"{option} {path}: that is the stat file itself; name another file")
     return ReportOptions(
         stats_file=ns.stats_file,
         report_file=ns.report_file,
@@ -183,6 +190,13 @@ def report_options(ns: argparse.Namespace) -> ReportOptions:
         rps_histogram=ns.rps_histogram,
         profile=ns.profile,
     )
+
+
+def _same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False  # one of them isn't there
 
 
 def cleanup_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> CleanupOptions:

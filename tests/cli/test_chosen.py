@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +77,16 @@ def test_percentiles_come_once_each_in_their_order() -> None:
 @pytest.mark.parametrize(("flag", "name"), [("", "text"), ("--csv", "csv"), ("--json", "json")])
 def test_formats_of_a_report(flag: str, name: str) -> None:
     assert report_options(ns(f"report-scenario -s f {flag}")).format == name
+
+
+@pytest.mark.parametrize("option", ["-f", "-r"])
+def test_a_report_does_not_overwrite_the_results(option: str, tmp_path: Path) -> None:
+    (tmp_path / "run.gz").write_bytes(b"results")
+    (tmp_path / "link").symlink_to("run.gz")
+    for path in ("run.gz", "link"):
+        with pytest.raises(UsageError, match=f"{option} .*{path}: that is the stat file"):
+            report_options(ns(f"report-scenario -s {tmp_path}/run.gz {option} {tmp_path}/{path}"))
+    report_options(ns(f"report-scenario -s {tmp_path}/run.gz {option} {tmp_path}/other"))
 
 
 def test_the_key_file_of_the_environment_gives_way_to_the_flags() -> None:
