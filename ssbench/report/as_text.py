@@ -199,6 +199,8 @@ def _workers(stats: RunStats) -> Iterator[str]:
 
 def _warnings(stats: RunStats) -> Iterator[str]:
     for worker_id in stats.run.workers_lost:
+        if any(worker_id in text for text in stats.run.warnings):
+            continue  # a warning tells more
         yield f"Warning: worker {printable(worker_id)} was lost"
     for text in stats.run.warnings:
         yield f"Warning: {printable(text)}"

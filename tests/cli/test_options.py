@@ -170,7 +170,7 @@ def test_verbose_and_quiet_go_before_or_after_the_command(command: str) -> None:
         ("run-scenario -f s --batch-size few", "--batch-size: 'few': give auto"),
         ("run-scenario -f s --progress dots", "--progress: no such choice; there are chars"),
         ("run-scenario -f s --noop --embedded-swift", "not allowed with"),
-        ("run-scenario -f s -S nowhere", "-S/--storage-url: the URL 'nowhere' is none"),
+        ("run-scenario -f s -S nowhere", "-S/--storage-url: the URL 'nowhere' isn't one"),
         ("run-scenario -f s -V 9", "auth version '9' is unknown"),
         ("report-scenario", "-s/--stats-file"),
         ("report-scenario -s f --csv --json", "not allowed with"),

@@ -186,7 +186,7 @@ def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
     "url", ["h:8080/auth", "ftp://h/", "http://", "http://h:99999/", "http://h/a b", "http://[::1"]
 )
 def test_urls_that_are_none(url: str) -> None:
-    with pytest.raises(UsageError, match="is none: it should look like http://host:port/path"):
+    with pytest.raises(UsageError, match="isn't one: it should look like http://host:port/path"):
         check_http_url(url, "auth URL")
 
 
