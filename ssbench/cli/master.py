@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import os
 import sys
@@ -24,6 +25,7 @@ from ssbench.wire import Key
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; gives the exit status."""
     _open_closed_streams()
+    _escape_what_cannot_be_shown()
     try:
         status = _command(arguments)
         sys.stdout.flush()
@@ -31,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ssbench-master: {error}", file=sys.stderr)
         return int(error.exit_status)
     except KeyboardInterrupt as error:
-        print(f"ssbench-master: {error or 'interrupted'}", file=sys.stderr)
+        print(f"ssbench-master: {str(error) or 'interrupted'}", file=sys.stderr)
         return int(ExitStatus.INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our words has enough; what Python still holds for stdout goes nowhere.
@@ -56,6 +58,12 @@ def _open_closed_streams() -> None:
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_RDWR), fd)
             setattr(sys, name, os.fdopen(fd, "w" if fd else "r", closefd=False))
+
+
+def _escape_what_cannot_be_shown() -> None:
+    """A name that stdout's encoding lacks (``LC_ALL=C``) must not cost the whole report."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:

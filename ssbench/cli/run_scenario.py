@@ -27,6 +27,7 @@ from ssbench.core.naming import Naming
 from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.scenario import Scenario
 from ssbench.core.settings import StorageSettings
+from ssbench.core.text import plural
 from ssbench.core.workload import (
     InitialWorkload,
     bench_jobs,
@@ -140,7 +141,8 @@ class _Run:
             verbose=options.verbose,
         )
         for path in self.stack.enter_context(local).logs:
-            self.say(f"Spawned a local ssbench-worker for {each} users, logging to {path}")
+            users = plural(each, "user")
+            self.say(f"Spawned a local ssbench-worker for {users}, logging to {path}")
 
     def _reach_store(self) -> Store:
         if self.options.noop:

@@ -17,6 +17,7 @@ import pytest
 from ssbench.cli.canned import CANNED
 from ssbench.cli.master import main
 from ssbench.wire import Key
+from tests.report import runs
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGIN = ["-A", "http://127.0.0.1:1/auth/v1.0", "-U", "test:tester", "-K", "s3cret-key"]
@@ -309,6 +310,23 @@ def test_a_reader_that_has_enough_is_no_error(done: Path, words: list[str]) -> N
     os.close(write_end)
     assert process.stderr == ""
     assert process.returncode == 0
+
+
+def test_a_name_that_stdout_cannot_show_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    stats = runs.stats_of([runs.header(scenario={**runs.SCENARIO, "name": "größe"})])
+    monkeypatch.setattr("ssbench.cli.master.read_stats", lambda path: stats)
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
+    assert main(["report-scenario", "-s", "x"]) == 0
+    assert b"gr\\xf6\\xdfe" in shown.getvalue()
+
+
+def test_an_early_interrupt_is_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(path: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ssbench.cli.master.read_stats", interrupted)
+    assert shell("report-scenario", "-s", "x") == (5, "", "ssbench-master: interrupted\n")
 
 
 def test_a_scenario_from_standard_input(
