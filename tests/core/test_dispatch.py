@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ssbench.core.columns import pack_results
-from ssbench.core.dispatch import Batch, batch_limit
+from ssbench.core.dispatch import CREDIT, Batch, batch_limit
 from ssbench.core.messages import Bye, Message, Pulse, Results, Returned, Took, pack
 from ssbench.core.model import ErrorKind, Job, Phase
 from ssbench.core.roster import SECOND
@@ -28,10 +28,10 @@ def test_a_run_with_one_honest_worker() -> None:
     assert fleet.dispatcher.next_number == 101
 
 
-def test_credit_is_twice_the_users_and_counts_what_is_held() -> None:
+def test_credit_goes_by_the_users_and_counts_what_is_held() -> None:
     fleet = Fleet(100)
     worker = fleet.hello("w", 4)
-    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 8
+    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT
     while worker.take():
         pass
     fleet.deliver(worker)
@@ -162,7 +162,7 @@ def test_stopping_withdraws_what_was_not_started() -> None:
     fleet.deliver(worker)
     fleet.dispatcher.close()
     counts = fleet.dispatcher.counts
-    assert (counts.sent, counts.done, counts.withdrawn, counts.lost) == (8, 3, 5, 0)
+    assert (counts.sent, counts.done, counts.withdrawn, counts.lost) == (4 * CREDIT, 3, 9, 0)
     fleet.check()
 
 
@@ -332,7 +332,7 @@ def test_closing_leaves_nothing_in_flight() -> None:
     fleet.dispatcher.close()
     assert fleet.dispatcher.in_flight == 0
     counts = fleet.dispatcher.counts
-    assert (counts.lost, counts.withdrawn) == (2, 6)
+    assert (counts.lost, counts.withdrawn) == (2, 10)
     assert "1 workers, 0 held" in repr(fleet.dispatcher)
     fleet.check()
 
