@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import resource
 from collections.abc import Callable
+from contextlib import suppress
 
 from ssbench.cli.chosen import ZmqOptions
 from ssbench.wire import Key, MasterWire, Ports, pipe_length
@@ -19,6 +21,16 @@ def calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def allow_many_connections() -> None:
+    """Open files up to the hard limit: a worker's users each keep a connection to the store.
+
+    The soft limit is 1,024 on most systems, for programs that use select(); ours don't.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # systems that refuse their own "unlimited"
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def ports_of(zmq: ZmqOptions) -> Ports:

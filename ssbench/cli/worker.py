@@ -17,7 +17,7 @@ from gevent import get_hub
 from ssbench.cli import profile
 from ssbench.cli.chosen import WorkerOptions, worker_options
 from ssbench.cli.options import worker_parser
-from ssbench.cli.wiring import calm_collector, key_of, ports_of
+from ssbench.cli.wiring import allow_many_connections, calm_collector, key_of, ports_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.wire import Key, WorkerWire
 from ssbench.worker import Worker
@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: WorkerOptions) -> ExitStatus:
+    allow_many_connections()
     worker_id = options.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
     key = _key(options)
     ports = ports_of(options.zmq)

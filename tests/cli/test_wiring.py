@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
 
 from ssbench.cli.chosen import ZmqOptions
-from ssbench.cli.wiring import bind, key_of, ports_of
+from ssbench.cli.wiring import allow_many_connections, bind, key_of, ports_of
 from ssbench.wire import Key, Ports
 
 
 def options(key_file: str | None = None) -> ZmqOptions:
     return ZmqOptions(None, 0, 0, 0, key_file)
+
+
+def test_the_limit_of_open_files_goes_up_to_what_is_allowed() -> None:
+    before = soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    try:
+        allow_many_connections()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_ports_and_key_are_those_of_the_options(tmp_path: Path) -> None:
