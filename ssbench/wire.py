@@ -239,10 +239,11 @@ class MasterWire:
         try:
             sock.bind(endpoint)
         except zmq.ZMQError as error:
+            in_use = error.errno == zmq.EADDRINUSE
             raise WireError(
-                f"{endpoint}: can't listen there: {error.strerror}; is another ssbench-master"
-                " running? (--zmq-bind-ip, --zmq-work-port, --zmq-results-port,"
-                " --zmq-control-port)"
+                f"{endpoint}: can't listen there: {zmq.strerror(error.errno or 0)}"
+                f"{'; is another ssbench-master running?' if in_use else ''} (--zmq-bind-ip,"
+                " --zmq-work-port, --zmq-results-port, --zmq-control-port)"
             ) from error
         return sock
 

@@ -263,15 +263,16 @@ def test_a_port_in_use_is_said_with_the_options_that_help() -> None:
                 MasterWire("127.0.0.1", ports, Key.generate())
             text = str(caught.value)
             assert f"127.0.0.1:{port}" in text
-            assert "Address already in use" in text
+            assert "Address already in use; is another ssbench-master running?" in text
             assert "--zmq-work-port" in text
             assert "\n" not in text
             assert caught.value.exit_status is ExitStatus.FAILED
 
 
 def test_an_address_of_another_host_is_said() -> None:
-    with pytest.raises(WireError, match=r"192\.0\.2\.1.*--zmq-bind-ip"):
+    with pytest.raises(WireError, match=r"192\.0\.2\.1.*--zmq-bind-ip") as caught:
         MasterWire("192.0.2.1", ANY, None)
+    assert "another ssbench-master" not in str(caught.value), "nobody else is to blame"
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 300, "a..b", "ex ample", ""])
