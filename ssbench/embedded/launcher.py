@@ -21,7 +21,9 @@ from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.embedded import workdir
 from ssbench.embedded.plan import ROLES, USERS, Plan, Sections
 
-INSTALL_HINT = "the embedded Swift isn't installed: pip install 'ssbench[embedded]'"
+INSTALL_HINT = (
+    "the embedded Swift isn't installed: in ssbench's checkout, pip install '.[embedded]'"
+)
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0

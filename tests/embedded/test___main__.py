@@ -15,7 +15,7 @@ def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert main([]) == ExitStatus.USAGE
-    assert "pip install 'ssbench[embedded]'" in capsys.readouterr().err
+    assert "pip install '.[embedded]'" in capsys.readouterr().err
 
 
 def test_every_option_has_a_help_text() -> None:

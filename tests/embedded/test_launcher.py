@@ -30,7 +30,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, directory: Path, text: str) -> Non
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(UsageError, match=r"^.*pip install 'ssbench\[embedded\]'$"):
+    with pytest.raises(UsageError, match=r"^.*pip install '\.\[embedded\]'$"):
         EmbeddedSwift().start()
 
 
