@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ssbench.core import live
 from ssbench.core.messages import Beat, Pulse
 from ssbench.wire import Control
 
@@ -25,6 +27,26 @@ class Figures(NamedTuple):
     busy: int
     queued: int
     live: dict[int, int]
+
+
+class LiveCounts:
+    """Latencies that the event loop's thread counts and pulses take along."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    def add(self, latencies_ns: list[int]) -> None:
+        """Count them."""
+        counts = live.buckets(latencies_ns)
+        with self._lock:
+            self._counts.update(counts)
+
+    def take(self) -> dict[int, int]:
+        """What was counted since the last time, by core.live's buckets."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+        return dict(counts)
 
 
 class PulseThread(threading.Thread):

@@ -39,7 +39,11 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "statfile": ({"core", "statfile"}, {"msgpack"}),
     "hostinfo": ({"__init__", "core"}, {"psutil"}),
     # second floor
-    "worker": ({"__init__", "core", "storage", "wire", "users", "pulse"}, {"gevent"}),
+    "worker": (
+        {"__init__", "core", "storage", "wire", "pulse", "stint", "workerstore"}, {"gevent"},
+    ),
+    "stint": ({"core", "storage.base", "users"}, set()),
+    "workerstore": ({"core", "storage.base"}, {"gevent"}),
     "users": ({"core", "storage.base"}, {"gevent"}),
     "pulse": ({"core", "wire"}, set()),
     "master": ({"core", "wire", "crew", "phases"}, set()),

@@ -19,7 +19,7 @@ import zmq
 from gevent import get_hub
 
 from ssbench import renewal as renewal_module
-from ssbench import worker as worker_module
+from ssbench import workerstore as workerstore_module
 from ssbench.core.columns import pack_results
 from ssbench.core.errors import AuthError, NoWorkersError, StatFileError, StorageError
 from ssbench.core.live import RunProgress
@@ -483,7 +483,7 @@ def test_a_token_that_cannot_be_renewed_fails_operations_and_not_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(renewal_module, "_RENEWAL_NS", 50_000_000)
-    monkeypatch.setattr(worker_module, "_HELLO_S", 0.1)
+    monkeypatch.setattr(workerstore_module, "_ASK_S", 0.1)
     tokens = Tokens()
     tokens.fault = AuthError("the user is disabled")
     with scene(renew=tokens.renew) as here:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
+from ssbench.core import live
 from ssbench.core.messages import Beat, Bye, Message, Pulse
-from ssbench.pulse import Figures, PulseThread
+from ssbench.pulse import Figures, LiveCounts, PulseThread
 
 
 class Wire:
@@ -62,3 +63,11 @@ def test_it_ends_without_a_beat() -> None:
     thread.stop()
     assert wire.closed
     assert wire.sent == []
+
+
+def test_latencies_are_taken_once() -> None:
+    counts = LiveCounts()
+    counts.add([1000, 2000])
+    counts.add([1000])
+    assert counts.take() == live.buckets([1000, 2000, 1000])
+    assert counts.take() == {}

@@ -1,0 +1,164 @@
+"""A stint: what one worker does in one phase. Jobs come in, its users do them, results go out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ssbench.core.beatclock import BeatClock
+from ssbench.core.columns import pack_results, unpack_jobs
+from ssbench.core.errors import MessageError
+from ssbench.core.messages import Beat, Jobs, Message, Ready, Results, Returned, Took, decode, pack
+from ssbench.core.model import Job, Phase, Result
+from ssbench.storage.base import Storage
+from ssbench.users import Row, Users
+
+log = logging.getLogger(__name__)
+
+_WORTH_SENDING = 8  #: rows, when nothing else presses
+_LAST_BYTE = Result._fields.index("last_byte_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """What every stint has from its worker.
+
+    :param receive: the next message of the work port; None for none now.
+    :param send: to the master, in order, sooner or later.
+    :param on_latencies: called with those of finished operations where the beats want them.
+    :param on_job: called with how many jobs were taken.
+    """
+
+    clock: Callable[[], int]
+    beats: BeatClock
+    receive: Callable[[], bytes | None]
+    send: Callable[[Message], None]
+    renew: Callable[[int], bool]  #: as Users'
+    on_fence: Callable[[], None]  #: as Users'
+    on_latencies: Callable[[list[int]], None]
+    on_job: Callable[[int], None] | None = None
+    retries: int = 10
+
+
+class Stint:
+    """One phase under one incarnation; it begins without users, and with none of the flags.
+
+    :param beat: the one that began the phase.
+    :param origin_ns: the phase's start on our clock.
+    """
+
+    def __init__(
+        self, ties: Ties, storage: Storage, beat: Beat, incarnation: int, origin_ns: int
+    ) -> None:
+        self.incarnation = incarnation
+        self.run, self.phase = beat.run, Phase(beat.phase)
+        self._ties = ties
+        self._live = self._ending = self._stopping = False  # as in Beat
+        self._stop_reported = False
+        self._took: list[int] = []  # batches that the master hasn't been told of
+        self.users = Users(
+            storage,
+            ties.clock,
+            origin_ns=origin_ns,
+            retries=ties.retries,
+            operation_timeout_s=beat.operation_timeout_s,
+            on_low=self._pump_and_flush,
+            on_rows=self._report,
+            on_fence=ties.on_fence,
+            renew=ties.renew,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Stint {self.phase.name} {self.users}>"
+
+    def follow(self, beat: Beat) -> None:
+        """Become what a beat of this phase says, but for the number of users."""
+        self._live, self._ending = beat.live, beat.ending
+        self._stopping = self._stopping or beat.stopping
+        if self._stopping or self._ending:
+            self._give_back(self.users.take_back(but_for_free=not self._stopping))
+        self.pump()
+        if self._stopping and not self._stop_reported:
+            self._stop_reported = True
+            self.users.flush()
+            self._ties.send(Ready(self.incarnation, self.run, self.phase, True))
+
+    def give_all_back(self) -> None:
+        """Give back what hasn't been started."""
+        self._give_back(self.users.take_back())
+
+    # Jobs in ------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Take jobs as far as they are wanted. The socket's descriptor tells of new messages
+        only once, so this is also called whenever the queue runs low, and at each tick."""
+        users, receive = self.users, self._ties.receive
+        took: list[int] = []
+        refused: list[int] = []
+        while self._stopping or self._ending or len(users.queue) < users.count:
+            data = receive()
+            if data is None:
+                break
+            self._accept(data, took, refused)
+        if took:
+            # Before any of it is started: what nobody is known to hold is given to others in time.
+            # Finished rows take the word along.
+            self._took += took
+            users.flush()
+            self._tell_taken()
+        if refused:
+            self._give_back(refused)
+
+    def _pump_and_flush(self) -> None:
+        self.pump()
+        self.users.flush(_WORTH_SENDING)
+
+    def _accept(self, data: bytes, took: list[int], refused: list[int]) -> None:
+        try:
+            message, jobs = _read(data)
+        except MessageError as error:
+            log.warning("Refused a message on the work port: %s", error)
+            return
+        if message.run != self.run:
+            # It goes back under that run's name: numbers of another run's mean nothing here.
+            self._ties.send(Took(self.incarnation, message.run, [message.batch]))
+            self._ties.send(Returned(self.incarnation, message.run, [job.number for job in jobs]))
+            return
+        took.append(message.batch)
+        stale = self._ties.beats.is_stale(message.sent_ns, self._ties.clock())
+        if message.phase != self.phase or self._stopping or stale:
+            refused.extend([job.number for job in jobs])
+            return
+        if self._ending:
+            free = self.users.free
+            refused.extend([job.number for job in jobs[free:]])
+            jobs = jobs[:free]
+        self.users.add(jobs)
+        if self._ties.on_job:
+            self._ties.on_job(len(jobs))
+
+    def _give_back(self, numbers: list[int]) -> None:
+        if numbers:
+            self._ties.send(Returned(self.incarnation, self.run, numbers))
+
+    def _tell_taken(self) -> None:
+        if self._took:
+            self._ties.send(Took(self.incarnation, self.run, self._took))
+            self._took = []
+
+    # Results out --------------------------------------------------------------------------
+
+    def _report(self, rows: list[Row]) -> None:
+        packed = pack_results(rows)
+        if self._live:
+            self._ties.on_latencies([row[_LAST_BYTE] for row in rows])
+        took, self._took = self._took, []
+        self._ties.send(Results(self.incarnation, self.run, self.phase, took, pack(packed)))
+
+
+def _read(data: bytes) -> tuple[Jobs, list[Job]]:
+    message = decode(data)
+    if not isinstance(message, Jobs):
+        raise MessageError(f"a {type(message).__name__} on the work port")
+    return message, unpack_jobs(message.packed)
