@@ -154,7 +154,8 @@ class Crew:
                 dict(self.roster.refused),
                 self.settings.to_map() if running else {},
                 float(self._limits.worker_timeout_s),
-                float(self._limits.operation_timeout_s),
+                # Of the run's own operations: initial objects may be as large as they like.
+                float(self._limits.operation_timeout_s) if self.phase is Phase.RUN else 0.0,
                 self._wire.pipe,
                 self.live,
                 self.ending,

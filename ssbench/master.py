@@ -136,8 +136,8 @@ class Master:
             raise NoWorkersError(
                 f"no worker came within {self.limits.worker_wait_s:g} s to ports"
                 f" {self._wire.ports.work}, {self._wire.ports.results} and"
-                f" {self._wire.ports.control} of {self._wire.ip}{because};"
-                " start ssbench-worker processes, or give --workers N"
+                f" {self._wire.ports.control} of {self._wire.ip}{because}; start"
+                f" ssbench-worker processes {self._wire.key_words}, or give --workers N"
             )
         if expected and here < expected:
             self._warn(f"Only {here} of {expected} workers came{because}; going on with them")

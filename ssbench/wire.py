@@ -205,6 +205,7 @@ class MasterWire:
         pipe: int = _SHORTEST_PIPE,
     ) -> None:
         self.pipe = pipe
+        self.key_words = "with the same --zmq-key-file" if key else "without a --zmq-key-file"
         self.ip = resolve(bind_ip) if bind_ip else ("0.0.0.0" if key else "127.0.0.1")
         self.refused = 0  #: messages that were none of ours
         self._context = zmq.Context()

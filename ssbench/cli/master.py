@@ -98,7 +98,11 @@ def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         progress = stack.enter_context(make_progress("none", quiet=namespace.quiet))
-        wire = stack.enter_context(bind(zmq, key_of(zmq), zmq.address, progress.message))
+
+        def warn(text: str) -> None:
+            progress.message(f"WARNING: {text}")
+
+        wire = stack.enter_context(bind(zmq, key_of(zmq), zmq.address, warn))
         limits = Limits(worker_timeout_s=3600.0)  # they say themselves that they are gone
         master = Master(wire, progress, StorageSettings(), limits=limits)
         interrupts.listen(master.interrupt)
