@@ -43,6 +43,7 @@ _HELLO_S = 1.0
 _UNHEARD_S = 0.05  #: after a hello that nobody was there to take: connections take a moment
 #: A refused worker keeps asking this long: its namesake may be a dead one that is not yet lost.
 _REFUSED_S = 15.0
+_SILENCE_S = 10
 
 
 class Worker:
@@ -79,6 +80,8 @@ class Worker:
         self._ties = self._tie(retries, on_job)
         self._refused_since_ns = 0
         self._known = False  # whether a beat has named this incarnation
+        self._master = 0  # whose beat that was
+        self._silent_since_ns: int | None = clock()  # None: there was a beat, or it was told
         self._next_hello_ns = 0
         self._unsent: deque[Message] = deque()
         self._tick_ns = clock()
@@ -159,6 +162,21 @@ class Worker:
         if self._stint and now_ns > self._stint.users.fence_ns:
             self._fence()
         self._pump()
+        self._tell_silence(now_ns)
+
+    def _tell_silence(self, now_ns: int) -> None:
+        """Once, where no master was heard at all: it may be a matter of keys or ports."""
+        if self._silent_since_ns is None:
+            return
+        if self._pulse.newest is not None:
+            self._silent_since_ns = None
+        elif now_ns - self._silent_since_ns > _SILENCE_S * _SECOND:
+            self._silent_since_ns = None
+            log.warning(
+                "No word from a master in %d s; going on waiting. Is one running there, can its"
+                " three ports be reached, and is its key the same as ours?",
+                _SILENCE_S,
+            )
 
     def _say_hello(self) -> None:
         beat = self._pulse.newest[0] if self._pulse.newest else None
@@ -209,10 +227,17 @@ class Worker:
             self._be_refused(beat.refused[self.incarnation])
         elif self.incarnation in beat.workers and not self._last_words:
             self._refused_since_ns = 0
-            self._known = True
+            self._known, self._master = True, beat.master
             self._follow(beat)
         elif self._known and not self._last_words:
+            self._be_unknown(beat)
+
+    def _be_unknown(self, beat: Beat) -> None:
+        if beat.master == self._master:
             self._fence("The master has given this worker up")
+        else:
+            log.info("Another master is here")
+            self._start_anew()
 
     def _be_refused(self, reason: str) -> None:
         now_ns = self._clock()
@@ -250,14 +275,22 @@ class Worker:
         gevent.spawn(self._begin, beat, beat.start_ns + offset_ns)
 
     def _begin(self, beat: Beat, origin_ns: int) -> None:
+        try:
+            self._connect_and_report(beat, origin_ns)
+        except (SsbenchError, TypeError, ValueError, KeyError) as error:
+            self.stop(f"the storage settings can't be used: {error}", ExitStatus.FAILED)
+        except Exception as error:
+            # Whatever it was (no descriptors left, say): the run must not wait for us.
+            log.exception("The phase can't be begun")
+            self.stop(f"can't begin: {type(error).__name__}: {error}", ExitStatus.FAILED)
+
+    def _connect_and_report(self, beat: Beat, origin_ns: int) -> None:
         """Open the store, connect, and report for work."""
         here = (self._run, self._phase, self.incarnation)
         share = beat.workers[self.incarnation][0]
-        try:
-            storage = self._store.open(beat.settings)
-        except (SsbenchError, TypeError, ValueError, KeyError) as error:
-            self.stop(f"the storage settings can't be used: {error}", ExitStatus.FAILED)
-            return
+        if share:
+            self._open_work(beat.pipe)  # before the store's connections take what there is
+        storage = self._store.open(beat.settings)
         storage.connect(share)
         if here != (self._run, self._phase, self.incarnation):
             return  # the master has gone on meanwhile
@@ -303,6 +336,9 @@ class Worker:
     def _fence(self, why: str = "No beat for half the worker time-out") -> None:
         """Whatever was given to us may have been given up: nothing of it may be started."""
         log.warning("%s: dropping jobs, starting anew", why)
+        self._start_anew()
+
+    def _start_anew(self) -> None:
         self._end_stint()
         self._close_work()
         self._unsent.clear()

@@ -109,6 +109,48 @@ def test_it_quits_when_the_master_says_so() -> None:
         assert byes(master) == ["the master says so"]
 
 
+def test_a_phase_that_cannot_be_begun_ends_the_worker() -> None:
+    def driver(settings: StorageSettings) -> Any:
+        storage = NoopStorage(settings)
+
+        def connect(count: int) -> None:
+            raise OSError(24, "Too many open files")
+
+        storage.connect = connect  # type: ignore[method-assign]
+        return storage
+
+    with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
+        incarnation = master.expect(Hello).incarnation
+        master.share(incarnation, 2, Phase.RUN)
+        assert worker.wait() is ExitStatus.FAILED
+        (reason,) = byes(master)
+        assert "Too many open files" in reason
+
+
+def test_another_master_is_met_as_a_stranger_without_alarm(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    with at_work() as (master, incarnation):
+        master.beat(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
+        again = master.expect(Hello, lambda hello: hello.incarnation != incarnation)
+        assert again.previous == incarnation
+    assert "Another master is here" in caplog.text
+    assert "given this worker up" not in caplog.text
+
+
+def test_a_worker_without_a_master_says_what_may_be_wrong(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "_SILENCE_S", 0)
+    with ScriptedMaster() as master, WorkerThread(master):
+        deadline = time.monotonic() + 5
+        while "is its key" not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.6)  # and no second time
+    assert caplog.text.count("is its key the same as ours?") == 1
+
+
 def test_a_refused_worker_keeps_asking_and_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "_REFUSED_S", 0.3)
     with ScriptedMaster() as master, WorkerThread(master) as worker:
