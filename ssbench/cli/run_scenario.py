@@ -52,7 +52,7 @@ def run_scenario(options: RunOptions) -> ExitStatus:
     with ExitStack() as stack:
         run = _Run(options, scenario, stack)
         try:
-            with profile.profiled(options.profile, "master", run.say):
+            with profile.profiled(options.profile, "master", run.progress.message):
                 status = run.execute()
         except KeyboardInterrupt:
             run.say_where()
