@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 
-.PHONY: help demo test test-long check clean
+.PHONY: help demo test test-long faults check clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -18,6 +18,9 @@ test: $(VENV)/.for-test ## all tests, real Swift and real Keystone included
 
 test-long: $(VENV)/.for-test ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(TESTS)
+
+faults: $(VENV)/.for-test ## break everything there is to break, and print what came of it
+	$(BIN)/python -m pytest tests/e2e/faults $(TESTS)
 
 check: $(VENV)/.for-test ## format, lint, types, and the table of floors
 	$(BIN)/ruff format --check

@@ -297,6 +297,7 @@ class _Run:
             workers_lost=tuple(master.workers_lost),
             warnings=tuple(self.warnings),
             left_behind=left_behind,
+            sent=outcome.counts.sent - outcome.counts.withdrawn,
         )
 
     def _status(self, master: Master, outcome: PhaseOutcome) -> ExitStatus:

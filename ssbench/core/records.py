@@ -93,6 +93,9 @@ class RunFooter:
     workers_lost: Sequence[str] = ()
     warnings: Sequence[str] = ()  #: what the user was warned of during the run
     left_behind: int = 0  #: objects of ours that were not deleted
+    #: Operations given out in the run phase, but for those that came back unstarted; None where
+    #: nobody counted. They are the results and the lost.
+    sent: int | None = None
 
 
 Record = RunHeader | WorkerRecord | PhaseRecord | ResultBatch | HostRecord | RunFooter

@@ -79,6 +79,13 @@ class RunFacts:
         return sum(footer.lost for footer in self.footers.values())
 
     @property
+    def sent(self) -> int | None:
+        """Operations given out in the run phase; None where that isn't known of every run."""
+        counts = [self.footers[run].sent if run in self.footers else None for run in self.headers]
+        known = [count for count in counts if count is not None]
+        return sum(known) if known and len(known) == len(counts) else None
+
+    @property
     def late(self) -> int:
         """Operations that started more than 1 ms after they were due."""
         return sum(footer.late for footer in self.footers.values())

@@ -100,6 +100,15 @@ class RunStats:
         )
 
     @property
+    def unaccounted(self) -> int | None:
+        """Operations sent that are neither here nor lost: results that the file has no more.
+
+        Below 0 where more came back than was sent. None where nobody counted what was sent.
+        """
+        sent = self.run.sent
+        return None if sent is None else sent - self.total().operations - self.run.lost
+
+    @property
     def operations(self) -> list[int]:
         """The four of CRUD, then any other that has results."""
         others = {operation for operation, _class in self.groups} - set(CRUD)

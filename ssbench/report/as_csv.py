@@ -113,6 +113,8 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
         yield from _new_block_columns(stats, options, name.replace(" ", "_"), operation)
     for phase in (Phase.POPULATE, Phase.CLEANUP):
         yield from _phase_columns(phase.name.lower(), stats.phase(phase))
+    yield "sent", run.sent
+    yield "unaccounted", stats.unaccounted
 
 
 def _new_block_columns(

@@ -39,6 +39,16 @@ def test_footers_of_several_runs_add_up() -> None:
     assert one.warnings == ["a"]
 
 
+def test_what_was_sent_is_known_where_each_run_tells_it() -> None:
+    one = facts(runs.header(run_id="1"), runs.footer(sent=5))
+    assert one.sent == 5
+    one.merge(facts(runs.header(run_id="2"), runs.footer(sent=2)))
+    assert one.sent == 7
+    one.merge(facts(runs.header(run_id="3"), runs.footer()))
+    assert one.sent is None
+    assert facts(runs.header()).sent is None
+
+
 def test_one_of_two_cut_off_is_incomplete() -> None:
     one = facts(runs.header(run_id="1"), runs.footer())
     one.merge(facts(runs.header(run_id="2")))

@@ -114,6 +114,15 @@ def test_what_is_out_of_range_is_counted() -> None:
     assert len(stats.completions()) == 3601
 
 
+@pytest.mark.parametrize(("sent", "unaccounted"), [(5, 0), (7, 2), (4, -1), (None, None)])
+def test_what_was_sent_is_held_against_what_came_of_it(
+    sent: int | None, unaccounted: int | None
+) -> None:
+    rows = [runs.result(1, Operation.READ), runs.failure(2, Operation.READ)]
+    stats = runs.stats_of([runs.header(), runs.batch(rows), runs.footer(sent=sent, lost=3)])
+    assert stats.unaccounted == unaccounted
+
+
 def test_a_later_versions_operation_is_shown_by_number() -> None:
     row = runs.result(1, Operation.READ)._replace(operation=17, size_class=99)
     stats = runs.stats_of([runs.header(), runs.batch([row])])

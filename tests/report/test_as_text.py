@@ -118,6 +118,13 @@ def test_a_lost_worker_is_told_once() -> None:
     assert told == ["Warning: worker two (h, pid 2) was lost", f"Warning: {warnings[0]}"]
 
 
+def test_results_that_the_file_should_have_are_told() -> None:
+    records = [runs.header(), runs.batch([runs.result(1, Operation.READ)])]
+    missing = "Sent, but neither among the results nor known to be lost"
+    assert f"{missing}: 2" in render("text", runs.stats_of([*records, runs.footer(sent=3)]))
+    assert missing not in render("text", runs.stats_of([*records, runs.footer(sent=1)]))
+
+
 def test_the_manual_names_every_cause_of_an_error() -> None:
     manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
     causes = re.findall(r"^([a-z][a-z ]+?)  +[A-Z4]", manual, re.MULTILINE)
