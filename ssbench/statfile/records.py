@@ -186,6 +186,10 @@ def _whole(value: Any) -> int:
     return value
 
 
+def _whole_or_none(value: Any) -> int | None:
+    return None if value is None else _whole(value)
+
+
 def _number(value: Any) -> float:
     if type(value) not in (int, float):
         raise MessageError("a number is wanted")
@@ -231,6 +235,7 @@ def _anything(value: Any, depth: int = 0) -> Any:
 _FROM_DISK: dict[str, Callable[[Any], Any]] = {
     "str": _text,
     "int": _whole,
+    "int | None": _whole_or_none,
     "float": _number,
     "Phase": _phase,
     "Mapping[str, Any]": _map_of(_anything),
