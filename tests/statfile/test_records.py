@@ -44,6 +44,7 @@ JSON = st.recursive(
 VALUES: dict[str, Any] = {
     "str": TEXT,
     "int": WHOLE,
+    "int | None": st.none() | WHOLE,
     "float": NUMBER,
     "Phase": st.sampled_from(Phase),
     "Mapping[str, Any]": st.dictionaries(TEXT, JSON, max_size=4),
