@@ -1,0 +1,59 @@
+"""A process seen from outside: its memory and processor time, moment by moment."""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect
+from typing import NamedTuple
+
+import psutil
+
+_EVERY_S = 0.1
+
+
+class Moment(NamedTuple):
+    """How it stood at a moment."""
+
+    at: float  #: wall clock, as in the stat file
+    memory_mb: float  #: resident
+    cpu_s: float  #: since it started
+    files: int  #: open descriptors
+
+
+class Watcher(threading.Thread):
+    """Looks at a process ten times a second until it ends."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(name="watcher", daemon=True)
+        self.moments: list[Moment] = []
+        self._process = psutil.Process(pid)
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Until the process is gone."""
+        try:
+            while not self._over.wait(_EVERY_S):
+                self.moments.append(self._look())
+        except psutil.Error:
+            return
+
+    def _look(self) -> Moment:
+        with self._process.oneshot():
+            times = self._process.cpu_times()
+            return Moment(
+                time.time(),
+                self._process.memory_info().rss / 1e6,
+                times.user + times.system,
+                self._process.num_fds(),
+            )
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._over.set()
+        self.join()
+
+    def between(self, start: float, end: float) -> list[Moment]:
+        """What was seen from one time to another, and once before."""
+        times = [moment.at for moment in self.moments]
+        return self.moments[max(bisect(times, start) - 1, 0) : bisect(times, end) + 1]
