@@ -15,17 +15,16 @@ file descriptors with its own event loop, the master polls.
 from __future__ import annotations
 
 import logging
-import os
 import socket
-import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
-from ssbench.core.errors import MessageError, SsbenchError, UsageError
+from ssbench.core.errors import MessageError, SsbenchError
 from ssbench.core.messages import MAX_MESSAGE_BYTES, Message, decode, encode
+from ssbench.wirekey import Key
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +35,6 @@ _WORK_BUFFER_BYTES = 4096
 _LONGEST_PIPE, _SHORTEST_PIPE, _JOBS_IN_PIPE = 16, 2, 64
 _BEAT_HWM = 16
 _LINGER_MS = 2000
-_KEY_MAGIC = "ssbench-key-1"
 
 
 class WireError(SsbenchError):
@@ -50,88 +48,6 @@ class Ports:
     work: int = 13579
     results: int = 13580
     control: int = 13581
-
-
-@dataclass(frozen=True)
-class Key:
-    """CURVE key pairs of the master (server) and of all workers (client), in Z85.
-
-    Both sides hold the same key: who hasn't got it can neither talk nor listen.
-    """
-
-    server_public: str = field(repr=False)
-    server_secret: str = field(repr=False)
-    client_public: str = field(repr=False)
-    client_secret: str = field(repr=False)
-
-    @classmethod
-    def generate(cls) -> Key:
-        """A fresh key."""
-        server_public, server_secret = zmq.curve_keypair()
-        client_public, client_secret = zmq.curve_keypair()
-        return cls(*(k.decode() for k in (server_public, server_secret)),
-                   *(k.decode() for k in (client_public, client_secret)))  # fmt: skip
-
-    def to_text(self) -> str:
-        """One line, for a key file or a pipe."""
-        return " ".join([_KEY_MAGIC, *(getattr(self, f.name) for f in fields(self))]) + "\n"
-
-    @classmethod
-    def from_text(cls, text: str, source: str) -> Key:
-        """The inverse of ``to_text``.
-
-        :raises UsageError: where it is no key; the message names ``source`` only.
-        """
-        words = text.split()
-        if (
-            len(words) != 5
-            or words[0] != _KEY_MAGIC
-            or not (_is_pair(words[1], words[2]) and _is_pair(words[3], words[4]))
-        ):
-            raise UsageError(
-                f"{source}: not a key of ssbench; `ssbench-master make-key {source}` writes one"
-            )
-        return cls(*words[1:])
-
-    @classmethod
-    def load(cls, path: str) -> Key:
-        """Read a key file, which nobody else may be able to read.
-
-        :raises UsageError: where it can't be read, isn't a key, or is open to others.
-        """
-        try:
-            with open(path, encoding="ascii", errors="replace") as file:
-                mode = os.fstat(file.fileno()).st_mode
-                text = file.read(1024)
-        except OSError as error:
-            raise UsageError(f"{path}: the key file can't be read: {error.strerror}") from error
-        if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise UsageError(f"{path}: others can read this key file; `chmod 600 {path}` first")
-        return cls.from_text(text, path)
-
-    def save(self, path: str) -> None:
-        """Write a new key file of mode 0600.
-
-        :raises UsageError: where it exists already or can't be written.
-        """
-        try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError as error:
-            raise UsageError(f"{path}: exists; a key is never overwritten") from error
-        except OSError as error:
-            raise UsageError(f"{path}: can't be written: {error.strerror}") from error
-        with os.fdopen(fd, "w", encoding="ascii") as file:
-            file.write(self.to_text())
-
-
-def _is_pair(public: str, secret: str) -> bool:
-    """Whether these are the two keys of a CURVE pair, in Z85."""
-    if len(secret) != 40 or not secret.isascii():
-        return False
-    try:
-        return zmq.curve_public(secret.encode()) == public.encode()
-    except (zmq.ZMQError, ValueError):
-        return False
 
 
 def resolve(host: str) -> str:

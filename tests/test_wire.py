@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 import pytest
 import zmq
 
-from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Beat, Bye, Expired, Jobs, Message, decode, encode
 from ssbench.wire import (
     Control,
-    Key,
     MasterWire,
     Ports,
     WireError,
@@ -25,6 +22,7 @@ from ssbench.wire import (
     pipe_length,
     resolve,
 )
+from ssbench.wirekey import Key
 
 ANY = Ports(0, 0, 0)
 PATIENCE_S = 5.0  #: never needed in full, unless something is wrong
@@ -294,73 +292,3 @@ def test_names_with_both_kinds_of_address_give_ipv4(monkeypatch: pytest.MonkeyPa
 def test_addresses_stay_what_they_are() -> None:
     assert resolve("127.0.0.1") == "127.0.0.1"
     assert resolve("::") == "::"
-
-
-# Keys -------------------------------------------------------------------------------------
-
-
-def test_a_key_comes_back_from_its_file(tmp_path: Path) -> None:
-    path = str(tmp_path / "key")
-    key = Key.generate()
-    key.save(path)
-    assert Key.load(path) == key
-    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-
-
-def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    path.write_text("precious")
-    with pytest.raises(UsageError, match="never overwritten"):
-        Key.generate().save(str(path))
-    assert path.read_text() == "precious"
-    with pytest.raises(UsageError, match="can't be written"):
-        Key.generate().save(str(tmp_path / "none" / "key"))
-
-
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o620, 0o777])
-def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "key"
-    Key.generate().save(str(path))
-    path.chmod(mode)
-    with pytest.raises(UsageError, match=f"chmod 600 {path}"):
-        Key.load(str(path))
-    path.chmod(0o400)
-    Key.load(str(path))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"secret", b"\xff\xfe" * 300, b"ssbench-key-2 " + b"a" * 40, bytes(5000),
-     b"ssbench-key-1 " + b" ".join([b"x" * 40] * 3), b"ssbench-key-1" + b" y" * 4],
-)  # fmt: skip
-def test_a_file_that_is_no_key_is_refused_and_not_shown(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "key"
-    path.write_bytes(content)
-    path.chmod(0o600)
-    with pytest.raises(UsageError) as caught:
-        Key.load(str(path))
-    text = str(caught.value)
-    assert text.startswith(f"{path}: not a key of ssbench")
-    assert "secret" not in text
-    assert len(text) < 300
-
-
-@pytest.mark.parametrize("word", ['"' * 40, "é" * 40, "x" * 40, "0" * 40])
-def test_a_key_that_was_damaged_is_refused(word: str) -> None:
-    words = Key.generate().to_text().split()
-    for index in range(1, 5):
-        damaged = [*words[:index], word, *words[index + 1 :]]
-        with pytest.raises(UsageError, match="not a key"):
-            Key.from_text(" ".join(damaged), "file")
-
-
-def test_a_key_file_that_is_not_there_or_is_a_folder(tmp_path: Path) -> None:
-    for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(UsageError, match="can't be read"):
-            Key.load(str(path))
-
-
-def test_no_key_is_shown() -> None:
-    key = Key.generate()
-    assert repr(key) == "Key()"
-    assert all(word not in repr(key) for word in key.to_text().split()[1:])

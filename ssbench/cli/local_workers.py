@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-from ssbench.wire import Key, MasterWire
+from ssbench.wire import MasterWire
+from ssbench.wirekey import Key
 
 #: Where one finds a master on the same host that listens to all interfaces.
 _LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}

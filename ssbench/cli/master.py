@@ -19,7 +19,7 @@ from ssbench.cli.reporting import read_stats, write_report, write_rps
 from ssbench.cli.wiring import bind, key_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.settings import StorageSettings
-from ssbench.wire import Key
+from ssbench.wirekey import Key
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -39,7 +39,7 @@ from ssbench.phases import Limits, PhaseOutcome
 from ssbench.prepare import check, make_containers
 from ssbench.statfile import StatFileWriter
 from ssbench.storage import open_storage
-from ssbench.wire import Key
+from ssbench.wirekey import Key
 
 
 def run_scenario(options: RunOptions) -> ExitStatus:

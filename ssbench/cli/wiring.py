@@ -8,7 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ssbench.cli.chosen import ZmqOptions
-from ssbench.wire import Key, MasterWire, Ports, pipe_length
+from ssbench.wire import MasterWire, Ports, pipe_length
+from ssbench.wirekey import Key
 
 LOOPBACK = ("127.", "::1")
 

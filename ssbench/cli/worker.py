@@ -19,7 +19,8 @@ from ssbench.cli.chosen import WorkerOptions, worker_options
 from ssbench.cli.options import worker_parser
 from ssbench.cli.wiring import allow_many_connections, calm_collector, key_of, ports_of
 from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.wire import Key, WorkerWire
+from ssbench.wire import WorkerWire
+from ssbench.wirekey import Key
 from ssbench.worker import Worker
 
 log = logging.getLogger("ssbench")

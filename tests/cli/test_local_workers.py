@@ -15,7 +15,8 @@ from ssbench.cli.local_workers import LocalWorkers
 from ssbench.core.settings import StorageSettings
 from ssbench.master import Master
 from ssbench.phases import Limits
-from ssbench.wire import Key, MasterWire, Ports
+from ssbench.wire import MasterWire, Ports
+from ssbench.wirekey import Key
 from tests.test_master import Observer
 
 

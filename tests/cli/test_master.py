@@ -16,7 +16,7 @@ import pytest
 
 from ssbench.cli.canned import CANNED
 from ssbench.cli.master import main
-from ssbench.wire import Key
+from ssbench.wirekey import Key
 from tests.report import runs
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,8 @@ import pytest
 
 from ssbench.cli.chosen import ZmqOptions
 from ssbench.cli.wiring import allow_many_connections, bind, key_of, ports_of
-from ssbench.wire import Key, Ports
+from ssbench.wire import Ports
+from ssbench.wirekey import Key
 
 
 def options(key_file: str | None = None) -> ZmqOptions:
