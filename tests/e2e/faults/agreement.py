@@ -1,0 +1,135 @@
+"""What a run says it did, held against the log that the server kept of it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ssbench import statfile
+from ssbench.core.model import Operation
+from ssbench.core.records import ResultBatch
+from ssbench.core.stats import RunStats
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Request, requests, stats_of
+
+#: Only what the store was asked last is in a result; ENSURE asks with HEAD before it puts.
+METHODS = {
+    Operation.CREATE: {"PUT"},
+    Operation.READ: {"GET"},
+    Operation.UPDATE: {"PUT"},
+    Operation.DELETE: {"DELETE"},
+    Operation.ENSURE: {"HEAD", "PUT"},
+    Operation.REMOVE: {"DELETE"},
+}
+#: Of a warning in the stat file: what was given up on, in whatever phase.
+GIVEN_UP = re.compile(r"\b(\d+) operations (?:were lost with it|did not end)")
+_REPEATS = ("retries", "not_found_retries", "reconnects", "renewals")
+
+
+class Done(NamedTuple):
+    """The columns of a result that the log knows of."""
+
+    number: int
+    operation: int
+    size_class: int
+    object: int
+    status: int
+    error: int
+    transaction_id: bytes
+    repeats: int  #: requests besides the last one
+
+
+@dataclass
+class Agreement:
+    """Of a run and a log that don't contradict each other."""
+
+    done: int = 0  #: results whose request is in the log
+    others: list[Request] = field(default_factory=list)  #: in the log, but in no result
+
+    def of_worker(self, worker_id: str) -> list[Request]:
+        """Those of the others that this worker sent: its id is a part of the transaction's."""
+        return [request for request in self.others if worker_id in request.transaction]
+
+
+def agrees_with_log(
+    swift: EmbeddedSwift, base: str, stat_file: Path, *, damaged: bool = False
+) -> Agreement:
+    """Make sure that each operation was done once, and is accounted for as the server knows it.
+
+    Each result's transaction is in the log, with its method and status; no transaction and no
+    number is in two results, no object is created twice; and what the log has besides is at most
+    what was lost, or a first attempt that was repeated.
+
+    :param base: the run's container_base, which no other run may share.
+    :param damaged: the file was cut off: what isn't in it can't be held against the log.
+    """
+    stats = stats_of(stat_file, damaged=damaged)
+    results = list(results_of(stat_file))
+    _done_once(results)
+    log = _by_transaction(swift, base)
+    agreement = Agreement()
+    for result in results:
+        if result.transaction_id:
+            _is_logged(result, log.pop(result.transaction_id.decode(), []))
+            agreement.done += 1
+        else:
+            assert result.error or not result.status, f"done, but by no transaction: {result}"
+    agreement.others = [r for lines in log.values() for r in lines if r.method != "HEAD"]
+    if not damaged:
+        repeats = sum(result.repeats for result in results)
+        without = sum(not result.transaction_id for result in results)
+        most = lost_in_all(stats) + repeats + without
+        assert len(agreement.others) <= most, (
+            f"{len(agreement.others)} requests of which no result tells, but only"
+            f" {most} operations that were lost or repeated: {agreement.others[:5]}"
+        )
+    return agreement
+
+
+def lost_in_all(stats: RunStats) -> int:
+    """Operations that were given up on, those of populating and cleaning up included."""
+    told = sum(int(count) for text in stats.run.warnings for count in GIVEN_UP.findall(text))
+    return max(told, stats.run.lost)
+
+
+def results_of(path: Path) -> Iterator[Done]:
+    """Of all phases."""
+    names = [name for name in Done._fields if name != "repeats"]
+    with statfile.read(str(path)) as reader:
+        for record in reader:
+            if isinstance(record, ResultBatch):
+                repeats = map(sum, zip(*map(record.column, _REPEATS), strict=True))
+                columns: list[Any] = [*map(record.column, names), repeats]
+                yield from map(Done._make, zip(*columns, strict=True))
+
+
+def _done_once(results: list[Done]) -> None:
+    for what, values in (
+        ("job number", [r.number for r in results]),
+        ("transaction", [r.transaction_id for r in results if r.transaction_id]),
+        ("created object", [(r.size_class, r.object) for r in results
+                            if r.operation == Operation.CREATE]),
+    ):  # fmt: skip
+        twice = [value for value, count in Counter(values).items() if count > 1]
+        assert not twice, f"{what} in more than one result: {twice[:5]}"
+
+
+def _by_transaction(swift: EmbeddedSwift, base: str) -> dict[str, list[Request]]:
+    """The log, as far as it is about objects. A line is written before its answer goes out."""
+    log: dict[str, list[Request]] = {}
+    for request in requests(swift, base):
+        if request.object:
+            log.setdefault(request.transaction, []).append(request)
+    return log
+
+
+def _is_logged(result: Done, lines: list[Request]) -> None:
+    assert len(lines) == 1, f"{len(lines)} requests in the log for {result}"
+    (request,) = lines
+    methods = METHODS[Operation(result.operation)]
+    assert request.method in methods, f"{request} {result}"
+    assert request.status == result.status, f"{request} {result}"
