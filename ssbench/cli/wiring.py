@@ -25,7 +25,8 @@ def calm_collector() -> None:
 
 
 def allow_many_connections() -> None:
-    """Open files up to the hard limit: a worker's users each keep a connection to the store.
+    """Open files up to the hard limit: a worker's users each keep a connection to the store,
+    and the master has four to each worker.
 
     The soft limit is 1,024 on most systems, for programs that use select(); ours don't.
     """
@@ -59,6 +60,7 @@ def bind(
     :param jobs_a_message: how many jobs batches will hold.
     :raises WireError: where a port can't be had.
     """
+    allow_many_connections()
     wire = MasterWire(address, ports_of(zmq), key, pipe=pipe_length(jobs_a_message))
     if key is None and not wire.ip.startswith(LOOPBACK):
         warn(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,23 @@ def options(key_file: str | None = None) -> ZmqOptions:
     return ZmqOptions(None, 0, 0, 0, key_file)
 
 
-def test_the_limit_of_open_files_goes_up_to_what_is_allowed() -> None:
+@pytest.fixture
+def few_files() -> Iterator[int]:
+    """A process that may open 256 files, unless it asks for more; gives how many then."""
     before = soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
-    try:
-        allow_many_connections()
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    yield hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_limit_of_open_files_goes_up_to_what_is_allowed(few_files: int) -> None:
+    allow_many_connections()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few_files, few_files)
+
+
+def test_a_master_may_have_connections_to_many_workers(few_files: int) -> None:
+    with bind(options(), None, None, print):
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few_files, few_files)
 
 
 def test_ports_and_key_are_those_of_the_options(tmp_path: Path) -> None:
