@@ -180,7 +180,9 @@ class Worker:
 
     def _say_hello(self) -> None:
         beat = self._pulse.newest[0] if self._pulse.newest else None
-        if beat is not None and self.incarnation in beat.workers:
+        if self._known or (beat is not None and self.incarnation in beat.workers):
+            # A beat without us, that ``_hear`` hasn't got to, makes another incarnation of us
+            # first: a new master would take the old one for a worker that it has lost.
             return
         now_ns = self._clock()
         if now_ns >= self._next_hello_ns and self._wire.send(

@@ -28,6 +28,7 @@ from ssbench.core.messages import (
 from ssbench.core.model import ErrorKind, Job, Operation, Phase, Timing
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
+from ssbench.worker import Worker
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.fakes.scripted_master import RUN, ScriptedMaster, WorkerThread, byes, jobs, rows_of
 from tests.fakes.slow_storage import DRIVER
@@ -137,6 +138,24 @@ def test_another_master_is_met_as_a_stranger_without_alarm(
         assert again.previous == incarnation
     assert "Another master is here" in caplog.text
     assert "given this worker up" not in caplog.text
+
+
+def test_another_master_hears_nothing_of_the_incarnation_that_the_last_one_knew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hear = Worker._hear
+
+    def hear_late(worker: Worker) -> None:
+        gevent.sleep(0.1)  # the next hello is due before
+        hear(worker)
+
+    monkeypatch.setattr(worker_module, "_HELLO_S", 0.02)
+    with at_work() as (master, first):
+        monkeypatch.setattr(Worker, "_hear", hear_late)
+        before = len(master.all_of(Hello))
+        master.beat(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
+        master.expect(Hello, lambda hello: hello.incarnation != first)
+        assert first not in [hello.incarnation for hello in master.all_of(Hello)[before:]]
 
 
 def test_a_worker_without_a_master_says_what_may_be_wrong(
