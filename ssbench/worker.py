@@ -5,7 +5,8 @@ One thread with the event loop does all of this; a second one (pulse) listens an
 
 The fence: a worker whose newest beat is older than half the worker time-out starts nothing more,
 drops its queue and comes back under a new incarnation, so that nothing of what the master gives
-up on after the whole time-out can run twice.
+up on after the whole time-out can run twice. After the whole time-out the master itself is given
+up: the worker waits for the next one, or ends.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.messages import MAX_TEXT, Beat, Bye, Expired, Hello, Message, Ready
 from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
+from ssbench.core.silence import Silence
+from ssbench.core.text import plural
 from ssbench.pulse import Figures, LiveCounts, PulseThread
 from ssbench.stint import Stint, Ties
 from ssbench.storage import open_storage
@@ -50,6 +53,7 @@ class Worker:
     """One worker process.
 
     :param concurrency: at most so many users.
+    :param exit_with_master: end where the master is gone, instead of waiting for the next one.
     :param on_job: called once a job is taken (``-p`` counts them).
     """
 
@@ -60,6 +64,7 @@ class Worker:
         *,
         concurrency: int = 64,
         retries: int = 10,
+        exit_with_master: bool = False,
         clock: Callable[[], int] = time.perf_counter_ns,
         on_job: Callable[[int], None] | None = None,
         open_driver: Callable[[StorageSettings], Storage] = open_storage,
@@ -80,8 +85,12 @@ class Worker:
         self._ties = self._tie(retries, on_job)
         self._refused_since_ns = 0
         self._known = False  # whether a beat has named this incarnation
-        self._master = 0  # whose beat that was
-        self._silent_since_ns: int | None = clock()  # None: there was a beat, or it was told
+        self._master = 0  # whose beat that was; 0 once that master is gone
+        self._silence = Silence(clock())
+        self._told_of_silence = False
+        self._exit_with_master = exit_with_master
+        self._dropped = 0  # jobs, since a master last knew us
+        self._cut = False  # whether that was within a phase
         self._next_hello_ns = 0
         self._unsent: deque[Message] = deque()
         self._tick_ns = clock()
@@ -162,21 +171,40 @@ class Worker:
         if self._stint and now_ns > self._stint.users.fence_ns:
             self._fence()
         self._pump()
-        self._tell_silence(now_ns)
+        self._listen(now_ns)
 
-    def _tell_silence(self, now_ns: int) -> None:
+    def _listen(self, now_ns: int) -> None:
+        """Notice that there is no master, or no more."""
+        silent_ns = self._silence.tick(self._pulse.newest, now_ns)
+        if self._master and silent_ns > self._beats.timeout_ns:
+            self._lose_master(f"no word for {self._beats.timeout_ns / _SECOND:g} s")
+        elif self._pulse.newest is None and silent_ns > _SILENCE_S * _SECOND:
+            self._tell_silence()
+
+    def _tell_silence(self) -> None:
         """Once, where no master was heard at all: it may be a matter of keys or ports."""
-        if self._silent_since_ns is None:
-            return
-        if self._pulse.newest is not None:
-            self._silent_since_ns = None
-        elif now_ns - self._silent_since_ns > _SILENCE_S * _SECOND:
-            self._silent_since_ns = None
+        if not self._told_of_silence:
+            self._told_of_silence = True
             log.warning(
                 "No word from a master in %d s; going on waiting. Is one running there, can its"
                 " three ports be reached, and is its key the same as ours?",
                 _SILENCE_S,
             )
+
+    def _lose_master(self, how: str) -> None:
+        """The master that knew us is gone: be ready for the next one, or end."""
+        if self._known:
+            self._start_anew()
+        self._master = 0
+        cut = bool(self._cut or self._dropped)
+        dropped = f"dropped {plural(self._dropped, 'job')}, " if self._dropped else ""
+        then = "ending" if self._exit_with_master else "waiting for the next one"
+        log.log(
+            logging.WARNING if cut else logging.INFO, "The master is gone (%s): %s%s",
+            how, dropped, then,
+        )  # fmt: skip
+        if self._exit_with_master and not self._last_words:
+            self.stop("the master is gone", ExitStatus.FAILED if cut else ExitStatus.OK)
 
     def _say_hello(self) -> None:
         beat = self._pulse.newest[0] if self._pulse.newest else None
@@ -228,9 +256,13 @@ class Worker:
         elif self.incarnation in beat.refused:
             self._be_refused(beat.refused[self.incarnation])
         elif self.incarnation in beat.workers and not self._last_words:
-            self._refused_since_ns = 0
-            self._known, self._master = True, beat.master
-            self._follow(beat)
+            self._refused_since_ns = self._dropped = 0
+            self._known, self._master, self._cut = True, beat.master, False
+            if self._exit_with_master and beat.is_goodbye:
+                cut = self._stint is not None and self._stint.users.jobs
+                self.stop("the run is over", ExitStatus.FAILED if cut else ExitStatus.OK)
+            else:
+                self._follow(beat)
         elif self._known and not self._last_words:
             self._be_unknown(beat)
 
@@ -238,8 +270,7 @@ class Worker:
         if beat.master == self._master:
             self._fence("The master has given this worker up")
         else:
-            log.info("Another master is here")
-            self._start_anew()
+            self._lose_master("another one has come")
 
     def _be_refused(self, reason: str) -> None:
         now_ns = self._clock()
@@ -337,10 +368,14 @@ class Worker:
 
     def _fence(self, why: str = "No beat for half the worker time-out") -> None:
         """Whatever was given to us may have been given up: nothing of it may be started."""
-        log.warning("%s: dropping jobs, starting anew", why)
+        before = self._dropped
         self._start_anew()
+        log.warning("%s: dropped %s, starting anew", why, plural(self._dropped - before, "job"))
 
     def _start_anew(self) -> None:
+        if self._stint:
+            self._dropped += self._stint.users.jobs
+        self._cut = self._cut or self._phase is not Phase.IDLE
         self._end_stint()
         self._close_work()
         self._unsent.clear()

@@ -15,6 +15,7 @@ from ssbench.core.columns import pack_jobs
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
     Beat,
+    Bye,
     Expired,
     Hello,
     Jobs,
@@ -136,7 +137,7 @@ def test_another_master_is_met_as_a_stranger_without_alarm(
         master.beat(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
         again = master.expect(Hello, lambda hello: hello.incarnation != incarnation)
         assert again.previous == incarnation
-    assert "Another master is here" in caplog.text
+    assert "The master is gone (another one has come): waiting for the next one" in caplog.text
     assert "given this worker up" not in caplog.text
 
 
@@ -404,3 +405,103 @@ def test_a_slow_driver_by_its_place() -> None:
         master.send(jobs(1, 2))
         row = rows_of(master.expect(Results))[0]
         assert row.last_byte_ns >= 10_000_000
+
+
+# The master is gone -----------------------------------------------------------------------
+
+
+def test_a_master_that_is_gone_is_told_with_what_was_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gate = Gate()
+    with at_work(1, open_driver=gate.driver) as (master, first):
+        master.beat(timeout_s=1.0)
+        master.send(jobs(1, 2, 3))
+        master.expect(Pulse, lambda pulse: (pulse.busy, pulse.queued) == (1, 2))
+        master.beating = False
+        master.expect(Hello, lambda hello: hello.incarnation != first)
+        _wait_for("The master is gone", caplog)
+        gate.open = True
+        master.beating = True
+        again = master.begin(1, master=2)
+        master.send(jobs(4))
+        assert [row.number for row in rows_of(master.expect(Results))] == [4]
+        assert again != first
+    text = "The master is gone (no word for 1 s): dropped 3 jobs, waiting for the next one"
+    assert caplog.text.count(text) == 1
+    assert gate.started == 2
+
+
+def test_an_idle_worker_notices_too(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with ScriptedMaster() as master, WorkerThread(master):
+        hello = master.expect(Hello)
+        master.beat(timeout_s=0.5, workers={hello.incarnation: (1, None)})
+        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        master.beating = False
+        _wait_for("The master is gone (no word for 0.5 s): waiting for the next one", caplog)
+        master.expect(Hello, lambda again: again.previous == hello.incarnation)
+    assert "WARNING" not in caplog.text
+
+
+def test_who_was_known_to_no_master_waits_for_the_first_one() -> None:
+    with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
+        master.beat(timeout_s=0.3)
+        master.expect(Hello)
+        master.beating = False
+        time.sleep(0.8)
+        master.beating = True
+        master.begin()
+        assert worker.status is None
+
+
+@pytest.mark.parametrize(
+    ("phase", "status"), [(Phase.IDLE, ExitStatus.OK), (Phase.RUN, ExitStatus.FAILED)]
+)
+def test_to_exit_with_a_master_that_falls_silent(phase: Phase, status: ExitStatus) -> None:
+    with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
+        incarnation = master.begin()
+        run = RUN if phase else ""
+        master.beat(timeout_s=0.5, phase=int(phase), run=run)
+        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        assert incarnation in master.state["workers"]
+        master.beating = False
+        assert worker.wait() is status
+        assert byes(master) == ["the master is gone"]
+
+
+def test_to_exit_with_a_master_that_says_goodbye() -> None:
+    with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
+        incarnation = master.begin()
+        master.send(jobs(1))
+        master.expect(Results)
+        master.beat(run="", phase=int(Phase.IDLE), settings={})  # between two phases
+        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        assert worker.status is None
+        master.beat(workers={incarnation: (0, None)})
+        assert worker.wait() is ExitStatus.OK
+        assert byes(master) == ["the run is over"]
+
+
+def test_to_exit_with_a_master_that_leaves_in_the_middle() -> None:
+    gate = Gate()
+    with at_work(1, open_driver=gate.driver, exit_with_master=True) as (master, incarnation):
+        master.send(jobs(1))
+        master.expect(Pulse, lambda pulse: pulse.busy == 1)
+        master.beat(run="", phase=0, settings={}, workers={incarnation: (0, None)})
+        gate.open = True
+        master.expect(Bye, lambda bye: bye.reason == "the run is over")
+
+
+def test_to_exit_with_a_master_whose_place_another_one_has_taken() -> None:
+    with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
+        master.begin()
+        master.beat(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
+        assert worker.wait() is ExitStatus.FAILED
+
+
+def _wait_for(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    deadline = time.monotonic() + 10
+    while text not in caplog.text:
+        assert time.monotonic() < deadline, caplog.text
+        time.sleep(0.02)

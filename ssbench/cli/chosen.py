@@ -126,6 +126,7 @@ class WorkerOptions:
     retries: int
     batch_size: int | None  #: None: auto
     profile_count: int | None
+    exit_with_master: bool
     parent_pipe: int | None  #: file descriptor that a local worker's master holds
     verbose: bool
 
@@ -222,6 +223,7 @@ def worker_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> Worker
         retries=ns.retries,
         batch_size=ns.batch_size,
         profile_count=ns.profile_count,
+        exit_with_master=ns.exit_with_master,
         parent_pipe=ns.parent_pipe,
         verbose=ns.verbose,
     )

@@ -83,6 +83,12 @@ def worker_parser() -> argparse.ArgumentParser:
         help="host where ssbench-master runs; a name with both kinds of address takes IPv4",
     )
     add_ports(zmq)
+    zmq.add_argument(
+        "--exit-with-master",
+        action="store_true",
+        help="end when the master is gone, or its run is over, instead of waiting for the next "
+        "one: with status 1 where that cut work short, else 0",
+    )
     # How a master hands its key to the workers that it starts, and tells them that it is gone.
     add("--parent-pipe", type=types.whole(0), metavar="FD", help=argparse.SUPPRESS)
     return parser  # fmt: skip

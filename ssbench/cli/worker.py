@@ -54,6 +54,7 @@ def _run(options: WorkerOptions) -> ExitStatus:
         worker_id,
         concurrency=options.concurrency,
         retries=options.retries,
+        exit_with_master=options.exit_with_master,
         on_job=counter.count if options.profile_count else None,
     )
     if options.parent_pipe is not None:

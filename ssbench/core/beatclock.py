@@ -20,7 +20,7 @@ class BeatClock:
     def __init__(self) -> None:
         self.delay_ns = 0  #: our clock minus the master's, the fastest beat's way included
         self.fence_ns = 0  #: half the worker time-out after the newest beat was sent
-        self._timeout_ns = 10 * _SECOND
+        self.timeout_ns = 10 * _SECOND  #: the worker time-out
         self._master = 0
         self._delays_ns: deque[int] = deque(maxlen=_DELAYS)  # of beats: arrival - master's clock
 
@@ -31,9 +31,9 @@ class BeatClock:
             self._delays_ns.clear()
         self._delays_ns.append(arrived_ns - beat.master_ns)
         self.delay_ns = min(self._delays_ns)
-        self._timeout_ns = int(beat.timeout_s * _SECOND)
-        self.fence_ns = beat.master_ns + self.delay_ns + self._timeout_ns // 2
+        self.timeout_ns = int(beat.timeout_s * _SECOND)
+        self.fence_ns = beat.master_ns + self.delay_ns + self.timeout_ns // 2
 
     def is_stale(self, sent_ns: int, now_ns: int) -> bool:
         """Whether what the master sent then has been on its way for half the time-out."""
-        return now_ns - (sent_ns + self.delay_ns) > self._timeout_ns // 2
+        return now_ns - (sent_ns + self.delay_ns) > self.timeout_ns // 2

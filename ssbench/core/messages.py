@@ -143,6 +143,11 @@ class Beat(NamedTuple):
     stopping: bool  #: start nothing more: give everything back
     quit: bool  #: end the process
 
+    @property
+    def is_goodbye(self) -> bool:
+        """Whether the master's run is over: there is no phase, and nobody is to be any user."""
+        return not self.run and not any(users for users, _ in self.workers.values())
+
 
 Message = Hello | Pulse | Ready | Took | Results | Returned | Expired | Bye | Jobs | Beat
 

@@ -90,6 +90,17 @@ def test_a_signal_ends_it_in_good_order(number: signal.Signals) -> None:
         assert f"Ending: {number.name}" in said
 
 
+def test_it_ends_with_its_master_where_it_is_told_to() -> None:
+    with ScriptedMaster() as master, Process(master, "--exit-with-master", "me") as worker:
+        master.beat(timeout_s=0.5)
+        master.begin()
+        master.send(jobs(1))
+        master.expect(Results)
+        status, said = worker.end()
+    assert status == 1
+    assert "The master is gone (no word for 0.5 s): ending" in said
+
+
 def test_without_a_name_it_makes_one_up() -> None:
     with ScriptedMaster() as master, Process(master), Process(master):
         names = {master.expect(Hello).worker_id}
