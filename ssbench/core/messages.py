@@ -32,7 +32,8 @@ import msgpack
 from ssbench.core.errors import MessageError
 
 PROTOCOL = 1
-MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+#: A worker sends 256 results at once, 50 bytes each but for texts of errors.
+MAX_MESSAGE_BYTES = 8 << 20
 MAX_TEXT = 4096  #: characters in a worker's name, host or reason
 MAX_CLOCK_NS = 1 << 62  #: so that the difference of two clocks is still 64 bits
 
@@ -235,6 +236,10 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
 
 _TYPE_OF = {form[0]: name for name, form in _FORMS.items()}
 
+#: Items of one array or map, and of all in a message: a byte may unfold into 64 of memory.
+_MAX_LENGTH = 1 << 17
+_MAX_ITEMS = 1 << 18
+
 _pack = msgpack.Packer(use_bin_type=True).pack
 #: What msgpack raises for hostile bytes. TypeError: a map whose key can't be one; the last two:
 #: nested arrays that announce more than there is memory for, or stack (a msgpack without C).
@@ -254,10 +259,7 @@ def decode(data: bytes) -> Message:
     """
     if len(data) > MAX_MESSAGE_BYTES:
         raise MessageError(f"a message of {len(data)} bytes; at most {MAX_MESSAGE_BYTES} are read")
-    try:
-        fields = msgpack.unpackb(data, raw=False, strict_map_key=False)
-    except _UNPACKING as error:
-        raise MessageError(f"not msgpack: {type(error).__name__}") from error
+    fields = unpack(data)
     if type(fields) is not list or len(fields) < 2:
         raise MessageError("not an ssbench message")
     if fields[0] != PROTOCOL or type(fields[0]) is not int:
@@ -285,9 +287,33 @@ def pack(value: Any) -> bytes:
 def unpack(data: bytes) -> Any:
     """Plain data from msgpack.
 
-    :raises MessageError: where it is none.
+    :raises MessageError: where it is none, or would unfold into much more than a message holds.
     """
     try:
-        return msgpack.unpackb(data, raw=False, strict_map_key=False)
+        if len(data) <= _MAX_LENGTH:  # no more items than bytes
+            return msgpack.unpackb(data, raw=False, strict_map_key=False)
+        budget = _Budget()
+        return msgpack.unpackb(
+            data,
+            raw=False,
+            strict_map_key=False,
+            max_array_len=_MAX_LENGTH,
+            max_map_len=_MAX_LENGTH,
+            list_hook=budget.spend,
+            object_hook=budget.spend,
+        )
     except _UNPACKING as error:
         raise MessageError(f"not msgpack: {type(error).__name__}") from error
+
+
+class _Budget:
+    """Ends the unpacking of what would fill the memory."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_ITEMS
+
+    def spend(self, items: Any) -> Any:
+        self._left -= 1 + len(items)
+        if self._left < 0:
+            raise ValueError("too many items")
+        return items

@@ -25,7 +25,10 @@ from ssbench.core.columns import (
     unpack_results,
 )
 from ssbench.core.errors import MessageError
+from ssbench.core.messages import decode, pack, unpack
 from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Job, Operation, Result
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 LETTERS = st.binary(max_size=40).map(lambda text: text.replace(b"\n", b""))
@@ -205,21 +208,35 @@ def test_fuzz_one_part_of_a_batch_replaced(
         assert all(isinstance(text, str) for text in columns[-1])
 
 
-@settings(max_examples=300)
-@given(JOBS, st.data())
-def test_fuzz_flipped_bytes_of_a_frame(jobs: list[Job], data: st.DataObject) -> None:
-    """Invariant: as many jobs of whole numbers as announced, or MessageError; nothing else."""
-    frame = bytearray(msgpack.packb(pack_jobs(jobs)))
-    for _ in range(data.draw(st.integers(1, 4))):
-        frame[data.draw(st.integers(0, len(frame) - 1))] ^= data.draw(st.integers(1, 255))
+def packed_batches() -> list[bytes]:
+    """The jobs and results in recorded frames, as msgpack."""
+    messages = map(decode, recorded("frames"))
+    found = [getattr(message, "packed", b"") for message in messages]
+    return [data if isinstance(data, bytes) else pack(data) for data in found if data]
+
+
+def whole(data: bytes) -> None:
+    """Invariant: as many jobs, and results, as announced, of the right types; or MessageError."""
     try:
-        packed = msgpack.unpackb(bytes(frame), strict_map_key=False)
-    except (ValueError, TypeError):  # unhashable map keys are a TypeError
+        packed = unpack(data)
+    except MessageError:
         return
     with contextlib.suppress(MessageError):
-        read = unpack_jobs(packed)
-        assert len(read) == packed[0]
-        assert all(type(value) is int for job in read for value in job)
+        jobs = unpack_jobs(packed)
+        assert len(jobs) == packed[0]
+        assert all(type(value) is int for job in jobs for value in job)
+    with contextlib.suppress(MessageError):
+        columns = unpack_results(packed)
+        assert {len(column) for column in columns} == {packed[0]}
+        assert all(type(value) is int for column in columns[:-2] for value in column)
+        assert all(type(identifier) is bytes for identifier in columns[-2])
+        assert all(type(text) is str for text in columns[-1])
+
+
+@fuzzed(packed_batches())
+def test_fuzz_spoilt_batches(data: bytes) -> None:
+    """Invariant: that of ``whole``."""
+    whole(data)
 
 
 @pytest.mark.parametrize("count", [0, -1, MAX_ROWS + 1, 10**18, True, 1.0, "1", None])

@@ -9,10 +9,21 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ssbench.core.columns import pack_results
 from ssbench.core.dispatch import CREDIT, Batch, batch_limit
-from ssbench.core.messages import Bye, Message, Pulse, Results, Returned, Took, pack
+from ssbench.core.messages import (
+    Bye,
+    Message,
+    Pulse,
+    Results,
+    Returned,
+    Took,
+    decode,
+    pack,
+)
 from ssbench.core.model import ErrorKind, Job, Phase
 from ssbench.core.roster import SECOND
 from tests.core.fleet import RUN, Fleet, SimWorker, packed, row
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
 
 # Cases ------------------------------------------------------------------------------------
 
@@ -90,6 +101,28 @@ def test_a_batch_of_successes_and_failures_is_told_apart() -> None:
     columns = fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns)
     assert columns is not None
     assert fleet.ledger.outcome == {good.object: "done", bad.object: "failed"}
+
+
+def test_failures_in_a_row_are_counted_in_the_order_of_their_coming() -> None:
+    fleet = Fleet(8)
+    worker = fleet.hello("w", 4)
+    batches = fleet.send_all(worker)
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    errors = [1, 1, 0, 1, 1, 1, 0, 0]
+    jobs = [job for batch in batches for job in batch.jobs]
+    rows = []
+    for start in (0, 3, 5):
+        part = list(zip(jobs, errors, strict=True))[start : {0: 3, 3: 5, 5: 8}[start]]
+        rows.append([row(job, error=int(ErrorKind.RESET) * error) for job, error in part])
+    seen = []
+    for part in rows:
+        data = pack(pack_results(part))
+        assert fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns) is not None
+        dispatcher = fleet.dispatcher
+        seen.append((dispatcher.failures_in_a_row, dispatcher.most_failures_in_a_row))
+    assert seen == [(0, 2), (2, 2), (0, 3)]
 
 
 def test_what_a_lost_worker_held_is_lost() -> None:
@@ -476,3 +509,43 @@ TestAnySchedule.settings = settings(max_examples=150, stateful_step_count=60, de
 
 def test_the_time_out_is_in_seconds() -> None:
     assert Fleet(timeout_s=2.5).roster.timeout_ns == 2.5 * SECOND
+
+
+def results_of_the_field() -> list[bytes]:
+    """Packed results of recorded frames, and of jobs that are held here."""
+    recordings = [m.packed for m in map(decode, recorded("frames")) if isinstance(m, Results)]
+    fleet = Fleet(12)
+    worker = fleet.hello("w", 12)
+    fleet.send_all(worker)
+    while worker.take():
+        pass
+    sizes = (1, 2, 3, 12)
+    ours = [packed(worker.queue[:size], error=error) for size in sizes for error in (0, 6)]
+    return [*ours, *recordings]
+
+
+def accounted_for(data: bytes) -> None:
+    """Invariant: whatever results say, each job of a worker has one outcome, and counts add up."""
+    fleet = Fleet(12)
+    worker = fleet.hello("w", 12)
+    fleet.send_all(worker)
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    held = fleet.dispatcher.held
+    for _ in range(2):  # the second time it is a replay
+        kept = fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns)
+        fleet.check()
+        counts = fleet.dispatcher.counts
+        assert counts.done + counts.failed + fleet.dispatcher.held == held
+        assert (kept is None) == (counts.refused > 0)
+    assert fleet.dispatcher.counts.refused
+    worker.work()
+    fleet.deliver(worker)
+    fleet.check()
+
+
+@fuzzed(results_of_the_field())
+def test_fuzz_whatever_a_worker_reports(data: bytes) -> None:
+    """Invariant: that of ``accounted_for``."""
+    accounted_for(data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import tracemalloc
 from contextlib import suppress
 
 import msgpack
@@ -32,6 +32,8 @@ from ssbench.core.messages import (
     pack,
     unpack,
 )
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
 
 natural = st.integers(0, 2**63 - 1)
 clock = st.integers(-(2**62) + 1, 2**62 - 1)
@@ -95,49 +97,28 @@ def test_every_type_of_message_is_tried() -> None:
 
 
 def harmless(data: bytes) -> None:
+    """Invariant: decode gives a message that can be sent on as it is, or raises MessageError."""
     with suppress(MessageError):
         message = decode(data)
         assert type(message) in ANY_MESSAGE
-        encode(message)
+        assert as_lists(decode(encode(message))) == as_lists(message)
 
 
 @settings(max_examples=1000, deadline=None)
 @given(st.binary(max_size=60) | plain.map(pack))
 def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
-    """Invariant: decode gives a Message (that can be sent on) or raises MessageError."""
+    """Invariant: that of ``harmless``."""
     harmless(data)
 
 
-def test_mutated_messages_are_messages_or_refused() -> None:
-    """Invariant: as above, for 5,000 real messages with bytes flipped, cut, put in and repeated."""
-    rng = random.Random(1)
-    real = [
-        Hello(1 << 62, 0, "worker-1", 64, "host", 4711, "1.0"),
-        Pulse(5, 7, 1 << 40, 5, 6, 3, 2, {4000: 3, 4001: 9}),
-        Ready(5, "0011", 2, True),
-        Took(5, "0011", [1, 2, 300]),
-        Results(5, "0011", 2, [3], b"\x93\x01\x02\x03"),
-        Returned(5, "0011", [70000]),
-        Expired(5, 1),
-        Bye(5, "done"),
-        Jobs("0011", 2, 9, -5, [1, 2, [0, "B", b"abc"]]),
-        Beat(1, 2, 3, "0011", 2, 4, {5: (6, -7)}, {8: "no"}, {"token": "t", "sizes": []},
-             10.0, 0, 2, True, False, False, False),
-    ]  # fmt: skip
-    for _ in range(5000):
-        data = bytearray(encode(rng.choice(real)))
-        for _ in range(rng.randint(1, 3)):
-            at = rng.randrange(len(data)) if data else 0
-            match rng.randrange(4):
-                case 0 if data:
-                    data[at] = rng.randrange(256)
-                case 1:
-                    del data[at : at + rng.randint(1, 4)]
-                case 2:
-                    data[at:at] = rng.randbytes(rng.randint(1, 4))
-                case _:
-                    data[at:at] = data[at : at + 20]
-        harmless(bytes(data))
+@fuzzed(recorded("frames"))
+def test_spoilt_frames_are_a_message_or_refused(data: bytes) -> None:
+    """Invariant: that of ``harmless``."""
+    harmless(data)
+
+
+def test_frames_of_every_type_were_recorded() -> None:
+    assert {type(decode(data)) for data in recorded("frames")} == set(ANY_MESSAGE)
 
 
 BOMBS = {
@@ -163,6 +144,33 @@ def test_bombs_are_refused(data: bytes) -> None:
             decode(bomb)
         with pytest.raises(MessageError):
             unpack(bomb + b"\xc1")
+
+
+def test_a_long_message_unfolds_into_little_memory() -> None:
+    """8 MB of empty lists would be half a gigabyte; arrays within arrays take as long to free."""
+    size = MAX_MESSAGE_BYTES - 100
+    for bomb in (
+        b"\xdd" + size.to_bytes(4, "big") + b"\x90" * size,
+        b"\xdc\xff\xff" * 400 + b"\x80" * size,
+        b"\xdd\x00\x7f\xff\xff" * 500 + b"\x01" * size,
+        b"\x92" + (b"\xdc\xff\xff" + b"\x90" * 0xFFFF) * 100,
+    ):
+        tracemalloc.start()
+        try:
+            with pytest.raises(MessageError):
+                decode(bomb[:MAX_MESSAGE_BYTES])
+            assert tracemalloc.get_traced_memory()[1] < 100e6
+        finally:
+            tracemalloc.stop()
+
+
+def test_a_long_message_of_ours_is_read() -> None:
+    beat = decode(recorded("frames")[1])
+    assert isinstance(beat, Beat)
+    crowd = beat._replace(workers={number << 40: (9, None) for number in range(30_000)})
+    for message in (crowd, Returned(5, "r", list(range(70_000, 170_000)))):
+        assert len(encode(message)) > 300_000
+        assert as_lists(decode(encode(message))) == as_lists(message)
 
 
 def test_a_message_too_long_is_refused_unread() -> None:

@@ -9,8 +9,12 @@ import msgpack
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssbench.core.errors import MessageError
+from ssbench.core.messages import Beat, decode, pack, unpack
 from ssbench.core.model import SizeClass
 from ssbench.core.settings import StorageSettings
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
 
 WHOLE = StorageSettings(
     driver="noop",
@@ -57,3 +61,24 @@ def test_fuzz_a_malformed_map_gives_one_of_three_errors(values: dict[str, object
     """Invariant: settings, or TypeError, ValueError or KeyError; nothing else."""
     with contextlib.suppress(TypeError, ValueError, KeyError):
         assert isinstance(StorageSettings.from_map(values), StorageSettings)
+
+
+def settings_of_beats() -> list[bytes]:
+    """The settings in recorded beats, as msgpack."""
+    beats = [message for message in map(decode, recorded("frames")) if isinstance(message, Beat)]
+    return [pack(beat.settings) for beat in beats if beat.settings]
+
+
+def readable(data: bytes) -> None:
+    """Invariant: settings that come over the wire again, or one of the errors that are foreseen."""
+    with contextlib.suppress(MessageError, TypeError, ValueError, KeyError):
+        values = unpack(data)
+        if type(values) is dict:
+            known = StorageSettings.from_map(values)
+            assert StorageSettings.from_map(unpack(pack(known.to_map()))) == known
+
+
+@fuzzed(settings_of_beats())
+def test_fuzz_spoilt_settings(data: bytes) -> None:
+    """Invariant: that of ``readable``."""
+    readable(data)
