@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 
-.PHONY: help demo test test-long faults check clean
+.PHONY: help demo test test-long faults soak check clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -21,6 +21,9 @@ test-long: $(VENV)/.for-test ## the tests that take minutes
 
 faults: $(VENV)/.for-test ## break everything there is to break, and print what came of it
 	$(BIN)/python -m pytest tests/e2e/faults $(TESTS)
+
+soak: $(VENV)/.for-test ## a long run with faults, MINUTES=30 of it (SEED=1 to repeat one)
+	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),30) $(addprefix --seed ,$(SEED))
 
 check: $(VENV)/.for-test ## format, lint, types, and the table of floors
 	$(BIN)/ruff format --check

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import os
+
+from benchmarks.soak.faults import KINDS
+from benchmarks.soak.memory import MB, Memory, Usage
+from benchmarks.soak.soak import Outcome
+from benchmarks.soak.table import judged, lines
+from benchmarks.soak.verdict import Accounts
+from ssbench.core.model import Phase
+from ssbench.core.records import PhaseRecord, RunFooter, RunHeader
+from ssbench.core.stats import RunStats
+
+BEGAN_S = 1e9
+SECONDS = 1800
+
+
+def outcome(per_10_min_mb: float = 0.0, seconds: int = SECONDS, **last_s: float) -> Outcome:
+    """A run in which the master's memory grew like that."""
+    stats = RunStats()
+    stats.add(RunHeader("abc", BEGAN_S, "1", {}, {"user_count": 1}, {}, 1, "swift"))
+    stats.add(PhaseRecord(Phase.RUN, BEGAN_S, 1))
+    stats.add(RunFooter(BEGAN_S + seconds, "complete", "", float(seconds), sent=0))
+    made = Outcome(Memory())
+    made.memory.watch("master", os.getpid())
+    made.memory.tracks[0].samples += [
+        (BEGAN_S + s, Usage(60 * MB, 50 * MB, int((40 + per_10_min_mb * s / 600) * MB)))
+        for s in range(seconds)
+    ]
+    # What comes after the run, a report say, is another matter.
+    made.memory.tracks[0].samples += [
+        (BEGAN_S + seconds + s, Usage(0, 0, 200 * MB)) for s in range(1, 600)
+    ]
+    made.accounts = Accounts(stats, started_s=BEGAN_S, last_s=last_s)
+    return made
+
+
+def test_level_memory_is_well() -> None:
+    assert judged(outcome(0.3)) == []
+
+
+def test_growth_is_told_with_its_figure() -> None:
+    assert judged(outcome(1.2)) == ["master grows by 1.20 MB in 10 minutes"]
+    (row,) = [line for line in lines(outcome(1.2)) if line.startswith("master")]
+    assert "1.20 MB in 10 min" in row
+
+
+def test_the_first_minutes_are_not_judged() -> None:
+    made = outcome()
+    samples = made.memory.tracks[0].samples
+    samples[:300] = [(at, Usage(0, 0, int(30 * MB + 3e4 * n))) for n, (at, _) in
+                     enumerate(samples[:300])]  # fmt: skip
+    assert judged(made) == []
+
+
+def test_of_a_short_run_nothing_is_said() -> None:
+    made = outcome(9.0, seconds=60)
+    assert judged(made) == []
+    assert any("too short to say" in line for line in lines(made))
+
+
+def test_who_is_well_and_does_nothing_hangs() -> None:
+    made = outcome(anna=1795.0, berta=1200.0)
+    made.well += ["anna", "berta"]
+    assert judged(made) == ["berta did nothing in the last 600 s of the run"]
+
+
+def test_what_went_wrong_on_the_way_stays_wrong() -> None:
+    made = outcome()
+    made.wrong.append("the master did not end in time; it is ended")
+    assert judged(made) == made.wrong
+
+
+def test_without_a_stat_file_there_is_a_table_of_the_faults_and_no_success() -> None:
+    made = outcome()
+    made.accounts = None
+    assert judged(made) == ["there is nothing to account for"]
+    assert [line.split()[0] for line in lines(made)] == ["fault", *KINDS]
+
+
+def test_what_the_report_costs_is_told_apart() -> None:
+    assert "clean-up and report took the master from 40.0 to 200.0 MB at most" in lines(outcome())
