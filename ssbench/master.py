@@ -268,10 +268,13 @@ class Master:
         return self._why_give_up(now_ns)
 
     def _why_give_up(self, now_ns: int) -> tuple[str, str] | None:
-        """Around the run nobody gains by trying a dead store object by object."""
+        """Around the run nobody gains by trying a dead store object by object; in it, the user
+        says how many failures are too many."""
         dispatcher = self._dispatcher
-        if dispatcher is None or self._crew.phase is Phase.RUN:
+        if dispatcher is None:
             return None
+        if self._crew.phase is Phase.RUN:
+            return self._too_many_errors(dispatcher)
         in_a_row = dispatcher.failures_in_a_row
         if in_a_row >= max(self.roster.shared, _FAILURES_IN_A_ROW):
             return "failed", f"{in_a_row} operations failed in a row: {dispatcher.example}"
@@ -281,6 +284,13 @@ class Master:
         if self._crew.phase is Phase.CLEANUP and silent_s > patience_s:
             return "failed", f"the store has deleted nothing for {patience_s:g} s"
         return None
+
+    def _too_many_errors(self, dispatcher: Dispatcher) -> tuple[str, str] | None:
+        most = self.limits.max_consecutive_errors
+        if most is None or dispatcher.most_failures_in_a_row < most:
+            return None
+        what = "an operation" if most == 1 else f"{most} operations in a row"
+        return "failed", f"stopped early, as told: {what} failed: {dispatcher.example}"
 
     def _over(self, dispatcher: Dispatcher) -> bool:
         if not dispatcher.finished:

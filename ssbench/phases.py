@@ -56,6 +56,7 @@ class Limits:
     operation_timeout_s: float = 0.0  #: 0: none
     drain_timeout_s: float = 30.0
     connect_timeout_s: float = 10.0
+    max_consecutive_errors: int | None = None  #: in the run; None: as many as there are
     max_batch: int = MAX_BATCH
 
 

@@ -1,9 +1,10 @@
 """What the master does before the first job: hold the scenario against the store, make containers.
 
-Whose a container is follows from its name: ``<base>_000061`` (with a policy's suffix) is taken as
-ours, as ssbench has always done, and used as it is: those of ssbench 0.3.9 carry no marker header.
-One that lies under another storage policy than the scenario's is refused, by name: the run would
-measure something else than it says.
+A container named ``<base>_000061`` (with a policy's suffix) is ours where it carries our marker,
+and becomes ours where it is empty. One that holds objects and has no marker may be somebody's: it
+is refused by name, unless the user says that it may be used (those of ssbench 0.3.9 have none).
+So is one under another storage policy than the scenario's: the run would measure something else
+than it says.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import gevent
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.naming import Naming
+from ssbench.core.naming import MARKER_HEADER, Naming
 from ssbench.core.scenario import Scenario
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 from ssbench.storage.base import Storage, StoreLimits
 from ssbench.storage.errands import Errands, Renew
 
@@ -75,6 +76,7 @@ def make_containers(
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
     policy: str | None = None,
+    use_existing: bool = False,
     retries: int = 5,
     renew: Renew | None = None,
     stopping: Callable[[], bool] = lambda: False,
@@ -83,6 +85,7 @@ def make_containers(
     """Make the containers that aren't there, ``concurrency`` at once; ``progress(done, total)``.
 
     :param policy: the one that the storage's settings ask for; for error messages.
+    :param use_existing: also use containers that hold objects and have no marker of ours.
     :param stopping: asked before each container; once true, no more are made.
     :raises SsbenchError: for the first container that can't be made, naming it. Those made
         before stay: the next run finds them.
@@ -92,11 +95,14 @@ def make_containers(
     def make(name: str) -> bool | SsbenchError:
         # Handed back, not raised: gevent prints what leaves a greenlet.
         try:
-            return errands.call(storage.make_container, name)
+            found = errands.call(storage.make_container, name)
         except StorageError as error:
             return _explained(storage, name, policy, error)
         except SsbenchError as error:
             return error
+        if found is None or use_existing or found.marked or found.object_count == 0:
+            return found is None
+        return SsbenchError(_not_ours(name, found.object_count))
 
     def wanted() -> Iterator[str]:
         for name in names:
@@ -116,6 +122,14 @@ def make_containers(
     finally:
         pool.kill()
     return ContainerCounts(made, done - made, len(names) - done)
+
+
+def _not_ours(name: str, object_count: int | None) -> str:
+    held = "objects" if object_count is None else plural(object_count, "object")
+    return (
+        f'container "{printable(name)}" holds {held}, and nothing says that ssbench made it (it has'
+        f" no {MARKER_HEADER}): choose another container_base, or use it with --use-existing"
+    )
 
 
 def _explained(
@@ -140,7 +154,7 @@ def _explained(
 
 def _policy_of(storage: Storage, name: str) -> str:
     try:
-        found = storage.container_policy(name)
+        found = storage.container_facts(name).policy
     except StorageError:
         found = None  # only a courtesy of the message; the conflict is certain without it
     return f'storage policy "{printable(found)}"' if found else "another storage policy"

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +244,7 @@ def test_a_phase_without_jobs() -> None:
         assert here.run(Ledger(0)).ended == "complete"
 
 
-def test_failures_are_counted_and_end_nothing() -> None:
+def test_failures_are_counted_and_end_nothing_unless_told() -> None:
     def broken(settings: StorageSettings) -> Any:
         storage = NoopStorage(settings)
 
@@ -257,6 +258,15 @@ def test_failures_are_counted_and_end_nothing() -> None:
         here.thread_worker(open_driver=broken)
         outcome = here.run(Ledger(50))
         assert (outcome.ended, outcome.counts.failed, outcome.counts.done) == ("complete", 50, 0)
+
+    for most, words in ((1, "an operation failed: no"), (7, "7 operations in a row failed: no")):
+        with scene(replace(PATIENT, max_consecutive_errors=most)) as here:
+            here.thread_worker(open_driver=broken)
+            outcome = here.run(Ledger(10**9))
+            assert (outcome.ended, outcome.reason) == ("failed", f"stopped early, as told: {words}")
+            assert outcome.counts.failed >= most
+            counts = outcome.counts
+            assert counts.sent - counts.withdrawn == counts.failed
 
 
 # Who comes --------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_the_names_of_a_run_by_seconds_are_checked_for_long_numbers() -> None:
 
 def test_containers_are_made_with_marker_and_policy_and_counted() -> None:
     store = MemoryStore(pause=lambda: gevent.sleep(0))
-    store.add(NAMES[3], policy="silver")
+    store.add(NAMES[3], policy="silver")  # empty: it becomes ours
     seen: list[tuple[int, int]] = []
     counts = make_containers(
         storage_of(store, "silver"), NAMES, 4, lambda done, total: seen.append((done, total))
@@ -88,7 +88,7 @@ def test_containers_are_made_with_marker_and_policy_and_counted() -> None:
     assert counts == ContainerCounts(made=11, there=1)
     assert seen == [(done, 12) for done in range(1, 13)]
     assert store.most_in_flight == 4
-    assert [name for name in NAMES if not store.containers[name].marker] == [NAMES[3]]
+    assert all(store.containers[name].marker for name in NAMES)
     assert {store.containers[name].policy for name in NAMES} == {"silver"}
 
 
@@ -122,9 +122,33 @@ def test_a_container_under_another_policy_is_refused_by_name() -> None:
 def test_the_conflict_is_told_even_where_the_policy_cannot_be_asked() -> None:
     store = MemoryStore()
     store.fail("make_container", status_error(409))
-    store.fail("container_policy", status_error(503))
+    store.fail("container_facts", status_error(503))
     with pytest.raises(SsbenchError, match="under another storage policy, not the default one"):
         make_containers(storage_of(store), NAMES)
+
+
+def test_a_container_with_objects_that_nobody_marked_is_refused_unless_told() -> None:
+    store = MemoryStore()
+    store.add(NAMES[1], "precious")
+    with pytest.raises(SsbenchError) as caught:
+        make_containers(storage_of(store), NAMES, 1)
+    assert str(caught.value) == (
+        'container "ssbench_000001" holds 1 object, and nothing says that ssbench made it (it has'
+        " no X-Container-Meta-Ssbench): choose another container_base, or use it with"
+        " --use-existing"
+    )
+    assert list(store.containers) == [NAMES[1], NAMES[0]]
+    counts = make_containers(storage_of(store), NAMES, 1, use_existing=True)
+    assert counts == ContainerCounts(made=10, there=2)
+    assert not store.containers[NAMES[1]].marker, "using it makes it no more ours than it was"
+
+
+def test_one_that_ssbench_filled_is_used_again() -> None:
+    store = MemoryStore()
+    make_containers(storage_of(store), NAMES)
+    store.add(NAMES[1], "tiny_000001")
+    store.containers[NAMES[1]].marker = True
+    assert make_containers(storage_of(store), NAMES) == ContainerCounts(there=12)
 
 
 @pytest.mark.parametrize(

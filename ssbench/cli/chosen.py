@@ -70,9 +70,11 @@ class RunOptions:
     noop: bool
     embedded_swift: bool
     keep_objects: bool
+    use_existing: bool
     compressible: bool
     operation_timeout_s: float | None  #: None: no limit
     drain_timeout_s: float
+    max_consecutive_errors: int | None  #: None: go on however many fail
     retries: int
     zmq: ZmqOptions
     workers: int | None
@@ -154,9 +156,11 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
         noop=ns.noop,
         embedded_swift=ns.embedded_swift,
         keep_objects=ns.keep_objects,
+        use_existing=ns.use_existing,
         compressible=ns.compressible,
         operation_timeout_s=ns.operation_timeout,
         drain_timeout_s=ns.drain_timeout,
+        max_consecutive_errors=ns.max_consecutive_errors,
         retries=ns.retries,
         zmq=zmq_options(ns, environ, ns.zmq_bind_ip),
         workers=ns.workers,

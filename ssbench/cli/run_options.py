@@ -97,6 +97,12 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("-k", "--keep-objects", action="store_true", help="don't delete what the run created")
     add(
+        "--use-existing",
+        action="store_true",
+        help="also use containers that hold objects and that nothing says are ssbench's "
+        "(those of 0.3.9)",
+    )
+    add(
         "--compressible",
         action="store_true",
         help="objects of one repeated letter, as ssbench 0.3.9 sent, instead of random bytes",
@@ -115,6 +121,20 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
         help="how long to wait at the end, or after Ctrl-C, for operations in flight",
     )
     add_retries(group)
+    errors = group.add_mutually_exclusive_group()
+    errors.add_argument(
+        "--max-consecutive-errors",
+        type=types.count,
+        metavar="COUNT",
+        help="end the run when so many operations failed in a row; never, unless given",
+    )
+    errors.add_argument(
+        "--stop-on-error",
+        action="store_const",
+        const=1,
+        dest="max_consecutive_errors",
+        help="end the run with the first operation that fails",
+    )
     instead = group.add_mutually_exclusive_group()
     instead.add_argument(
         "--noop",

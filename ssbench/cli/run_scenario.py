@@ -189,6 +189,7 @@ class _Run:
             operation_timeout_s=options.operation_timeout_s or 0.0,
             drain_timeout_s=options.drain_timeout_s,
             connect_timeout_s=settings.connect_timeout_s,
+            max_consecutive_errors=options.max_consecutive_errors,
             max_batch=options.batch_size or MAX_BATCH,
         )
 
@@ -209,7 +210,8 @@ class _Run:
             self.progress.start_phase(Phase.IDLE, len(naming.containers))
             make_containers(
                 storage, naming.containers, scenario.container_concurrency,
-                self.progress.count, policy=scenario.policy, retries=self.options.retries,
+                self.progress.count, policy=scenario.policy,
+                use_existing=self.options.use_existing, retries=self.options.retries,
                 renew=store.renew, stopping=lambda: self.interrupts.came,
             )  # fmt: skip
             self.progress.end_phase()

@@ -82,6 +82,7 @@ class Dispatcher:
     stopping: bool = False  #: time is up, or somebody interrupted
     example: str = ""  #: detail of the first error
     failures_in_a_row: int = 0  #: errors since the last operation that was done
+    most_failures_in_a_row: int = 0  #: the longest such row so far
     done_ns: int = 0  #: when that was heard of
     #: Jobs and batches are numbered through the whole run: one phase goes on where the last ended.
     next_number: int = 1
@@ -238,11 +239,12 @@ class Dispatcher:
         done = [job for job, error in zip(jobs, errors, strict=True) if not error]
         self.counts.done += len(done)
         self.counts.failed += len(jobs) - len(done)
-        self.failures_in_a_row += len(jobs) - len(done)
         if done:
-            self.failures_in_a_row, self.done_ns = 0, now_ns
+            self.done_ns = now_ns
             self.workload.succeeded(done, now_s)
         for job, error, status, unknown in zip(jobs, errors, statuses, unknowns, strict=True):
+            self.failures_in_a_row = self.failures_in_a_row + 1 if error else 0
+            self.most_failures_in_a_row = max(self.most_failures_in_a_row, self.failures_in_a_row)
             if error:
                 self.workload.failed(job, error, status, bool(unknown), now_s)
 

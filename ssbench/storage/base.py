@@ -29,6 +29,15 @@ class ContainerEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerFacts:
+    """What a store says of a container."""
+
+    policy: str | None  #: its storage policy; None where the store doesn't say
+    marked: bool  #: it carries our marker header: ssbench made it, or found it empty
+    object_count: int | None  #: None where the store doesn't say
+
+
+@dataclass(frozen=True, slots=True)
 class StoreLimits:
     """What the store says of itself (Swift: /info); None where it doesn't say."""
 
@@ -66,17 +75,18 @@ class Storage(Protocol):
     def limits(self) -> StoreLimits:
         """Ask the store for its limits; all None where it has no such thing."""
 
-    def container_policy(self, container: str) -> str | None:
-        """The storage policy of a container that exists.
+    def container_facts(self, container: str) -> ContainerFacts:
+        """Of a container that exists.
 
         :raises StorageError: status 404 where it doesn't exist.
         """
 
-    def make_container(self, container: str) -> bool:
+    def make_container(self, container: str) -> ContainerFacts | None:
         """Make a container with our marker header and the settings' policy.
 
-        True where it was made, False where it was there (and is left as it is). A container that
-        is there under another policy raises StorageError with status 409.
+        None where it was made, else the facts of the one that was there: where it is empty it got
+        our marker, else it is left as it is. One that is there under another policy raises
+        StorageError with status 409.
         """
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:

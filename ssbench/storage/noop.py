@@ -7,7 +7,7 @@ from time import perf_counter_ns
 
 from ssbench.core.model import OPERATIONS, Job, Operation, Timing
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import Action, ContainerEntry, StoreLimits
+from ssbench.storage.base import Action, ContainerEntry, ContainerFacts, StoreLimits
 
 #: What Swift answers to each operation.
 _STATUS = {
@@ -45,11 +45,11 @@ class NoopStorage:
     def limits(self) -> StoreLimits:
         return StoreLimits()
 
-    def container_policy(self, container: str) -> str | None:
-        return self._policy
+    def container_facts(self, container: str) -> ContainerFacts:
+        return ContainerFacts(self._policy, marked=True, object_count=0)
 
-    def make_container(self, container: str) -> bool:
-        return True
+    def make_container(self, container: str) -> ContainerFacts | None:
+        return None
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         return []

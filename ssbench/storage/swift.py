@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from time import perf_counter_ns
 from urllib.parse import quote
 
 from ssbench.core.content import Content
@@ -13,11 +14,12 @@ from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Operation, Timing
 from ssbench.core.naming import MARKER_HEADER, VERSION_HEADER, Naming
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import Action, ContainerEntry, StoreLimits
+from ssbench.storage.base import Action, ContainerEntry, ContainerFacts, StoreLimits
 from ssbench.storage.httpconn import Collector, Upload
 from ssbench.storage.swiftparse import (
     bulk_failures,
     container_entries,
+    container_facts,
     object_names,
     store_limits,
 )
@@ -26,6 +28,8 @@ from ssbench.storage.swiftsite import open_pools, take_apart
 _TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
 _LISTING_MAX = 64 * 1024 * 1024  #: bytes: 10,000 names of 1,024 bytes, escaped in JSON
 _ANSWER_MAX = 8 * 1024 * 1024
+#: Network time-outs that an errand may take: a bulk delete is minutes, and drips blanks meanwhile.
+_ERRAND_TIMEOUTS = 15
 
 
 class SwiftStorage:
@@ -53,6 +57,8 @@ class SwiftStorage:
         self._content = Content(settings.block_size, compressible=settings.compressible)
         self._sites = [take_apart(url) for url in settings.storage_urls]
         self._pools = open_pools(settings, self._sites)
+        self._longest = [size.size_max for size in settings.sizes]
+        self._errand_ns = int(_ERRAND_TIMEOUTS * settings.network_timeout_s * 1e9)
         self._many = len(self._pools)
         self._random = random.Random(seed).random
         self._tails: list[str] = []
@@ -75,6 +81,8 @@ class SwiftStorage:
             f"GET {self._sites[url].base}{self._path(job)}{self._tails[url]}\r\n".encode(),
             None,
             deadline_ns,
+            None,
+            self._longest[job.size_class],
         )
         if 200 <= timing.status < 300:
             return timing
@@ -175,35 +183,44 @@ class SwiftStorage:
         collector = Collector(_ANSWER_MAX)
         # No token: /info is for everyone.
         head = f"GET /info HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\n\r\n"
-        timing = self._pools[0].request(head.encode(), None, 0, collector)
+        deadline_ns = perf_counter_ns() + self._errand_ns
+        timing = self._pools[0].request(head.encode(), None, deadline_ns, collector)
         return store_limits(bytes(collector.body)) if timing.status == 200 else StoreLimits()
 
-    def container_policy(self, container: str) -> str | None:
+    def container_facts(self, container: str) -> ContainerFacts:
         collector = Collector(_ANSWER_MAX, bodiless=True)
         self._must("HEAD", quote(container, safe=""), collector)
-        return collector.headers.get("x-storage-policy")
+        return container_facts(collector.headers)
 
-    def make_container(self, container: str) -> bool:
+    def make_container(self, container: str) -> ContainerFacts | None:
         # HEAD first: a PUT would leave our marker on a container that isn't ours.
-        policy = self._settings.policy
         try:
-            found = self.container_policy(container)
+            found = self.container_facts(container)
         except StorageError as error:
             if error.status != 404:
                 raise
-        else:
-            if policy is not None and found is not None and found.lower() != policy.lower():
-                raise StorageError(
-                    ErrorKind.STATUS,
-                    f"container {container!r} is there under policy {found!r}, not {policy!r}",
-                    status=409,
-                )
-            return False
+            return self._put_container(container)
+        policy = self._settings.policy
+        if policy and found.policy and found.policy.lower() != policy.lower():
+            raise StorageError(
+                ErrorKind.STATUS,
+                f"container {container!r} is there under policy {found.policy!r}, not {policy!r}",
+                status=409,
+            )
+        if not found.marked and found.object_count == 0:
+            self._put_container(container)
+        return found
+
+    def _put_container(self, container: str) -> ContainerFacts | None:
+        """Make it, or mark it; the facts where somebody else made it meanwhile."""
+        policy = self._settings.policy
         headers = f"{MARKER_HEADER}: {quote(self._settings.run_id) or 'yes'}\r\n"
         if policy is not None:
             headers += f"X-Storage-Policy: {policy}\r\n"
         path = quote(container, safe="")
-        return self._must("PUT", path, Collector(_ANSWER_MAX), headers, b"").status != 202
+        if self._must("PUT", path, Collector(_ANSWER_MAX), headers, b"").status == 202:
+            return self.container_facts(container)
+        return None
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         query = f"prefix={quote(prefix, safe='')}&{_page(marker, limit)}"
@@ -257,7 +274,8 @@ class SwiftStorage:
         body: bytes | None = None,
     ) -> Timing:
         """``_ask``, where any status but success is a failure."""
-        timing = self._ask(method, path, collector, 0, headers, body)
+        deadline_ns = perf_counter_ns() + self._errand_ns
+        timing = self._ask(method, path, collector, deadline_ns, headers, body)
         if timing.status // 100 != 2:
             raise self._refusal(method, timing)
         return timing

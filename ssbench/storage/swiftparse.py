@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 from urllib.parse import unquote
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.storage.base import ContainerEntry, StoreLimits
+from ssbench.core.naming import MARKER_HEADER
+from ssbench.storage.base import ContainerEntry, ContainerFacts, StoreLimits
 
 
 def container_entries(body: bytes) -> list[ContainerEntry]:
@@ -38,6 +40,16 @@ def object_names(body: bytes) -> list[str]:
             raise _refused("an object's entry")
         names.append(name)
     return names
+
+
+def container_facts(headers: Mapping[str, str]) -> ContainerFacts:
+    """What the answer to a HEAD of a container tells; names of headers in lower case."""
+    count = headers.get("x-container-object-count", "")
+    return ContainerFacts(
+        policy=headers.get("x-storage-policy"),
+        marked=bool(headers.get(MARKER_HEADER.lower())),
+        object_count=int(count) if re.fullmatch("[0-9]{1,18}", count) else None,
+    )
 
 
 def bulk_failures(body: bytes, container: str) -> list[tuple[str, int]]:

@@ -20,7 +20,7 @@ def options(fake: AuthV1, *storage_urls: str, key: str = "testing") -> StoreOpti
 def test_no_store_at_all() -> None:
     store = noop_store()
     assert store.renew is None
-    assert open_storage(store.settings).make_container("c")
+    assert open_storage(store.settings).make_container("c") is None
 
 
 def test_settings_are_those_of_the_login_and_the_options() -> None:

@@ -182,7 +182,10 @@ class _Handler(BaseHTTPRequestHandler):
         if policy not in self.swift.policies:
             self.reply(400)
         elif there is not None:
-            self.reply(202 if there.policy == policy else 409)
+            fits = "X-Storage-Policy" not in self.headers or there.policy == policy
+            if fits:
+                there.headers.update(self.headers)
+            self.reply(202 if fits else 409)
         else:
             self.swift.containers[name] = FakeContainer(policy, dict(self.headers))
             self.reply(201)
@@ -192,7 +195,13 @@ class _Handler(BaseHTTPRequestHandler):
         if there is None:
             self.reply(404)
         else:
-            self.reply(204, X_Storage_Policy=there.policy)
+            marker = there.headers.get("X-Container-Meta-Ssbench")
+            self.reply(
+                204,
+                X_Storage_Policy=there.policy,
+                X_Container_Object_Count=str(len(there.objects)),
+                **({"X_Container_Meta_Ssbench": marker} if marker else {}),
+            )
 
     def GET_container(self, body: bytes, query: dict[str, str], name: str, _: str) -> None:
         there = self.swift.containers.get(name)

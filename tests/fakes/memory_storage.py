@@ -24,7 +24,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Operation, Timing
 from ssbench.core.naming import Naming
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import Action, ContainerEntry, StoreLimits
+from ssbench.storage.base import Action, ContainerEntry, ContainerFacts, StoreLimits
 
 
 def status_error(status: int, detail: str = "") -> StorageError:
@@ -175,11 +175,11 @@ class MemoryStorage:
                 bulk_delete_max=self.store.bulk_delete_max,
             )
 
-    def container_policy(self, container: str) -> str | None:
-        with self._request("container_policy", container):
-            return self.store.container(container).policy
+    def container_facts(self, container: str) -> ContainerFacts:
+        with self._request("container_facts", container):
+            return self._facts(self.store.container(container))
 
-    def make_container(self, container: str) -> bool:
+    def make_container(self, container: str) -> ContainerFacts | None:
         with self._request("make_container", container):
             wanted = self.settings.policy
             if wanted is not None and wanted.lower() not in self.store.policies:
@@ -188,10 +188,16 @@ class MemoryStorage:
             if there is None:
                 policy = wanted.lower() if wanted else self.store.policies[0]
                 self.store.containers[container] = MemoryContainer(policy, marker=True)
-                return True
+                return None
             if wanted is not None and there.policy != wanted.lower():
                 raise status_error(409)
-            return False  # and no marker: it may be somebody else's
+            found = self._facts(there)
+            there.marker = there.marker or not there.objects  # else it may be somebody else's
+            return found
+
+    @staticmethod
+    def _facts(container: MemoryContainer) -> ContainerFacts:
+        return ContainerFacts(container.policy, container.marker, len(container.objects))
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         with self._request("list_containers", marker):

@@ -94,13 +94,13 @@ def test_a_deadline_that_is_over_fails_the_operation() -> None:
 
 def test_containers_have_policies() -> None:
     store = MemoryStore()
-    assert driver(store, policy="silver").make_container("c")
+    assert driver(store, policy="silver").make_container("c") is None
     assert store.containers["c"].marker
-    assert not driver(store).make_container("c")
-    assert driver(store).container_policy("c") == "silver"
+    assert driver(store).make_container("c") is not None
+    assert driver(store).container_facts("c").policy == "silver"
     assert status_of(driver(store, policy="gold").make_container, "c") == 409
     assert status_of(driver(store, policy="tin").make_container, "d") == 400
-    assert status_of(driver(store).container_policy, "d") == 404
+    assert status_of(driver(store).container_facts, "d") == 404
 
 
 def test_listings_come_in_pages() -> None:
@@ -139,7 +139,7 @@ def test_tokens_are_checked() -> None:
     assert status_of(storage.make_container, "c") == 401
     storage.set_token("new", 2)
     assert storage.token_serial == 2
-    assert storage.make_container("c")
+    assert storage.make_container("c") is None
 
 
 def test_failures_are_scripted_and_calls_recorded() -> None:
@@ -147,9 +147,9 @@ def test_failures_are_scripted_and_calls_recorded() -> None:
     store.fail("make_container", status_error(503), None, status_error(429))
     storage = driver(store)
     assert status_of(storage.make_container, "c") == 503
-    assert storage.make_container("c")
+    assert storage.make_container("c") is None
     assert status_of(storage.make_container, "c") == 429
-    assert not storage.make_container("c")
+    assert storage.make_container("c") is not None
     assert store.count("make_container") == 4
     assert (store.in_flight, store.most_in_flight) == (0, 1)
 

@@ -12,6 +12,7 @@ from ssbench.core.content import pieces
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
 from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import ContainerFacts
 from ssbench.storage.swift import SwiftStorage
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
@@ -237,15 +238,31 @@ def test_settings_that_cannot_be_used(changes: dict[str, object], words: str) ->
 
 
 def test_a_container_is_made_with_marker_and_policy(swift: FakeSwift, opened: Opener) -> None:
-    assert opened(policy="silver").make_container("ssbench_000007_silver")
+    assert opened(policy="silver").make_container("ssbench_000007_silver") is None
     made = swift.containers["ssbench_000007_silver"]
     assert made.policy == "silver"
     assert made.headers["X-Container-Meta-Ssbench"] == "run1"
 
 
-def test_a_container_that_is_there_gets_no_marker(swift: FakeSwift, opened: Opener) -> None:
-    assert not opened().make_container("ssbench_000000")
+def test_a_container_that_holds_objects_gets_no_marker(swift: FakeSwift, opened: Opener) -> None:
+    there = swift.containers["ssbench_000000"]
+    there.objects["precious"] = FakeObject(b"", {})
+    facts = ContainerFacts("gold", marked=False, object_count=1)
+    assert opened().make_container("ssbench_000000") == facts
     assert swift.methods() == ["HEAD"]
+    assert not there.headers
+
+
+def test_one_that_is_empty_gets_it_once(swift: FakeSwift, opened: Opener) -> None:
+    storage = opened()
+    found = storage.make_container("ssbench_000000")
+    assert found is not None
+    assert not found.marked
+    assert swift.containers["ssbench_000000"].headers["X-Container-Meta-Ssbench"] == "run1"
+    found = storage.make_container("ssbench_000000")
+    assert found is not None
+    assert found.marked
+    assert swift.methods() == ["HEAD", "PUT", "HEAD", "HEAD"]
 
 
 def test_another_policy_is_told_by_name(swift: FakeSwift, opened: Opener) -> None:

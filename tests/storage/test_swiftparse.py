@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
-from ssbench.storage.base import ContainerEntry, StoreLimits
+from ssbench.storage.base import ContainerEntry, ContainerFacts, StoreLimits
 from ssbench.storage.swiftparse import (
     bulk_failures,
     container_entries,
+    container_facts,
     object_names,
     store_limits,
 )
@@ -73,6 +74,18 @@ def test_container_entries() -> None:
 def test_malformed_entries_are_refused(row: dict[str, object]) -> None:
     with pytest.raises(StorageError, match="not a container's entry of Swift's form"):
         container_entries(json.dumps([row]).encode())
+
+
+def test_what_a_container_says_of_itself() -> None:
+    said = {"x-storage-policy": "gold", "x-container-object-count": "12"}
+    assert container_facts(said) == ContainerFacts("gold", marked=False, object_count=12)
+    marked = {"x-container-meta-ssbench": "run1", "x-container-object-count": "0"}
+    assert container_facts(marked) == ContainerFacts(None, marked=True, object_count=0)
+
+
+@pytest.mark.parametrize("count", ["", "-1", "many", "1e3", "9" * 5000, "\u0663"])
+def test_a_count_that_is_none_is_not_taken_for_0(count: str) -> None:
+    assert container_facts({"x-container-object-count": count}).object_count is None
 
 
 def test_object_names_without_pseudo_directories() -> None:
