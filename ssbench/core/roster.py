@@ -45,7 +45,7 @@ class Roster:
     def __init__(self, timeout_s: float) -> None:
         self.timeout_ns = int(timeout_s * SECOND)
         self.workers: dict[int, Worker] = {}
-        self.refused: dict[int, str] = {}
+        self.refused: dict[int, str] = {}  #: incarnation -> why
         self.users = 0  #: to be shared out
         self.shared = 0  #: of these, how many there are workers for
         self.sharing = 0  #: how many workers have a share
@@ -53,6 +53,7 @@ class Roster:
         self._sent_ns: dict[int, int] = {}  # when each remembered beat went out
         self._indices: dict[str, int] = {}
         self._gone: set[int] = set()  # incarnations that don't come back
+        self._refused_ns: dict[int, int] = {}  # when each of the refused said hello last
 
     def __repr__(self) -> str:
         return f"<Roster {len(self.workers)} workers for {self.users} users>"
@@ -67,7 +68,16 @@ class Roster:
         self.serial += 1
         self._sent_ns[self.serial] = now_ns
         self._sent_ns.pop(self.serial - _BEATS_REMEMBERED, None)
+        self._forget_refused(now_ns)
         return self.serial
+
+    def _forget_refused(self, now_ns: int) -> None:
+        """Who is refused says hello once a second. One that died can't say bye, and would be in
+        every beat from then on."""
+        for incarnation, hello_ns in list(self._refused_ns.items()):
+            if now_ns - hello_ns > max(self.timeout_ns, SILENT_NS):
+                del self._refused_ns[incarnation]
+                self.refused.pop(incarnation, None)
 
     def greet(self, hello: Hello, now_ns: int) -> tuple[Worker | None, list[Worker]]:
         """A worker said hello.
@@ -90,6 +100,7 @@ class Roster:
                 reason = f'the worker id "{hello.worker_id}" is taken by {other.name}'
                 # A beat with a longer text would be refused, and by every worker.
                 self.refused[hello.incarnation] = reason[:MAX_TEXT]
+                self._refused_ns[hello.incarnation] = now_ns
                 return None, []
         for other in namesakes:
             del self.workers[other.hello.incarnation]

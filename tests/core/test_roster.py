@@ -72,6 +72,18 @@ def test_the_same_worker_comes_back_at_once_and_keeps_its_index() -> None:
     assert (first.index, other.index, second.index) == (0, 1, 0)
 
 
+def test_a_refused_worker_that_says_nothing_more_is_forgotten() -> None:
+    roster = Roster(10)
+    came(roster, 1)
+    roster.greet(hello(2), SECOND)
+    roster.greet(hello(2), 2 * SECOND)
+    answer(roster, 1, at_ns=8 * SECOND)
+    roster.greet(hello(3), 9 * SECOND)
+    for now_ns, left in [(12 * SECOND, {2, 3}), (13 * SECOND, {3}), (20 * SECOND, set())]:
+        answer(roster, 1, at_ns=now_ns)
+        assert roster.refused.keys() == left
+
+
 def test_a_refused_worker_that_leaves_is_forgotten() -> None:
     roster = Roster(10)
     came(roster, 1)
