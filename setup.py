@@ -70,8 +70,8 @@ setup(
     extras_require=EXTRAS,
     entry_points={
         "console_scripts": [
-            "ssbench-master = ssbench.cli.master:main",
-            "ssbench-worker = ssbench.cli.worker:main",
+            "ssbench-master = ssbench.cli.start:master",
+            "ssbench-worker = ssbench.cli.start:worker",
         ]
     },
     classifiers=[

@@ -1,12 +1,18 @@
-"""Ctrl-C and its kin: the first one ends a run in good order, the second at once."""
+"""Ctrl-C and its kin: the first one ends a run in good order, the second at once.
+
+A third one doesn't even wait until files are closed and workers have ended.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from types import FrameType
 
 from gevent import get_hub
+
+from ssbench.core.errors import ExitStatus
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -20,6 +26,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.reason = ""  #: of the first signal; "" while there was none
         self._listener: Callable[[str], None] | None = None
+        self._raised = False
         self._before: dict[int, object] = {}
 
     @property
@@ -34,7 +41,10 @@ class Interrupts:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         again = self.came
         self.reason = f"interrupted by {signal.Signals(number).name}"
+        if self._raised:
+            os._exit(int(ExitStatus.INTERRUPTED))
         if self._listener is None or again:
+            self._raised = True
             raise KeyboardInterrupt(self.reason)
         self._listener(self.reason)
 

@@ -60,3 +60,16 @@ def test_a_hang_up_that_is_ignored_stays_so() -> None:
             assert not interrupts.came
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_the_third_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[int] = []
+    monkeypatch.setattr("os._exit", left.append)
+    with Interrupts() as interrupts:
+        interrupts.listen(lambda reason: None)
+        send(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):  # the real one doesn't come back from os._exit
+            send(signal.SIGTERM)
+        assert left == [5]

@@ -47,8 +47,8 @@ def test_every_module_ships_and_no_test_does(wheel: zipfile.ZipFile) -> None:
 def test_the_commands_and_the_version_are_right(wheel: zipfile.ZipFile) -> None:
     about = f"ssbench-{__version__}.dist-info"
     points = wheel.read(f"{about}/entry_points.txt").decode()
-    assert "ssbench-master = ssbench.cli.master:main" in points
-    assert "ssbench-worker = ssbench.cli.worker:main" in points
+    assert "ssbench-master = ssbench.cli.start:master" in points
+    assert "ssbench-worker = ssbench.cli.start:worker" in points
     metadata = wheel.read(f"{about}/METADATA").decode()
     assert "Requires-Python: >=3.10" in metadata
     assert "Provides-Extra: embedded" in metadata

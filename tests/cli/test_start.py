@@ -1,0 +1,76 @@
+"""Signals while a command loads, or takes its leave: real processes, one line, one status."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+#: A command that does what the test says, in the place of the real one.
+SCRIPT = """\
+import os, signal, sys, types
+from ssbench.cli import start
+
+def send():
+    os.kill(os.getpid(), {number})
+
+def main():
+    {body}
+    return {status}
+
+sys.modules["ssbench.cli.{command}"] = types.SimpleNamespace(main=main)
+status = start.{command}()
+{after}
+sys.exit(status)
+"""
+
+
+def run(number: int, body: str = "pass", after: str = "pass", status: int = 0,
+        command: str = "master") -> tuple[int, str]:  # fmt: skip
+    """The exit status, and what it said on standard error."""
+    code = SCRIPT.format(number=int(number), body=body, after=after, status=status, command=command)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60,
+        cwd=ROOT,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_before_the_command_cares_is_one_line(number: signal.Signals) -> None:
+    assert run(number, "send()") == (5, f"ssbench-master: interrupted by {number.name}\n")
+    assert run(number, "send()", command="worker") == (
+        0, f"ssbench-worker: interrupted by {number.name}\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_second_one_leaves_at_once(number: signal.Signals) -> None:
+    twice = "\n    ".join(["try:", "    send()", "finally:", "    send()", "    print('never')"])
+    assert run(number, twice) == (5, "")
+
+
+@pytest.mark.parametrize(("status", "seen"), [(0, 5), (6, 5), (1, 1)])
+def test_one_that_comes_after_the_end_is_no_accident(status: int, seen: int) -> None:
+    for number in SIGNALS:
+        assert run(number, after="send()", status=status) == (seen, "")
+    assert run(signal.SIGINT, after="send()", command="worker") == (0, "")
+
+
+def test_without_a_signal_the_status_is_the_commands() -> None:
+    assert run(0, status=6) == (6, "")
+
+
+def test_a_hang_up_that_is_ignored_stays_so() -> None:
+    ignore = "signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    code = SCRIPT.format(number=1, body="send()", after="pass", status=3, command="master").replace(
+        "from ssbench", f"{ignore}\nfrom ssbench"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60, cwd=ROOT)
+    assert done.returncode == 3
