@@ -1,0 +1,81 @@
+"""A run touches what is its own: neighbours of every near-miss name stay as they were."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Account, Commands, login
+
+OURS = range(3)
+NEAR_MISSES = [
+    "{0}", "{0}_", "{0}_00000", "{0}_0000000", "{0}_00000a", "{0}_000000_", "{0}_000000_gold",
+    "{0}_000000x", "{0}_000000 ", "{0}_000003", "{0}_backup", "{0}-000000", "{0}__000000",
+    "x{0}_000000", "{0}2_000000", "{0}_٠٠٠٠٠٠", "{0}_segments",
+]  # fmt: skip
+
+
+@pytest.fixture
+def base() -> str:
+    return f"near{secrets.token_hex(4)}"
+
+
+def whole(account: Account, containers: list[str]) -> dict[str, bytes]:
+    """Listings with ETags and times: a PUT of the same bytes would show."""
+    return {name: account("GET", f"{name}?format=json")[2] for name in containers}
+
+
+def test_neighbours_of_a_run_stay_as_they_were(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    account = Account(embedded_swift)
+    neighbours = [name.format(base) for name in NEAR_MISSES]
+    for name in neighbours:
+        assert account("PUT", name)[0] == 201
+        for number in range(4):
+            assert account.put(name, f"tiny_{number:06d}") == 201
+    before = whole(account, neighbours)
+    path = commands.scenario(container_base=base, container_count=len(OURS))
+    commands.run("-f", path, *login(embedded_swift)).fine()
+    made = [f"{base}_{number:06d}" for number in OURS]
+    assert sorted({*account.containers(base), *neighbours}) == sorted({*made, *neighbours})
+    assert whole(account, neighbours) == before
+    commands.master("cleanup-containers", "-b", base, *login(embedded_swift)).wait().fine()
+    del before[f"{base}_000003"]  # by its name that of a run with more containers
+    assert whole(account, list(before)) == before
+    assert not set(account.containers(base)) & {*made, f"{base}_000003"}
+
+
+def test_a_container_with_somebodys_objects_is_refused_unless_told(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    account = Account(embedded_swift)
+    theirs = f"{base}_000001"
+    assert account("PUT", theirs)[0] == 201
+    assert account.put(theirs, "letters/from home") == 201
+    before = whole(account, [theirs])
+    path = commands.scenario(container_base=base, container_count=3)
+    line = commands.run("-f", path, *login(embedded_swift)).one_line()
+    for word in (theirs, "holds 1 object", "--use-existing", "container_base"):
+        assert word in line
+    assert whole(account, [theirs]) == before
+    assert account.objects(base) == [f"{theirs}/letters/from home"]
+
+    commands.run("-f", path, "--use-existing", *login(embedded_swift)).fine()
+    assert f"{theirs}/letters/from home" in account.objects(base)
+    assert "X-Container-Meta-Ssbench" not in account("HEAD", theirs)[1]
+    again = commands.run("-f", path, *login(embedded_swift)).one_line()
+    assert theirs in again
+
+
+def test_an_empty_container_becomes_ours(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    account = Account(embedded_swift)
+    assert account("PUT", f"{base}_000000")[0] == 201
+    path = commands.scenario(container_base=base, container_count=1, operation_count=20)
+    for _ in range(2):
+        commands.run("-f", path, *login(embedded_swift)).fine()
+    assert account("HEAD", f"{base}_000000")[1]["X-Container-Meta-Ssbench"]
