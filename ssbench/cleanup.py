@@ -124,7 +124,9 @@ def delete(
 
     :param progress: called with objects and containers gone, and how many there are in all.
     """
-    errands = Errands(storage, concurrency, retries=retries, renew=renew, sleep=sleep)
+    errands = Errands(
+        storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
+    )
     run = _Deletion(storage, errands, concurrency, progress, stopping, sleep)
     return run.run(entries, clock)
 

@@ -90,7 +90,9 @@ def make_containers(
     :raises SsbenchError: for the first container that can't be made, naming it. Those made
         before stay: the next run finds them.
     """
-    errands = Errands(storage, concurrency, retries=retries, renew=renew, sleep=sleep)
+    errands = Errands(
+        storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
+    )
 
     def make(name: str) -> bool | SsbenchError:
         # Handed back, not raised: gevent prints what leaves a greenlet.

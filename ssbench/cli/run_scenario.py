@@ -21,7 +21,13 @@ from ssbench.cli.reporting import read_stats, write_report
 from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
 from ssbench.cli.wiring import bind, calm_collector, key_of
 from ssbench.core.dispatch import MAX_BATCH, batch_limit
-from ssbench.core.errors import ExitStatus, ScenarioError, StatFileError, gravest
+from ssbench.core.errors import (
+    ExitStatus,
+    ScenarioError,
+    SsbenchError,
+    StatFileError,
+    gravest,
+)
 from ssbench.core.model import Operation, Phase
 from ssbench.core.naming import Naming
 from ssbench.core.records import RunFooter, RunHeader
@@ -39,6 +45,8 @@ from ssbench.phases import Limits, PhaseOutcome
 from ssbench.prepare import check, make_containers
 from ssbench.statfile import StatFileWriter
 from ssbench.storage import open_storage
+from ssbench.storage.base import Storage
+from ssbench.storage.errands import Renew
 from ssbench.wirekey import Key
 
 
@@ -75,6 +83,7 @@ class _Run:
         self.warnings: list[str] = []
         self.skipped: Counter[Operation] = Counter()
         self.path = ""
+        self._writer: StatFileWriter | None = None
 
     def say(self, text: str) -> None:
         """Tell the user, unless -q."""
@@ -115,7 +124,8 @@ class _Run:
             )
         )  # fmt: skip
         named = self.options.stats_file is not None
-        return self.stack.enter_context(StatFileWriter.create(self.path, overwrite=named))
+        self._writer = StatFileWriter.create(self.path, overwrite=named)
+        return self.stack.enter_context(self._writer)
 
     def _start_workers(self) -> None:
         """Open the ports, and start those workers that are ours to start."""
@@ -195,28 +205,38 @@ class _Run:
 
     def _prepare(self, store: Store, settings: StorageSettings) -> None:
         """Hold the scenario against the store's limits, and make the containers."""
-        scenario = self.scenario
         storage = open_storage(settings)
         try:
-            found = check(storage.limits(), scenario, self.run_id)
-            for warning in found.warnings:
-                self.warn(warning)
-            if found.faults:
-                raise ScenarioError([f"{scenario.source}: {fault}" for fault in found.faults])
-            naming = Naming(
-                scenario.sizes, self.run_id, scenario.container_base,
-                scenario.container_count, scenario.policy,
-            )  # fmt: skip
-            self.progress.start_phase(Phase.IDLE, len(naming.containers))
-            make_containers(
-                storage, naming.containers, scenario.container_concurrency,
-                self.progress.count, policy=scenario.policy,
-                use_existing=self.options.use_existing, retries=self.options.retries,
-                renew=store.renew, stopping=lambda: self.interrupts.came,
-            )  # fmt: skip
-            self.progress.end_phase()
+            self._check(storage)
+            self._make_containers(storage, store.renew)
+        except SsbenchError as error:
+            if not self.interrupts.came:
+                raise
+            self.warn(str(error))  # it ends anyway, and in good order
         finally:
             storage.close()
+
+    def _check(self, storage: Storage) -> None:
+        found = check(storage.limits(), self.scenario, self.run_id)
+        for warning in found.warnings:
+            self.warn(warning)
+        if found.faults:
+            raise ScenarioError([f"{self.scenario.source}: {fault}" for fault in found.faults])
+
+    def _make_containers(self, storage: Storage, renew: Renew | None) -> None:
+        scenario = self.scenario
+        naming = Naming(
+            scenario.sizes, self.run_id, scenario.container_base,
+            scenario.container_count, scenario.policy,
+        )  # fmt: skip
+        self.progress.start_phase(Phase.IDLE, len(naming.containers))
+        make_containers(
+            storage, naming.containers, scenario.container_concurrency,
+            self.progress.count, policy=scenario.policy,
+            use_existing=self.options.use_existing, retries=self.options.retries,
+            renew=renew, stopping=lambda: self.interrupts.came,
+        )  # fmt: skip
+        self.progress.end_phase()
 
     def _phases(self, master: Master, writer: StatFileWriter) -> ExitStatus:
         initial = initial_jobs(self.scenario)
@@ -325,7 +345,7 @@ class _Run:
 
     def say_where(self) -> None:
         """Where the results are, and how to look at them again."""
-        if self.path and not self.options.quiet:
+        if self._writer and self._writer.blocks and not self.options.quiet:
             print(
                 f"Results are in {self.path}\nReport on them again with:\n"
                 f"  {sys.argv[0]} report-scenario -s {self.path}",

@@ -37,6 +37,7 @@ class Errands:
     :param retries: attempts after a first one that failed for a passing reason.
     :param renew: called once for all greenlets when the store refuses the token; None: a 401
         is an error like any other.
+    :param stopping: once true, what failed isn't tried again.
     :param sleep: how to wait between attempts; tests don't.
     """
 
@@ -47,12 +48,14 @@ class Errands:
         *,
         retries: int = 5,
         renew: Renew | None = None,
+        stopping: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], object] = gevent.sleep,
     ) -> None:
         self.retried = 0
         self._storage = storage
         self._retries = retries
         self._renew = renew
+        self._stopping = stopping
         self._sleep = sleep
         self._slots = BoundedSemaphore(concurrency)
         self._renewing = BoundedSemaphore(1)
@@ -69,6 +72,8 @@ class Errands:
                 with self._slots:
                     return request(*args, **kwargs)
             except StorageError as error:
+                if self._stopping():
+                    raise
                 if error.status == 401 and self._renew is not None and renewals < RENEWALS:
                     renewals += 1
                     self._renew_token(self._renew, serial)

@@ -35,6 +35,18 @@ def test_retries_and_pauses_have_an_end() -> None:
     assert max(pauses) == LONGEST_PAUSE_S
 
 
+def test_who_is_to_end_tries_nothing_again() -> None:
+    pauses: list[float] = []
+    storage = MemoryStorage()
+    storage.store.fail("make_container", status_error(503), status_error(401))
+    errands = Errands(
+        storage, renew=lambda: ("t", 2), stopping=lambda: len(pauses) > 0, sleep=pauses.append
+    )
+    with pytest.raises(StorageError, match="401"):
+        errands.call(storage.make_container, "c")
+    assert (len(pauses), storage.store.count("make_container")) == (1, 2)
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 500])
 def test_other_failures_are_told_at_once(status: int) -> None:
     storage = MemoryStorage()
