@@ -4,7 +4,8 @@
     python -m benchmarks.scale --workers 1,4,16,64 --users 8,200,2000 --operations 100000
 
 Given lists, every worker count runs with every user count. A fault is: an operation that failed,
-was lost, or isn't accounted for on both sides; a bound of memory that is missed.
+was lost though no worker was killed, or isn't accounted for on both sides; a bound of memory that
+is missed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from benchmarks.scale.rows import Outcome, Row, run
 BIG = (
     Row(workers=256, users=20_000, operations=1_000_000),
     Row(workers=256, users=20_011, operations=200_000, batch_size=1),
+    Row(workers=256, users=20_000, operations=200_000, pause_s=1.0, keyed=True),
+    Row(workers=256, users=20_000, operations=200_000, pause_s=1.0, killed=2),
     Row(workers=8, users=400, operations=1_000_000, objects=10_000_000, memory_mb=600),
     Row(workers=8, users=400, operations=1_000_000, profile=(8, 1, 1, 0), memory_mb=600),
 )
@@ -102,6 +105,9 @@ def _options() -> tuple[Sequence[Row], Path | None]:
     parser.add_argument("--batch-size", type=int, default=0, help="[default: the master's]")
     parser.add_argument("--profile", type=_numbers, default=[1, 6, 2, 1], help="C,R,U,D")
     parser.add_argument("--processes", type=int, default=8, help="for the workers [default: 8]")
+    parser.add_argument("--pause", type=float, default=0.0, help="what an operation takes, s")
+    parser.add_argument("--keyed", action="store_true", help="encrypt all traffic")
+    parser.add_argument("--killed", type=int, default=0, help="processes to kill in mid-run")
     parser.add_argument("--memory", type=float, default=0.0, help="the master's bound in MB")
     parser.add_argument("--timeout", type=float, default=900.0, help="of a row, s [default: 900]")
     parser.add_argument("--keep", type=Path, help="a folder where files of all rows stay")
@@ -110,11 +116,21 @@ def _options() -> tuple[Sequence[Row], Path | None]:
         return BIG, chosen.keep
     rows = [
         Row(
-            workers, users, chosen.operations, chosen.objects, chosen.batch_size,
-            tuple(chosen.profile), min(chosen.processes, workers), chosen.memory, chosen.timeout,
+            workers,
+            users,
+            chosen.operations,
+            objects=chosen.objects,
+            batch_size=chosen.batch_size,
+            profile=tuple(chosen.profile),
+            processes=min(chosen.processes, workers),
+            pause_s=chosen.pause,
+            keyed=chosen.keyed,
+            killed=chosen.killed,
+            memory_mb=chosen.memory,
+            timeout_s=chosen.timeout,
         )
         for workers, users in product(chosen.workers, chosen.users)
-    ]  # fmt: skip
+    ]
     return rows, chosen.keep
 
 

@@ -16,14 +16,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.scale.crowd import Crowd, Told
+from benchmarks.scale.crowd import Crowd, Kind
 from benchmarks.scale.watch import Watcher
 from ssbench import statfile
-from ssbench.core.errors import StatFileError
+from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.core.model import CRUD, Operation, Phase
 from ssbench.core.records import PhaseRecord, Record, RunFooter
 from ssbench.core.stats import RunStats
 from ssbench.wire import Ports
+from ssbench.wirekey import Key
 
 ROOT = Path(__file__).resolve().parents[2]
 _MASTER = ROOT / "bin" / "ssbench-master"
@@ -42,6 +43,9 @@ class Row:
     batch_size: int = 0  #: 0: the master's default
     profile: tuple[int, int, int, int] = (1, 6, 2, 1)
     processes: int = 8  #: that the workers share
+    pause_s: float = 0.0  #: how long an operation takes; 0: no time at all
+    keyed: bool = False  #: with a key file: all traffic encrypted
+    killed: int = 0  #: processes of workers killed when a quarter of the operations has begun
     memory_mb: float = 0.0  #: the master's bound; 0: none
     timeout_s: float = 900.0
 
@@ -76,20 +80,22 @@ class Outcome:
     @property
     def faults(self) -> list[str]:
         """What is not as it has to be."""
-        row = self.row
+        row, ended = self.row, self.done + self.failed
+        want = ExitStatus.WORKERS_LOST if row.killed else ExitStatus.OK
         checks = [
-            (self.status == 0, f"exit status {self.status}"),
-            (not self.lost, f"{self.lost} operations lost"),
+            (self.status == want, f"exit status {self.status}, not {want:d}"),
+            (not self.lost or row.killed, f"{self.lost} operations lost"),
             (not self.failed, f"{self.failed} operations failed"),
             (self.sent == row.operations, f"{self.sent} operations sent, not {row.operations}"),
             (
-                self.sent == self.done + self.failed + self.lost,
+                self.sent == ended + self.lost,
                 f"{self.sent} sent, but {self.done} done, {self.failed} failed, {self.lost} lost",
             ),
             (
-                self.begun == self.done + self.failed,
-                f"the drivers began {self.begun} operations,"
-                f" results are there of {self.done + self.failed}",
+                # What a killed worker held, or had only just read, it may have begun or not.
+                self.begun == ended or (row.killed and self.begun > ended),
+                f"{self.begun} operations begun by the drivers, {ended} with a result,"
+                f" {self.lost} lost",
             ),
             (
                 self.ensured == row.objects,
@@ -106,25 +112,27 @@ class Outcome:
 def run(row: Row, place: Path) -> Outcome:
     """Run it; what it leaves behind goes to ``place``."""
     outcome = Outcome(row)
-    ports = _free_ports()
-    concurrency = -(-row.users // row.workers)
-    with _usual_limits(), Crowd(row.workers, row.processes, concurrency, ports, place) as crowd:
+    ports, key = _free_ports(), None
+    if row.keyed:
+        key = Key.generate()
+        key.save(str(place / "key"))
+    kind = Kind(-(-row.users // row.workers), ports, key, row.pause_s)
+    with _usual_limits(), Crowd(row.workers, row.processes, kind, place) as crowd:
         began = time.time()
-        watcher = _watch_master(row, ports, place, outcome)
+        watcher = _watch_master(row, ports, place, crowd, outcome)
         ended = time.time()
-        told = crowd.ask()
         outcome.words += crowd.words()
     try:
         stats, marks = _read(place)
     except StatFileError as error:
         outcome.words.append(str(error))
         stats, marks = RunStats(), []
-    _account(outcome, told, stats)
+    _account(outcome, crowd, stats)
     _measure(outcome, watcher, [("gather", began), *marks, ("", ended)])
     return outcome
 
 
-def _watch_master(row: Row, ports: Ports, place: Path, outcome: Outcome) -> Watcher:
+def _watch_master(row: Row, ports: Ports, place: Path, crowd: Crowd, outcome: Outcome) -> Watcher:
     """Run the master to its end; gives what was seen of it."""
     with (place / "report.txt").open("wb") as out, (place / "master.log").open("wb") as err:
         master = subprocess.Popen(
@@ -133,6 +141,8 @@ def _watch_master(row: Row, ports: Ports, place: Path, outcome: Outcome) -> Watc
         watcher = Watcher(master.pid)
         watcher.start()
         try:
+            if row.killed:
+                _kill_some(row, crowd)
             _, status, used = _wait(master, row.timeout_s)
         finally:
             watcher.stop()
@@ -140,6 +150,20 @@ def _watch_master(row: Row, ports: Ports, place: Path, outcome: Outcome) -> Watc
     outcome.peak_mb = used.ru_maxrss * 1024 / 1e6
     outcome.words += (place / "master.log").read_text().splitlines()
     return watcher
+
+
+def _kill_some(row: Row, crowd: Crowd) -> None:
+    """A quarter into the run."""
+    deadline = time.monotonic() + row.timeout_s
+    while _operations(crowd) < row.operations / 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    crowd.kill(row.killed)
+
+
+def _operations(crowd: Crowd) -> int:
+    """Those of the run that its drivers have begun."""
+    begun = crowd.begun
+    return sum(begun[operation] for operation in CRUD)
 
 
 def _wait(
@@ -170,12 +194,13 @@ def _command(row: Row, ports: Ports, place: Path) -> list[str]:
     }
     (place / "scale.scenario").write_text(json.dumps(scenario))
     words: list[object] = [
-        sys.executable, _MASTER, "run-scenario", "-f", place / "scale.scenario", "--noop",
+        sys.executable, _MASTER, "-q", "run-scenario", "-f", place / "scale.scenario", "--noop",
         "--expect-workers", row.workers, "--worker-wait", 120, "-s", place / "scale.stat.gz",
         "--zmq-work-port", ports.work, "--zmq-results-port", ports.results,
         "--zmq-control-port", ports.control,
     ]  # fmt: skip
     words += ["--batch-size", row.batch_size] if row.batch_size else []
+    words += ["--zmq-key-file", place / "key", "--zmq-bind-ip", "127.0.0.1"] if row.keyed else []
     return [*map(str, words)]
 
 
@@ -198,14 +223,14 @@ def _noted(records: Iterable[Record], marks: list[tuple[str, float]]) -> Iterato
         yield record
 
 
-def _account(outcome: Outcome, told: Told, stats: RunStats) -> None:
+def _account(outcome: Outcome, crowd: Crowd, stats: RunStats) -> None:
     """Put the books of both sides beside each other."""
     total = stats.total()
     outcome.done, outcome.failed = total.count, total.errors
     outcome.sent, outcome.lost = stats.run.sent or 0, stats.run.lost
-    outcome.begun = sum(told.operations.get(operation, 0) for operation in CRUD)
-    outcome.ensured = told.operations.get(Operation.ENSURE, 0)
-    outcome.worker_mb = told.worker_mb
+    outcome.begun = _operations(crowd)
+    outcome.ensured = crowd.begun[Operation.ENSURE]
+    outcome.worker_mb = crowd.worker_mb
     if stats.run.footer:
         outcome.seconds = stats.run.footer.run_seconds
     outcome.words += stats.run.damage
