@@ -13,6 +13,8 @@ from ssbench.core.tally import COUNTERS
 
 Group = tuple[int, int]  #: (operation, size class)
 _ENOUGH_ROWS = 1024
+#: Of all workers: 256 of them with 1,023 rows each would be 100 MB.
+MOST_WAITING_ROWS = 1 << 15
 _AT = {name: index for index, name in enumerate(Result._fields)}
 
 
@@ -77,9 +79,12 @@ def gathered(records: Iterable[Record]) -> Iterator[Record]:
     crosses another kind of record.
     """
     waiting: dict[tuple[Phase, int], list[list[Any]]] = {}
+    rows = 0  # that wait
     for record in records:
-        if not isinstance(record, ResultBatch):
+        if not isinstance(record, ResultBatch) or rows > MOST_WAITING_ROWS:
             yield from _released(waiting)
+            rows = 0
+        if not isinstance(record, ResultBatch):
             yield record
             continue
         key = record.phase, record.worker
@@ -91,7 +96,9 @@ def gathered(records: Iterable[Record]) -> Iterator[Record]:
             columns = waiting[key] = [[] for _column in record.columns]
         for column, more in zip(columns, record.columns, strict=True):
             column.extend(more)
+        rows += len(record)
         if len(columns[0]) >= _ENOUGH_ROWS:
+            rows -= len(columns[0])
             yield ResultBatch(*key, waiting.pop(key))
     yield from _released(waiting)
 

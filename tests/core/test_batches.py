@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.batches import gathered, split
+from ssbench.core.batches import MOST_WAITING_ROWS, gathered, split
 from ssbench.core.model import ErrorKind, Operation, Phase
 from ssbench.core.records import PhaseRecord, Record, ResultBatch
 from tests.report import runs
@@ -68,3 +68,22 @@ def rows_by_stretch(records: Iterable[Record]) -> list[dict[int, list[int]]]:
 def test_small_batches_become_few() -> None:
     records = [runs.batch([runs.result(n, Operation.READ)]) for n in range(1000)]
     assert len(list(gathered(records))) == 1
+
+
+def test_many_workers_small_batches_do_not_pile_up() -> None:
+    rows = 500
+    one = runs.batch([runs.result(n, Operation.READ) for n in range(rows)])
+    workers = 4 * MOST_WAITING_ROWS // rows
+    taken = 0
+
+    def records() -> Iterator[Record]:
+        nonlocal taken
+        for worker in range(workers):
+            taken += rows
+            yield ResultBatch(Phase.RUN, worker, one.columns)
+
+    given_back = 0
+    for batch in gathered(records()):
+        assert taken - given_back <= MOST_WAITING_ROWS + 2 * rows
+        given_back += len(batch) if isinstance(batch, ResultBatch) else 0
+    assert given_back == workers * rows
