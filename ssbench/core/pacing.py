@@ -1,0 +1,152 @@
+"""Load models: when is the next operation due?
+
+A *closed* model has no due times: each user begins its next operation when the last one is over,
+so a slow store slows the load. An *open* one has a rate: operations fall due at times that nothing
+in the run can move, and whoever waits for a late one is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+
+from ssbench.core.model import Job, Operation, Phase
+from ssbench.core.workload import Workload
+
+SECOND_NS = 1_000_000_000
+#: Jobs travel this far ahead of their due time, and wait at the worker.
+AHEAD_NS = SECOND_NS // 5
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of a run under one load."""
+
+    seconds: float | None  #: None: until the run's own end
+    users: int  #: at most so many operations at once
+    rate: float | None  #: operations a second; None: closed
+
+
+#: ``gaps(rate, rng)``: offsets from the stage's start in ns, rising, without end.
+Arrivals = Callable[[float, Random], Iterator[int]]
+
+
+def uniform(rate: float, rng: Random) -> Iterator[int]:
+    """Evenly spaced, the first at once. Counted out, not added up: no error grows."""
+    return (round(n * SECOND_NS / rate) for n in count())
+
+
+def poisson(rate: float, rng: Random) -> Iterator[int]:
+    """A Poisson process: exponential gaps, as of many clients who don't know of each other."""
+    at_s = 0.0
+    while True:
+        at_s += rng.expovariate(rate)
+        yield round(at_s * SECOND_NS)
+
+
+#: ``--arrivals``
+MODELS: dict[str, Arrivals] = {"uniform": uniform, "poisson": poisson}
+
+
+def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Iterator[int]:
+    """Offsets from the begin of the load in ns, rising; ends with the last stage that has an end.
+
+    Every stage must have a rate. Each begins anew at its start, which for Poisson arrivals is
+    no seam: the process has no memory.
+    """
+    start_ns = 0
+    for stage in stages:
+        assert stage.rate is not None
+        end_ns = None if stage.seconds is None else start_ns + round(stage.seconds * SECOND_NS)
+        for offset_ns in arrivals(stage.rate, rng):
+            if end_ns is not None and start_ns + offset_ns >= end_ns:
+                break
+            yield start_ns + offset_ns
+        assert end_ns is not None
+        start_ns = end_ns
+
+
+class PacedWorkload:
+    """A workload whose jobs have due times: an open loop.
+
+    An operation that finds no object takes no due time: another is drawn for it.
+
+    :param dues: as ``due_times`` gives them.
+    :param most_per_s: the highest rate that is to come.
+    """
+
+    def __init__(self, inner: Workload, dues: Iterator[int], most_per_s: float) -> None:
+        self.phase: Phase = inner.phase
+        self.ahead = int(most_per_s * AHEAD_NS / SECOND_NS) + 1
+        self._inner = inner
+        self._dues = dues
+        self._next: deque[int] = deque()  # taken from dues, and not given to a job yet
+        self._over = False
+        self._begin_ns = 0
+        self._zero_s = 0.0
+
+    def __repr__(self) -> str:
+        return f"<PacedWorkload {self.taken} taken of {self._inner!r}>"
+
+    def begin(self, now_s: float, offset_ns: int) -> None:
+        """The load begins now, which is so long after the phase's start."""
+        self._zero_s, self._begin_ns = now_s, offset_ns
+
+    def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+        """Those that fall due soon, or are due already, in that order."""
+        horizon_ns = round((now_s - self._zero_s) * SECOND_NS) + AHEAD_NS
+        due = self._due_before(horizon_ns, limit)
+        if not due:
+            return []
+        jobs = self._inner.take(first_number, due, now_s)
+        return [job._replace(due_ns=self._begin_ns + self._next.popleft()) for job in jobs]
+
+    def _due_before(self, horizon_ns: int, limit: int) -> int:
+        """How many are, up to the limit; they stand in ``_next``."""
+        while len(self._next) < limit and not self._over:
+            if self._next and self._next[-1] >= horizon_ns:
+                break
+            due_ns = next(self._dues, None)
+            if due_ns is None:
+                self._over = True
+            else:
+                self._next.append(due_ns)
+        within = sum(due_ns < horizon_ns for due_ns in self._next)
+        return min(within, limit)
+
+    # As the inner one's -------------------------------------------------------------------
+
+    @property
+    def taken(self) -> int:
+        return self._inner.taken
+
+    @property
+    def skipped(self) -> Counter[Operation]:
+        return self._inner.skipped
+
+    @property
+    def total(self) -> int | None:
+        return self._inner.total
+
+    @property
+    def finished(self) -> bool:
+        return self._inner.finished or (self._over and not self._next)
+
+    @property
+    def exhausted(self) -> str | None:
+        return self._inner.exhausted
+
+    def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
+        self._inner.succeeded(jobs, now_s)
+
+    def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
+        self._inner.failed(job, error, status, unknown, now_s)
+
+    def lost(self, jobs: Iterable[Job]) -> None:
+        self._inner.lost(jobs)
+
+    def withdrawn(self, jobs: Iterable[Job]) -> None:
+        self._inner.withdrawn(jobs)
