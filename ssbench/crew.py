@@ -135,6 +135,15 @@ class Crew:
                 reason += f" (can it reach port {port}, --zmq-control-port?)"
             yield self._part(worker, reason, left=False)
         self._take_token()
+        self.tell_strangers()
+
+    def tell_strangers(self, *, last: bool = False) -> None:
+        """Warn of those who came without the right key.
+
+        :param last: nobody will ask again.
+        """
+        for line in self._wire.strangers(last=last):
+            self._warn(line)
 
     def send_beat(self) -> None:
         """Say now how things stand."""

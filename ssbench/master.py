@@ -194,6 +194,7 @@ class Master:
         self._crew.quit = quit_
         self._crew.share_out(0)
         self._crew.send_beat()
+        self._crew.tell_strangers(last=True)
 
     def kill_workers(self, patience_s: float) -> tuple[list[str], list[str]]:
         """End all workers that can be reached; gives the names of those gone, and still here."""
@@ -209,6 +210,7 @@ class Master:
                 quiet_since_ns = self._clock()
             elif self._clock() - quiet_since_ns > _SETTLED_NS:
                 break
+        self._crew.tell_strangers(last=True)
         return list(left), [worker.name for worker in self.roster.workers.values()]
 
     # The loop -----------------------------------------------------------------------------

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import zmq
-from zmq.auth.thread import ThreadAuthenticator
 
 from ssbench.core.errors import MessageError, SsbenchError
 from ssbench.core.messages import MAX_MESSAGE_BYTES, Message, decode, encode
+from ssbench.doorkeeper import Doorbell, Doorkeeper
 from ssbench.wirekey import Key
 
 log = logging.getLogger(__name__)
@@ -93,17 +94,6 @@ def _shorten(sock: zmq.Socket[bytes], pipe: int) -> None:
     sock.setsockopt(zmq.RCVBUF, _WORK_BUFFER_BYTES)
 
 
-class _OneKey:
-    """Tells pyzmq's authenticator which client key may come in."""
-
-    def __init__(self, client_public: str) -> None:
-        self._expected = client_public.encode()
-
-    def callback(self, domain: str, key: bytes) -> bool:
-        """Whether this client may connect."""
-        return key == self._expected
-
-
 class MasterWire:
     """The master's ends. A context manager.
 
@@ -125,33 +115,27 @@ class MasterWire:
         self.ip = resolve(bind_ip) if bind_ip else ("0.0.0.0" if key else "127.0.0.1")
         self.refused = 0  #: messages that were none of ours
         self._context = zmq.Context()
-        self._authenticator: ThreadAuthenticator | None = None
-        if key:
-            self._authenticator = ThreadAuthenticator(self._context)
-            self._authenticator.start()
-            self._authenticator.configure_curve_callback("*", _OneKey(key.client_public))
+        self._doorkeeper = Doorkeeper(self._context, key)
         try:
-            self._work = self._bind(zmq.PUSH, ports.work, key)
-            self._results = self._bind(zmq.PULL, ports.results, key)
-            self._control = self._bind(zmq.PUB, ports.control, key)
+            self._work = self._bind(zmq.PUSH, ports.work)
+            self._results = self._bind(zmq.PULL, ports.results)
+            self._control = self._bind(zmq.PUB, ports.control)
         except BaseException:
             self._stop()
             raise
         self.ports = Ports(*map(_port_of, (self._work, self._results, self._control)))
+        self._doorkeeper.begin((self.ports.work, self.ports.results, self.ports.control))
         self._poller = zmq.Poller()
         self._poller.register(self._results, zmq.POLLIN)
 
-    def _bind(self, kind: int, port: int, key: Key | None) -> zmq.Socket[bytes]:
+    def _bind(self, kind: int, port: int) -> zmq.Socket[bytes]:
         sock = _make_socket(self._context, kind, self.ip)
         if kind == zmq.PUSH:
             _shorten(sock, self.pipe)
         if kind == zmq.PUB:
             sock.set_hwm(_BEAT_HWM)
             sock.setsockopt(zmq.LINGER, _LINGER_MS)
-        if key:
-            sock.setsockopt(zmq.CURVE_SERVER, 1)
-            sock.setsockopt(zmq.CURVE_PUBLICKEY, key.server_public.encode())
-            sock.setsockopt(zmq.CURVE_SECRETKEY, key.server_secret.encode())
+        self._doorkeeper.lock(sock)
         endpoint = _endpoint(self.ip, port or "*")
         try:
             sock.bind(endpoint)
@@ -199,9 +183,15 @@ class MasterWire:
                 self.refused += 1
                 log.warning("Refused a message on the results port: %s", error)
 
+    def strangers(self, *, last: bool = False) -> list[str]:
+        """Lines about those who knocked without the right key; each address is told once.
+
+        :param last: there will be no later call: tell also of those whose address was missed.
+        """
+        return self._doorkeeper.strangers(last=last)
+
     def _stop(self) -> None:
-        if self._authenticator:
-            self._authenticator.stop()
+        self._doorkeeper.close()
         self._context.destroy()
 
     def __enter__(self) -> MasterWire:
@@ -229,10 +219,11 @@ class WorkerWire:
         self._key = key
         self._context = zmq.Context()
         self._work: zmq.Socket[bytes] | None = None
-        self._results = self._connect(zmq.PUSH, ports.results)
+        self._results = self._make(zmq.PUSH)
         self._results.setsockopt(zmq.LINGER, _LINGER_MS)
+        self._doorbell = self._ring(self._results, ports.results)
 
-    def _connect(self, kind: int, port: int, pipe: int = 0) -> zmq.Socket[bytes]:
+    def _make(self, kind: int, pipe: int = 0) -> zmq.Socket[bytes]:
         sock = _make_socket(self._context, kind, self._ip)
         if kind == zmq.PULL:
             _shorten(sock, pipe)
@@ -243,21 +234,27 @@ class WorkerWire:
             sock.setsockopt(zmq.CURVE_SERVERKEY, self._key.server_public.encode())
             sock.setsockopt(zmq.CURVE_PUBLICKEY, self._key.client_public.encode())
             sock.setsockopt(zmq.CURVE_SECRETKEY, self._key.client_secret.encode())
-        sock.connect(_endpoint(self._ip, port))
         return sock
+
+    def _ring(self, sock: zmq.Socket[bytes], port: int) -> Doorbell:
+        endpoint = _endpoint(self._ip, port)
+        return Doorbell(self._context, sock, endpoint, has_key=self._key is not None)
 
     def control(self) -> Control:
         """The ends for the thread that listens to beats and answers them."""
+        beats, pulses = self._make(zmq.SUB), self._make(zmq.PUSH)
         return Control(
-            self._connect(zmq.SUB, self._ports.control),
-            self._connect(zmq.PUSH, self._ports.results),
+            beats,
+            pulses,
+            (self._ring(beats, self._ports.control), self._ring(pulses, self._ports.results)),
         )
 
     def open_work(self, pipe: int) -> int:
         """Begin to take jobs, with at most ``pipe`` messages waiting; gives the file descriptor
         to watch."""
         if self._work is None:
-            self._work = self._connect(zmq.PULL, self._ports.work, max(pipe, 1))
+            self._work = self._make(zmq.PULL, max(pipe, 1))
+            self._work.connect(_endpoint(self._ip, self._ports.work))
         return int(self._work.getsockopt(zmq.FD))
 
     def close_work(self) -> None:
@@ -283,9 +280,18 @@ class WorkerWire:
             return False
         return True
 
+    def refusal(self) -> str:
+        """Why the master doesn't let us in, in words and once; "" where there is nothing to tell.
+
+        To be asked now and then: it also tries again, where keys didn't fit.
+        """
+        self._doorbell.tend(time.monotonic())
+        return self._doorbell.refusal()
+
     def close(self) -> None:
         """Close all ends; what was sent last still goes out if somebody takes it."""
         self.close_work()
+        self._doorbell.close()
         self._results.close()
         self._context.term()
 
@@ -293,12 +299,20 @@ class WorkerWire:
 class Control:
     """A worker's control and pulse sockets, for one thread."""
 
-    def __init__(self, beats: zmq.Socket[bytes], pulses: zmq.Socket[bytes]) -> None:
+    def __init__(
+        self,
+        beats: zmq.Socket[bytes],
+        pulses: zmq.Socket[bytes],
+        doorbells: tuple[Doorbell, ...] = (),
+    ) -> None:
         self._beats = beats
         self._pulses = pulses
+        self._doorbells = doorbells
 
     def receive(self, timeout_s: float) -> Message | None:
         """The newest beat that has arrived; None after the time-out."""
+        for doorbell in self._doorbells:
+            doorbell.tend(time.monotonic())
         if not self._beats.poll(int(timeout_s * 1000)):
             return None
         newest = None
@@ -323,5 +337,7 @@ class Control:
 
     def close(self) -> None:
         """Close both; by the thread that used them."""
+        for doorbell in self._doorbells:
+            doorbell.close()
         self._beats.close(0)
         self._pulses.close(0)

@@ -172,6 +172,7 @@ class Worker:
             self._fence()
         self._pump()
         self._listen(now_ns)
+        self._tell_refusal()
 
     def _listen(self, now_ns: int) -> None:
         """Notice that there is no master, or no more."""
@@ -190,6 +191,13 @@ class Worker:
                 " three ports be reached, and is its key the same as ours?",
                 _SILENCE_S,
             )
+
+    def _tell_refusal(self) -> None:
+        """Where we aren't let in, at once: what it takes is known then."""
+        refusal = self._wire.refusal()
+        if refusal:
+            self._told_of_silence = True
+            log.warning("The master turns this worker away: %s", refusal)
 
     def _lose_master(self, how: str) -> None:
         """The master that knew us is gone: be ready for the next one, or end."""

@@ -41,6 +41,11 @@ class Wire:
         self.beats: list[Beat] = []
         self.coming: list[Message] = []
         self.asked: list[tuple[float, bool]] = []
+        self.knocked: list[str] = []
+
+    def strangers(self, *, last: bool = False) -> list[str]:
+        told, self.knocked = self.knocked, []
+        return told
 
     def send_beat(self, beat: Beat) -> None:
         self.beats.append(beat)
@@ -333,3 +338,14 @@ def test_it_shows_no_secret(phase: Phase) -> None:
     here = Scene()
     here.crew.enter(phase)
     assert repr(here.crew) == f"<Crew {phase.name} <Roster 0 workers for 0 users>>"
+
+
+# Strangers --------------------------------------------------------------------------------
+
+
+def test_strangers_are_warned_of() -> None:
+    scene = Scene()
+    scene.wire.knocked = ["someone at 192.0.2.7", "someone at 192.0.2.8"]
+    scene.pass_time(1)
+    scene.pass_time(1)
+    assert scene.warnings == ["someone at 192.0.2.7", "someone at 192.0.2.8"]
