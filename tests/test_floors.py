@@ -43,11 +43,14 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "hostinfo": ({"__init__", "core"}, {"psutil"}),
     # second floor
     "worker": (
-        {"__init__", "core", "storage", "wire", "pulse", "stint", "workerstore"}, {"gevent"},
+        {"__init__", "core", "storage", "wire", "pulse", "stint", "workerstore", "breakdown"},
+        {"gevent"},
     ),
+    "breakdown": (set(), set()),
     "stint": ({"core", "storage.base", "users"}, set()),
     "workerstore": ({"core", "storage.base"}, {"gevent"}),
-    "users": ({"core", "storage.base"}, {"gevent"}),
+    "users": ({"core", "storage.base", "alarm"}, {"gevent"}),
+    "alarm": (set(), {"gevent"}),
     "pulse": ({"core", "wire"}, set()),
     "master": ({"core", "wire", "crew", "phases"}, set()),
     "crew": ({"core", "wire", "phases", "renewal"}, set()),

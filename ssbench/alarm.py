@@ -1,0 +1,109 @@
+"""A call at an exact time: a timerfd that the event loop watches.
+
+The loop's own timers count from the start of its iteration and in whole milliseconds: they are
+late by 0.5 to 1.1 ms. A timerfd is late by a tenth of that. Where there is none (not Linux), the
+loop's timer has to do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from time import perf_counter_ns
+from typing import Any, Protocol
+
+from gevent.hub import get_hub
+
+_SECOND = 1_000_000_000
+_CLOCK_MONOTONIC = 1  # perf_counter_ns, on Linux
+_TFD_TIMER_ABSTIME = 1
+_READ = 1
+
+
+class Alarm(Protocol):
+    """One call to come at a time."""
+
+    def set(self, at_ns: int) -> None:
+        """Call at this time of perf_counter_ns instead of any time set before; at once where it
+        is over."""
+
+    def close(self) -> None:
+        """Never call again."""
+
+
+class _Timerspec(ctypes.Structure):
+    """struct itimerspec: the interval, then the time."""
+
+    _fields_ = [(name, ctypes.c_long) for name in ("every_s", "every_ns", "at_s", "at_ns")]
+
+
+class TimerfdAlarm:
+    """By timerfd_settime(2).
+
+    :raises OSError: where there is no timerfd, or no descriptor for it.
+    """
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        libc: Any = ctypes.CDLL(None, use_errno=True)
+        try:
+            create, self._settime = libc.timerfd_create, libc.timerfd_settime
+        except AttributeError as error:
+            raise OSError("this system has no timerfd") from error
+        self._fd = create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._fd < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        self._spec = _Timerspec()
+        self._pointer = ctypes.byref(self._spec)
+        self._watcher = get_hub().loop.io(self._fd, _READ)
+        self._watcher.start(self._ring)
+
+    def set(self, at_ns: int) -> None:
+        # A time of 0 would disarm it.
+        self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), _SECOND)
+        self._settime(self._fd, _TFD_TIMER_ABSTIME, self._pointer, None)
+
+    def _ring(self) -> None:
+        with suppress(BlockingIOError):  # set anew since the loop woke
+            os.read(self._fd, 8)
+            self._call()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._watcher.stop()
+            self._watcher.close()
+            os.close(self._fd)
+            self._fd = -1
+
+
+class LoopAlarm:
+    """By a timer of the event loop."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        self._timer: Any = None
+
+    def set(self, at_ns: int) -> None:
+        self.close()
+        self._timer = get_hub().loop.timer(max(at_ns - perf_counter_ns(), 0) / _SECOND)
+        self._timer.start(self._call)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer.close()
+            self._timer = None
+
+
+def make_alarm(call: Callable[[], object]) -> Alarm:
+    """The most exact one that this system has.
+
+    :param call: called in the hub: it must not wait for anything.
+    """
+    try:
+        return TimerfdAlarm(call)
+    except OSError:
+        return LoopAlarm(call)
