@@ -14,6 +14,7 @@ import zmq
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Beat, Bye, Expired, Jobs, Message, decode, encode
 from ssbench.wire import (
+    BACKLOG,
     Control,
     MasterWire,
     Ports,
@@ -292,3 +293,10 @@ def test_names_with_both_kinds_of_address_give_ipv4(monkeypatch: pytest.MonkeyPa
 def test_addresses_stay_what_they_are() -> None:
     assert resolve("127.0.0.1") == "127.0.0.1"
     assert resolve("::") == "::"
+
+
+def test_hundreds_of_workers_may_come_at_once() -> None:
+    """The kernel turns away who finds the queue of a port full, and tells nobody."""
+    with MasterWire("127.0.0.1", Ports(0, 0, 0), None) as wire:
+        for sock in (wire._work, wire._results, wire._control):
+            assert sock.getsockopt(zmq.BACKLOG) == BACKLOG
