@@ -62,4 +62,6 @@ class Interrupts:
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._before.items():
+            if self._raised:  # what unwinds is not to be unwound again
+                handler = getattr(handler, "second", handler)
             signal.signal(number, handler)  # type: ignore[arg-type]

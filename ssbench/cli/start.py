@@ -7,17 +7,19 @@ loads next to nothing.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from types import FrameType
 
 from ssbench.core.errors import ExitStatus, gravest
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_Handler = Callable[[int, FrameType | None], object]
+Handler = Callable[[int, FrameType | None], object]
 
 
 def master() -> int:
@@ -30,29 +32,50 @@ def worker() -> int:
     return _run("ssbench-worker", "ssbench.cli.worker", ExitStatus.OK)
 
 
-def _run(program: str, module: str, interrupted: ExitStatus) -> int:
-    """Load the module and call its ``main``; the first signal unwinds it, the next leaves."""
+class First:
+    """The handler of the first signal: it unwinds what runs.
 
-    def on_first(number: int, frame: FrameType | None) -> None:
-        _handle(_leave_with(interrupted))
+    :param second: the handler from then on.
+    """
+
+    def __init__(self, second: Handler) -> None:
+        self.second = second
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        _handle(self.second)
         raise KeyboardInterrupt(f"interrupted by {signal.Signals(number).name}")
 
-    _handle(on_first)
+
+def _run(program: str, module: str, interrupted: ExitStatus) -> int:
+    """Load the module and call its ``main``; the first signal unwinds it, the next leaves."""
+    ended: list[ExitStatus] = []
+    atexit.register(_leave_for_good, ended)  # the first to be registered is the last to be called
+    _handle(First(_leave_with(interrupted)))
     try:
         status = ExitStatus(import_module(module).main())
     except KeyboardInterrupt as error:
         print(f"{program}: {error}", file=sys.stderr)
         status = interrupted
     _handle(_leave_with(gravest([status, interrupted])))
+    ended.append(status)
     return int(status)
 
 
-def _handle(handler: _Handler) -> None:
+def _leave_for_good(ended: list[ExitStatus]) -> None:
+    """Python would forget our handlers before it is gone, and a Ctrl-C would be its status."""
+    if ended:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                stream.flush()
+        os._exit(int(ended[0]))
+
+
+def _handle(handler: Handler) -> None:
     for number in _SIGNALS:
         # nohup's users want no hang-up.
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 
 
-def _leave_with(status: ExitStatus) -> _Handler:
+def _leave_with(status: ExitStatus) -> Handler:
     return lambda number, frame: os._exit(int(status))

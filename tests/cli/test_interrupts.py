@@ -9,6 +9,7 @@ import gevent
 import pytest
 
 from ssbench.cli.interrupts import SIGNALS, Interrupts
+from ssbench.cli.start import First
 
 
 def send(number: int) -> None:
@@ -73,3 +74,20 @@ def test_the_third_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(KeyboardInterrupt):  # the real one doesn't come back from os._exit
             send(signal.SIGTERM)
         assert left == [5]
+
+
+def test_once_it_has_raised_what_comes_later_is_no_first_one() -> None:
+    heard: list[int] = []
+    first = First(lambda number, frame: heard.append(number))
+    before = signal.signal(signal.SIGTERM, first)
+    try:
+        with Interrupts() as interrupts:
+            interrupts.listen(lambda reason: None)
+            send(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is first
+        with Interrupts(), pytest.raises(KeyboardInterrupt):
+            send(signal.SIGTERM)
+        send(signal.SIGTERM)
+        assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)

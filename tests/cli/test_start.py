@@ -74,3 +74,16 @@ def test_a_hang_up_that_is_ignored_stays_so() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60, cwd=ROOT)
     assert done.returncode == 3
+
+
+def test_what_others_do_at_the_exit_is_done() -> None:
+    body = 'import atexit; atexit.register(print, "last words", file=sys.stderr)'
+    assert run(0, body, status=6) == (6, "last words\n")
+    flood = f"{body}; atexit.register(send)"
+    assert run(signal.SIGINT, flood, status=6) == (5, "")
+
+
+def test_an_error_keeps_its_own_status() -> None:
+    status, said = run(0, 'raise RuntimeError("a defect")')
+    assert status == 1
+    assert "a defect" in said

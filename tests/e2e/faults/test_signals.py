@@ -1,16 +1,21 @@
-"""Ctrl-C, twice or once, in every phase; and a master that is killed."""
+"""Ctrl-C, SIGTERM and SIGHUP, once or again and again, in every phase of a run."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import secrets
 import signal
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import (
@@ -19,7 +24,6 @@ from tests.e2e.commands import (
     Ended,
     Started,
     finished,
-    free_ports,
     is_gone,
     is_initial,
     login,
@@ -27,11 +31,13 @@ from tests.e2e.commands import (
     stats_of,
     until,
 )
+from tests.e2e.faults.matrix import Row
 
 #: How long a run may need to end after a Ctrl-C, and how long after a second one.
 IN_GOOD_ORDER_S = 15.0
 AT_ONCE_S = 3.0
-ORPHANS_S = 2.0
+#: Of a write into a full pipe.
+PIPE_BYTES = 4096
 
 
 @pytest.fixture
@@ -46,12 +52,12 @@ class Lively:
     def __init__(self, commands: Commands, swift: EmbeddedSwift, base: str) -> None:
         self.commands, self.swift, self.base = commands, swift, base
 
-    def start(self, *options: object, **keys: object) -> Started:
+    def start(self, *options: object, workers: int | None = 2, **keys: object) -> Started:
         path = self.commands.scenario(
             **{"container_base": self.base, "crud_profile": [2, 1, 0, 0], "operation_count": 10**6}
             | keys
         )
-        return self.commands.start_run("-f", path, *options, *login(self.swift))
+        return self.commands.start_run("-f", path, *options, *login(self.swift), workers=workers)
 
     def seen(self, method: str, *, initial: bool) -> int:
         found = requests(self.swift, self.base)
@@ -70,47 +76,101 @@ def lively(commands: Commands, embedded_swift: EmbeddedSwift, base: str) -> Live
     return Lively(commands, embedded_swift, base)
 
 
-def interrupted(ended: Ended, took_s: float) -> Ended:
+def interrupted(ended: Ended, row: Row) -> Ended:
     """It ended as an interrupted run should, in time and with a whole stat file."""
     ended.fine(5)
-    assert took_s < IN_GOOD_ORDER_S
+    assert row.recovered() < IN_GOOD_ORDER_S
     footer = ended.stats.run.footer
     assert footer is not None
     assert footer.ended == "interrupted"
     assert "SIG" in footer.reason
     assert "interrupted" in ended.out.casefold()
+    row.saw("status 5, footer, report marked as interrupted")
+    row.accounted(ended.stats)
     return ended
 
 
-def stopped(started: Started, number: signal.Signals = signal.SIGINT) -> Ended:
-    at_s = time.monotonic()
+def stopped(started: Started, row: Row, number: signal.Signals = signal.SIGINT) -> Ended:
+    row.strike()
     started.signal(number)
-    return interrupted(started.wait(), time.monotonic() - at_s)
+    return interrupted(started.wait(), row)
 
 
-def test_while_containers_are_made(lively: Lively) -> None:
+@contextmanager
+def silenced(swift: EmbeddedSwift) -> Iterator[None]:
+    """A store that takes requests and answers none."""
+    (pid,) = set(swift.pids.values())
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.fault("Ctrl-C while it logs in")
+def test_while_it_logs_in(commands: Commands, row: Row) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/auth/v1.0"
+        started = commands.start_run("-f", commands.scenario(), "-A", url, "-U", "u", "-K", "k")
+        connection, _ = silent.accept()
+        with connection:
+            row.strike()
+            started.interrupt()
+            ended = started.wait().fine(5)
+    assert row.recovered() < AT_ONCE_S + 5
+    assert ended.err.splitlines()[-1] == "ssbench-master: interrupted by SIGINT"
+    assert not ended.results.exists()
+    assert "Results are in" not in ended.err
+    row.saw("status 5, one line, no empty stat file")
+
+
+@pytest.mark.fault("Ctrl-C while it waits for workers")
+def test_while_it_waits_for_workers(lively: Lively, row: Row) -> None:
+    started = lively.start(workers=None)
+    until("containers", lambda: len(requests(lively.swift, lively.base)) >= 3)
+    time.sleep(0.3)
+    ended = stopped(started, row)
+    assert "no worker came" not in ended.err
+
+
+@pytest.mark.fault("Ctrl-C while containers are made")
+def test_while_containers_are_made(lively: Lively, row: Row) -> None:
     started = lively.start(container_count=2000, container_concurrency=1)
     until("containers", lambda: len(requests(lively.swift, lively.base)) > 5)
-    ended = stopped(started)
+    ended = stopped(started, row)
     assert finished(ended.stats) == {"CREATE": 0, "READ": 0, "UPDATE": 0, "DELETE": 0}
     assert len(Account(lively.swift).containers(lively.base)) < 2000
 
 
-def test_during_populate(lively: Lively) -> None:
+@pytest.mark.fault("Ctrl-C while containers are made, and the store is silent")
+def test_while_containers_are_made_at_a_silent_store(
+    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
+) -> None:
+    lively = Lively(commands, fresh_swift(), base)
+    started = lively.start("--network-timeout", 2, container_count=2000)
+    until("containers", lambda: len(requests(lively.swift, lively.base)) > 5)
+    with silenced(lively.swift):
+        time.sleep(0.2)
+        stopped(started, row)
+
+
+@pytest.mark.fault("Ctrl-C during populate")
+def test_during_populate(lively: Lively, row: Row) -> None:
     started = lively.start(initial_files={"tiny": 20_000})
     lively.wait_for("PUT", initial=True)
-    ended = stopped(started)
+    ended = stopped(started, row)
     stats = ended.stats
     assert sum(finished(stats).values()) == 0
     assert 5 <= stats.phase(Phase.POPULATE).count < 20_000
     assert lively.left(stats.run.run_id) == []
 
 
+@pytest.mark.fault("{number.name} during the run")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_during_the_run(lively: Lively, number: signal.Signals) -> None:
+def test_during_the_run(lively: Lively, number: signal.Signals, row: Row) -> None:
     started = lively.start()
     lively.wait_for("PUT", 20)
-    ended = stopped(started, number)
+    ended = stopped(started, row, number)
     stats = ended.stats
     counted = finished(stats)
     # The server's own word: not one request more, and not one that isn't counted.
@@ -122,95 +182,146 @@ def test_during_the_run(lively: Lively, number: signal.Signals) -> None:
     assert stats.phase(Phase.CLEANUP).count == counted["CREATE"]
 
 
-def test_during_the_run_with_keep(lively: Lively) -> None:
+@pytest.mark.fault("Ctrl-C during the run, with -k")
+def test_during_the_run_with_keep(lively: Lively, row: Row) -> None:
     started = lively.start("-k")
     lively.wait_for("PUT", 20)
-    stats = stopped(started).stats
+    stats = stopped(started, row).stats
     assert len(lively.left(stats.run.run_id)) == finished(stats)["CREATE"]
     assert stats.run.left_behind == finished(stats)["CREATE"]
     assert lively.seen("DELETE", initial=False) == 0
 
 
-def test_during_clean_up(lively: Lively) -> None:
+@pytest.mark.fault("Ctrl-C during clean-up")
+def test_during_clean_up(lively: Lively, row: Row) -> None:
     started = lively.start(operation_count=150, crud_profile=[1, 0, 0, 0])
     lively.wait_for("DELETE", 2)
-    at_s = time.monotonic()
-    started.interrupt()
-    ended = started.wait().fine(5)
-    assert time.monotonic() - at_s < IN_GOOD_ORDER_S
-    stats = ended.stats
+    stats = stopped(started, row).stats
     assert finished(stats)["CREATE"] == 150
     # Clean-up goes on: what a user asks for by Ctrl-C is an end without leftovers.
     assert lively.left(stats.run.run_id) == []
-    assert stats.run.footer is not None
-    assert "interrupted" in ended.out.casefold()
+    row.saw("clean-up went on to its end")
 
 
-def test_a_second_one_leaves_at_once(lively: Lively) -> None:
+@pytest.mark.fault("a second Ctrl-C during clean-up")
+def test_a_second_one_leaves_at_once(lively: Lively, row: Row) -> None:
     started = lively.start(crud_profile=[1, 0, 0, 0], user_count=8)
     lively.wait_for("PUT", 300)
     workers = [worker.pid for worker in started.workers()]
     started.interrupt()
     lively.wait_for("DELETE", 1)
-    at_s = time.monotonic()
+    row.strike()
     started.interrupt()
     ended = started.wait().fine(5)
-    assert time.monotonic() - at_s < AT_ONCE_S + 5  # LocalWorkers' patience
+    assert row.recovered() < AT_ONCE_S + 5  # LocalWorkers' patience
     assert all(is_gone(pid) for pid in workers)
     stats = stats_of(ended.results, damaged=True)
     # All that was done until the first one is on disk.
     assert finished(stats)["CREATE"] >= 300
     report = lively.commands.master("report-scenario", "-s", ended.results).wait().fine()
     assert report.counted()[0] == finished(stats)["CREATE"]
+    row.saw("status 5 at once, the stat file can be reported on")
 
 
-def test_a_killed_master_takes_its_workers_along_and_can_be_started_again(
-    commands: Commands, lively: Lively
+@pytest.mark.fault("Ctrl-C during the run, and again while operations in flight hang")
+def test_a_second_one_does_not_wait_for_what_hangs(
+    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
 ) -> None:
-    ports = free_ports()
-    path = commands.scenario(container_base=lively.base, crud_profile=[1, 1, 0, 0])
-    options = ["-f", path, *login(lively.swift)]
-    started = commands.start_run(*options, "-o", 10**6, ports=ports)
-    lively.wait_for("PUT", 30)
-    time.sleep(1.5)  # the stat file holds all but the last second
-    workers = [worker.pid for worker in started.workers()]
-    assert len(workers) == 2
-    done = lively.seen("PUT", initial=False)
-    started.signal(signal.SIGKILL)
-    started.process.wait()
-    until("no worker", lambda: all(is_gone(pid) for pid in workers), ORPHANS_S)
-    stats = stats_of(_of(started), damaged=True)
-    assert 1 <= finished(stats)["CREATE"] <= lively.seen("PUT", initial=False)
-    assert finished(stats)["CREATE"] >= done / 4
-    report = commands.master("report-scenario", "-s", _of(started)).wait().fine()
-    assert "cut off" in report.out or "incomplete" in f"{report.out}{report.err}".casefold()
-    again = commands.run(*options, "-o", 30, ports=ports).fine()
-    assert again.counted()[:2] == (30, 0)
-
-
-def _of(started: Started) -> Path:
-    assert started.stat_file is not None
-    return started.stat_file
-
-
-def test_cleaning_up_at_a_dead_store_comes_to_an_end(
-    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str
-) -> None:
-    swift = fresh_swift()
-    lively = Lively(commands, swift, base)
-    run = lively.start("--network-timeout", 1, "--drain-timeout", 1, "--workers", 1)
+    lively = Lively(commands, fresh_swift(), base)
+    started = lively.start()
     lively.wait_for("PUT", 20)
-    (pid,) = set(swift.pids.values())
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        began = time.monotonic()
-        run.interrupt()
-        ended = run.wait()
-        took_s = time.monotonic() - began
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    interrupted(ended, took_s)
+    with silenced(lively.swift):
+        time.sleep(1.5)  # what was answered is in the stat file
+        started.interrupt()
+        time.sleep(0.5)
+        assert started.process.poll() is None
+        row.strike()
+        started.signal(signal.SIGTERM)
+        ended = started.wait().fine(5)
+    assert row.recovered() < AT_ONCE_S + 5
+    stats = stats_of(ended.results, damaged=True)
+    assert finished(stats)["CREATE"] >= 20
+    row.saw("status 5 at once")
+
+
+@pytest.mark.fault("operations in flight hang, --drain-timeout is over")
+def test_the_wait_for_what_hangs_comes_to_an_end(
+    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
+) -> None:
+    lively = Lively(commands, fresh_swift(), base)
+    run = lively.start("--network-timeout", 1, "--drain-timeout", 1, workers=1)
+    lively.wait_for("PUT", 20)
+    with silenced(lively.swift):
+        ended = stopped(run, row)
     footer = ended.stats.run.footer
     assert footer is not None
     assert footer.left_behind > 0
     assert "the store has deleted nothing for 3 s" in ended.err
+    row.saw("given up, what is left behind is counted")
+
+
+class FullPipe:
+    """A standard output that takes nothing for the time being."""
+
+    def __init__(self, place: Path) -> None:
+        self.path = place / "fifo"
+        os.mkfifo(self.path)
+        self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)
+        fcntl.fcntl(self._end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        os.write(self._end, b"-" * PIPE_BYTES)
+
+    @property
+    def shell(self) -> list[str]:
+        """What to put before a command so that it writes here."""
+        return ["bash", "-c", 'exec "$@" >"$0"', str(self.path)]
+
+
+@pytest.mark.fault("{first.name} while the report is written")
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_during_the_report(commands: Commands, first: signal.Signals, row: Row) -> None:
+    prefix = FullPipe(commands.place).shell
+    started = commands.start_run("-f", commands.scenario(), "--noop", workers=1, prefix=prefix)
+    assert started.stat_file is not None
+    path = started.stat_file
+    until("a whole stat file", lambda: path.exists() and _is_whole(path))
+    time.sleep(0.5)
+    row.strike()
+    started.signal(first)
+    ended = started.wait().fine(5)
+    assert row.recovered() < AT_ONCE_S + 5
+    assert ended.err.splitlines()[-1] == f"ssbench-master: interrupted by {first.name}"
+    row.accounted(ended.stats)
+    row.saw("status 5 at once, the results were whole before")
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        return stats_of(path, damaged=True).run.footer is not None
+    except StatFileError:
+        return False
+
+
+@pytest.mark.fault("Ctrl-C held down, from {moment}")
+@pytest.mark.parametrize("moment", ["the start", "the run", "the end"])
+def test_a_key_that_is_held_down(commands: Commands, moment: str, row: Row) -> None:
+    length = ["-o", 50] if moment == "the end" else ["-r", 60]
+    started = commands.start_run("-f", commands.scenario(), "--noop", *length, workers=1)
+    told = {"the start": "seed", "the run": "logging to", "the end": "Results are in"}
+    started.wait_for(told[moment])
+    if moment == "the run":
+        until("jobs", lambda: "run of run" in _log(started))
+    row.strike()
+    while started.process.poll() is None:
+        assert time.monotonic() - started.started_s < 60
+        started.interrupt()
+        time.sleep(0.002)
+    status = started.process.returncode
+    row.recovered()
+    # The last line is written when all is done: the process may end before the signal comes.
+    assert status in ((0, 5) if moment == "the end" else (5,)), started.talk()
+    assert "Traceback" not in started.talk()
+    row.saw("status 5, no traceback")
+
+
+def _log(started: Started) -> str:
+    return Path(re.findall(r"logging to (\S+)", started.talk())[0]).read_text()
