@@ -61,17 +61,21 @@ class PulseThread(threading.Thread):
     ) -> None:
         super().__init__(name="ssbench-pulse", daemon=True)
         self.newest: tuple[Beat, int] | None = None  #: with its arrival on our clock
+        self.fault: Exception | None = None  #: what ended the thread; without it a worker is deaf
         self._control = control
         self._figures = figures
         self._notify = notify
         self._ending = threading.Event()
 
     def run(self) -> None:
-        """Until ``stop``."""
-        while not self._ending.is_set():
-            message = self._control.receive(_POLL_S)
-            if isinstance(message, Beat):
-                self._answer(message)
+        """Until ``stop``, or until there is a ``fault``."""
+        try:
+            while not self._ending.is_set():
+                message = self._control.receive(_POLL_S)
+                if isinstance(message, Beat):
+                    self._answer(message)
+        except Exception as error:  # noqa: BLE001 - nothing is swallowed: the loop's thread gets it
+            self.fault = error
         self._control.close()
 
     def _answer(self, beat: Beat) -> None:

@@ -36,6 +36,7 @@ class Ties:
     send: Callable[[Message], None]
     renew: Callable[[int], bool]  #: as Users'
     on_fence: Callable[[], None]  #: as Users'
+    on_exhausted: Callable[[], None]  #: as Users'
     on_latencies: Callable[[list[int]], None]
     on_job: Callable[[int], None] | None = None
     retries: int = 10
@@ -66,6 +67,7 @@ class Stint:
             on_low=self._pump_and_flush,
             on_rows=self._report,
             on_fence=ties.on_fence,
+            on_exhausted=ties.on_exhausted,
             renew=ties.renew,
         )
 

@@ -40,6 +40,7 @@ class Users:
     :param on_low: called when the queue has run low: time to fetch more.
     :param on_rows: called with finished rows.
     :param on_fence: called when the newest beat is too old to start anything.
+    :param on_exhausted: called where an operation failed for want of memory.
     :param renew: ``renew(began_ns)`` waits for a token newer than an attempt that began then;
         False where none came.
     """
@@ -55,6 +56,7 @@ class Users:
         on_low: Callable[[], None],
         on_rows: Callable[[list[Row]], None],
         on_fence: Callable[[], None],
+        on_exhausted: Callable[[], None],
         renew: Callable[[int], bool],
     ) -> None:
         self.queue: deque[Job] = deque()
@@ -70,6 +72,7 @@ class Users:
         self._on_low = on_low
         self._on_rows = on_rows
         self._on_fence = on_fence
+        self._on_exhausted = on_exhausted
         self._renew = renew
         self._low = 0
         self._greenlets = 0
@@ -184,9 +187,8 @@ class Users:
                 )  # fmt: skip
             except StorageError as error:
                 row = self._recover(job, start_ns, error)
-            except Exception as error:
-                log.exception("A defect in the storage driver")
-                row = self._recover(job, start_ns, _defect(error))
+            except Exception as error:  # noqa: BLE001 - _mishap tells of it
+                row = self._recover(job, start_ns, self._mishap(error))
             self.busy -= 1
             if self.closed:
                 return
@@ -243,9 +245,18 @@ class Users:
             return timing
         except StorageError as error:
             return error
-        except Exception as error:
-            log.exception("A defect in the storage driver")
-            return _defect(error)
+        except Exception as error:  # noqa: BLE001 - _mishap tells of it
+            return self._mishap(error)
+
+    def _mishap(self, error: Exception) -> StorageError:
+        """What no driver should raise, as a failure of this job."""
+        if isinstance(error, MemoryError):
+            self._on_exhausted()
+            return StorageError(ErrorKind.INTERNAL, "the worker is out of memory")
+        log.error("A defect in the storage driver", exc_info=error)
+        return StorageError(
+            ErrorKind.INTERNAL, f"a defect of ssbench: {type(error).__name__}: {error}"
+        )
 
     def _pause(self, attempts: Attempts, error: StorageError, start_ns: int) -> bool:
         """Wait before the next attempt; False where there must not be one."""
@@ -286,7 +297,3 @@ class Users:
             int(kind), attempts.unknown if error else 0,
             timing.transaction_id if timing else b"", error.detail if error else "",
         )  # fmt: skip
-
-
-def _defect(error: Exception) -> StorageError:
-    return StorageError(ErrorKind.INTERNAL, f"a defect of ssbench: {type(error).__name__}: {error}")

@@ -24,6 +24,7 @@ from gevent.event import Event
 from gevent.hub import get_hub
 
 from ssbench import __version__
+from ssbench.breakdown import Breakdown
 from ssbench.core.beatclock import BeatClock
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.messages import MAX_TEXT, Beat, Bye, Expired, Hello, Message, Ready
@@ -98,6 +99,7 @@ class Worker:
         self._status = ExitStatus.OK
         self._last_words = ""
         self._hub = get_hub()
+        self._breakdown = Breakdown(self._hub, self._break_down)
         self._notice = self._hub.loop.async_()
         self._watcher: object | None = None  # of the work port, while it is open
         self._pulse = PulseThread(wire.control(), self._figures, self._notice.send)
@@ -110,6 +112,7 @@ class Worker:
             send=self._send,
             renew=self._store.renew,
             on_fence=self._fence,
+            on_exhausted=self._be_exhausted,
             on_latencies=self._live.add,
             on_job=on_job,
             retries=retries,
@@ -146,6 +149,20 @@ class Worker:
         self._last_words, self._status = reason, status
         gevent.spawn(self._drain)
 
+    def _be_exhausted(self) -> None:
+        """No memory for an operation: those that come would fail, too, and faster than others
+        are done elsewhere."""
+        if self._stint:
+            self._stint.give_all_back()
+        if not self._last_words:
+            self.stop(self._breakdown.reason(MemoryError()), ExitStatus.FAILED)
+
+    def _break_down(self, reason: str) -> None:
+        """Whoever died of it may have been in the midst of anything: leave at once."""
+        self._last_words, self._status = reason, ExitStatus.FAILED
+        log.error("Ending at once: %s", reason)
+        self._over.set()
+
     def _drain(self) -> None:
         if self._stint:
             self._stint.give_all_back()
@@ -156,6 +173,7 @@ class Worker:
 
     def _finish(self) -> None:
         if self._stint:
+            self._stint.give_all_back()
             self._stint.users.close()
         self._send(Bye(self.incarnation, self._last_words[:MAX_TEXT]))
         self._pulse.stop()
@@ -164,6 +182,8 @@ class Worker:
         self._wire.close()
 
     def _tick(self) -> None:
+        if self._pulse.fault is not None:
+            raise self._pulse.fault
         now_ns = self._clock()
         self._tick_ns = now_ns
         while self._unsent and self._wire.send(self._unsent[0]):

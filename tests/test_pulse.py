@@ -65,6 +65,20 @@ def test_it_ends_without_a_beat() -> None:
     assert wire.sent == []
 
 
+def test_what_ends_it_can_be_asked_for() -> None:
+    def figures() -> Figures:
+        raise MemoryError
+
+    wire = Wire(beat(1))
+    thread = PulseThread(wire, figures, lambda: None)  # type: ignore[arg-type]
+    assert thread.fault is None
+    thread.start()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert isinstance(thread.fault, MemoryError)
+    assert wire.closed
+
+
 def test_latencies_are_taken_once() -> None:
     counts = LiveCounts()
     counts.add([1000, 2000])

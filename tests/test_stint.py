@@ -50,6 +50,7 @@ class Scene:
                 send=self.sent.append,
                 renew=lambda began_ns: False,
                 on_fence=lambda: None,
+                on_exhausted=lambda: None,
                 on_latencies=self.latencies.extend,
                 on_job=on_job,
             ),

@@ -76,7 +76,7 @@ class Team:
         self.driver = driver
         self.rows: list[Result] = []
         self.batches: list[int] = []
-        self.lows = self.fences = 0
+        self.lows = self.fences = self.exhaustions = 0
         self.users = Users(
             driver,  # type: ignore[arg-type]
             driver.clock,
@@ -86,6 +86,7 @@ class Team:
             on_low=self.low,
             on_rows=self.keep,
             on_fence=self.fence,
+            on_exhausted=self.exhaust,
             renew=renew,
         )
         self.users.resize(count)
@@ -96,6 +97,9 @@ class Team:
     def fence(self) -> None:
         self.fences += 1
         self.users.close()
+
+    def exhaust(self) -> None:
+        self.exhaustions += 1
 
     def keep(self, rows: list[Any]) -> None:
         self.batches.append(len(rows))
@@ -297,6 +301,16 @@ def test_a_defect_of_a_driver_is_a_row(defect: Exception, caplog: pytest.LogCapt
     assert type(defect).__name__ in row.detail
     assert (after.error, team.users.busy) == (0, 0)
     assert "A defect in the storage driver" in caplog.text
+
+
+def test_want_of_memory_is_a_failure_and_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    driver = Driver()
+    driver.script.extend([MemoryError(), refused(503), MemoryError()])
+    team = Team(driver)
+    for row in team.do(job(1), job(2)):
+        assert (row.error, row.detail) == (ErrorKind.INTERNAL, "the worker is out of memory")
+    assert (team.exhaustions, team.users.busy) == (2, 0)
+    assert "defect" not in caplog.text
 
 
 def test_a_defect_in_a_later_attempt_is_a_row_as_well() -> None:

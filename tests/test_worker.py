@@ -344,6 +344,62 @@ def _ask(store: MemoryStore, storage: MemoryStorage) -> Timing:
     return Timing(now, now, now, 0, 200)
 
 
+# When it can't go on ----------------------------------------------------------------------
+
+
+def raises(error: Exception) -> Any:
+    """In place of a method."""
+
+    def act(*arguments: object) -> Any:
+        raise error
+
+    return act
+
+
+def test_out_of_memory_in_an_operation_fails_that_one_and_ends_the_worker() -> None:
+    def driver(settings: StorageSettings) -> Any:
+        storage = NoopStorage(settings)
+        storage.actions = {**storage.actions, Operation.READ: raises(MemoryError())}
+        return storage
+
+    with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
+        master.begin(1)
+        master.send([*jobs(1), *jobs(2, operation=Operation.READ), *jobs(3)])
+        assert worker.wait() is ExitStatus.FAILED
+        rows = [row for results in master.all_of(Results) for row in rows_of(results)]
+        assert [row.number for row in rows if not row.error] == [1]
+        assert [row.detail for row in rows if row.error] == ["the worker is out of memory"]
+        assert [message.numbers for message in master.all_of(Returned)] == [[3]]
+        assert byes(master) == ["out of memory"]
+
+
+def test_what_nobody_has_caught_ends_the_worker_with_a_word(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def driver(settings: StorageSettings) -> Any:
+        storage = NoopStorage(settings)
+        storage.actions = {**storage.actions, Operation.READ: lambda *about: gevent.sleep(60)}
+        return storage
+
+    monkeypatch.setattr("ssbench.stint.pack_results", raises(ValueError("no number")))
+    with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
+        master.begin(1)
+        master.send([*jobs(1), *jobs(2, operation=Operation.READ), *jobs(3)])
+        assert worker.wait() is ExitStatus.FAILED
+        assert byes(master) == ["it can't go on: ValueError: no number"]
+        # Nobody needs to lose what was never started.
+        assert [message.numbers for message in master.all_of(Returned)] == [[3]]
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_a_worker_that_went_deaf_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedMaster() as master, WorkerThread(master) as worker:
+        master.begin(1)
+        monkeypatch.setattr("ssbench.pulse.Pulse", raises(MemoryError()))
+        assert worker.wait() is ExitStatus.FAILED
+        assert byes(master) == ["out of memory"]
+
+
 # The fence --------------------------------------------------------------------------------
 
 
