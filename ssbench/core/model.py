@@ -77,6 +77,7 @@ class ErrorKind(IntEnum):
     STALE = 12  #: an older version's content
     UNAUTHORIZED = 13  #: 401, and renewing the token didn't help
     INTERNAL = 14  #: a defect of ssbench
+    OVERLONG = 15  #: more body than the object, or any answer, can have
 
     @property
     def label(self) -> str:

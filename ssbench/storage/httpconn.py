@@ -29,6 +29,7 @@ from ssbench.storage.httpparse import (
 from ssbench.storage.stream import PlainStream
 
 BUFFER_SIZE = 65536
+ANY_ANSWER = 1024 * 1024  #: bytes that the body of any answer may have: an error's page, say
 IDLE = -1  #: Connection.deadline_ns while nobody uses it
 _MAX_INTERIM = 100  #: 1xx answers to one request
 _GATHER = 8  #: pieces of a large body that go out in one system call
@@ -54,12 +55,16 @@ class Collector:
         self.bodiless = bodiless
         self.headers: dict[str, str] = {}
         self.body = bytearray()
-        self._limit = limit
+        self.limit = limit
 
     def add(self, part: memoryview) -> None:
-        if len(self.body) + len(part) > self._limit:
-            raise BadAnswer(f"an answer of more than {self._limit} bytes")
+        if len(self.body) + len(part) > self.limit:
+            raise _Overlong(f"a body of more than {self.limit} bytes")
         self.body += part
+
+
+class _Overlong(BadAnswer):
+    """More body than the request can bring."""
 
 
 class _Ended(Exception):
@@ -92,9 +97,9 @@ class Connection:
     """One connection; one request at a time. ``exchange`` is all that it does."""
 
     __slots__ = (
-        "_answered", "_buffer", "_doom", "_early", "_layouts", "_name", "_read_head", "_recv_into",
-        "_send", "_send_parts", "_url", "alive", "deadline_ns", "kept", "quiet_ns", "reusable",
-        "stream",
+        "_answered", "_buffer", "_doom", "_early", "_in_head", "_interim", "_layouts", "_name",
+        "_read_head", "_recv_into", "_send", "_send_parts", "_url", "alive", "deadline_ns", "kept",
+        "quiet_ns", "reusable", "stream",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, shared: Shared) -> None:
@@ -110,14 +115,23 @@ class Connection:
         self._layouts = shared.layouts
         self._read_head = shared.layouts.read
         self._answered = False  #: a byte of the current answer has come
+        self._in_head = False  #: of an answer that came in pieces
         self._early = bytearray()  #: of an answer, received during the upload
+        self._interim = 0  #: answers during the upload
         self._doom: tuple[ErrorKind, str] | None = None
 
     def exchange(
-        self, head: bytes, upload: Upload | None, deadline_ns: int, collector: Collector | None
+        self,
+        head: bytes,
+        upload: Upload | None,
+        deadline_ns: int,
+        collector: Collector | None,
+        longest: int = 0,
     ) -> Timing:
         """Send a request and receive its whole answer.
 
+        :param longest: bytes of the longest object that the answer may bring; 0 where it is to
+            bring none. Then it must be whole within the network time-out of its first byte.
         :raises StorageError: any failure but a status.
         :raises Stale: where the request may go out again over another connection.
         """
@@ -135,18 +149,18 @@ class Connection:
             if sent != len(head) + moved:
                 self._send_rest(head, upload, sent)
             if self._early or collector is not None:
-                return self._slow_answer(0, perf_counter_ns(), upload, collector)
+                return self._slow_answer(0, perf_counter_ns(), upload, collector, longest)
             count = self._recv_into(self._buffer)
             now = perf_counter_ns()
             answer = self._read_head(self._buffer, count)
             if answer is None:
-                return self._slow_answer(count, now, upload, None)
+                return self._slow_answer(count, now, upload, None, longest)
             self._answered = True
             status, length, _, identifier, end = answer
             if count - end == length:
                 first = last = now
             else:
-                first, last = self._count_body(length, count - end, now, None)
+                first, last = self._count_body(length, count - end, now, None, longest)
         except (OSError, BadAnswer, _Ended) as error:
             raise self._failure(error) from error
         if upload is None:
@@ -165,12 +179,18 @@ class Connection:
         """``doom`` was called."""
         return self._doom is not None
 
+    @property
+    def stall(self) -> str:
+        """What it does when nothing seems to move."""
+        return "headers unfinished after" if self._in_head and self._answered else "silent for"
+
     def close(self) -> None:
         """Free the socket."""
         self.stream.close()
 
     def _send_rest(self, head: bytes, upload: Upload | None, sent: int) -> None:
         """Send all but the first ``sent`` bytes, unless the server answers before."""
+        self._interim = 0
         parts: Iterator[Any] = iter((head,))
         if upload is not None:
             parts = chain((head, upload.first), upload.rest() if upload.rest else ())
@@ -206,33 +226,41 @@ class Connection:
             return False
         if not count:
             return True
-        self._answered = self.alive = True
+        self._hear_first()
         self._early += memoryview(self._buffer)[:count]
         while b"\r\n\r\n" in self._early:
             head, _ = parse_head(bytes(self._early))
             if head.status >= 200:
                 return True
             del self._early[: head.end]  # 100 Continue, unasked
+            self._interim += 1
+            if self._interim > _MAX_INTERIM:
+                raise BadAnswer(f"more than {_MAX_INTERIM} interim answers")
         if len(self._early) > MAX_HEAD:
             raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
         return False
 
     def _slow_answer(
-        self, count: int, now: int, upload: Upload | None, collector: Collector | None
+        self,
+        count: int,
+        now: int,
+        upload: Upload | None,
+        collector: Collector | None,
+        longest: int,
     ) -> Timing:
         """Read an answer of any form, of which ``count`` bytes came in at ``now``."""
         held = self._early + memoryview(self._buffer)[:count]
         self._early = bytearray()
         if held:
-            self._answered = self.alive = True
+            self._hear_first()
         bodiless = collector is not None and collector.bodiless
         head, headers, now = self._final_head(held, now, bodiless=bodiless)
         self.reusable = self.reusable and head.keep
         body = memoryview(held)[head.end :]
         add = None
         if collector is not None:
-            collector.headers, add = headers, collector.add
-        received, first, last = self._slow_body(head.length, body, now, add)
+            collector.headers, add, longest = headers, collector.add, collector.limit
+        received, first, last = self._slow_body(head.length, body, now, add, longest)
         if collector is None:
             self._layouts.learn(bytes(held[: head.end]))
         moved = upload.size if upload is not None else received
@@ -241,7 +269,11 @@ class Connection:
     def _final_head(
         self, held: bytearray, now: int, *, bodiless: bool
     ) -> tuple[Head, dict[str, str], int]:
-        """Receive into ``held`` until a whole final head stands at its start, and tell when."""
+        """Receive into ``held`` until a whole final head stands at its start, and tell when.
+
+        No piece but the first is a sign of life: it must be there within a network time-out.
+        """
+        self._in_head = True
         for _ in range(_MAX_INTERIM):
             searched = 0
             while (end := held.find(b"\r\n\r\n", searched)) < 0:
@@ -255,29 +287,41 @@ class Connection:
                 raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
             head, headers = parse_head(bytes(held[: end + 4]), bodiless=bodiless)
             if head.status >= 200:
+                self._in_head = False
                 return head, headers, now
             del held[: head.end]
         raise BadAnswer(f"more than {_MAX_INTERIM} interim answers")
 
     def _slow_body(
-        self, length: int, got: memoryview, now: int, add: Callable[[memoryview], None] | None
+        self,
+        length: int,
+        got: memoryview,
+        now: int,
+        add: Callable[[memoryview], None] | None,
+        longest: int,
     ) -> tuple[int, int, int]:
         """Receive a body that ``got`` begins: (its bytes, first byte's time, last byte's)."""
         if length == CHUNKED:
-            return self._chunked_body(got, now, add)
+            return self._chunked_body(got, now, add, longest)
         if length == UNTIL_CLOSE:
-            return self._body_until_close(got, now, add)
+            return self._body_until_close(got, now, add, longest)
         if add is not None:
             add(got[:length])
         first, last = (now, now)
         if len(got) != length:
-            first, last = self._count_body(length, len(got), now, add)
+            first, last = self._count_body(length, len(got), now, add, longest)
         return length, first, last
 
     def _count_body(
-        self, length: int, got: int, now: int, add: Callable[[memoryview], None] | None
+        self,
+        length: int,
+        got: int,
+        now: int,
+        add: Callable[[memoryview], None] | None,
+        longest: int,
     ) -> tuple[int, int]:
         """Receive a body of known length; (time of its first byte, of its last)."""
+        _check_length(length, longest)
         left = length - got
         if left < 0:
             raise BadAnswer(f"{-left} bytes more than the announced {length}")
@@ -288,7 +332,8 @@ class Connection:
             now = perf_counter_ns()
             if not count:
                 raise _Ended(ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes")
-            self.alive = True
+            if longest:
+                self.alive = True
             first = first or now
             left -= count
         return first, now
@@ -300,7 +345,11 @@ class Connection:
         return count
 
     def _chunked_body(
-        self, got: memoryview, now: int, add: Callable[[memoryview], None] | None
+        self,
+        got: memoryview,
+        now: int,
+        add: Callable[[memoryview], None] | None,
+        longest: int,
     ) -> tuple[int, int, int]:
         body = ChunkedBody()
         received, first, last = 0, 0, now
@@ -308,11 +357,14 @@ class Connection:
             for part in body.feed(got):
                 first = first or last
                 received += len(part)
+                _check_length(received, longest)
                 if add is not None:
                     add(part)
             if body.done:
                 break
             count = self._receive(ErrorKind.TRUNCATED, f"after {received} bytes of chunks")
+            if longest:
+                self.alive = True
             last = perf_counter_ns()
             got = memoryview(self._buffer)[:count]
         if body.rest:
@@ -320,13 +372,18 @@ class Connection:
         return received, first or now, last
 
     def _body_until_close(
-        self, got: memoryview, now: int, add: Callable[[memoryview], None] | None
+        self,
+        got: memoryview,
+        now: int,
+        add: Callable[[memoryview], None] | None,
+        longest: int,
     ) -> tuple[int, int, int]:
         received, first, last = 0, 0, now
         while True:
             if got:
                 first = first or last
                 received += len(got)
+                _check_length(received, longest)
                 if add is not None:
                     add(got)
             count = self._recv_into(self._buffer)
@@ -336,7 +393,8 @@ class Connection:
                 if self._doom is not None:
                     raise _Ended(ErrorKind.RESET, "")
                 return received, first or now, last
-            self.alive = True
+            if longest:
+                self.alive = True
             got = memoryview(self._buffer)[:count]
 
     def _receive(self, kind: ErrorKind, where: str) -> int:
@@ -344,8 +402,13 @@ class Connection:
         count = self._recv_into(self._buffer)
         if not count:
             raise _Ended(kind, where)
-        self._answered = self.alive = True
+        self._hear_first()
         return count
+
+    def _hear_first(self) -> None:
+        """Bytes of an answer are there; the first ones show that the server lives."""
+        if not self._answered:
+            self._answered = self.alive = True
 
     def _failure(self, error: Exception) -> Exception:
         """What a failed exchange raises."""
@@ -353,6 +416,8 @@ class Connection:
             kind, why = self._doom
         elif isinstance(error, BadAnswer):
             kind, why = ErrorKind.PROTOCOL, str(error)
+            if isinstance(error, _Overlong):
+                kind = ErrorKind.OVERLONG
         elif self.kept and not self._answered:
             return Stale(str(error))
         elif isinstance(error, _Ended):
@@ -366,6 +431,13 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"<Connection to {self._name}, {'idle' if self.deadline_ns == IDLE else 'busy'}>"
+
+
+def _check_length(length: int, longest: int) -> None:
+    """Refuse a body that is longer than any object that it can be, and than an error's page."""
+    most = max(longest, ANY_ANSWER)
+    if length > most:
+        raise _Overlong(f"a body of more than {most} bytes")
 
 
 def _skip(views: list[memoryview], count: int) -> int:

@@ -46,19 +46,21 @@ class Pool:
         upload: Upload | None = None,
         deadline_ns: int = 0,
         collector: Collector | None = None,
+        longest: int = 0,
     ) -> Timing:
         """The Timing of the answer, whatever its status.
 
+        :param longest: bytes of the longest object that the answer may bring.
         :raises StorageError: where no whole answer came.
         """
         connection = self._idle.pop() if self._idle else self._open(deadline_ns)
         if not self._sweeping:
             self._start_sweeping()
         try:
-            timing = connection.exchange(head, upload, deadline_ns, collector)
+            timing = connection.exchange(head, upload, deadline_ns, collector, longest)
         except Stale:
             self._drop(connection)
-            return self._request_anew(head, upload, deadline_ns, collector)
+            return self._request_anew(head, upload, deadline_ns, collector, longest)
         except BaseException:  # a killed greenlet's connection is in the middle of an answer
             self._drop(connection)
             raise
@@ -92,11 +94,12 @@ class Pool:
         upload: Upload | None,
         deadline_ns: int,
         collector: Collector | None,
+        longest: int,
     ) -> Timing:
         """Once more over a fresh connection, in place of a kept one that was closed."""
         connection = self._open(deadline_ns)
         try:
-            timing = connection.exchange(head, upload, deadline_ns, collector)
+            timing = connection.exchange(head, upload, deadline_ns, collector, longest)
         except BaseException:
             self._drop(connection)
             raise
@@ -158,7 +161,8 @@ class Pool:
                 connection.quiet_ns = now
             elif now - connection.quiet_ns > limit_ns:
                 connection.doom(
-                    ErrorKind.NETWORK_TIMEOUT, f"silent for {self._network_timeout_s:g} s"
+                    ErrorKind.NETWORK_TIMEOUT,
+                    f"{connection.stall} {self._network_timeout_s:g} s",
                 )
         if not busy:
             self._timer.stop()

@@ -145,13 +145,41 @@ def test_an_unknown_name() -> None:
     assert "no-such-host.invalid:80" in caught.value.detail
 
 
-@pytest.mark.parametrize("said", [b"", START[:10], START, START + b"half", CHUNKED + b"5\r\nh"])
+@pytest.mark.parametrize("said", [b"", START, START + b"half", CHUNKED + b"5\r\nh"])
 def test_silence_is_a_network_time_out(said: bytes) -> None:
     started = time.perf_counter()
     error = failure(silent_after(said), network_timeout_s=0.1)
     assert error.kind is ErrorKind.NETWORK_TIMEOUT
     assert error.detail.endswith("silent for 0.1 s")
     assert 0.08 < time.perf_counter() - started < 0.5
+
+
+@pytest.mark.parametrize("upload", [None, Upload(2, b"ab")])
+def test_headers_must_be_whole_within_a_network_time_out(upload: Upload | None) -> None:
+    drips = dripping(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nX: ", b"x")
+    for script in (drips, silent_after(START[:10])):
+        started = time.perf_counter()
+        error = failure(script, network_timeout_s=0.2, upload=upload)
+        assert error.kind is ErrorKind.NETWORK_TIMEOUT
+        assert error.detail.endswith("headers unfinished after 0.2 s")
+        assert 0.15 < time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("start", "drop"),
+    [
+        (START.replace(b"100", b"10000"), b"x"),
+        (CHUNKED, b"1\r\nx\r\n"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
+    ],
+)
+def test_only_an_object_may_drip(start: bytes, drop: bytes) -> None:
+    error = failure(dripping(start, drop), network_timeout_s=0.2, upload=Upload(2, b"ab"))
+    assert error.kind is ErrorKind.NETWORK_TIMEOUT
+    with serving(dripping(start, drop), network_timeout_s=0.2) as (_, pool):
+        with pytest.raises(StorageError) as caught:
+            pool.request(HEAD, None, perf_counter_ns() + 600_000_000, None, 10_000)
+        assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
 
 
 def test_a_server_that_takes_no_body_is_a_network_time_out() -> None:
@@ -162,7 +190,6 @@ def test_a_server_that_takes_no_body_is_a_network_time_out() -> None:
 @pytest.mark.parametrize(
     ("start", "drop"),
     [
-        (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
         (START.replace(b"100", b"10000"), b"x"),
         (CHUNKED, b"1\r\nx\r\n"),
         (b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
@@ -173,7 +200,7 @@ def test_the_deadline_ends_an_answer_that_drips(start: bytes, drop: bytes) -> No
     with serving(dripping(start, drop), network_timeout_s=0.15) as (_, pool):
         deadline_ns = perf_counter_ns() + 300_000_000
         with pytest.raises(StorageError) as caught:
-            pool.request(HEAD, None, deadline_ns)
+            pool.request(HEAD, None, deadline_ns, None, 10_000)
         assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
         assert 0 < perf_counter_ns() - deadline_ns < 150_000_000
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from random import Random
 from time import perf_counter_ns
 
@@ -16,6 +16,7 @@ from ssbench.storage.base import ContainerFacts
 from ssbench.storage.swift import SwiftStorage
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
+from tests.fakes.served_pool import dripping
 
 CRUD = (0.25, 0.25, 0.25, 0.25)
 SIZES = (SizeClass("tiny", 1, 99, CRUD, 10), SizeClass("q /?\u00fc%", 1, 99, CRUD, 10))
@@ -55,11 +56,15 @@ def opened(swift: FakeSwift) -> Iterator[Opener]:
 def against(*answers: bytes) -> Iterator[SwiftStorage]:
     """A driver on a server that gives just these answers."""
     with ScriptedServer(answering(*answers)) as server:
-        driver = SwiftStorage(settings(f"http://127.0.0.1:{server.port}/v1/AUTH_test"))
+        driver = SwiftStorage(settings(server_url(server)))
         try:
             yield driver
         finally:
             driver.close()
+
+
+def server_url(server: ScriptedServer) -> str:
+    return f"http://127.0.0.1:{server.port}/v1/AUTH_test"
 
 
 def job(
@@ -85,6 +90,31 @@ def test_a_request_says_what_swift_must_know(swift: FakeSwift, opened: Opener) -
     }
     assert put.body == b"".join(pieces(b"tiny_run1_000012", 0, 50, 65536))
     assert (get.path, "X-Delete-After" in get.headers) == (put.path, False)
+
+
+def test_a_read_brings_no_more_than_its_size_class_has() -> None:
+    large = SizeClass("large", 1, 3_000_000, CRUD, 10)
+    with (
+        ScriptedServer(answering(ok(bytes(3_000_000)), ok(bytes(3_000_000)))) as server,
+        closing(SwiftStorage(settings(server_url(server), sizes=(*SIZES, large)))) as driver,
+    ):
+        read = driver.actions[Operation.READ]
+        assert read(job(Operation.READ, size_class=2), 0).bytes_moved == 3_000_000
+        with pytest.raises(StorageError) as caught:
+            read(job(Operation.READ, size_class=0), 0)
+        assert caught.value.kind is ErrorKind.OVERLONG
+
+
+def test_an_errand_that_drips_has_its_end() -> None:
+    drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
+    with (
+        ScriptedServer(drips) as server,
+        closing(SwiftStorage(settings(server_url(server), network_timeout_s=0.02))) as driver,
+    ):
+        for errand in (driver.limits, lambda: driver.list_objects("c", "", 10)):
+            with pytest.raises(StorageError) as caught:
+                errand()
+            assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
 
 
 @pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 5000])
