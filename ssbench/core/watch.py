@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from ssbench.core.live import RunProgress, quantile_s
 
 _WINDOW_S = 5.0
+#: What is heard within this time is summed up at once: of 256 workers it is 256 maps a second.
+_GRAIN_S = 0.25
 
 
 class Watch:
@@ -17,12 +19,15 @@ class Watch:
         self._total = total
         self._run_seconds = run_seconds
         self._done: deque[tuple[float, int]] = deque([(0.0, 0)])
-        self._latencies: deque[tuple[float, Mapping[int, int]]] = deque()
+        self._latencies: deque[tuple[float, Counter[int]]] = deque()
 
     def heard(self, at_s: float, counts: Mapping[int, int]) -> None:
         """A worker's pulse told of latencies."""
-        if counts:
-            self._latencies.append((at_s, counts))
+        if not counts:
+            return
+        if not self._latencies or at_s - self._latencies[-1][0] > _GRAIN_S:
+            self._latencies.append((at_s, Counter()))
+        self._latencies[-1][1].update(counts)
 
     def progress(
         self, at_s: float, done: int, errors: int, workers: int, users: int

@@ -55,3 +55,11 @@ def test_what_is_remembered_does_not_grow() -> None:
         watch.progress(tick / 4, tick, 0, 1, 1)
     assert len(watch._done) < 30
     assert len(watch._latencies) < 30
+
+
+def test_hundreds_of_workers_are_no_more_to_remember_than_one() -> None:
+    watch = Watch(None, None)
+    for worker in range(256):
+        watch.heard(1.0 + worker / 10_000, {4000 + worker % 2: 1})
+    assert len(watch._latencies) == 1
+    assert sum(watch._latencies[0][1].values()) == 256
