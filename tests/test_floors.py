@@ -68,7 +68,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
             "__init__", "core", "storage", "wire", "statfile", "hostinfo", "worker", "master",
             "phases", "prepare", "cleanup", "embedded", "report", "cli", "wirekey",
         },
-        {"rich", "gevent"},
+        {"rich", "gevent", "setproctitle"},
     ),
 }  # fmt: skip
 

@@ -75,6 +75,11 @@ AUTH_OPTIONS: dict[str, tuple[AuthOption, ...]] = {
     ),
 }  # fmt: skip
 
+#: Fields whose values nobody may see: not on a screen, not in a process list.
+SECRET_FIELDS = frozenset(
+    {"key", "os_password", "os_application_credential_secret", "os_auth_token"}
+)
+
 #: What counts as true in SWIFTCLIENT_INSECURE, as in swiftclient.
 _TRUE = ("true", "1", "yes", "on", "t", "y")
 

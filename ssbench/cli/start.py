@@ -52,6 +52,8 @@ def _run(program: str, module: str, interrupted: ExitStatus) -> int:
     atexit.register(_leave_for_good, ended)  # the first to be registered is the last to be called
     _handle(First(_leave_with(interrupted)))
     try:
+        # Before all that takes time to load: a secret is in the process list until then.
+        import_module("ssbench.cli.proctitle").hide_secrets()
         status = ExitStatus(import_module(module).main())
     except KeyboardInterrupt as error:
         print(f"{program}: {error}", file=sys.stderr)

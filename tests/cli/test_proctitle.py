@@ -1,0 +1,108 @@
+"""What is left of a command line in the process list."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.auth_options import AUTH_OPTIONS, SECRET_FIELDS, AuthOption
+from ssbench.cli.options import master_parser
+from ssbench.cli.proctitle import MASK, mask
+from ssbench.core.credentials import Credentials
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRET = "Xq7-not-for-ps"
+OPTIONS = [option for group in AUTH_OPTIONS.values() for option in group]
+SECRETS = [option for option in OPTIONS if option.field in SECRET_FIELDS]
+
+
+def spellings(option: AuthOption) -> list[list[str]]:
+    """Every way to give it that the parser takes."""
+    found = []
+    for flag in option.flags:
+        found.append([flag, SECRET])
+        if flag.startswith("--"):
+            found.append([f"{flag}={SECRET}"])
+            if flag.startswith("--os-"):
+                old = "--" + flag[2:].replace("-", "_")
+                found += [[old, SECRET], [f"{old}={SECRET}"]]
+        else:
+            found += [[f"{flag}{SECRET}"], [f"{flag}={SECRET}"], [f"-v{flag[1]}{SECRET}"],
+                      [f"-kv{flag[1]}", SECRET]]  # fmt: skip
+    return found
+
+
+ALL = [(option.field, words) for option in SECRETS for words in spellings(option)]
+
+
+@pytest.mark.parametrize(("field", "words"), ALL, ids=[" ".join(words) for _, words in ALL])
+def test_a_secret_is_masked_in_every_spelling(field: str, words: list[str]) -> None:
+    line = ["run-scenario", "-f", "small", *words, "-u", "4"]
+    parsed = master_parser().parse_args(line)
+    assert getattr(parsed, field).endswith(SECRET), "no such spelling"
+    masked = mask(line)
+    assert not [word for word in masked if SECRET in word]
+    assert [word for word in masked if MASK in word]
+    assert masked[:3] == line[:3]
+    assert masked[-2:] == line[-2:]
+
+
+def test_every_field_that_is_in_no_repr_is_a_secret_option() -> None:
+    fields = Credentials.__dataclass_fields__.values()
+    assert {field.name for field in fields if not field.repr} == set(SECRET_FIELDS)
+
+
+@pytest.mark.parametrize("flag", ["--os-pass", "--os_passwor", "--ke", "--os-application-cred"])
+def test_what_is_cut_short_is_masked_though_it_is_no_option(flag: str) -> None:
+    assert mask([f"{flag}={SECRET}", "x"]) == [f"{flag}={MASK}", "x"]
+    assert mask([flag, SECRET, "x"]) == [flag, MASK, "x"]
+
+
+def test_a_user_in_a_url_is_masked() -> None:
+    assert mask(["-A", f"http://me:{SECRET}@h/v1", f"--os-auth-url=https://me:{SECRET}@h"]) == [
+        "-A", f"http://{MASK}@h/v1", f"--os-auth-url=https://{MASK}@h",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run-scenario -f small -u 4 -A http://h/auth -U test:tester -s a.gz --retries 3 -k -q",
+        "run-scenario --os-key file.pem --os-cert c.pem --auth-version 3 --zmq-key-file f -- x",
+        "cleanup-containers -b base --yes -",
+    ],
+)
+def test_what_is_no_secret_stays(line: str) -> None:
+    assert mask(line.split()) == line.split()
+
+
+SHOW = """\
+import pathlib, sys
+import ssbench.cli.proctitle
+ssbench.cli.proctitle.hide_secrets()
+for name in ("cmdline", "comm", "environ"):
+    print(pathlib.Path(f"/proc/self/{name}").read_bytes())
+"""
+
+
+def shown(*words: str) -> list[str]:
+    """Command line, name and environment of a process, as the system has them."""
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW, *words], check=True, capture_output=True, text=True,
+        cwd=ROOT, timeout=60, env={"MARK": "here"},
+    )  # fmt: skip
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_the_system_shows_the_masked_line() -> None:
+    secret, plain = shown("-K", SECRET, "-f", "x"), shown("-f", "x")
+    assert SECRET not in "".join(secret)
+    assert f"-K {MASK} -f x" in secret[0]
+    assert secret[1] == plain[1], "pgrep would not find it by its name"
+    # Without a secret nothing is touched.
+    assert r"\x00-f\x00x\x00" in plain[0]
+    assert "MARK=here" in plain[2]
