@@ -153,6 +153,7 @@ class MasterWire:
         if kind == zmq.PUSH:
             _shorten(sock, self.pipe)
         if kind == zmq.PUB:
+            _expect_a_reader(sock)
             sock.set_hwm(_BEAT_HWM)
             sock.setsockopt(zmq.LINGER, _LINGER_MS)
         self._doorkeeper.lock(sock)
@@ -247,6 +248,8 @@ class WorkerWire:
         sock = _make_socket(self._context, kind, self._ip)
         if kind == zmq.PULL:
             _shorten(sock, pipe)
+        else:
+            _expect_a_reader(sock)
         if kind == zmq.SUB:
             sock.set_hwm(_BEAT_HWM)
             sock.setsockopt(zmq.SUBSCRIBE, b"")
