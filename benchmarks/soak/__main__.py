@@ -38,13 +38,12 @@ def main(arguments: Sequence[str]) -> int:
     outcome = Soak(place, options.minutes * 60, seed, options.faults).run()
     print("\n".join(lines(outcome)))
     wrong = judged(outcome)
-    if not wrong:
-        print("\nall is accounted for")
+    if wrong or options.keep:
+        print(f"\nlogs, stat file, report and memory are in {place}")
+    else:
         shutil.rmtree(place)
-        return 0
-    print("\n" + "\n".join(f"WRONG: {line}" for line in wrong))
-    print(f"logs, stat file and report are in {place}")
-    return 1
+    print("\n".join(f"WRONG: {line}" for line in wrong) or "\nall is accounted for")
+    return 1 if wrong else 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -59,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
         "--faults", type=_kinds, default=tuple(KINDS), metavar="KIND,...",
         help=f"what may happen [default: {','.join(KINDS)}]",
     )  # fmt: skip
+    made.add_argument("--keep", action="store_true", help="keep logs, stat file and report")
     made.add_argument(_INSIDE, action="store_true", help=argparse.SUPPRESS)
     return made
 

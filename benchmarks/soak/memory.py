@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -39,6 +40,15 @@ class Track:
         """Bytes in ten minutes; None where it was watched too shortly."""
         per_s = slope(self.of(kind, from_s, to_s))
         return None if per_s is None else per_s * TEN_MINUTES_S
+
+
+def save(tracks: Iterable[Track], path: Path) -> None:
+    """All samples, as CSV."""
+    with path.open("w", encoding="ascii") as file:
+        print("process,pid,at,rss,pss,uss", file=file)
+        for track in tracks:
+            for at, usage in track.samples:
+                print(track.name, track.process.pid, f"{at:.1f}", *usage, sep=",", file=file)
 
 
 class Memory:

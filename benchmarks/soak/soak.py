@@ -17,7 +17,7 @@ from heapq import heapify, heappop
 from pathlib import Path
 
 from benchmarks.soak.faults import KINDS, Fault, draw
-from benchmarks.soak.memory import Memory
+from benchmarks.soak.memory import Memory, save
 from benchmarks.soak.store import TOKEN_LIFE_S, SoakedSwift, answers
 from benchmarks.soak.verdict import HUNG_S, Accounts, accounts
 from benchmarks.soak.workers import CENTRE, SLOTS, Workers, in_namespace
@@ -95,6 +95,7 @@ class Soak:
             workers = Workers(self.place, ["-c", "16", *ports], self.memory)
             self.workers = opened.enter_context(workers)
             self._soak()
+            save(self.memory.tracks, self.place / "memory.csv")
             self._name_the_well()
             self.outcome.wrong += self.workers.dismiss()
             if self.outcome.status is not None:
