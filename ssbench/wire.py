@@ -18,6 +18,7 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import zmq
@@ -227,13 +228,25 @@ def _port_of(sock: zmq.Socket[bytes]) -> int:
     return int(sock.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
 
 
+@contextmanager
+def _sockets_needed() -> Iterator[None]:
+    """Say in a line where the system has none left."""
+    try:
+        yield
+    except zmq.ZMQError as error:
+        reason = zmq.strerror(error.errno or 0)
+        raise WireError(f"no socket is to be had: {reason} (see ulimit -n)") from error
+
+
 class WorkerWire:
     """A worker's ends. The control socket and the pulses' belong to one thread, the rest to
     another: ZeroMQ's sockets must not be shared.
 
-    :raises WireError: where the master's host has no address.
+    :raises WireError: where the master's host has no address, or no socket is to be had; the
+        methods that open sockets raise it, too.
     """
 
+    @_sockets_needed()
     def __init__(self, host: str, ports: Ports, key: Key | None) -> None:
         self._ip = resolve(host)
         self._ports = ports
@@ -263,6 +276,7 @@ class WorkerWire:
         endpoint = _endpoint(self._ip, port)
         return Doorbell(self._context, sock, endpoint, has_key=self._key is not None)
 
+    @_sockets_needed()
     def control(self) -> Control:
         """The ends for the thread that listens to beats and answers them."""
         beats, pulses = self._make(zmq.SUB), self._make(zmq.PUSH)
@@ -272,6 +286,7 @@ class WorkerWire:
             (self._ring(beats, self._ports.control), self._ring(pulses, self._ports.results)),
         )
 
+    @_sockets_needed()
     def open_work(self, pipe: int) -> int:
         """Begin to take jobs, with at most ``pipe`` messages waiting; gives the file descriptor
         to watch."""

@@ -36,7 +36,7 @@ from ssbench.pulse import Figures, LiveCounts, PulseThread
 from ssbench.stint import Stint, Ties
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage
-from ssbench.wire import WorkerWire
+from ssbench.wire import WireError, WorkerWire
 from ssbench.workerstore import WorkerStore
 
 log = logging.getLogger(__name__)
@@ -338,6 +338,8 @@ class Worker:
     def _begin(self, beat: Beat, origin_ns: int) -> None:
         try:
             self._connect_and_report(beat, origin_ns)
+        except WireError as error:
+            self.stop(f"can't begin: {error}", ExitStatus.FAILED)
         except (SsbenchError, TypeError, ValueError, KeyError) as error:
             self.stop(f"the storage settings can't be used: {error}", ExitStatus.FAILED)
         except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -293,6 +294,19 @@ def test_names_with_both_kinds_of_address_give_ipv4(monkeypatch: pytest.MonkeyPa
 def test_addresses_stay_what_they_are() -> None:
     assert resolve("127.0.0.1") == "127.0.0.1"
     assert resolve("::") == "::"
+
+
+def test_a_worker_without_a_descriptor_left_says_so() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wire = WorkerWire("127.0.0.1", Ports(), None)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+        for needs_one in (wire.control, lambda: wire.open_work(2)):
+            with pytest.raises(WireError, match="Too many open files"):
+                needs_one()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        wire._context.destroy()
 
 
 def test_hundreds_of_workers_may_come_at_once() -> None:
