@@ -23,17 +23,26 @@ class PacedSwift(ThreadingHTTPServer):
 
     :param delay_s: for each request for an object.
     :param slow: worker id -> its requests' delay instead.
+    :param closes: each connection after its first answer.
     """
 
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, size: int, delay_s: float, slow: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        delay_s: float,
+        slow: Mapping[str, float] | None = None,
+        *,
+        closes: bool = False,
+    ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self.server_port}{ACCOUNT}"
         self.body = b"x" * size
         self.delay_s = delay_s
         self.slow = dict(slow or {})
+        self.closes = closes
         self.numbers = count()
 
     @contextmanager
@@ -78,6 +87,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Trans-Id", f"tx{next(self.server.numbers):021x}-0123456789{extra}")
         sends_body = self.command in ("GET", "HEAD")
         self.send_header("Content-Length", str(len(body) if sends_body else 0))
+        if self.server.closes:
+            self.send_header("Connection", "close")
+            self.close_connection = True
         self.end_headers()
         if self.command == "GET":
             self.wfile.write(body)
