@@ -162,7 +162,7 @@ class _Run:
             self.say("Starting a throw-away Swift on this host")
             return embedded_store(self.stack)
         assert self.options.store is not None  # nosec B101 # chosen.py sees to it
-        return reach_store(self.options.store, self.say)
+        return reach_store(self.options.store, self.warn)
 
     def _complete(self, store: Store) -> StorageSettings:
         scenario = self.scenario

@@ -59,13 +59,13 @@ def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Itera
     """
     start_ns = 0
     for stage in stages:
-        assert stage.rate is not None
+        assert stage.rate is not None  # nosec B101 # for the type checker
         end_ns = None if stage.seconds is None else start_ns + round(stage.seconds * SECOND_NS)
         for offset_ns in arrivals(stage.rate, rng):
             if end_ns is not None and start_ns + offset_ns >= end_ns:
                 break
             yield start_ns + offset_ns
-        assert end_ns is not None
+        assert end_ns is not None  # nosec B101 # for the type checker
         start_ns = end_ns
 
 

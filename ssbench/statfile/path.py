@@ -20,7 +20,7 @@ def default_path(
     run_seconds: float | None,
     now: datetime,
     *,
-    parent: Path = Path("/tmp"),
+    parent: Path = Path("/tmp"),  # nosec B108 # a private folder is made there
 ) -> Path:
     """A path for a new stat file: ``<parent>/ssbench-results/NAME.u4.o613.r-.DATE.stat.gz``.
 

@@ -256,7 +256,8 @@ def test_of_the_key_between_master_and_workers(commands: Commands) -> None:
     keyed = ["--zmq-key-file", key_file]
     ports = free_ports()
     path = commands.scenario(operation_count=200)
-    worker = commands.worker("-v", "-p", 20, "--zmq-host", "127.0.0.1", *ports, *keyed, "far")
+    variable = {"SSBENCH_KEY_FILE": str(key_file)}
+    worker = commands.worker("-v", "-p", 20, *ports, "far", environment=variable)
     started = commands.start_run(
         "-v", "-f", path, "--noop", "--profile", "--expect-workers", 2, *keyed,
         workers=1, ports=ports,
@@ -264,7 +265,7 @@ def test_of_the_key_between_master_and_workers(commands: Commands) -> None:
     with Watcher(started) as watcher:
         started.wait().fine()
     until("profile", lambda: "Profile of the worker" in worker.talk())
-    commands.master("kill-workers", *ports, *keyed, "-v").wait().fine()
+    commands.master("kill-workers", *ports, "-v", environment=variable).wait().fine()
     assert worker.wait().status == 0
     none_has(watcher.public, *words)
     none_has(watcher.inherited, *words)
