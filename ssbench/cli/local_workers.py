@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import subprocess  # nosec B404 # our own interpreter with our own options
 import sys
-import tempfile
 
+from ssbench.cli.ownfiles import new_file
 from ssbench.wire import MasterWire
 from ssbench.wirekey import Key
 
@@ -64,7 +64,7 @@ class LocalWorkers:
         return self
 
     def _start(self, index: int) -> None:
-        log_fd, log_path = tempfile.mkstemp(prefix=f"ssbench-worker-local-{index}-", suffix=".log")
+        log_fd, log_path = new_file(f"ssbench-worker-local-{index}-", ".log")
         read_fd, write_fd = os.pipe()
         os.set_inheritable(read_fd, True)
         name = f"local-{index}-{os.getpid()}"

@@ -144,7 +144,7 @@ def test_of_a_verbose_run_in_which_things_fail(
     assert len(watcher.public) >= 3
     none_has(watcher.public, KEY, account.token)
     none_has(watcher.inherited, KEY, "ST_KEY")
-    assert list(commands.place.glob("*.prof"))
+    assert list(commands.place.rglob("*.prof"))
     nowhere(commands.place, KEY, account.token)
 
 
@@ -269,7 +269,7 @@ def test_of_the_key_between_master_and_workers(commands: Commands) -> None:
     assert worker.wait().status == 0
     none_has(watcher.public, *words)
     none_has(watcher.inherited, *words)
-    assert len(list(commands.place.glob("*.prof"))) == 2
+    assert len(list(commands.place.rglob("*.prof"))) == 2
     nowhere(commands.place, *words)
 
 
