@@ -33,7 +33,9 @@ TIGHT = 30
 
 
 @pytest.mark.fault("worker out of memory ({limit})")
-@pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_DATA"])
+@pytest.mark.parametrize(
+    "limit", ["RLIMIT_AS", pytest.param("RLIMIT_DATA", marks=pytest.mark.slow)]
+)
 def test_one_that_runs_out_of_memory(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row, limit: str
 ) -> None:
@@ -107,7 +109,7 @@ def test_one_with_fewer_descriptors_than_users(
 
 
 @pytest.mark.fault("worker started with {descriptors} file descriptors: too few for any work")
-@pytest.mark.parametrize("descriptors", [11, 18])
+@pytest.mark.parametrize("descriptors", [pytest.param(11, marks=pytest.mark.slow), 18])
 def test_one_that_cannot_begin(commands: Commands, row: Row, descriptors: int) -> None:
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
     with PacedSwift(100, 0.01).listening() as store:
