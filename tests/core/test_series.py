@@ -49,6 +49,7 @@ def test_in_flight_are_those_that_began_and_have_not_ended() -> None:
     assert [s.in_flight for s in series.seconds()] == [2, 3, 1, 0]
     assert [s.in_flight for s in series.seconds(CREATE)] == [1, 1, 1, 0]
     assert series.operations == [CREATE, READ]
+    assert [s.count for s in series.seconds(READ)] == [1, 0, 2, 0]  # to the end of the CREATE
 
 
 def test_response_times_are_there_where_operations_were_due() -> None:
