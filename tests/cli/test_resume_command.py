@@ -45,6 +45,7 @@ def stat_file(path: Path, created: int = 4, **header: Any) -> Path:
                 runs.result(n + 1, Operation.CREATE, object=5 + n, size_class=0)
                 for n in range(created)
             ]
+            rows.append(runs.result(created + 1, Operation.READ, object=2, size_class=0))  # initial
             writer.write(runs.batch(rows))
     return path
 
