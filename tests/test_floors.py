@@ -19,7 +19,10 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     # first floor
     "storage": ({"core", "storage.base"}, {"gevent"}),
     "storage.auth": ({"core", "storage.authhttp"}, {"keystoneauth1", "swiftclient"}),
-    "storage.authhttp": ({"core"}, {"keystoneauth1", "requests", "urllib3"}),
+    "storage.authhttp": (
+        {"core", "storage.authbounds"}, {"keystoneauth1", "requests", "urllib3"},
+    ),
+    "storage.authbounds": ({"core"}, {"requests", "urllib3"}),
     "storage.stream": ({"core"}, {"gevent"}),
     "storage.httpparse": ({"core"}, set()),
     "storage.httpconn": ({"core", "storage.stream", "storage.httpparse"}, set()),

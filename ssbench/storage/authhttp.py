@@ -13,6 +13,7 @@ from urllib3.exceptions import InsecureRequestWarning
 
 from ssbench.core.credentials import Credentials
 from ssbench.core.errors import AuthError
+from ssbench.storage.authbounds import BoundedAdapter
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS = 5
@@ -31,6 +32,9 @@ class SameHostSession(requests.Session):
         super().__init__()
         self.trust_env = False
         self._timeouts = (credentials.connect_timeout_s, credentials.network_timeout_s)
+        self.headers["Accept-Encoding"] = "identity"
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, BoundedAdapter(sum(self._timeouts)))
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
         kwargs["timeout"] = self._timeouts

@@ -1,0 +1,134 @@
+"""A bound on what a login's answer may take: in time as a whole, and in bytes.
+
+requests bounds the silence between two bytes only, and reads whatever comes into memory; a server
+that drips, or never ends, would hold up the master for ever.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from http.client import HTTPException
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError, ReadTimeoutError
+
+from ssbench.core.errors import AuthError
+
+LONGEST = 8 * 1024 * 1024  #: bytes of an answer: a catalog of thousands of endpoints
+_PIECE = 65536
+_LATE = "the answer was not whole in time"
+
+
+class BoundedAdapter(HTTPAdapter):
+    """Sends a request and reads the whole answer, or gives up.
+
+    :param longest_s: from the first try to connect to the answer's last byte.
+    """
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._lines = _Lines()
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = _pool_classes(self._lines)
+
+    def send(
+        self, request: requests.PreparedRequest, *args: Any, **kwargs: Any
+    ) -> requests.Response:
+        """The answer, its body read.
+
+        :raises requests.Timeout: where it wasn't whole in time.
+        :raises requests.ConnectionError: the connection broke, or what came is no HTTP.
+        :raises AuthError: where it has more than LONGEST bytes.
+        """
+        lines = self._lines
+        lines.ended = False
+        timer = threading.Timer(self._longest_s, lines.end)
+        timer.daemon = True
+        timer.start()
+        try:
+            response = super().send(request, *args, **{**kwargs, "stream": True})
+            response._content = _read(response)
+        except (requests.RequestException, HTTPError, HTTPException, OSError) as error:
+            if lines.ended or isinstance(error, TimeoutError | ReadTimeoutError):
+                raise requests.Timeout(_LATE) from error
+            if isinstance(error, requests.RequestException):
+                raise
+            raise requests.ConnectionError(error) from error
+        finally:
+            timer.cancel()
+        if lines.ended:  # http.client takes headers that were cut off for whole ones
+            raise requests.Timeout(_LATE)
+        return response
+
+    def close(self) -> None:
+        self._lines.close()
+        super().close()
+
+
+class _Lines:
+    """Connections, noted down before a handshake can hang; ended from another thread."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._socks: list[socket.socket] = []
+
+    def note(self, sock: socket.socket) -> None:
+        # A duplicate: TLS takes the original over. Shut, it is the connection that is shut.
+        self._socks.append(sock.dup())
+        if self.ended:
+            self.end()
+
+    def end(self) -> None:
+        self.ended = True
+        for sock in self._socks:
+            with suppress(OSError):  # the server may have gone
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        for sock in self._socks:
+            sock.close()
+        self._socks.clear()
+
+
+def _read(response: requests.Response) -> bytes:
+    """The body as it came: nothing else was asked for, and compressed bytes may be bombs."""
+    body = bytearray()
+    while piece := response.raw.read(_PIECE, decode_content=False):
+        body += piece
+        if len(body) > LONGEST:
+            response.close()
+            raise AuthError(f"{response.url}: an answer of more than {LONGEST} bytes")
+    return bytes(body)
+
+
+def _pool_classes(lines: _Lines) -> dict[str, Any]:
+    """urllib3's classes, that note down their connections."""
+
+    class Plain(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            sock = super()._new_conn()
+            lines.note(sock)
+            return sock
+
+    class Secure(HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            sock = super()._new_conn()
+            lines.note(sock)
+            return sock
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecurePool(HTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    return {"http": PlainPool, "https": SecurePool}

@@ -1,0 +1,67 @@
+"""An authentication service that answers anything but a token: one line, in time."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.commands import Commands
+from tests.e2e.faults.hostile import MEMORY_MAX_MB, RUN_MAX_S, options_for, watch
+from tests.e2e.faults.matrix import Row
+from tests.fakes.deeds import (
+    BLOCK,
+    CHUNKED,
+    OK,
+    START,
+    dripping,
+    flooding,
+    half_close,
+    leave,
+    reset,
+    saying,
+    stall,
+)
+from tests.fakes.hostile_swift import Deed, HostileSwift, of_path
+
+LATE = "within"
+FAULTS: dict[str, tuple[Deed, str]] = {
+    "closed": (leave, "connection broke"),
+    "reset": (reset, "reset"),
+    "half closed": (half_close, "connection broke"),
+    "garbage": (saying(b"\x15\x03\x03\0\x02\r\n\r\n"), "not HTTP"),
+    "stall": (stall, LATE),
+    "stall in the body": (saying(START, then=stall), LATE),
+    "a body byte by byte": (dripping(START), LATE),
+    "headers byte by byte": (dripping(OK + b"X: "), LATE),
+    "100 MB of one header": (flooding(OK + b"X: ", BLOCK, 1600), "not HTTP"),
+    "100 MB of headers": (flooding(OK, b"X: y\r\n" * 9999, 1700), "not HTTP"),
+    "interim answers without end": (flooding(b"", b"HTTP/1.1 100 C\r\n\r\n" * 999), LATE),
+    "a body without end": (flooding(OK + b"\r\n", BLOCK), "bytes"),
+    "chunks without end": (flooding(CHUNKED, b"10000\r\n%b\r\n" % BLOCK), "bytes"),
+    "a chunk size without end": (flooding(CHUNKED, b"0" * 9999), "not HTTP"),
+    "trailers without end": (flooding(CHUNKED + b"0\r\n", b"X: y\r\n" * 999), LATE),
+}
+#: Those that differ most; tests of the adapter itself have all of them.
+QUICK = (
+    "closed", "stall in the body", "headers byte by byte", "100 MB of one header",
+    "interim answers without end", "a body without end",
+)  # fmt: skip
+
+
+@pytest.mark.fault("authentication: {fault}")
+@pytest.mark.parametrize(
+    "fault",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FAULTS],
+)
+def test_no_token_is_one_line(fault: str, commands: Commands, row: Row) -> None:
+    deed, words = FAULTS[fault]
+    path = commands.scenario()
+    with HostileSwift({fault: deed}, of_path("/auth/v1.0")) as swift:
+        started = commands.start_run("-f", path, *options_for(swift), workers=1)
+        ended, peaks = watch(started)
+        line = ended.one_line()
+        assert swift.auth_url in line
+        assert words in line
+        assert swift.seen == []
+    assert ended.took_s < RUN_MAX_S / 2
+    assert max(peaks) < MEMORY_MAX_MB
+    row.saw(f"status 1: {line.partition(swift.auth_url)[2].strip(': ')}; {ended.took_s:.0f} s")
