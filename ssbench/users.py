@@ -244,7 +244,10 @@ class Users:
                 raise TypeError(f"the driver gave {type(timing).__name__} for a Timing")
             return timing
         except StorageError as error:
-            return error
+            # What led to it has frames that know ours, and ours knows it: only the collector could
+            # free that, and it comes by seldom.
+            error.__cause__ = error.__context__ = None
+            return error.with_traceback(None)
         except Exception as error:  # noqa: BLE001 - _mishap tells of it
             return self._mishap(error)
 

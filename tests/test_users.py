@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -293,6 +294,24 @@ def test_no_token_to_be_had() -> None:
     row = row_of(driver, READ, renew=lambda began_ns: False)
     assert row.error == ErrorKind.UNAUTHORIZED
     assert len(driver.deadlines) == 1
+
+
+def test_failures_leave_nothing_for_the_collector() -> None:
+    driver = Driver()
+    driver.always = broken
+    team = Team(driver, retries=2)
+    team.do(job(1))
+    gc.collect()
+    (row,) = team.do(job(2))
+    assert (row.error, row.retries) == (ErrorKind.RESET, 2)
+    assert gc.collect() == 0
+
+
+def broken() -> None:
+    try:
+        raise ConnectionResetError
+    except OSError as error:
+        raise StorageError(ErrorKind.RESET, "the connection broke") from error
 
 
 # Defects of a driver ----------------------------------------------------------------------
