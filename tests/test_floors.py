@@ -71,7 +71,8 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "cli": (
         {
             "__init__", "core", "storage", "wire", "statfile", "hostinfo", "worker", "master",
-            "phases", "prepare", "cleanup", "deletions", "resume", "embedded", "report", "cli", "wirekey",
+            "phases", "prepare", "cleanup", "deletions", "resume", "embedded", "report", "cli",
+            "wirekey",
         },
         {"rich", "gevent", "setproctitle"},
     ),
