@@ -45,6 +45,11 @@ def of_the_run(*verbs: str) -> Strikes:
 READS = of_the_run("GET")
 
 
+def of_objects(*verbs: str) -> Strikes:
+    """Requests for objects, the initial ones included."""
+    return lambda request: request.command in verbs and _OBJECT.fullmatch(request.path) is not None
+
+
 def of_containers(*verbs: str) -> Strikes:
     """Requests for containers, and for listings of the account."""
     return lambda request: (
@@ -56,10 +61,6 @@ def of_containers(*verbs: str) -> Strikes:
 
 def of_path(path: str) -> Strikes:
     return lambda request: urlsplit(request.path).path == path
-
-
-def everything(request: BaseHTTPRequestHandler) -> bool:
-    return True
 
 
 class HostileSwift(FakeSwift):

@@ -73,11 +73,13 @@ def _peak_mb(pid: int) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
+def login_at(swift: HostileSwift) -> list[object]:
+    return ["-A", swift.auth_url, "-U", "test:tester", "-K", "testing", *TIMEOUTS]
+
+
 def options_for(swift: HostileSwift) -> list[object]:
     """Who we are, short time-outs and no second attempt: each strike is one failure."""
-    return [
-        "-A", swift.auth_url, "-U", "test:tester", "-K", "testing", *TIMEOUTS, "--retries", 0,
-    ]  # fmt: skip
+    return [*login_at(swift), "--retries", 0]
 
 
 def survives(

@@ -1,0 +1,191 @@
+"""A store that fails before the run, while it is filled, and while it is cleaned up."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.e2e.commands import Commands
+from tests.e2e.faults.hostile import (
+    MEMORY_MAX_MB,
+    RUN_MAX_S,
+    login_at,
+    options_for,
+    watch,
+)
+from tests.e2e.faults.matrix import Row
+from tests.fakes.deeds import BLOCK, CHUNKED, OK, START, dripping, flooding, leave, saying, stall
+from tests.fakes.hostile_swift import (
+    Deed,
+    HostileSwift,
+    of_containers,
+    of_objects,
+    of_path,
+)
+
+#: ``make test`` has those rows that differ most, ``make faults`` has all.
+slow, param = pytest.mark.slow, pytest.param
+
+#: Where it fails, and what the one line says.
+BEFORE: dict[str, tuple[tuple[str, ...], Deed, str]] = {
+    "a container's HEAD stalls": (("HEAD",), stall, "silent for 1 s"),
+    "a container's HEAD is closed": (("HEAD",), leave, "closed unanswered"),
+    "a container's HEAD has 100 MB of headers": (
+        ("HEAD",), flooding(OK + b"X: ", BLOCK, 1600), "headers of more than 65536 bytes"),
+    "a container's HEAD drips": (("HEAD",), dripping(OK + b"X: "), "headers unfinished"),
+    "a container's PUT stalls": (("PUT",), stall, "silent for 1 s"),
+    "a container's PUT is garbage": (("PUT",), saying(b"\x15\x03\r\n\r\n"), "not an HTTP/1.1"),
+    "a container's PUT has a body without end": (
+        ("PUT",), flooding(OK + b"\r\n", BLOCK), "a body of more than"),
+}  # fmt: skip
+QUICK = ("a container's HEAD stalls", "a container's PUT has a body without end")
+
+
+@pytest.mark.fault("store: {fault}")
+@pytest.mark.parametrize(
+    "fault", [name if name in QUICK else param(name, marks=slow) for name in BEFORE]
+)
+def test_containers_that_cannot_be_made(fault: str, commands: Commands, row: Row) -> None:
+    verbs, deed, words = BEFORE[fault]
+    path = commands.scenario()
+    with HostileSwift({fault: deed}, of_containers(*verbs)) as swift:
+        ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
+        line = ended.one_line()
+        assert words in line
+        assert not any("tiny_" in seen.path for seen in swift.seen)
+    assert ended.took_s < RUN_MAX_S
+    assert max(peaks) < MEMORY_MAX_MB
+    row.saw(f"status 1: {line.partition(': ')[2]}; {ended.took_s:.0f} s")
+
+
+@pytest.mark.fault("store: /info {fault}")
+@pytest.mark.parametrize(
+    ("fault", "deed", "words"),
+    [
+        param("stalls", stall, "silent for 1 s", marks=slow),
+        param("is garbage", saying(b"\x15\x03\r\n\r\n"), "not an HTTP/1.1", marks=slow),
+        param("is no JSON", saying(OK + b"Content-Length: 3\r\n\r\n[{]"), "", marks=slow),
+        ("is nested", saying(OK + b"Content-Length: 900000\r\n\r\n" + b"[" * 900_000), ""),
+        ("has no end", flooding(CHUNKED, b"10000\r\n%b\r\n" % BLOCK), "a body of more than"),
+    ],
+)
+def test_limits_that_cannot_be_had(
+    fault: str, deed: Deed, words: str, commands: Commands, row: Row
+) -> None:
+    path = commands.scenario()
+    with HostileSwift({fault: deed}, of_path("/info")) as swift:
+        ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
+    assert ended.took_s < RUN_MAX_S
+    assert max(peaks) < MEMORY_MAX_MB
+    if words:
+        line = ended.one_line()
+        assert words in line
+        row.saw(f"status 1: {line.partition(': ')[2]}")
+    else:
+        assert row.accounted(ended.fine().stats).done == 60
+        row.saw("the store's limits are taken for unknown")
+
+
+@pytest.mark.fault("store: while it is filled, each {verb} {fault}")
+@pytest.mark.parametrize(
+    ("verb", "fault", "deed", "words"),
+    [
+        ("HEAD", "stalls", stall, "silent for 1 s"),
+        param(
+            "HEAD",
+            "has headers without end",
+            flooding(OK, b"X: y\r\n" * 999),
+            "headers of more",
+            marks=slow,
+        ),
+        param(
+            "PUT",
+            "is answered without end",
+            flooding(OK + b"\r\n", BLOCK),
+            "a body of more",
+            marks=slow,
+        ),
+        ("PUT", "drips", dripping(OK + b"Content-Length: 99\r\n\r\n"), "silent for 1 s"),
+        param("PUT", "is closed", leave, "closed unanswered", marks=slow),
+    ],
+)
+def test_uploads_of_initial_objects(
+    verb: str, fault: str, deed: Deed, words: str, commands: Commands, row: Row
+) -> None:
+    path = commands.scenario()
+    with HostileSwift({fault: deed}, of_objects(verb)) as swift:
+        ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
+        ended.fine(1)
+        assert "no initial object could be uploaded" in ended.out
+        assert words in ended.out
+        assert "GET" not in [seen.method for seen in swift.seen if "tiny_" in seen.path]
+    assert ended.took_s < RUN_MAX_S
+    assert max(peaks) < MEMORY_MAX_MB
+    row.accounted(ended.stats)
+    row.saw(f"status 1, a report that says it; {ended.took_s:.0f} s")
+
+
+@pytest.mark.fault("store: some uploads of initial objects fail")
+def test_some_initial_objects_are_missing(commands: Commands, row: Row) -> None:
+    deeds = {"closed": saying(START, b"half"), "well": None}
+    path = commands.scenario(crud_profile=[0, 1, 0, 0])
+    with HostileSwift(deeds, of_objects("PUT")) as swift:
+        ended, _ = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
+        assert swift.struck["closed"] == 5
+    account = row.accounted(ended.fine().stats)
+    assert (account.done, account.failed) == (60, 0)
+    row.saw("READs of those that are there only")
+
+
+@pytest.mark.fault("store: while the run cleans up, each DELETE {fault}")
+@pytest.mark.parametrize(
+    ("fault", "deed"),
+    [
+        param("stalls", stall, marks=slow),
+        ("drips", dripping(OK + b"Content-Length: 99\r\n\r\n")),
+        param("is answered without end", flooding(OK + b"\r\n", BLOCK), marks=slow),
+    ],
+)
+def test_clean_up_of_a_run(fault: str, deed: Deed, commands: Commands, row: Row) -> None:
+    path = commands.scenario(crud_profile=[1, 0, 0, 0], operation_count=12)
+    with HostileSwift({fault: deed}, of_objects("DELETE")) as swift:
+        ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
+    assert ended.took_s < RUN_MAX_S
+    assert max(peaks) < MEMORY_MAX_MB
+    stats = ended.fine().stats
+    account = row.accounted(stats)
+    assert (account.done, account.failed) == (12, 0)
+    assert stats.run.left_behind == 12
+    assert "left behind" in ended.out
+    row.saw(f"status 0, 12 objects left behind; {ended.took_s:.0f} s")
+
+
+LISTING = OK + b"Content-Type: application/json\r\n\r\n["
+ENTRY = json.dumps({"name": "ssbench_000000", "count": 1, "bytes": 1}).encode() + b","
+
+
+@pytest.mark.fault("cleanup-containers: {fault}")
+@pytest.mark.parametrize(
+    ("fault", "deed", "words"),
+    [
+        param("the listing stalls", saying(START, then=stall), "silent for 0.5 s", marks=slow),
+        ("the listing is cut off", saying(START, b"[{"), "2 of 1000 body bytes"),
+        ("the listing is no JSON", saying(OK + b"Content-Length: 4\r\n\r\n[{}}"), "JSON|listing"),
+        ("the listing has no end", flooding(LISTING, ENTRY * 1000), "a body of more than"),
+        ("the listing drips", dripping(LISTING), "took too long"),
+    ],
+)
+def test_cleanup_containers(
+    fault: str, deed: Deed, words: str, commands: Commands, row: Row
+) -> None:
+    with HostileSwift({fault: deed}, of_containers("GET")) as swift:
+        options = [*login_at(swift), "--network-timeout", "0.5"]
+        ended, peaks = watch(commands.master("cleanup-containers", "--yes", *options))
+        line = ended.one_line()
+        assert re.search(words, line)
+        assert "DELETE" not in swift.methods()
+    assert ended.took_s < RUN_MAX_S
+    assert peaks.master < 400
+    row.saw(f"status 1: {line.partition(': ')[2]}; {ended.took_s:.0f} s")
