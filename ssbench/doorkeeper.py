@@ -59,31 +59,33 @@ class Doorkeeper:
         self._context = context
         self._key = key
         self._client = z85.decode(key.client_public) if key else b""
-        self._zap: zmq.Socket[bytes] | None = None
         self._watched: list[zmq.Socket[bytes]] = []
         self._ears: dict[zmq.Socket[bytes], Porch] = {}  # in the same order
         self._friends: set[str] = set()
         self._seen: deque[Stranger] = deque(maxlen=MOST_COUNTED)
         self._strangers = Strangers()
         self._thread = threading.Thread(target=self._run, name="ssbench-doorkeeper", daemon=True)
-        if key:
-            self._zap = context.socket(zmq.REP)
-            self._zap.setsockopt(zmq.LINGER, 0)
-            self._zap.bind(_ZAP)
+        self._zap = context.socket(zmq.REP)
+        self._zap.setsockopt(zmq.LINGER, 0)
+        self._zap.bind(_ZAP)
 
     def __repr__(self) -> str:
         return f"<Doorkeeper of {len(self._ears)} ports>"
 
     def lock(self, sock: zmq.Socket[bytes]) -> None:
-        """Before a socket is bound: nobody gets in without the key."""
+        """Before a socket is bound: nobody gets in without the key, if there is one.
+
+        Without one, ZeroMQ is made to ask all the same: else it takes whatever connects for a
+        peer of its first version, a browser too, and jobs would go there.
+        """
         number = len(self._watched)
         if self._key:
             sock.setsockopt(zmq.CURVE_SERVER, 1)
             sock.setsockopt(zmq.CURVE_PUBLICKEY, self._key.server_public.encode())
             sock.setsockopt(zmq.CURVE_SECRETKEY, self._key.server_secret.encode())
-            # Without this, clients would pass unasked if nobody answered for them.
-            sock.setsockopt_string(zmq.ZAP_DOMAIN, str(number))
-            sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+        sock.setsockopt_string(zmq.ZAP_DOMAIN, str(number))
+        # Without this, clients would pass unasked if nobody answered for them.
+        sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
         self._ears[_listen(self._context, sock)] = Porch(
             self._friends, locked=self._key is not None
         )
@@ -108,14 +110,13 @@ class Doorkeeper:
             self._thread.join()  # it ends at the monitors' last words
         for ear in self._ears:
             ear.close(0)
-        if self._zap is not None:
-            self._zap.close(0)
+        self._zap.close(0)
 
     # The thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
         poller = zmq.Poller()
-        for sock in (*self._ears, *([self._zap] if self._zap else [])):
+        for sock in (*self._ears, self._zap):
             poller.register(sock, zmq.POLLIN)
         open_ears = len(self._ears)
         while open_ears:
@@ -129,13 +130,14 @@ class Doorkeeper:
     def _answer_zap(self, zap: zmq.Socket[bytes]) -> None:
         """Whether the client that asks may come in; it has proved that the key is its own."""
         version, request, domain, address, _identity, mechanism, *keys = zap.recv_multipart()
-        known = mechanism == b"CURVE" and keys == [self._client]
+        expected = (b"CURVE", [self._client]) if self._key else (b"NULL", [])
+        known = (mechanism, keys) == expected
         status, text = (b"200", b"OK") if known else (b"400", b"not this key")
         zap.send_multipart([version, request, status, text, b"", b""])
         who = _plain(address.decode("ascii", "replace"))
-        if known:
+        if known and self._key:
             self._friends.add(who)
-        else:
+        elif not known:
             port = list(self._ears.values())[int(domain)].port
             self._seen.append(Stranger(who, port, OTHER_KEY))
 

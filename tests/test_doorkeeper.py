@@ -17,6 +17,7 @@ from ssbench.core.strangers import A_KEY, HANGS_UP, NO_KEY, OTHER_KEY
 from ssbench.doorkeeper import Doorkeeper
 from ssbench.wire import Control, MasterWire, Ports, WorkerWire
 from ssbench.wirekey import Key
+from tests.fakes.strangers import OTHER_TOOLS, call
 from tests.test_wire import ANY, PATIENCE_S, all_channels, beat, until, worker_of
 
 #: The master's socket -> what a stranger would connect to it.
@@ -299,3 +300,21 @@ def test_a_master_that_went_away_or_is_not_there_refuses_nobody() -> None:
         assert wire.refusal() == ""
     finally:
         wire.close()
+
+
+@pytest.mark.parametrize("said", OTHER_TOOLS.values(), ids=OTHER_TOOLS)
+def test_other_tools_get_no_job_where_there_is_no_key(said: bytes) -> None:
+    """Left to itself, ZeroMQ takes what doesn't begin as its own for a peer of its version 1."""
+    with MasterWire("127.0.0.1", ANY, None) as master:
+        socks = [call(port, said) for port in (master.ports.work, master.ports.results)]
+        try:
+            assert not until(lambda: master.send_jobs(b"a job"), GRACE_S)
+            assert list(master.receive(0)) == []
+            assert master.refused == 0
+            with worker_of(master) as (wire, _):
+                wire.open_work(2)
+                assert until(lambda: master.send_jobs(b"a job"))
+                assert until(lambda: wire.receive() == b"a job")
+        finally:
+            for sock in socks:
+                sock.close()

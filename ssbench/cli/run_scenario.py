@@ -315,7 +315,7 @@ class _Run:
             reason=reason,
             run_seconds=outcome.seconds,
             lost=outcome.counts.lost,
-            refused=master.refused,
+            refused=master.refused + self.wire.refused,
             skipped={operation.name: n for operation, n in self.skipped.items()},
             workers_lost=tuple(master.workers_lost),
             warnings=tuple(self.warnings),

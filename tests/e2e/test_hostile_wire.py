@@ -1,0 +1,115 @@
+"""Strangers at the three ports of a real run: refused, counted, and the run is none the worse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import pytest
+
+from ssbench.core.model import Phase
+from tests.e2e.commands import Commands, Ended, Started, finished, free_ports
+from tests.fakes.strangers import (
+    OTHER_TOOLS,
+    Listener,
+    a_gigabyte_announced,
+    call,
+    forged,
+    greeting,
+    hello,
+    is_hung_up,
+    nasty_frames,
+)
+from tests.fakes.terminal import steering
+
+RUN_S = 4
+#: Of the master; bombs of 8 MB unfold into less than 100.
+MOST_MEMORY_MB = 400
+#: Who doesn't fit the work port, the results port, the control port. (Who fits the first one, and
+#: needs no key, may take jobs: the master says so when it begins.)
+KINDS = (b"SUB", b"PUSH", b"SUB")
+
+
+def numbers(ports: Sequence[str]) -> list[int]:
+    """Of the work, results and control port."""
+    return [int(port) for port in ports[1::2]]
+
+
+def begin(commands: Commands, ports: Sequence[str], *options: object) -> Started:
+    scenario = commands.scenario(user_count=8)
+    return commands.start_run(
+        "-f", scenario, "--noop", "-v", "-r", RUN_S, *options, ports=ports
+    )  # fmt: skip
+
+
+def peak_mb(pid: int) -> float:
+    """The most memory that a process has had."""
+    with open(f"/proc/{pid}/status") as status:
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read())
+    assert found
+    return int(found[1]) / 1000
+
+
+def must_be_whole(ended: Ended) -> None:
+    """Every operation that was sent has one result, and none was lost or failed."""
+    stats = ended.stats
+    total = stats.total()
+    assert total.count > 100
+    assert (total.errors, stats.run.lost, stats.run.complete) == (0, 0, True)
+    assert stats.run.sent == total.count == sum(finished(stats).values())
+    assert not stats.unaccounted
+    assert not steering(ended.err), "what strangers say steers no terminal"
+
+
+@pytest.mark.parametrize("options", [[], ["--zmq-bind-ip", "127.0.0.1"]], ids=["key", "no key"])
+def test_other_tools_are_nothing_to_a_run(commands: Commands, options: list[str]) -> None:
+    ports = free_ports()
+    run = begin(commands, ports, *options)
+    run.wait_for("Benchmark Run")
+    with ExitStack() as opened:
+        for port in numbers(ports):
+            for said in OTHER_TOOLS.values():
+                opened.enter_context(call(port, said))
+        for port, kind in zip(numbers(ports), KINDS, strict=True):
+            opened.enter_context(call(port, greeting(kind)[:-3]))
+            sock = opened.enter_context(call(port, a_gigabyte_announced(kind)))
+            assert is_hung_up(sock), f"1 GB for port {port} was not refused"
+        memory_mb = peak_mb(run.pid)
+        ended = run.wait().fine()
+    must_be_whole(ended)
+    assert ended.stats.run.refused == 0
+    assert memory_mb < MOST_MEMORY_MB
+
+
+def test_frames_that_are_none_and_messages_that_lie_are_refused(commands: Commands) -> None:
+    ports = free_ports()
+    _, results, control = numbers(ports)
+    run = begin(commands, ports, "--zmq-bind-ip", "127.0.0.1")
+    with Listener(control, results) as stranger:
+        beat = stranger.beat(lambda beat: beat.phase == Phase.RUN and len(beat.workers) == 2)
+        for frame in (*nasty_frames(), *forged(beat), hello("nobody\x1b[2J")):
+            stranger.send(frame)
+        stranger.beat(lambda later: later.serial > beat.serial + 1)
+        memory_mb = peak_mb(run.pid)
+        ended = run.wait().fine()
+    must_be_whole(ended)
+    # All but those that only say that nothing is held or wanted (took, returned, ready, bye).
+    assert ended.stats.run.refused >= len(nasty_frames()) + 8
+    assert f"refused (stale or malformed): {ended.stats.run.refused}\n" in ended.out
+    assert memory_mb < MOST_MEMORY_MB
+
+
+def test_with_a_key_a_stranger_s_frames_do_not_even_arrive(commands: Commands) -> None:
+    ports = free_ports()
+    _, results, control = numbers(ports)
+    run = begin(commands, ports)
+    run.wait_for("Benchmark Run")
+    with Listener(control, results) as stranger:
+        for frame in nasty_frames():
+            stranger.send(frame)
+        with pytest.raises(AssertionError, match="no beat"):
+            stranger.beat(lambda beat: True)
+        ended = run.wait().fine()
+    must_be_whole(ended)
+    assert ended.stats.run.refused == 0

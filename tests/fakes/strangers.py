@@ -1,0 +1,143 @@
+"""Who comes to the master's ports without being asked: other tools, broken ones, and worse."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Callable
+
+import zmq
+
+from ssbench.core.columns import pack_results
+from ssbench.core.messages import (
+    MAX_MESSAGE_BYTES,
+    PROTOCOL,
+    Beat,
+    Bye,
+    Expired,
+    Hello,
+    Jobs,
+    Ready,
+    Results,
+    Returned,
+    Took,
+    decode,
+    encode,
+    pack,
+)
+from ssbench.core.model import RESULT_NUMBERS, Phase, Result
+from tests.corpus import recorded
+
+#: The first bytes of what other tools say.
+OTHER_TOOLS = {
+    "HTTP": b"GET / HTTP/1.1\r\nHost: master\r\n\r\n",
+    "redis": b"*1\r\n$4\r\nPING\r\n",
+    "TLS": bytes.fromhex("16030100a5010000a10303") + random.Random(1).randbytes(157),
+    "ssh": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "noise": random.Random(2).randbytes(5000),
+    "nothing": b"",
+}
+
+_GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+_GIGABYTE = b"\x02" + (1 << 30).to_bytes(8, "big")
+
+
+def greeting(kind: bytes) -> bytes:
+    """All that a ZeroMQ socket of this kind says first (ZMTP 3.0, without a key)."""
+    ready = b"\x05READY\x0bSocket-Type" + len(kind).to_bytes(4, "big") + kind
+    return _GREETING + b"\x04" + bytes([len(ready)]) + ready
+
+
+def a_gigabyte_announced(kind: bytes) -> bytes:
+    """A message of 1 GB, its beginning."""
+    return greeting(kind) + _GIGABYTE + b"x" * 60_000
+
+
+def call(port: int, said: bytes) -> socket.socket:
+    """A connection that says this much."""
+    sock = socket.create_connection(("127.0.0.1", port), timeout=10)
+    sock.sendall(said)
+    return sock
+
+
+def is_hung_up(sock: socket.socket) -> bool:
+    """Whether the other side ends it, within the socket's time-out."""
+    try:
+        while sock.recv(65536):
+            pass
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+def nasty_frames() -> list[bytes]:
+    """Frames that are none of ours, each refused and counted."""
+    noise = random.Random(3)
+    frames = [noise.randbytes(size) for size in (1, 60, 2000)]
+    real = [data for data in recorded("frames") if type(decode(data)) is not Beat]
+    frames += [pack([PROTOCOL + 1, "bye", 1, "x"]), pack({"a": 1}), b"", pack([PROTOCOL, "boo"])]
+    frames += [b"\x81\x01" * 100_000, b"\x91" * 1_000_000]
+    frames += [b"\xdd\x00\x7f\x00\x00" + b"\x90" * 0x7F0000, bytes(MAX_MESSAGE_BYTES)]
+    frames += [data[:-1] for data in real]
+    return frames
+
+
+def forged(beat: Beat) -> list[bytes]:
+    """Messages of the right form that lie, in a run of which a beat tells."""
+    someone, nobody = next(iter(beat.workers)), 4711
+    run, phase = beat.run, beat.phase
+    rows = [Result(*[0] * RESULT_NUMBERS)._replace(number=10**9 + n, status=200) for n in range(3)]
+    packed = pack(pack_results(rows))
+    mine = pack(pack_results([rows[0]._replace(number=number) for number in (1, 2, 3)]))
+    lies = [
+        Results(someone, run, phase, [], packed),  # numbers that it doesn't hold
+        Results(someone, run, phase, [], b"\xc1"),
+        Results(nobody, run, phase, [], mine),  # another incarnation
+        Results(someone, "another", phase, [], mine),
+        Results(someone, run, Phase.CLEANUP, [], mine),
+        Results(nobody, run, phase, [10**9], mine),
+        Took(nobody, run, [1, 2, 3]), Took(someone, run, [10**9]),
+        Returned(nobody, run, [1, 2, 3]), Returned(someone, run, [10**9]),
+        Ready(nobody, run, phase, True), Bye(nobody, "gone\x1b[2J"),
+        Expired(nobody, 10**9),
+        Jobs(run, phase, 1, 0, []), beat,
+    ]  # fmt: skip
+    return [encode(lie) for lie in lies]
+
+
+def hello(worker_id: str) -> bytes:
+    """Somebody who will never do anything."""
+    return encode(Hello(815, 0, worker_id, 0, "host\x1b]0;owned\x07", 1, "\x9b31m"))
+
+
+class Listener:
+    """Hears beats, and sends to the results port whatever it is told to. A context manager."""
+
+    def __init__(self, control: int, results: int) -> None:
+        self._context = zmq.Context()
+        self._beats = self._context.socket(zmq.SUB)
+        self._beats.setsockopt(zmq.SUBSCRIBE, b"")
+        self._beats.connect(f"tcp://127.0.0.1:{control}")
+        self._results = self._context.socket(zmq.PUSH)
+        self._results.setsockopt(zmq.SNDTIMEO, 10_000)
+        self._results.connect(f"tcp://127.0.0.1:{results}")
+
+    def beat(self, fits: Callable[[Beat], object], beats: int = 100) -> Beat:
+        """The first beat that fits."""
+        for _ in range(beats):
+            assert self._beats.poll(10_000), "no beat"
+            heard = decode(self._beats.recv())
+            if isinstance(heard, Beat) and fits(heard):
+                return heard
+        raise AssertionError("no such beat")
+
+    def send(self, frame: bytes) -> None:
+        self._results.send(frame)
+
+    def __enter__(self) -> Listener:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._context.destroy(0)
