@@ -14,11 +14,13 @@ from ssbench.cli import chosen, profile
 from ssbench.cli.canned import list_canned
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
+from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.progress import make_progress
 from ssbench.cli.reporting import read_stats, write_report, write_rps
 from ssbench.cli.wiring import bind, key_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
 from ssbench.wirekey import Key
 
 
@@ -30,10 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = _command(arguments)
         sys.stdout.flush()
     except SsbenchError as error:
-        print(f"ssbench-master: {error}", file=sys.stderr)
+        tell(f"ssbench-master: {error}")
         return int(error.exit_status)
     except KeyboardInterrupt as error:
-        print(f"ssbench-master: {str(error) or 'interrupted'}", file=sys.stderr)
+        tell(f"ssbench-master: {str(error) or 'interrupted'}")
         return int(ExitStatus.INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our words has enough; what Python still holds for stdout goes nowhere.
@@ -44,11 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(arguments: Sequence[str] | None) -> ExitStatus:
     namespace = master_parser().parse_args(arguments)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO if namespace.verbose else logging.WARNING,
-        format="%(levelname)s:%(message)s",
-    )
+    level = logging.INFO if namespace.verbose else logging.WARNING
+    log_to_stderr(level, "%(levelname)s:%(message)s")
     return COMMANDS[namespace.command](namespace)
 
 
@@ -110,9 +109,9 @@ def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
         interrupts.listen(master.interrupt)
         ended, left = master.kill_workers(namespace.worker_wait)
     for name in ended:
-        print(f"Ended worker {name}")
+        print(f"Ended worker {printable(name)}")
     for name in left:
-        print(f"Still here: worker {name}", file=sys.stderr)
+        tell(f"Still here: worker {name}")
     if not ended and not left:
         print("No workers were found.", file=sys.stderr)
     return ExitStatus.OK if ended and not left else ExitStatus.FAILED
@@ -183,7 +182,7 @@ def _make_key(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    tell(text)
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], ExitStatus]] = {

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from ssbench.cli.plain import tell
+
 
 class HelpFormatter(argparse.HelpFormatter):
     """Adds the default to each option's help, where there is one to speak of."""
@@ -42,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         return known
 
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}", file=sys.stderr)
+        tell(f"{self.prog}: {message}")
         print(f"({self.prog} -h shows what can be given)", file=sys.stderr)
         sys.exit(2)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssbench import statfile
+from ssbench.cli.plain import tell
 from ssbench.core.errors import SsbenchError
 from ssbench.core.stats import RunStats
 from ssbench.report import ReportOptions, render
@@ -23,7 +24,7 @@ def read_stats(path: str) -> RunStats:
         stats = RunStats.of(reader)
         stats.run.damage += reader.damage
         for line in [*reader.damage, *reader.notes]:
-            print(f"{path}: {line}", file=sys.stderr)
+            tell(f"{path}: {line}")
     return stats
 
 

@@ -9,6 +9,7 @@ from typing import TextIO
 
 from ssbench import statfile
 from ssbench.cli.cleanup_command import agreed, tell_failures
+from ssbench.cli.plain import tell
 from ssbench.cli.progress import NoProgress
 from ssbench.core.errors import ExitStatus, ScenarioError, UsageError
 from ssbench.core.model import Phase
@@ -37,7 +38,7 @@ def read(path: str, err: TextIO) -> Leftovers:
     with statfile.read(path) as reader:
         left = leftovers(reader)
         for line in reader.damage:
-            print(f"{path}: {line}", file=err)
+            tell(f"{path}: {line}", err)
     return left
 
 

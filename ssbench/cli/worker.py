@@ -17,6 +17,7 @@ from gevent import get_hub
 from ssbench.cli import profile
 from ssbench.cli.chosen import WorkerOptions, worker_options
 from ssbench.cli.options import worker_parser
+from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.wiring import allow_many_connections, calm_collector, key_of, ports_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.wire import WorkerWire
@@ -29,15 +30,12 @@ log = logging.getLogger("ssbench")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; gives the exit status."""
     namespace = worker_parser().parse_args(arguments)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if namespace.verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s:%(message)s",
-    )
+    level = logging.DEBUG if namespace.verbose else logging.INFO
+    log_to_stderr(level, "%(asctime)s %(levelname)s:%(message)s")
     try:
         return int(_run(worker_options(namespace, os.environ)))
     except SsbenchError as error:
-        print(f"ssbench-worker: {error}", file=sys.stderr)
+        tell(f"ssbench-worker: {error}")
         return int(error.exit_status)
 
 

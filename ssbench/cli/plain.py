@@ -1,0 +1,40 @@
+"""What commands say on standard error, without anything that a terminal would obey.
+
+Names, reasons and error texts come from workers, stores and files, that is from anybody.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TextIO
+
+from ssbench.core.text import printable
+
+
+def tell(text: object, file: TextIO | None = None) -> None:
+    """Print lines, on standard error unless told where."""
+    print(printable_lines(str(text)), file=sys.stderr if file is None else file, flush=True)
+
+
+def printable_lines(text: str) -> str:
+    """The text with its newlines, and else only what can be shown."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def log_to_stderr(level: int, form: str) -> None:
+    """Have all loggers write there, each message in a line of its own."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(PlainFormatter(form))
+    logging.basicConfig(level=level, handlers=[handler])
+
+
+class PlainFormatter(logging.Formatter):
+    """Messages are lines, tracebacks have lines; neither has control characters."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: object) -> str:
+        return printable_lines(super().formatException(ei))  # type: ignore[arg-type]
