@@ -95,7 +95,7 @@ class HostileSwift(FakeSwift):
 
     def deed_for(self, request: BaseHTTPRequestHandler) -> Deed | None:
         """What this request meets; None where it is to be answered."""
-        if not (self.armed and self._strikes(request)):
+        if not (self.armed and self._deeds and self._strikes(request)):
             return None
         with self._lock:
             name, deed = self._deeds[self._turn % len(self._deeds)]

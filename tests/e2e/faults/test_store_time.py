@@ -88,7 +88,7 @@ def test_an_outage_within_the_retries(outage_s: int, commands: Commands, row: Ro
 @pytest.mark.fault("store: killed in the midst of a run, and not back")
 def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
     path = commands.scenario(**READS, operation_count=2000)
-    with HostileSwift({}, lambda request: False) as swift, Gate(swift.port) as gate:
+    with HostileSwift({}) as swift, Gate(swift.port) as gate:
         url = swift.url.replace(str(swift.port), str(gate.port))
         options = [*options_for(swift), "-S", url]
         started = commands.start_run("-f", path, *options, workers=1)
@@ -110,7 +110,7 @@ def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
 @pytest.mark.fault("store: killed in the midst of a run, back after 2 s")
 def test_a_server_that_comes_back(commands: Commands, row: Row) -> None:
     path = commands.scenario(**READS, operation_count=2000)
-    with HostileSwift({}, lambda request: False) as swift, Gate(swift.port) as gate:
+    with HostileSwift({}) as swift, Gate(swift.port) as gate:
         url = swift.url.replace(str(swift.port), str(gate.port))
         options = [*options_for(swift), "--retries", "10", "-S", url]
         started = commands.start_run("-f", path, *options, workers=1)

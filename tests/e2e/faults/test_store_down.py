@@ -12,6 +12,7 @@ from ssbench.core.model import ErrorKind
 from ssbench.embedded import EmbeddedSwift
 from ssbench.embedded.plan import PIPELINE
 from tests.e2e.commands import Account, Commands, login, requests, rows_of, until
+from tests.e2e.faults.matrix import Row
 from tests.servers.four_process import FourProcessSwift
 
 #: A Swift with container_quotas, which embedded ones have no need of.
@@ -24,8 +25,9 @@ QUOTAS = {
 NOBODY = "http://127.0.0.1:9"
 
 
+@pytest.mark.fault("store: its object server is killed (real Swift)")
 def test_without_its_object_server_operations_are_tried_again_and_fail(
-    commands: Commands, four_process_swift: FourProcessSwift
+    commands: Commands, four_process_swift: FourProcessSwift, row: Row
 ) -> None:
     swift = four_process_swift
     path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=4, container_base="down")
@@ -47,10 +49,13 @@ def test_without_its_object_server_operations_are_tried_again_and_fail(
     assert example.transaction_id.decode() in {r.transaction for r in refused}
     assert example.transaction_id.decode() in ended.out
     assert re.search(rf"503.*\b{errors}\b|\b{errors}\b.*503", ended.out), ended.out
+    row.accounted(stats)
+    row.saw(f"{errors} status 503, each tried three times, as the server's log has it")
 
 
+@pytest.mark.fault("store: its object server is killed, and comes back (real Swift)")
 def test_an_outage_that_ends_within_the_retries_costs_no_operation(
-    commands: Commands, four_process_swift: FourProcessSwift
+    commands: Commands, four_process_swift: FourProcessSwift, row: Row
 ) -> None:
     swift = four_process_swift
     path = commands.scenario(user_count=4, container_base="outage")
@@ -64,10 +69,13 @@ def test_an_outage_that_ends_within_the_retries_costs_no_operation(
     assert (count, errors) == (200, 0)
     assert retries > 0
     assert Account(swift).created("outage", ended.stats.run.run_id) == []
+    row.accounted(ended.stats)
+    row.saw(f"no operation failed; {retries} retries")
 
 
+@pytest.mark.fault("store: no object server while it is filled (real Swift)")
 def test_without_any_initial_object_there_is_no_run_but_a_report(
-    commands: Commands, four_process_swift: FourProcessSwift
+    commands: Commands, four_process_swift: FourProcessSwift, row: Row
 ) -> None:
     swift = four_process_swift
     path = commands.scenario(crud_profile=[0, 1, 0, 0], container_base="gone")
@@ -77,10 +85,13 @@ def test_without_any_initial_object_there_is_no_run_but_a_report(
     assert "no initial object could be uploaded" in ended.out
     assert "503" in ended.out
     assert [r for r in requests(swift, "gone") if r.method == "GET"] == []
+    row.accounted(ended.stats)
+    row.saw("status 1, a report that says it")
 
 
+@pytest.mark.fault("store: every upload is over the quota (real Swift)")
 def test_a_run_in_which_every_operation_fails_has_a_report_and_status_1(
-    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift]
+    commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], row: Row
 ) -> None:
     swift = fresh_swift(proxy_conf=QUOTAS)
     keys = {"container_base": "full", "container_count": 1}
@@ -93,38 +104,52 @@ def test_a_run_in_which_every_operation_fails_has_a_report_and_status_1(
     kinds = {key: error.count for key, error in ended.stats.errors.items()}
     assert kinds == {(ErrorKind.STATUS, 413): 20}
     assert {row["status"] for row in rows_of(ended.results)} == {413}
+    row.accounted(ended.stats)
+    row.saw("20 status 413; status 1")
 
 
-def test_no_server_at_all(commands: Commands) -> None:
+@pytest.mark.fault("authentication: nobody listens there")
+def test_no_server_at_all(commands: Commands, row: Row) -> None:
     path = commands.scenario()
     line = commands.run(
         "-f", path, "-A", f"{NOBODY}/auth/v1.0", "-U", "test:tester", "-K", "testing"
     ).one_line()
     assert NOBODY in line
     assert "refused" in line
+    row.saw(f"status 1: {line.partition(': ')[2]}")
 
 
-def test_no_server_at_the_storage_url(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+@pytest.mark.fault("store: nobody listens at the storage URL")
+def test_no_server_at_the_storage_url(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
     path = commands.scenario(container_base="elsewhere")
     options = [*login(embedded_swift), "-S", f"{NOBODY}/v1/AUTH_test"]
     line = commands.run("-f", path, *options).one_line()
     assert "127.0.0.1:9" in line
     assert "refused" in line
     assert requests(embedded_swift, "elsewhere") == []
+    row.saw(f"status 1: {line.partition(': ')[2]}")
 
 
-def test_a_wrong_key(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+@pytest.mark.fault("authentication: a wrong key")
+def test_a_wrong_key(commands: Commands, embedded_swift: EmbeddedSwift, row: Row) -> None:
     path = commands.scenario(container_base="wrongkey")
     options = ["-A", embedded_swift.auth_url, "-U", embedded_swift.user, "-K", "open sesame"]
     line = commands.run("-f", path, *options).one_line()
     assert "user or key refused" in line
     assert "sesame" not in line
     assert requests(embedded_swift, "wrongkey") == []
+    row.saw(f"status 1: {line.partition(': ')[2]}")
 
 
-def test_a_user_who_may_not_write(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+@pytest.mark.fault("store: a user who may not write")
+def test_a_user_who_may_not_write(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
     path = commands.scenario(container_base="forbidden")
     options = ["-A", embedded_swift.auth_url, "-U", "test:tester3", "-K", "testing3"]
     line = commands.run("-f", path, *options).one_line()
     assert "forbidden_0000" in line
     assert "403" in line
+    row.saw(f"status 1: {line.partition(': ')[2]}")

@@ -1,0 +1,50 @@
+"""A run of which every operation fails ends early, where that was asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.model import ErrorKind
+from tests.e2e.commands import Commands
+from tests.e2e.faults.hostile import RUN_MAX_S, Fault, failures, options_for, watch
+from tests.e2e.faults.matrix import Row
+from tests.fakes.deeds import START, saying
+from tests.fakes.hostile_swift import HostileSwift
+
+CUT = Fault(saying(START, b"half"), ErrorKind.TRUNCATED, "4 of 1000 body")
+MANY = 5000
+USERS = 4
+
+
+@pytest.mark.fault("store: all fails, with {option}")
+@pytest.mark.parametrize(
+    ("option", "most", "words"),
+    [
+        ("--stop-on-error", 1, "an operation failed"),
+        ("--max-consecutive-errors 25", 25, "25 operations in a row failed"),
+    ],
+)
+def test_a_run_ends_early(option: str, most: int, words: str, commands: Commands, row: Row) -> None:
+    path = commands.scenario(crud_profile=[0, 1, 0, 0], operation_count=MANY, user_count=USERS)
+    with HostileSwift({"cut": CUT.deed}) as swift:
+        options = [*options_for(swift), *option.split()]
+        ended, _ = watch(commands.start_run("-f", path, *options, workers=1))
+        ended.fine(1)
+        account = row.accounted(ended.stats)
+        assert failures(ended, {"cut": CUT}) == {CUT.sign: swift.struck["cut"]}
+    assert ended.took_s < RUN_MAX_S
+    assert most <= account.failed < MANY / 10
+    assert (account.done, account.lost) == (0, 0)
+    assert f"(stopped early, as told: {words}: " in ended.out
+    row.saw(f"status 1: {words}; {account.failed} of {MANY} sent")
+
+
+@pytest.mark.fault("store: every other operation fails, with --max-consecutive-errors 25")
+def test_a_run_with_a_success_now_and_then_goes_on(commands: Commands, row: Row) -> None:
+    path = commands.scenario(crud_profile=[0, 1, 0, 0], operation_count=200, user_count=1)
+    with HostileSwift({"cut": CUT.deed, "well": None}) as swift:
+        options = [*options_for(swift), "--max-consecutive-errors", "25"]
+        ended, _ = watch(commands.start_run("-f", path, *options, workers=1))
+    account = row.accounted(ended.fine().stats)
+    assert (account.sent, account.failed) == (200, 100)
+    row.saw("goes on to its end")

@@ -1,0 +1,129 @@
+"""TLS that fails: in the login, in the making of containers, and in the midst of a run."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+import trustme
+
+from ssbench.core.model import ErrorKind
+from tests.e2e.commands import Commands, until
+from tests.e2e.faults.hostile import (
+    MEMORY_MAX_MB,
+    RUN_MAX_S,
+    TIMEOUTS,
+    watch,
+)
+from tests.e2e.faults.matrix import Row
+from tests.fakes.deeds import leave, reset, saying, stall
+from tests.fakes.gate import Gate
+from tests.fakes.hostile_swift import Deed, HostileSwift
+from tests.fakes.scripted_server import Peer
+from tests.servers.certificates import Certificates
+
+GIVEN_TOKEN = ["--os-auth-token", "tk", *TIMEOUTS, "--retries", 0]
+
+#: What the server does to connections, and what the one line says of it.
+HANDSHAKES: dict[str, tuple[Deed, str]] = {
+    "closes in the handshake": (leave, "TLS failed"),
+    "resets in the handshake": (reset, "reset by peer"),
+    "stalls in the handshake": (stall, "no connection within 2 s"),
+    "speaks HTTP without TLS": (saying(b"HTTP/1.1 400 No\r\n\r\n"), "TLS failed"),
+}
+
+
+@pytest.fixture
+def context(certificates: Certificates) -> ssl.SSLContext:
+    """Of a server whom those trust who trust the tests' authority."""
+    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    made.load_cert_chain(certificates.certificate, certificates.key)
+    return made
+
+
+def refused(commands: Commands, row: Row, url: str, *options: object) -> str:
+    """The one line of a run that comes no further than its first connection."""
+    path = commands.scenario()
+    started = commands.start_run("-f", path, "-S", url, *GIVEN_TOKEN, *options, workers=1)
+    ended, peaks = watch(started)
+    line = ended.one_line()
+    assert ended.took_s < RUN_MAX_S
+    assert max(peaks) < MEMORY_MAX_MB
+    row.saw(f"status 1: {line.partition(': ')[2]}; {ended.took_s:.0f} s")
+    return line
+
+
+@pytest.mark.fault("TLS: a certificate of an unknown authority")
+def test_an_unknown_authority(commands: Commands, row: Row, context: ssl.SSLContext) -> None:
+    with HostileSwift({}, context=context) as swift:
+        assert "certificate refused: unable to get local issuer" in refused(
+            commands, row, swift.url
+        )
+        assert swift.seen == []
+
+
+@pytest.mark.fault("TLS: a certificate for another host")
+def test_another_host(commands: Commands, row: Row, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("elsewhere.test").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with HostileSwift({}, context=context) as swift:
+        line = refused(commands, row, swift.url, "--os-cacert", tmp_path / "ca.pem")
+        assert "certificate refused: IP address mismatch" in line
+        assert swift.seen == []
+
+
+@pytest.mark.fault("TLS: a plain URL for a port that speaks it")
+def test_a_plain_url_for_tls(commands: Commands, row: Row, context: ssl.SSLContext) -> None:
+    with HostileSwift({}, context=context) as swift:
+        line = refused(commands, row, swift.url.replace("https", "http"))
+        assert "connection closed" in line or "not an HTTP/1.1 answer" in line or "reset" in line
+
+
+@pytest.mark.fault("TLS: the store {fault}")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(name, marks=[] if deed is stall else pytest.mark.slow)
+        for name, (deed, _) in HANDSHAKES.items()
+    ],
+)
+def test_no_handshake(fault: str, commands: Commands, row: Row, certificates: Certificates) -> None:
+    deed, words = HANDSHAKES[fault]
+    with Gate(0, {fault: deed}) as gate:
+        gate.strike()
+        url = f"https://127.0.0.1:{gate.port}/v1/AUTH_test"
+        assert words in refused(commands, row, url, "--os-cacert", certificates.authority)
+        assert gate.struck[fault] > 0
+
+
+@pytest.mark.fault("TLS: handshakes fail in the midst of a run, in one way after another")
+def test_handshakes_in_the_midst_of_a_run(
+    commands: Commands, row: Row, context: ssl.SSLContext, certificates: Certificates
+) -> None:
+    stranger = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(stranger)
+
+    def mask(peer: Peer) -> None:
+        stranger.wrap_socket(peer.sock, server_side=True)
+
+    at_once = {name: deed for name, (deed, _) in HANDSHAKES.items() if deed is not stall}
+    deeds = {**at_once, "shows another certificate": mask}
+    path = commands.scenario(crud_profile=[0, 1, 0, 0], operation_count=400)
+    with HostileSwift({}, context=context) as swift, Gate(swift.port, deeds) as gate:
+        url = swift.url.replace(str(swift.port), str(gate.port))
+        options = [*GIVEN_TOKEN, "-S", url, "--os-cacert", certificates.authority]
+        started = commands.start_run("-f", path, *options, workers=1)
+        until("reads", lambda: swift.methods().count("GET") > 20)
+        gate.strike()
+        ended, peaks = watch(started)
+        struck = gate.struck.total()
+    assert ended.took_s < RUN_MAX_S
+    assert max(peaks) < MEMORY_MAX_MB
+    account = row.accounted(ended.fine().stats)
+    refusals = ended.stats.errors[ErrorKind.TLS, 0].count
+    assert refusals == struck
+    assert account.failed - refusals <= 4, "more than what was in flight"
+    row.saw(f"{refusals} tls; {ended.took_s:.0f} s")
