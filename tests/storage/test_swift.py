@@ -15,6 +15,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ContainerFacts
 from ssbench.storage.swift import SwiftStorage
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
+from tests.fakes.names import NASTY_NAMES
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
 from tests.fakes.served_pool import dripping
 
@@ -359,3 +360,43 @@ def test_many_users_at_once(swift: FakeSwift, opened: Opener) -> None:
     users = [gevent.spawn(user, number) for number in range(20)]
     gevent.joinall(users, raise_error=True)
     assert [user.value for user in users] == [[n * 10 + 4] * 5 for n in range(20)]
+
+
+#: What is named after a size class, is asked for so.
+BY_JOB = {
+    Operation.CREATE: "PUT", Operation.READ: "GET", Operation.UPDATE: "PUT",
+    Operation.DELETE: "DELETE", Operation.ENSURE: "HEAD", Operation.REMOVE: "DELETE",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NASTY_NAMES)
+def test_a_nasty_name_is_quoted_in_every_request_line(
+    swift: FakeSwift, opened: Opener, name: str
+) -> None:
+    quoted = NASTY_NAMES[name]
+    driver = opened(container_base=name, sizes=(SizeClass(name, 1, 99, CRUD, 10),))
+    container, path = f"{name}_000000", f"/v1/AUTH_test/{quoted}_000000"
+    driver.make_container(container)
+    assert {seen.path for seen in swift.seen} == {path}
+    for operation, method in BY_JOB.items():
+        swift.seen.clear()
+        driver.actions[operation](job(operation, 4), 0)
+        asked = swift.seen[0]
+        assert (asked.method, asked.path) == (method, f"{path}/{quoted}_000004")
+        assert "X-Evil" not in asked.headers
+    swift.seen.clear()
+    driver.list_containers(name, name, 5)
+    driver.list_objects(container, name, 5)
+    driver.delete_object(container, name)
+    driver.bulk_delete(container, [name, f"{name}/{name}"])
+    driver.delete_container(container)
+    page = f"format=json&limit=5&marker={quoted}"
+    assert [(seen.method, seen.path) for seen in swift.seen] == [
+        ("GET", f"/v1/AUTH_test?prefix={quoted}&{page}"),
+        ("GET", f"{path}?{page}"),
+        ("DELETE", f"{path}/{quoted}"),
+        ("POST", "/v1/AUTH_test?bulk-delete"),
+        ("DELETE", path),
+    ]
+    lines = swift.seen[3].body.decode("ascii").splitlines()
+    assert lines == [f"{quoted}_000000/{quoted}", f"{quoted}_000000/{quoted}%2F{quoted}"]

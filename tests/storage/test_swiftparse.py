@@ -53,6 +53,8 @@ def parsed(body: bytes) -> None:
             name = name if isinstance(name, str) else name[0]
             assert unquote(quote(name, safe="")) == name
     assert isinstance(store_limits(body), StoreLimits)
+    facts = container_facts({"x-container-object-count": body.decode("latin-1")})
+    assert facts.object_count is None or 0 <= facts.object_count < 10**18
 
 
 @given(st.binary(max_size=100) | ANY_JSON.map(lambda value: json.dumps(value).encode()))
