@@ -154,7 +154,9 @@ def test_an_empty_file_and_an_old_stat_file_are_replaced(path: Path, begin: byte
         assert list(run) == [HEADER]
 
 
-@pytest.mark.parametrize("content", [b"thesis", gzip.compress(b"thesis", mtime=0), b"\x1f", b"x" * 99])
+@pytest.mark.parametrize(
+    "content", [b"thesis", gzip.compress(b"thesis", mtime=0), b"\x1f", b"x" * 99]
+)
 def test_nothing_else_is_overwritten(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(StatFileError, match="isn't overwritten: it is no stat file"):
