@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 import warnings
 from typing import Any
@@ -31,6 +32,8 @@ class SameHostSession(requests.Session):
     def __init__(self, credentials: Credentials) -> None:
         super().__init__()
         self.trust_env = False
+        # Of headers that it can't read it logs what they hold: the token may be among it.
+        logging.getLogger("urllib3.connection").setLevel(logging.CRITICAL)
         self._timeouts = (credentials.connect_timeout_s, credentials.network_timeout_s)
         self.headers["Accept-Encoding"] = "identity"
         for scheme in ("http://", "https://"):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
@@ -20,6 +19,7 @@ from ssbench.core.credentials import Credentials
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage import auth
 from ssbench.storage.auth import Authenticated, Authenticator
+from ssbench.storage.authbounds import BoundedAdapter
 from ssbench.storage.authhttp import SameHostSession
 from tests.corpus import recorded
 from tests.fakes.auth_v1 import AuthV1
@@ -512,9 +512,9 @@ class _Said(io.BytesIO):
         pass
 
 
-class _Adapter(HTTPAdapter):
+class _Adapter(BoundedAdapter):
     def __init__(self, data: bytes) -> None:
-        super().__init__()
+        super().__init__(20.0)
         self._data = data
 
     def get_connection_with_tls_context(self, *args: Any, **options: Any) -> HTTPConnectionPool:
@@ -563,8 +563,19 @@ def logged_in_or_refused(data: bytes) -> None:
                 continue
         assert found.token.isascii()
         assert found.token.isprintable()
-        assert found.storage_url.startswith(("http://", "https://"))
+        assert found.storage_url.lower().startswith(("http://", "https://"))
         must_be_line(found.storage_url)
+
+
+def test_headers_that_urllib3_cannot_read_are_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    logged_in_or_refused(
+        b"HTTP/1.1 200 OK\r\nno header\r\nX-Auth-Token: AUTH_tk5ecret\r\n"
+        b"X-Storage-Url: http://h/v1/a\r\nContent-Length: 0\r\n\r\n"
+    )
+    assert caplog.text == ""
 
 
 LOGIN_WORDS = [
