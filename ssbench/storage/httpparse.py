@@ -17,6 +17,7 @@ _MAX_CHUNK_LINE = 1024  #: a chunk's size and its extensions
 #: More chunks than that have this many bytes on average: reading 1 MiB of dwarfs takes seconds.
 _MANY_CHUNKS, _DWARF = 4096, 64
 _MAX_LENGTH_DIGITS = 18
+_MAX_ID = 256  #: bytes kept of a transaction id: results carry it, stat files hold it
 
 CHUNKED = -1  #: Head.length: the body comes in chunks
 UNTIL_CLOSE = -2  #: Head.length: the body ends where the connection does
@@ -116,7 +117,7 @@ _MAX_LAYOUT = 4096  #: bytes of a head worth a pattern
 _PLAIN_NAME = re.compile(rb"[a-z0-9_-]+\Z").match
 _ANY_VALUE = rb"[^\r]*"
 _LENGTH_VALUE = rb"[ \t]*([0-9]{1,%d})[ \t]*" % _MAX_LENGTH_DIGITS
-_ID_VALUE = rb"([^\r]*)"
+_ID_VALUE = rb"([^\r]{0,%d})" % _MAX_ID
 _head = tuple.__new__  # Head(...) without its detour through keyword arguments
 
 
@@ -145,7 +146,7 @@ def parse_head(data: bytes, *, bodiless: bool = False) -> tuple[Head, dict[str, 
             status,
             length,
             keep and length != UNTIL_CLOSE,
-            identifier.encode("latin-1"),
+            identifier.encode("latin-1")[:_MAX_ID],
             end + 4,
         ),
         {name: ", ".join(values) for name, values in fields.items()},

@@ -98,6 +98,8 @@ class Pool:
     ) -> Timing:
         """Once more over a fresh connection, in place of a kept one that was closed."""
         connection = self._open(deadline_ns)
+        if not self._sweeping:  # nobody was in flight while it was opened
+            self._start_sweeping()
         try:
             timing = connection.exchange(head, upload, deadline_ns, collector, longest)
         except BaseException:

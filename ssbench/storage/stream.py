@@ -18,7 +18,7 @@ from mmap import mmap
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from gevent import Timeout, get_hub, getcurrent
+from gevent import Timeout, get_hub, getcurrent, sleep
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
@@ -30,6 +30,7 @@ _DROP = socket.MSG_TRUNC if sys.platform == "linux" else 0
 #: So this is address space, not memory.
 _ABYSS = mmap(-1, 16 * 1024 * 1024)
 _ABYSS_SIZE = len(_ABYSS)
+_UNWAITED_MAX = 64  #: pieces in a row over TLS, of 16 KiB at most
 
 
 class Endpoint(NamedTuple):
@@ -136,6 +137,7 @@ class TlsStream(PlainStream):
     def __init__(self, sock: ssl.SSLSocket) -> None:
         super().__init__(sock)
         self._tls = sock
+        self._unwaited = 0  #: pieces received since the hub was last heard
         self.send = self._send
         self.send_parts = self._send_parts
 
@@ -153,11 +155,17 @@ class TlsStream(PlainStream):
                 self.wait_writable()
 
     def recv_into(self, buffer: Any) -> int:
-        # OpenSSL may hold bytes that the socket no longer shows: read first, wait after.
+        # OpenSSL may hold bytes that the socket no longer shows: read first, wait after. But a
+        # server that is faster than we are would never let the others in, nor time-outs.
+        self._unwaited += 1
+        if self._unwaited > _UNWAITED_MAX:
+            self._unwaited = 0
+            sleep(0)
         while True:
             try:
                 return self._recv_into(buffer)
             except ssl.SSLWantReadError:
+                self._unwaited = 0
                 self.wait_readable()
             except ssl.SSLWantWriteError:
                 self.wait_writable()

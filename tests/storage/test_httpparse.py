@@ -348,6 +348,17 @@ def test_small_chunks_are_fine_in_small_numbers_and_small_ones_in_large() -> Non
         assert body.done
 
 
+def test_of_an_endless_transaction_id_the_start_is_kept() -> None:
+    usual = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Trans-Id: %b\r\n\r\n"
+    layouts = Layouts()
+    layouts.learn(usual % b"tx1")
+    for length in (255, 256, 257, 60_000):
+        data = usual % (b"t" * length)
+        head, _ = parse_head(data)
+        assert head.transaction_id == b"t" * min(length, 256)
+        assert layouts.read(bytearray(data), len(data)) in (head, None)
+
+
 def test_what_follows_the_last_chunk_is_counted() -> None:
     body = ChunkedBody()
     assert b"".join(map(bytes, body.feed(memoryview(b"1\r\nx\r\n0\r\n\r\nHTTP/1.1")))) == b"x"

@@ -12,6 +12,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.storage import httppool
 from ssbench.storage.httpconn import Upload
+from ssbench.storage.stream import Dialler, PlainStream
 from tests.fakes.scripted_server import Peer, Script, answering, ok
 from tests.fakes.served_pool import (
     CHUNKED,
@@ -219,6 +220,24 @@ def test_idle_connections_do_not_time_out() -> None:
         gevent.sleep(0.15)
         assert pool.request(HEAD).reconnects == 0
         assert server.connections == 1
+
+
+def test_a_connection_that_takes_its_time_has_its_time_outs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened = Dialler.open
+
+    def late(dialler: Dialler, deadline_ns: int = 0) -> PlainStream:
+        gevent.sleep(0.2)
+        return opened(dialler, deadline_ns)
+
+    scripts = (answering(ok(b"x")), silent_after(b""))
+    with serving(*scripts, network_timeout_s=0.1) as (_, pool), gevent.Timeout(5):
+        monkeypatch.setattr(Dialler, "open", late)
+        pool.request(HEAD)
+        with pytest.raises(StorageError) as caught:
+            pool.request(HEAD)
+        assert caught.value.kind is ErrorKind.NETWORK_TIMEOUT
 
 
 def test_our_own_sleep_is_no_silence_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from ssbench.core.content import pieces
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
 from ssbench.core.settings import StorageSettings
+from ssbench.storage import swift as swift_module
 from ssbench.storage.base import ContainerFacts
 from ssbench.storage.swift import SwiftStorage
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
@@ -106,11 +107,12 @@ def test_a_read_brings_no_more_than_its_size_class_has() -> None:
         assert caught.value.kind is ErrorKind.OVERLONG
 
 
-def test_an_errand_that_drips_has_its_end() -> None:
+def test_an_errand_that_drips_has_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swift_module, "_ERRAND_TIMEOUTS", 0.05)
     drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
     with (
         ScriptedServer(drips) as server,
-        closing(SwiftStorage(settings(server_url(server), network_timeout_s=0.02))) as driver,
+        closing(SwiftStorage(settings(server_url(server), network_timeout_s=4.0))) as driver,
     ):
         for errand in (driver.limits, lambda: driver.list_objects("c", "", 10)):
             with pytest.raises(StorageError) as caught:
