@@ -110,25 +110,52 @@ def _read(response: requests.Response) -> bytes:
     return bytes(body)
 
 
+# Classes made for each login would be left for the collector, which comes by seldom.
+
+
+class _Plain(HTTPConnection):
+    lines: _Lines
+
+    def _new_conn(self) -> socket.socket:
+        sock = super()._new_conn()
+        self.lines.note(sock)
+        return sock
+
+
+class _Secure(HTTPSConnection):
+    lines: _Lines
+
+    def _new_conn(self) -> socket.socket:
+        sock = super()._new_conn()
+        self.lines.note(sock)
+        return sock
+
+
+class _PlainPool(HTTPConnectionPool):
+    ConnectionCls = _Plain
+    lines: _Lines
+
+    def _new_conn(self) -> Any:
+        return _noting(super()._new_conn(), self.lines)
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _Secure
+    lines: _Lines
+
+    def _new_conn(self) -> Any:
+        return _noting(super()._new_conn(), self.lines)
+
+
+def _noting(made: Any, lines: _Lines) -> Any:
+    """A pool or connection of the classes above, told where to note connections down."""
+    made.lines = lines
+    return made
+
+
 def _pool_classes(lines: _Lines) -> dict[str, Any]:
-    """urllib3's classes, that note down their connections."""
-
-    class Plain(HTTPConnection):
-        def _new_conn(self) -> socket.socket:
-            sock = super()._new_conn()
-            lines.note(sock)
-            return sock
-
-    class Secure(HTTPSConnection):
-        def _new_conn(self) -> socket.socket:
-            sock = super()._new_conn()
-            lines.note(sock)
-            return sock
-
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = Plain
-
-    class SecurePool(HTTPSConnectionPool):
-        ConnectionCls = Secure
-
-    return {"http": PlainPool, "https": SecurePool}
+    """What makes urllib3's pools, which note down their connections."""
+    return {
+        "http": lambda *args, **kwargs: _noting(_PlainPool(*args, **kwargs), lines),
+        "https": lambda *args, **kwargs: _noting(_SecurePool(*args, **kwargs), lines),
+    }

@@ -4,6 +4,7 @@ import time
 
 import pytest
 import requests
+from urllib3 import HTTPConnectionPool
 
 from ssbench.core.errors import AuthError
 from ssbench.storage.authbounds import LONGEST, BoundedAdapter
@@ -37,6 +38,12 @@ def test_an_answer_is_read(size: int) -> None:
     answer = asked(answering(ok(b"x" * size, b"A: b")))
     assert (answer.status_code, answer.headers["A"], answer.content) == (200, "b", b"x" * size)
     assert asked(answering(CHUNKED + b"2\r\nab\r\n0\r\n\r\n")).text == "ab"
+
+
+def test_logins_leave_no_classes_behind() -> None:
+    before = HTTPConnectionPool.__subclasses__()
+    asked(answering(ok(b"")))
+    assert HTTPConnectionPool.__subclasses__() == before
 
 
 @pytest.mark.parametrize(
