@@ -13,8 +13,9 @@ help: ## say what there is
 demo: $(VENV)/.for-demo ## a first run, against a throw-away Swift
 	$(BIN)/ssbench-master run-scenario -f very_small --embedded-swift --workers 2
 
+# Three at a time: end-to-end tests spend most of their time waiting. A file stays together.
 test: $(VENV)/.for-test ## all tests, real Swift and real Keystone included
-	$(BIN)/python -m pytest -m 'not slow' $(TESTS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m 'not slow' $(TESTS)
 
 test-long: $(VENV)/.for-test ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(TESTS)

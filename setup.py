@@ -18,6 +18,7 @@ EXTRAS = {
         "pip-audit==2.10.1",
         "pytest>=8.0",
         "pytest-timeout>=2.3",
+        "pytest-xdist>=3.6",
         "mock>=5.0",
         "hypothesis>=6.100",
         "hdrhistogram>=0.10.3",
