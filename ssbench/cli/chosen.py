@@ -28,6 +28,11 @@ OVERRIDES = (
     "delete_after",
     "policy",
     "seed",
+    "rate",
+    "arrivals",
+    "think_time",
+    "warmup",
+    "cooldown",
 )
 
 

@@ -52,6 +52,22 @@ def seconds_or_none(text: str) -> float:
     return number
 
 
+def rate(text: str) -> float:
+    """Operations a second."""
+    number = _number(text, "operations a second")
+    if number <= 0:
+        raise ArgumentTypeError(f"{text} is no rate: give operations a second, above 0")
+    return number
+
+
+def think_time(text: str) -> list[float]:
+    """``0.5``, or ``0.1,2`` for anything between: least and longest."""
+    parts = [seconds_or_none(part) for part in text.split(",")]
+    if len(parts) > 2 or parts[0] > parts[-1]:
+        raise ArgumentTypeError(f"{text!r}: give seconds, or the least and the longest as in 0.1,2")
+    return [parts[0], parts[-1]]
+
+
 def percentile(text: str) -> float:
     """Above 0, up to 100."""
     number = _number(text, "a percentile")

@@ -12,12 +12,14 @@ from ssbench.cli.shared_options import (
     add_retries,
     add_store,
 )
+from ssbench.core.scenario_load import ARRIVALS
 
 PROGRESS = ("chars", "live", "none")
 
 
 def add_run_scenario(parser: argparse.ArgumentParser) -> None:
     _add_scenario(parser.add_argument_group("what to run"))
+    _add_load(parser.add_argument_group("how hard, and what counts"))
     _add_how(parser.add_argument_group("how to run it"))
     _add_results(parser.add_argument_group("results"))
     workers = parser.add_argument_group(
@@ -91,6 +93,40 @@ def _add_scenario(group: argparse._ArgumentGroup) -> None:
     add("-p", "--policy", metavar="POLICY", help="storage policy of the containers")
     add("--seed", type=types.whole(0), metavar="NUMBER",
         help="repeat the choices of the run that had this seed")  # fmt: skip
+
+
+def _add_load(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--rate",
+        type=types.rate,
+        metavar="RATE",
+        help="operations a second that fall due, whatever the store does (an open loop); over the "
+        "scenario's",
+    )
+    add(
+        "--arrivals",
+        choices=ARRIVALS,
+        help="with a rate: evenly spaced, or at random as of many clients [default: uniform]",
+    )
+    add(
+        "--think-time",
+        type=types.think_time,
+        metavar="SECONDS",
+        help="without a rate: pause of a user after each operation; MIN,MAX for a random one",
+    )
+    add(
+        "--warmup",
+        type=types.seconds_or_none,
+        metavar="SECONDS",
+        help="time at the start of the run that doesn't count",
+    )
+    add(
+        "--cooldown",
+        type=types.seconds_or_none,
+        metavar="SECONDS",
+        help="time at its end that doesn't count",
+    )
 
 
 def _add_how(group: argparse._ArgumentGroup) -> None:

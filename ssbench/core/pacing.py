@@ -9,25 +9,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from random import Random
 
-from ssbench.core.model import Job, Operation, Phase
+from ssbench.core.model import Job, Operation, Phase, Stage
 from ssbench.core.workload import Workload
 
 SECOND_NS = 1_000_000_000
 #: Jobs travel this far ahead of their due time, and wait at the worker.
 AHEAD_NS = SECOND_NS // 5
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A part of a run under one load."""
-
-    seconds: float | None  #: None: until the run's own end
-    users: int  #: at most so many operations at once
-    rate: float | None  #: operations a second; None: closed
 
 
 #: ``gaps(rate, rng)``: offsets from the stage's start in ns, rising, without end.
@@ -52,21 +42,20 @@ MODELS: dict[str, Arrivals] = {"uniform": uniform, "poisson": poisson}
 
 
 def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Iterator[int]:
-    """Offsets from the begin of the load in ns, rising; ends with the last stage that has an end.
+    """Offsets from the begin of the load in ns, rising; ends with the last stage, if that ends.
 
-    Every stage must have a rate. Each begins anew at its start, which for Poisson arrivals is
+    Every stage must have a rate, and the last may be infinitely long. Each begins anew at its start, which for Poisson arrivals is
     no seam: the process has no memory.
     """
     start_ns = 0
     for stage in stages:
         assert stage.rate is not None
-        end_ns = None if stage.seconds is None else start_ns + round(stage.seconds * SECOND_NS)
+        end_ns = start_ns + stage.seconds * SECOND_NS
         for offset_ns in arrivals(stage.rate, rng):
-            if end_ns is not None and start_ns + offset_ns >= end_ns:
+            if start_ns + offset_ns >= end_ns:
                 break
             yield start_ns + offset_ns
-        assert end_ns is not None
-        start_ns = end_ns
+        start_ns = round(end_ns)
 
 
 class PacedWorkload:
