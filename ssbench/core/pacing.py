@@ -44,8 +44,8 @@ MODELS: dict[str, Arrivals] = {"uniform": uniform, "poisson": poisson}
 def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Iterator[int]:
     """Offsets from the begin of the load in ns, rising; ends with the last stage, if that ends.
 
-    Every stage must have a rate, and the last may be infinitely long. Each begins anew at its start, which for Poisson arrivals is
-    no seam: the process has no memory.
+    Every stage must have a rate, and the last may be infinitely long. Each begins anew at its
+    start, which for Poisson arrivals is no seam: the process has no memory.
     """
     start_ns = 0
     for stage in stages:
