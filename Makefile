@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 
-.PHONY: help demo test test-long faults soak check clean
+.PHONY: help demo test test-long faults soak scale check clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -24,6 +24,9 @@ faults: $(VENV)/.for-test ## break everything there is to break, and print what 
 
 soak: $(VENV)/.for-test ## a long run with faults, MINUTES=30 of it (SEED=1 to repeat one)
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),30) $(addprefix --seed ,$(SEED))
+
+scale: $(VENV)/.for-test ## hundreds of workers, 20,000 users, 10,000,000 objects; some minutes
+	$(BIN)/python -m benchmarks.scale
 
 check: $(VENV)/.for-test ## format, lint, types, and the table of floors
 	$(BIN)/ruff format --check

@@ -405,6 +405,8 @@ class Worker:
     def _start_anew(self) -> None:
         if self._stint:
             self._dropped += self._stint.users.jobs
+            # Where the master has not given us up yet, others do what we haven't started.
+            self._stint.give_all_back()
         self._cut = self._cut or self._phase is not Phase.IDLE
         self._end_stint()
         self._close_work()

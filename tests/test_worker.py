@@ -414,6 +414,7 @@ def test_without_beats_it_starts_nothing_more_and_comes_back_as_another() -> Non
         master.beating = False
         hello = master.expect(Hello, lambda hello: hello.incarnation != first)
         assert hello.previous == first
+        assert [back.numbers for back in master.all_of(Returned)] == [[2]]
         master.wait_until_nobody_takes_jobs()
         gate.open = True
         master.beating = True
