@@ -58,6 +58,7 @@ class Limits:
     connect_timeout_s: float = 10.0
     max_consecutive_errors: int | None = None  #: in the run; None: as many as there are
     max_batch: int = MAX_BATCH
+    think_s: tuple[float, float] = (0.0, 0.0)  #: pause of a user after each operation of the run
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class Stint:
             origin_ns=origin_ns,
             retries=ties.retries,
             operation_timeout_s=beat.operation_timeout_s,
+            think_s=(beat.think_least_s, beat.think_longest_s),
             on_low=self._pump_and_flush,
             on_rows=self._report,
             on_fence=ties.on_fence,
