@@ -56,9 +56,10 @@ class LoopbackServer:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(answer.body)))
                 self.end_headers()
-                self.wfile.write(answer.body)
+                if self.command != "HEAD":
+                    self.wfile.write(answer.body)
 
-            do_POST = do_GET
+            do_HEAD = do_POST = do_PUT = do_DELETE = do_GET
 
             def handle(self) -> None:
                 with suppress(OSError):  # a client that goes away is no matter to a fake

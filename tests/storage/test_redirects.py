@@ -1,0 +1,151 @@
+"""Redirects on real sockets: no token and no password goes where it wasn't meant to go."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.credentials import Credentials
+from ssbench.core.errors import AuthError, StorageError
+from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.auth import Authenticator
+from ssbench.storage.swift import SwiftStorage
+from tests.fakes.loopback_http import Answer, LoopbackServer, Request
+from tests.servers.certificates import Certificates, make_certificates
+
+STATUSES = (301, 302, 303, 307, 308)
+TOKEN, PASSWORD = "AUTH_tk-not-for-you", "pw-not-for-you"
+SIZES = (SizeClass("tiny", 1, 99, (0.25, 0.25, 0.25, 0.25), 10),)
+
+
+class Site(LoopbackServer):
+    """Sends everybody somewhere else."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(tls)
+        self.location = ""
+        self.status = 302
+
+    def answer(self, request: Request) -> Answer:
+        return Answer(self.status, {"Location": self.location} if self.location else {})
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(Path(tmp_path_factory.mktemp("certificates")))
+
+
+@pytest.fixture(params=["http", "https"])
+def site(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[Site]:
+    context = None
+    if request.param == "https":
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificates.certificate, certificates.key)
+    with Site(context) as made:
+        yield made
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Site]:
+    with Site() as made:
+        yield made
+
+
+#: Where a redirect may point: to the host itself, to another one, or to one without TLS.
+TARGETS: dict[str, Callable[[Site, Site], str]] = {
+    "same host": lambda site, elsewhere: f"{site.url}/v1/AUTH_other/x",
+    "same host, by path": lambda site, elsewhere: "/v1/AUTH_other/x",
+    "another host": lambda site, elsewhere: f"{elsewhere.url}/v1/AUTH_test/x",
+    "another host, by slashes": lambda site, elsewhere: f"//{elsewhere.url[7:]}/x",
+    "a user's": lambda site, elsewhere: f"http://{site.url.rpartition('/')[2]}@{elsewhere.url[7:]}",
+}
+
+
+def act(operation: Operation, storage: SwiftStorage) -> object:
+    return storage.actions[operation](Job(1, operation, 0, 1, 0, 50), 0)
+
+
+REQUESTS: dict[str, Callable[[SwiftStorage], object]] = {
+    **{operation.name: partial(act, operation) for operation in list(Operation)[:4]},
+    "container facts": lambda storage: storage.container_facts("ssbench_000000"),
+    "make container": lambda storage: storage.make_container("ssbench_000000"),
+    "list containers": lambda storage: storage.list_containers("", "", 10),
+    "list objects": lambda storage: storage.list_objects("ssbench_000000", "", 10),
+    "delete object": lambda storage: storage.delete_object("ssbench_000000", "x"),
+    "bulk delete": lambda storage: storage.bulk_delete("ssbench_000000", ["x"]),
+    "delete container": lambda storage: storage.delete_container("ssbench_000000"),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("ask", REQUESTS.values(), ids=REQUESTS)
+def test_no_redirect_of_a_store_is_followed(
+    site: Site,
+    elsewhere: Site,
+    certificates: Certificates,
+    ask: Callable[[SwiftStorage], object],
+    target: Callable[[Site, Site], str],
+) -> None:
+    site.location = target(site, elsewhere)
+    storage = SwiftStorage(
+        StorageSettings(
+            storage_urls=(f"{site.url}/v1/AUTH_test",), token=TOKEN, run_id="run1", sizes=SIZES,
+            container_count=2, cacert_pem=certificates.authority.read_text(),
+        )
+    )  # fmt: skip
+    try:
+        for times, site.status in enumerate(STATUSES, 1):
+            with pytest.raises(StorageError) as caught:
+                ask(storage)
+            assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, site.status)
+            assert TOKEN not in str(caught.value)
+            assert len(site.seen) == times, "asked again"
+    finally:
+        storage.close()
+    assert elsewhere.seen == []
+
+
+LOGINS: dict[str, Callable[[str], Credentials]] = {
+    "v1": lambda url: Credentials(auth=f"{url}/auth/v1.0", user="me", key=PASSWORD),
+    "v2": lambda url: Credentials(
+        os_auth_url=f"{url}/v2.0", os_username="me", os_password=PASSWORD, os_tenant_name="us",
+        auth_version="2.0",
+    ),
+    "v3": lambda url: Credentials(
+        os_auth_url=f"{url}/v3", os_username="me", os_password=PASSWORD, os_project_name="us"
+    ),
+    "v3 token": lambda url: Credentials(
+        os_auth_url=f"{url}/v3", os_auth_token=PASSWORD, os_project_name="us"
+    ),
+    "v3 application credential": lambda url: Credentials(
+        os_auth_url=f"{url}/v3", os_application_credential_id="a",
+        os_application_credential_secret=PASSWORD,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("login", LOGINS.values(), ids=LOGINS)
+def test_no_password_goes_to_another_host(
+    site: Site,
+    elsewhere: Site,
+    certificates: Certificates,
+    login: Callable[[str], Credentials],
+    status: int,
+) -> None:
+    site.status, site.location = status, f"{elsewhere.url}/v3/auth/tokens"
+    given = login(site.url)
+    credentials = Credentials(
+        **{name: getattr(given, name) for name in given.__slots__ if name != "os_cacert"},
+        os_cacert=str(certificates.authority),
+    )
+    with pytest.raises(AuthError, match="redirects to another host") as caught:
+        Authenticator(credentials).authenticate()
+    assert len(site.seen) == 1
+    assert elsewhere.seen == []
+    assert PASSWORD not in str(caught.value)
