@@ -7,16 +7,18 @@ second say in a beat how things stand. What is decided is decided in core.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ssbench.core.columns import pack_jobs, unpack_column
+from ssbench.core.course import Course
 from ssbench.core.dispatch import Dispatcher
 from ssbench.core.errors import MessageError, NoWorkersError, StatFileError
 from ssbench.core.messages import Jobs, Pulse, Results, Returned, Took, encode
-from ssbench.core.model import Phase, Result
-from ssbench.core.records import PhaseRecord, Record, WorkerRecord
+from ssbench.core.model import Phase, Result, Stage
+from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.roster import SECOND
 from ssbench.core.settings import StorageSettings
 from ssbench.core.watch import Watch
@@ -154,11 +156,13 @@ class Master:
         users: int,
         seconds: float | None = None,
         *,
+        stages: Sequence[Stage] = (),
         title: str = "",
     ) -> PhaseOutcome:
         """Have the workers do a workload; returns when its last result is in, or it was stopped.
 
         :param seconds: stop sending after so long; None: until the workload is finished.
+        :param stages: parts with users of their own, which say how long it takes.
         """
         number, batch = self._numbers
         dispatcher = Dispatcher(
@@ -166,13 +170,16 @@ class Master:
         )
         self._dispatcher = dispatcher
         self._crew.enter(phase, live=self._observer.wants_latencies and phase is Phase.RUN)
+        course = Course(stages or [Stage(math.inf if seconds is None else seconds, users)])
         self._watch = Watch(workload.total, seconds)
         self._observer.start_phase(phase, workload.total, title)
         try:
-            self._announce(users)
+            self._announce(course.stage.users or users)
             started_ns = self._alone_since_ns = self._clock()
-            end_ns = None if seconds is None else started_ns + int(seconds * SECOND)
-            ended, reason = self._loop(dispatcher, end_ns)
+            course.begin(started_ns)
+            workload.begin(started_ns / SECOND, started_ns - self._crew.start_ns)
+            self._mark("stage", course)
+            ended, reason = self._loop(dispatcher, course)
             took_s = (self._clock() - started_ns) / SECOND
         finally:
             self._end_phase(dispatcher)
@@ -231,16 +238,32 @@ class Master:
     def _interrupted_now(self) -> bool:
         return bool(self._interrupted) and self._crew.phase is not Phase.CLEANUP
 
-    def _loop(self, dispatcher: Dispatcher, end_ns: int | None) -> tuple[str, str]:
+    def _mark(self, name: str, course: Course) -> None:
+        """Note in the stat file what begins, or ends, in the run."""
+        if self._crew.phase is Phase.RUN:
+            at_ns, stage = self._clock() - self._crew.start_ns, course.stage
+            users = stage.users or self.roster.users
+            self._record(MarkRecord(at_ns, name, course.index, users, stage.rate))
+
+    def _enter_stage(self, course: Course) -> None:
+        users = course.stage.users
+        if users is not None and users != self.roster.users:
+            self._crew.share_out(users)
+        self._mark("stage", course)
+
+    def _loop(self, dispatcher: Dispatcher, course: Course) -> tuple[str, str]:
         """Until the phase is over; gives how it ended and why."""
         ended, reason = "complete", ""
         drain_until_ns = 0
         while not self._over(dispatcher):
             now_ns = self._clock()
             if not dispatcher.stopping:
-                why = self._why_stop(now_ns, end_ns)
+                why = self._why_stop(now_ns, course.end_ns)
+                if why is None and course.advance(now_ns):
+                    self._enter_stage(course)
                 if why is not None:
                     ended, reason = why
+                    self._mark("end", course)
                     dispatcher.stop()
                     self._pending, self._crew.news = None, True
                     drain_until_ns = now_ns + int(self.limits.drain_timeout_s * SECOND)
@@ -251,8 +274,11 @@ class Master:
                 )
                 break
             self._send_jobs(dispatcher, now_ns)
-            left_ns = end_ns - now_ns if end_ns is not None and not dispatcher.stopping else SECOND
+            next_ns = None if dispatcher.stopping else course.next_ns
+            left_ns = SECOND if next_ns is None else next_ns - now_ns
             self._turn(min(_WAIT_S, left_ns / SECOND))
+        if not dispatcher.stopping:
+            self._mark("end", course)
         return ended, reason
 
     def _why_stop(self, now_ns: int, end_ns: int | None) -> tuple[str, str] | None:

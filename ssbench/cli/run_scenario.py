@@ -135,13 +135,13 @@ class _Run:
             key, address = Key.generate(), "127.0.0.1"  # nobody but our own
         jobs = batch_limit(
             options.batch_size or MAX_BATCH,
-            self.scenario.user_count,
+            self.scenario.most_users,
             options.expect_workers or options.workers or 1,
         )
         self.wire = self.stack.enter_context(bind(options.zmq, key, address, self.warn, jobs))
         if not options.workers:
             return
-        each = -(-self.scenario.user_count // options.workers)
+        each = -(-self.scenario.most_users // options.workers)
         local = LocalWorkers(
             options.workers,
             concurrency=each,
@@ -201,6 +201,7 @@ class _Run:
             connect_timeout_s=settings.connect_timeout_s,
             max_consecutive_errors=options.max_consecutive_errors,
             max_batch=options.batch_size or MAX_BATCH,
+            think_s=self.scenario.think_time or (0.0, 0.0),
         )
 
     def _prepare(self, store: Store, settings: StorageSettings) -> None:
@@ -244,7 +245,7 @@ class _Run:
         left_behind = 0
         try:
             expected = self.options.expect_workers or self.options.workers
-            master.gather(self.scenario.user_count, expected)
+            master.gather(self.scenario.most_users, expected)
             outcome = self._populate_and_run(master, initial)
             if outcome.ended in ("exhausted", "failed") and not master.record_error:
                 self.warn(outcome.reason)
@@ -258,7 +259,7 @@ class _Run:
     def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
         if self.interrupts.came:
             return PhaseOutcome.nothing("interrupted", self.interrupts.reason)
-        users = self.scenario.user_count
+        users = self.scenario.most_users
         populated = master.run_phase(Phase.POPULATE, initial, users)
         if populated.ended != "complete":
             return PhaseOutcome.nothing(populated.ended, populated.reason)
@@ -274,7 +275,9 @@ class _Run:
             )
         bench = bench_jobs(self.scenario, self.seed, initial.population)
         self.skipped = bench.skipped
-        return master.run_phase(Phase.RUN, bench, users, self.scenario.run_seconds)
+        return master.run_phase(
+            Phase.RUN, bench, users, self.scenario.run_seconds, stages=self.scenario.load
+        )
 
     def _clean_up(self, master: Master, initial: InitialWorkload) -> int:
         """Delete what the run created; gives how many objects are left behind."""
@@ -283,7 +286,7 @@ class _Run:
             return cleanup.total
         if not cleanup.total:
             return 0
-        outcome = master.run_phase(Phase.CLEANUP, cleanup, self.scenario.user_count)
+        outcome = master.run_phase(Phase.CLEANUP, cleanup, self.scenario.most_users)
         if cleanup.left_behind:
             why = outcome.reason or outcome.example
             because = f" ({why})" if why else ""

@@ -11,9 +11,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from random import Random
+from typing import TYPE_CHECKING
 
 from ssbench.core.model import Job, Operation, Phase, Stage
-from ssbench.core.workload import Workload
+
+if TYPE_CHECKING:
+    from ssbench.core.workload import Workload
 
 SECOND_NS = 1_000_000_000
 #: Jobs travel this far ahead of their due time, and wait at the worker.
@@ -76,6 +79,7 @@ class PacedWorkload:
         self._over = False
         self._begin_ns = 0
         self._zero_s = 0.0
+        self._given_back: list[int] = []  # due times of jobs that came back unstarted
 
     def __repr__(self) -> str:
         return f"<PacedWorkload {self.taken} taken of {self._inner!r}>"
@@ -105,6 +109,13 @@ class PacedWorkload:
                 self._next.append(due_ns)
         within = sum(due_ns < horizon_ns for due_ns in self._next)
         return min(within, limit)
+
+    def never_started(self, now_s: float) -> int:
+        """How many fell due before this time, and came to nobody: an open loop owes them."""
+        now_ns = round((now_s - self._zero_s) * SECOND_NS)
+        self._due_before(now_ns, 1 << 62)
+        waiting = sum(due_ns < now_ns for due_ns in self._next)
+        return waiting + sum(due_ns - self._begin_ns < now_ns for due_ns in self._given_back)
 
     # As the inner one's -------------------------------------------------------------------
 
@@ -138,4 +149,6 @@ class PacedWorkload:
         self._inner.lost(jobs)
 
     def withdrawn(self, jobs: Iterable[Job]) -> None:
+        jobs = list(jobs)
+        self._given_back += [job.due_ns for job in jobs]
         self._inner.withdrawn(jobs)

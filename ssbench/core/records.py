@@ -51,6 +51,20 @@ class PhaseRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkRecord:
+    """A moment of the run phase: a stage of the load begins, or the load ends.
+
+    The first stage begins when the workers are connected, a little after the phase's start.
+    """
+
+    at_ns: int  #: offset from the phase's start
+    name: str  #: "stage" or "end"
+    stage: int = 0  #: index of the stage that begins, or was the last
+    users: int = 0
+    rate: float | None = None  #: operations a second; None: a closed loop
+
+
+@dataclass(frozen=True, slots=True)
 class ResultBatch:
     """Results of one worker in one phase, as columns of equal length.
 
@@ -98,4 +112,4 @@ class RunFooter:
     sent: int | None = None
 
 
-Record = RunHeader | WorkerRecord | PhaseRecord | ResultBatch | HostRecord | RunFooter
+Record = RunHeader | WorkerRecord | PhaseRecord | MarkRecord | ResultBatch | HostRecord | RunFooter

@@ -22,6 +22,7 @@ from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import (
     HostRecord,
+    MarkRecord,
     PhaseRecord,
     Record,
     ResultBatch,
@@ -39,6 +40,7 @@ _COLD: dict[int, type[Any]] = {
     2: PhaseRecord,
     4: HostRecord,
     5: RunFooter,
+    6: MarkRecord,
 }
 _CODES = {record: code for code, record in _COLD.items()}
 

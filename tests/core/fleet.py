@@ -24,12 +24,16 @@ class Ledger:
 
     phase = Phase.RUN
     exhausted = None
+    ahead = 0
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.taken = 0
         self.skipped: Counter[Operation] = Counter()
         self.outcome: dict[int, str] = {}
+
+    def begin(self, now_s: float, offset_ns: int) -> None:
+        pass
 
     @property
     def finished(self) -> bool:

@@ -107,3 +107,15 @@ def test_an_operation_that_found_no_object_takes_no_due_time() -> None:
     paced.begin(0.0, 0)
     dues = [job.due_ns for _ in range(3) for job in paced.take(1, 100, 10.0)]
     assert dues == [n * SECOND // 10 for n in range(6)]
+
+
+def test_what_fell_due_and_was_never_started_is_known() -> None:
+    paced = PacedWorkload(Ledger(1000), open_loop(Stage(math.inf, 4, 100)), 100)
+    paced.begin(10.0, SECOND)
+    jobs = paced.take(1, 500, 10.0)
+    assert len(jobs) == 20
+    paced.withdrawn(jobs[5:])
+    # Due until 0.1 s: 10, of which 5 were kept.
+    assert paced.never_started(10.1) == 5
+    # Nobody asked for those from 0.2 s to 1 s.
+    assert paced.never_started(11.0) == 15 + 80
