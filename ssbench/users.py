@@ -229,7 +229,7 @@ class Users:
                 if self._renew(began_ns):
                     renewals += 1
                     start_ns = self._clock()  # nobody's latency has the renewal in it
-                    attempts = Attempts(operation, self._retries)
+                    attempts = attempts.anew(error)
                 else:
                     renewals = MAX_RENEWALS
                     continue

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.cleanup import GIVE_UP_AFTER, CleanupResult, delete, matching, plan
+from ssbench.cleanup import delete, matching, plan
 from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import container_name
+from ssbench.deletions import GIVE_UP_AFTER, CleanupResult
 from ssbench.storage.base import ContainerEntry
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 

@@ -58,7 +58,9 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "phases": ({"core"}, set()),
     "renewal": ({"core"}, set()),
     "prepare": ({"core", "storage"}, {"gevent"}),
-    "cleanup": ({"core", "storage"}, {"gevent"}),
+    "cleanup": ({"core", "storage", "deletions"}, {"gevent"}),
+    "deletions": ({"core", "storage"}, {"gevent"}),
+    "resume": ({"core", "storage", "deletions"}, {"gevent"}),
     "embedded": ({"__init__", "core", "embedded"}, set()),
     "embedded.server": ({"embedded"}, {"swift", "eventlet"}),
     # third floor
@@ -67,7 +69,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "cli": (
         {
             "__init__", "core", "storage", "wire", "statfile", "hostinfo", "worker", "master",
-            "phases", "prepare", "cleanup", "embedded", "report", "cli", "wirekey",
+            "phases", "prepare", "cleanup", "deletions", "resume", "embedded", "report", "cli", "wirekey",
         },
         {"rich", "gevent", "setproctitle"},
     ),

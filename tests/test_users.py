@@ -273,6 +273,13 @@ def test_a_deadline_starts_anew_with_a_renewal() -> None:
     assert driver.deadlines == [5500 * MS, 6510 * MS]
 
 
+def test_what_a_delete_did_before_its_renewal_is_not_forgotten() -> None:
+    driver = Driver()
+    driver.script += [StorageError(ErrorKind.RESET, "gone"), refused(401), refused(404)]
+    row = row_of(driver, DELETE, renew=lambda began_ns: True)
+    assert (row.renewals, row.error, row.retries, len(driver.deadlines)) == (1, 0, 0, 3)
+
+
 def test_renewals_end() -> None:
     driver = Driver()
     driver.always = refused(401)

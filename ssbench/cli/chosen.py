@@ -16,6 +16,8 @@ from ssbench.core.errors import UsageError
 
 KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"
 DEFAULT_PERCENTILES = (95.0,)
+CONTAINER_BASE = "ssbench"  #: of cleanup-containers; a scenario's own default is the same
+CLEANUP_CONCURRENCY = 10
 
 #: Keys of a scenario that options of run-scenario override; each is an attribute of its namespace.
 OVERRIDES = (
@@ -124,6 +126,18 @@ class CleanupOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ResumeOptions:
+    """--resume-cleanup, of cleanup-containers and of run-scenario."""
+
+    stats_file: str
+    store: StoreOptions
+    concurrency: int
+    dry_run: bool
+    yes: bool
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerOptions:
     """ssbench-worker."""
 
@@ -219,6 +233,29 @@ def cleanup_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> Clean
         dry_run=ns.dry_run,
         yes=ns.yes,
         verbose=ns.verbose,
+        quiet=ns.quiet,
+    )
+
+
+def resume_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> ResumeOptions:
+    """What cleanup-containers, or run-scenario, was told where --resume-cleanup was given.
+
+    :raises UsageError: options that can't go together.
+    """
+    of_run = ns.command == "run-scenario"
+    if of_run and (ns.noop or ns.embedded_swift):
+        raise UsageError(
+            "--resume-cleanup is for the store that the run was against: leave out --noop and "
+            "--embedded-swift"
+        )
+    if not of_run and (ns.policy is not None or ns.container_base != CONTAINER_BASE):
+        raise UsageError("--resume-cleanup knows the run's containers: leave out -b and -p")
+    return ResumeOptions(
+        stats_file=ns.resume_cleanup,
+        store=store_options(ns, environ),
+        concurrency=CLEANUP_CONCURRENCY if of_run else ns.concurrency,
+        dry_run=False if of_run else ns.dry_run,
+        yes=False if of_run else ns.yes,
         quiet=ns.quiet,
     )
 

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from ssbench.cleanup import ANY_POLICY, CleanupResult, delete, plan
+from ssbench.cleanup import ANY_POLICY, delete, plan
 from ssbench.cli.progress import NoProgress
 from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Phase
 from ssbench.core.text import bytes_text, plural, printable
+from ssbench.deletions import CleanupResult
 from ssbench.storage.base import ContainerEntry, Storage
 from ssbench.storage.errands import Renew
 
@@ -50,7 +51,7 @@ def run(
         _announce(entries, "Would delete", len(entries), out)
         return ExitStatus.OK
     _announce(entries, "Deleting" if yes or not isatty else "About to delete", NAMED, err)
-    if isatty and not yes and not _agreed(err, stdin or sys.stdin):
+    if isatty and not yes and not agreed(err, stdin or sys.stdin):
         print("Nothing was deleted.", file=err)
         return ExitStatus.FAILED
     progress.start_phase(Phase.CLEANUP, title="Deleting containers and objects")
@@ -86,7 +87,8 @@ def _announce(entries: Sequence[ContainerEntry], verb: str, most: int, file: Tex
     print("The counts are the account's; they lag behind recent uploads.", file=file)
 
 
-def _agreed(err: TextIO, stdin: TextIO) -> bool:
+def agreed(err: TextIO, stdin: TextIO) -> bool:
+    """Whether the user says yes to deleting."""
     print("Delete them? [y/N] ", end="", file=err, flush=True)
     return stdin.readline().strip().casefold() in ("y", "yes")
 
@@ -101,14 +103,18 @@ def _report(result: CleanupResult, out: TextIO, err: TextIO) -> None:
         f" {plural(result.containers, 'container')} in {result.seconds:.1f} s ({rates}).",
         file=out,
     )
+    tell_failures(result, "container", err)
+
+
+def tell_failures(result: CleanupResult, unit: str, err: TextIO) -> None:
+    """What is still there, with examples; ``unit`` is what ``result.left`` counts."""
     if result.failed_objects or result.failed_containers:
-        print(
-            f"Failed: {plural(result.failed_objects, 'object')},"
-            f" {plural(result.failed_containers, 'container')}; for example:",
-            file=err,
-        )
+        failed = [plural(result.failed_objects, "object")]
+        if unit == "container":
+            failed.append(plural(result.failed_containers, "container"))
+        print(f"Failed: {', '.join(failed)}; for example:", file=err)
         for example in result.examples:
             print(f"  {example}", file=err)
     if result.left:
         why = "interrupted" if result.interrupted else printable(result.given_up)
-        print(f"Ended early, {plural(result.left, 'container')} left: {why}", file=err)
+        print(f"Ended early, {plural(result.left, unit)} left: {why}", file=err)

@@ -67,6 +67,8 @@ def _escape_what_cannot_be_shown() -> None:
 
 
 def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:
+    if namespace.resume_cleanup is not None:
+        return _resume_cleanup(namespace)
     from ssbench.cli.run_scenario import run_scenario
 
     return run_scenario(chosen.run_options(namespace, os.environ))
@@ -117,6 +119,8 @@ def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
+    if namespace.resume_cleanup is not None:
+        return _resume_cleanup(namespace)
     from ssbench.cli import cleanup_command
     from ssbench.cli.stores import reach_store
     from ssbench.storage import open_storage
@@ -132,6 +136,34 @@ def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
             base=options.container_base,
             concurrency=options.concurrency,
             policy=options.policy,
+            dry_run=options.dry_run,
+            yes=options.yes,
+            storage=storage,
+            out=sys.stdout,
+            err=sys.stderr,
+            isatty=sys.stdin.isatty() and sys.stderr.isatty(),
+            progress=progress,
+            renew=store.renew,
+            stopping=lambda: interrupts.came,
+        )
+
+
+def _resume_cleanup(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.cli import resume_command
+    from ssbench.cli.stores import reach_store
+    from ssbench.storage import open_storage
+
+    options = chosen.resume_options(namespace, os.environ)
+    left = resume_command.read(options.stats_file, sys.stderr)
+    with ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts())
+        progress = make_progress("live", quiet=options.quiet)
+        store = reach_store(options.store, progress.message)
+        storage = open_storage(store.settings)
+        stack.callback(storage.close)
+        return resume_command.run(
+            left,
+            concurrency=options.concurrency,
             dry_run=options.dry_run,
             yes=options.yes,
             storage=storage,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ssbench import __version__
 from ssbench.cli import option_types as types
+from ssbench.cli.chosen import CLEANUP_CONCURRENCY, CONTAINER_BASE
 from ssbench.cli.parser import Parser
 from ssbench.cli.run_options import add_run_scenario
 from ssbench.cli.shared_options import (
@@ -18,6 +19,7 @@ from ssbench.cli.shared_options import (
     add_master_sockets,
     add_pctile,
     add_ports,
+    add_resume,
     add_retries,
     add_store,
 )
@@ -142,7 +144,7 @@ def _add_cleanup(parser: argparse.ArgumentParser) -> None:
     add(
         "-b",
         "--container-base",
-        default="ssbench",
+        default=CONTAINER_BASE,
         metavar="BASE",
         help="delete containers named BASE_ and six digits",
     )
@@ -150,7 +152,7 @@ def _add_cleanup(parser: argparse.ArgumentParser) -> None:
         "-c",
         "--concurrency",
         type=types.count,
-        default=10,
+        default=CLEANUP_CONCURRENCY,
         metavar="COUNT",
         help="requests at once",
     )
@@ -161,6 +163,7 @@ def _add_cleanup(parser: argparse.ArgumentParser) -> None:
         help="delete those of this storage policy, BASE_000061_POLICY; '*' for any "
         "[default: those that name none]",
     )
+    add_resume(parser, "delete, instead, the objects that the run of this stat file left behind")
     add("--dry-run", action="store_true", help="say what would be deleted, and delete nothing")
     add("--yes", action="store_true", help="don't ask")
     add_store(parser)  # fmt: skip

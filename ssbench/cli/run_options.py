@@ -9,6 +9,7 @@ from ssbench.cli.shared_options import (
     add_batch_size,
     add_master_sockets,
     add_pctile,
+    add_resume,
     add_retries,
     add_store,
 )
@@ -34,15 +35,19 @@ def add_run_scenario(parser: argparse.ArgumentParser) -> None:
 
 def _add_scenario(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add(
+    one = group.add_mutually_exclusive_group(required=True)
+    one.add_argument(
         "-f",
         "--filename",
-        required=True,
         dest="scenario",
         metavar="SCENARIO_FILE",
         help="scenario to run: a file, - for stdin, or the name of a canned one "
         "(list-scenarios shows them)",
     )
+    add_resume(
+        one, "run nothing: delete what the run of this stat file left behind, as "
+        "cleanup-containers --resume-cleanup does"
+    )  # fmt: skip
     add(
         "-u",
         "--user-count",

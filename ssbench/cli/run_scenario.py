@@ -64,6 +64,7 @@ def run_scenario(options: RunOptions) -> ExitStatus:
                 status = run.execute()
         except KeyboardInterrupt:
             run.say_where()
+            run.say_what_is_left()
             raise
     run.report()
     return status
@@ -160,7 +161,7 @@ class _Run:
         if self.options.embedded_swift:
             self.say("Starting a throw-away Swift on this host")
             return embedded_store(self.stack)
-        assert self.options.store is not None
+        assert self.options.store is not None  # nosec B101 # chosen.py sees to it
         return reach_store(self.options.store, self.say)
 
     def _complete(self, store: Store) -> StorageSettings:
@@ -292,7 +293,7 @@ class _Run:
             because = f" ({why})" if why else ""
             self.warn(
                 f"{cleanup.left_behind} objects of this run could not be deleted{because};"
-                " cleanup-containers removes them with their containers"
+                f" cleanup-containers --resume-cleanup {self.path} tries again"
             )
         return cleanup.left_behind
 
@@ -352,5 +353,14 @@ class _Run:
             print(
                 f"Results are in {self.path}\nReport on them again with:\n"
                 f"  {sys.argv[0]} report-scenario -s {self.path}",
+                file=sys.stderr,
+            )
+
+    def say_what_is_left(self) -> None:
+        """Where the run was left in the midst of it: how to be rid of what it created."""
+        if self._writer and self._writer.blocks and not (self.options.quiet or self.options.noop):
+            print(
+                "What the run created may still be there; this deletes it:\n"
+                f"  {sys.argv[0]} cleanup-containers --resume-cleanup {self.path}",
                 file=sys.stderr,
             )

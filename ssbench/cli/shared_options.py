@@ -108,3 +108,7 @@ def add_pctile(group: argparse._ActionsContainer) -> None:
                        metavar="PERCENTILE",
                        help="percentile of latencies to report, fractions too; may be repeated "
                        "[default: 95]")  # fmt: skip
+
+
+def add_resume(group: argparse._ActionsContainer, help_text: str) -> None:
+    group.add_argument("--resume-cleanup", metavar="STATS_FILE", help=help_text)

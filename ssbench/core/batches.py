@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from ssbench.core.model import Phase, Result
+from ssbench.core.model import NONE_NS, Phase, Result
 from ssbench.core.records import Record, ResultBatch
 from ssbench.core.tally import COUNTERS
 
@@ -21,7 +21,7 @@ _AT = {name: index for index, name in enumerate(Result._fields)}
 class Part:
     """The rows of a batch that are of one group, and all failed or all successes."""
 
-    __slots__ = ("_columns", "_pick", "counters", "failed", "group")
+    __slots__ = ("_columns", "_pick", "_picked", "_responses_ns", "counters", "failed", "group")
 
     def __init__(
         self,
@@ -37,10 +37,33 @@ class Part:
         self.counters = counters  #: those of COUNTERS that are not all 0 in the batch
         self._columns = batch.columns
         self._pick = _picker(rows, len(batch))
+        self._picked: dict[str, Sequence[Any]] = {}
+        self._responses_ns: Sequence[int] | None = None
 
     def column(self, name: str) -> Sequence[Any]:
         """This part's rows of a column, by the name of Result's field."""
-        return self._pick(self._columns[_AT[name]])
+        found = self._picked.get(name)
+        if found is None:
+            found = self._picked[name] = self._pick(self._columns[_AT[name]])
+        return found
+
+    @property
+    def responses_ns(self) -> Sequence[int]:
+        """Response times, from due to last byte: NONE_NS for a row that has no due time.
+
+        Empty where no row has one: in a closed loop.
+        """
+        if self._responses_ns is None:
+            dues = self.column("due_ns")
+            self._responses_ns = self._since(dues) if max(dues) != NONE_NS else ()
+        return self._responses_ns
+
+    def _since(self, dues_ns: Sequence[int]) -> Sequence[int]:
+        starts, lasts = self.column("start_ns"), self.column("last_byte_ns")
+        return [
+            NONE_NS if due == NONE_NS else start - due + last
+            for due, start, last in zip(dues_ns, starts, lasts, strict=True)
+        ]
 
 
 def split(batch: ResultBatch) -> Iterator[Part]:

@@ -14,6 +14,8 @@ from ssbench.core.model import SizeClass
 MARKER_HEADER = "X-Container-Meta-Ssbench"  #: on every container that we make
 #: On objects that were updated: an initial one with it hasn't its initial content any more.
 VERSION_HEADER = "X-Object-Meta-Ssbench-Version"
+#: A name of more digits is nobody's: numbers are 4 bytes.
+_MOST_DIGITS = 10
 
 
 def container_name(base: str, index: int, policy: str | None = None) -> str:
@@ -63,3 +65,15 @@ class Naming:
         if number < self._initial[size_class]:
             return f"{self._initial_prefix[size_class]}{number:06d}"
         return f"{self._created_prefix[size_class]}{number:06d}"
+
+    def created_prefix(self, size_class: int) -> str:
+        """What the names of all objects begin with that the run creates in a class."""
+        return self._created_prefix[size_class]
+
+    def created_number(self, size_class: int, name: str) -> int | None:
+        """The number of the object that the run creates under this name; None for any other."""
+        digits = name.removeprefix(self._created_prefix[size_class])
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
+            return None
+        number = int(digits)
+        return number if self.object(size_class, number) == name else None

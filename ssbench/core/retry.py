@@ -71,6 +71,17 @@ class Attempts:
             return Verdict.RETRY
         return Verdict.GIVE_UP
 
+    def anew(self, refused: StorageError) -> Attempts:
+        """Those of the operation as it starts anew, once there is a fresh token.
+
+        Nothing of what was counted goes along, but what earlier attempts may have done: the one
+        before the refusal may have got no answer, and so may the refused one, the first time that
+        the driver sent it.
+        """
+        repeated = self.reconnects or (refused.timing is not None and refused.timing.reconnects)
+        unknown = self.unknown or (OPERATIONS[self.operation].mutates and repeated)
+        return Attempts(self.operation, self.max_retries, unknown=int(bool(unknown)))
+
     def _after_not_found(self) -> Verdict:
         facts = OPERATIONS[self.operation]
         deleting = self.operation in (Operation.DELETE, Operation.REMOVE)

@@ -21,6 +21,7 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.runfacts import RunFacts
+from ssbench.core.series import SECOND_NS, Series
 from ssbench.core.spread import Spread, spread_of, spread_of_legacy
 from ssbench.core.tally import (
     LATENCIES,
@@ -31,7 +32,6 @@ from ssbench.core.tally import (
     Tally,
     merged,
 )
-from ssbench.core.timeline import SECOND_NS, Timeline
 
 _HIGHEST_STATUS = 999
 
@@ -51,7 +51,7 @@ class RunStats:
         self._requests: Counter[tuple[str, int]] = Counter()
         self._legacy = False
         self._origins: dict[Phase, int] = {}
-        self.timeline = Timeline()
+        self.series = Series()
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> RunStats:
@@ -88,14 +88,14 @@ class RunStats:
         for phase, origin in other._origins.items():
             self._origins.setdefault(phase, origin)
         self._requests.update(other._requests)
-        self.timeline.merge(other.timeline)
+        self.series.merge(other.series)
 
     # What comes out
 
     @property
     def out_of_range(self) -> int:
         """Successes whose time to the last byte, or whose completion, can't be true or counted."""
-        return self.timeline.untimed + sum(
+        return self.series.untimed + sum(
             tally.last_byte.histogram.out_of_range for tally in self.groups.values()
         )
 
@@ -194,7 +194,7 @@ class RunStats:
         The first is the second in which the run started; for 0.3.9's files it is, as there, the
         second (of the wall clock) of the first completion.
         """
-        return self.timeline.per_second(from_first=self.run.legacy)
+        return self.series.per_second(from_first=self.run.legacy)
 
     # How it is counted
 
@@ -218,7 +218,7 @@ class RunStats:
                 self._add_errors(part, origin_ns)
             else:
                 _add_latencies(tally, part)
-                self.timeline.add(ends, origin_ns)
+            self.series.add(part, ends, origin_ns)
 
     def _add_counts(self, counts: Counts, part: Part, origin_ns: int) -> Sequence[int]:
         """Count some rows; gives their ends as offsets from the phase's start."""
@@ -263,6 +263,8 @@ def _add_latencies(tally: Tally, part: Part) -> None:
     for name in LATENCIES:
         latency: Latency = getattr(tally, name)
         latency.add(part.column(f"{name}_ns"), ids)
+    if part.responses_ns:
+        tally.response.add(part.responses_ns, ids)
 
 
 def operation_name(operation: int) -> str:

@@ -130,13 +130,14 @@ class Tally(Counts):
         super().__init__()
         self.headers = Latency()
         self.first_byte = Latency()
-        self.last_byte = Latency()
+        self.last_byte = Latency()  #: the service time: from start to last byte
+        self.response = Latency()  #: from due to last byte; empty in a closed loop
 
     def merge(self, other: Counts) -> None:
         """Add ``other``, which stays as it is."""
         super().merge(other)
         if isinstance(other, Tally):
-            for name in LATENCIES:
+            for name in (*LATENCIES, "response"):
                 getattr(self, name).merge(getattr(other, name))
 
 

@@ -288,8 +288,13 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return made
 
 
+#: What variables of other clusters' credentials begin with; this one has its own.
+_CREDENTIALS = ("ST_", "OS_", "SSBENCH_")
+
+
 def child_environment() -> dict[str, str]:
-    """Ours, with this very ssbench importable, installed or not."""
+    """Ours without anybody's credentials, with this very ssbench importable, installed or not."""
     home = str(Path(ssbench.__file__).resolve().parent.parent)
     path = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{home}{os.pathsep}{path}" if path else home}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(_CREDENTIALS)}
+    return {**kept, "PYTHONPATH": f"{home}{os.pathsep}{path}" if path else home}

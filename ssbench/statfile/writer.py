@@ -164,6 +164,23 @@ class StatFileWriter:
         return f"<StatFileWriter {self.path} {state}, {self.blocks} blocks>"
 
 
+def is_being_written(path: str | os.PathLike[str]) -> bool:
+    """Whether a run writes to this file now, as far as locks can tell."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False  # whoever reads it will be told why not
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # some network file systems have no locks
+        return False
+    finally:
+        os.close(file)
+    return False
+
+
 def _open_new(path: str) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(path, flags, 0o600)

@@ -14,6 +14,8 @@ from ssbench.core.errors import SsbenchError
 
 MAX_HEAD = 65536  #: bytes of status line and headers; more is refused
 _MAX_CHUNK_LINE = 1024  #: a chunk's size and its extensions
+#: More chunks than that have this many bytes on average: reading 1 MiB of dwarfs takes seconds.
+_MANY_CHUNKS, _DWARF = 4096, 64
 _MAX_LENGTH_DIGITS = 18
 
 CHUNKED = -1  #: Head.length: the body comes in chunks
@@ -207,6 +209,7 @@ class ChunkedBody:
         self._line: bytearray | None = bytearray()  #: None while in a chunk's data
         self._expect = self._on_size  #: what takes the next whole line
         self._trailers = 0
+        self._chunks = self._announced = 0
 
     def feed(self, data: memoryview) -> list[memoryview]:
         """The parts of ``data`` that are body.
@@ -230,7 +233,7 @@ class ChunkedBody:
 
     def _take_line(self, data: memoryview, at: int) -> int:
         """Add to the current line, at most up to its end; gives the bytes used."""
-        assert self._line is not None
+        assert self._line is not None  # nosec B101 # for the type checker
         window = bytes(data[at : at + _MAX_CHUNK_LINE])
         end = window.find(b"\n") + 1
         used = end or len(window)
@@ -250,10 +253,14 @@ class ChunkedBody:
         if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
             raise BadAnswer(f"no chunk size: {digits[:20].decode('ascii', 'replace')!r}")
         self._left = int(digits, 16)
-        if self._left:
-            self._line = None
-        else:
+        if not self._left:
             self._expect = self._on_trailer
+            return
+        self._line = None
+        self._chunks += 1
+        self._announced += self._left
+        if self._chunks > _MANY_CHUNKS and self._announced < _DWARF * self._chunks:
+            raise BadAnswer(f"{self._chunks} chunks of a few bytes each")
 
     def _on_data_end(self, line: bytes) -> None:
         if line:

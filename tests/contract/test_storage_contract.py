@@ -145,6 +145,7 @@ def test_missing_objects(subject: Subject, storage: Storage) -> None:
     assert refused(storage, Operation.READ, 7).status == 404
     assert refused(storage, Operation.DELETE, 7).status == 404
     assert not storage.delete_object("contract_000001", "nothing")
+    assert not storage.delete_object("contract_no_such", "nothing")
 
 
 def test_ensure_uploads_what_is_missing_or_of_another_size(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.batches import MOST_WAITING_ROWS, gathered, split
-from ssbench.core.model import ErrorKind, Operation, Phase
+from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase
 from ssbench.core.records import PhaseRecord, Record, ResultBatch
 from tests.report import runs
 
@@ -87,3 +87,14 @@ def test_many_workers_small_batches_do_not_pile_up() -> None:
         assert taken - given_back <= MOST_WAITING_ROWS + 2 * rows
         given_back += len(batch) if isinstance(batch, ResultBatch) else 0
     assert given_back == workers * rows
+
+
+def test_the_response_time_counts_from_the_due_time() -> None:
+    rows = [
+        runs.result(1, Operation.READ, due_ns=10, start_ns=30, last_byte_ns=5),
+        runs.result(2, Operation.READ, start_ns=30, last_byte_ns=5),
+    ]
+    (part,) = split(runs.batch(rows))
+    assert part.responses_ns == [25, NONE_NS]
+    (closed,) = split(runs.batch(rows[1:]))
+    assert not closed.responses_ns

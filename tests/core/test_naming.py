@@ -71,3 +71,21 @@ def test_initial_sizes_are_uniform_both_ends_included() -> None:
     counts = Counter(initial_size(size_class("even", 5, 8), number) for number in range(4000))
     assert set(counts) == {5, 6, 7, 8}
     assert all(abs(count - 1000) < 3 * (4000 * 0.25 * 0.75) ** 0.5 for count in counts.values())
+
+
+@given(st.integers(0, 1), st.integers(0, (1 << 32) - 1))
+def test_the_number_of_a_created_object_is_read_back(index: int, number: int) -> None:
+    """Every name of a created object gives its number; an initial one's gives none."""
+    naming = Naming(SIZES, "r1", "b", 10)
+    name = naming.object(index, number)
+    assert naming.created_number(index, name) == (number if number >= 100 else None)
+    assert name.startswith(naming.created_prefix(index)) is (number >= 100)
+
+
+def test_what_is_almost_such_a_name_has_no_number() -> None:
+    naming = Naming(SIZES, "r1", "b", 10)
+    names = [
+        "tiny_r1_", "tiny_r1_000099", "tiny_r1_100", "tiny_r1_0000100", "tiny_r1_٠٠٠١٠٠",
+        "tiny_r1_000100\n", "tiny_r1_-00100", "tiny_r2_000100", f"tiny_r1_{'1' * 5000}", "000100",
+    ]  # fmt: skip
+    assert [naming.created_number(0, name) for name in names] == [None] * len(names)

@@ -120,6 +120,23 @@ def test_gone_after_a_delete_that_never_went_out_is_none() -> None:
     assert attempts.after(failed(404)) is GIVE_UP
 
 
+@pytest.mark.parametrize("before", [failed(ErrorKind.RESET), failed(503), None])
+@pytest.mark.parametrize("reconnects", [0, 1])
+def test_gone_after_a_renewal_is_a_success_where_an_earlier_delete_may_have_worked(
+    before: StorageError | None, reconnects: int
+) -> None:
+    attempts = Attempts(DELETE, 10)
+    if before:
+        attempts.after(before)
+    attempts = attempts.anew(failed(401, reconnects=reconnects))
+    assert (attempts.retries, attempts.reconnects) == (0, 0)
+    assert attempts.after(failed(404)) is (DONE if before or reconnects else RETRY)
+
+
+def test_a_renewal_makes_nothing_unknown_of_what_changes_nothing() -> None:
+    assert Attempts(READ, 10, reconnects=1).anew(failed(401, reconnects=1)).unknown == 0
+
+
 def test_slow_downs_and_reconnects_are_counted() -> None:
     attempts = Attempts(READ, 10)
     for what in (429, 498, 503):

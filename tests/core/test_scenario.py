@@ -12,6 +12,8 @@ from ssbench.core.model import SizeClass
 from ssbench.core.scenario import Scenario, limits_faults
 from ssbench.core.scenario_keys import KEYS, OWN_READERS, SIZE_KEYS
 from ssbench.core.text import printable
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line, must_be_lines
 
 PROFILE = (3 / 11, 4 / 11, 2 / 11, 2 / 11)
 
@@ -328,3 +330,28 @@ def test_any_text_is_a_scenario_or_a_list_of_faults(one: str) -> None:
         assert outcome
         assert all(re.match(r"x\.scenario: .+: .+; .+", line) for line in outcome)
         assert all(printable(line) == line for line in outcome)
+
+
+CANNED = [path.read_bytes() for path in sorted(Path("scenarios").glob("*.scenario"))]
+JSON_WORDS = [
+    b'"', b"{", b"}", b"[", b"]", b",", b":", b"null", b"true", b"-1", b"0", b"1e999", b"NaN",
+    b"9" * 30, b"0.5", b'"name"', b'"sizes"', b'"crud_profile"', b"[0,0,0,0]", b'"\\u001b[2J"',
+    b'"\\ud800"', b"\x1b", b"\xc2\x9b", b"\xe2\x80\xae", b"\xff", b'"\\n"', b'"a/b"', b"[" * 30,
+]  # fmt: skip
+
+
+def run_or_refused(data: bytes) -> None:
+    """Invariant: a scenario that JSON can carry, or faults of a printable line each."""
+    try:
+        scenario = Scenario.resolve(data, "x", user_count=3, operation_count=7)
+    except ScenarioError as error:
+        must_be_lines(error.faults)
+        return
+    must_be_line(scenario.summary())
+    assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
+
+
+@fuzzed(CANNED, JSON_WORDS)
+def test_spoilt_scenarios(data: bytes) -> None:
+    """Invariant: that of ``run_or_refused``."""
+    run_or_refused(data)

@@ -51,6 +51,29 @@ def test_the_slowest_operation_is_known_by_its_transaction() -> None:
     assert latency.worst == (9 * MS, rows[1].transaction_id)
 
 
+def test_response_times_are_of_operations_that_were_due() -> None:
+    rows = [
+        runs.result(1, Operation.READ, due_ns=0, start_ns=20 * MS),
+        runs.result(2, Operation.READ),
+        runs.failure(3, Operation.READ, due_ns=0),
+    ]
+    part = runs.stats_of([runs.batch(rows)])
+    part.merge(runs.stats_of([runs.batch(rows)]))
+    total = part.total()
+    assert (total.response.histogram.count, total.response.histogram.max) == (2, 25 * MS)
+    assert total.response.worst == (25 * MS, rows[0].transaction_id)
+    assert total.last_byte.histogram.max == 5 * MS
+
+
+def test_a_runs_seconds_have_its_failures_and_what_was_in_flight() -> None:
+    rows = [
+        runs.result(1, Operation.READ, start_ns=0, last_byte_ns=1500 * MS),
+        runs.failure(2, Operation.CREATE, start_ns=0, last_byte_ns=500 * MS),
+    ]
+    seconds = list(runs.stats_of([runs.batch(rows)]).series.seconds())
+    assert [(s.count, s.errors, s.in_flight) for s in seconds] == [(0, 1, 1), (1, 0, 0)]
+
+
 def test_each_blocks_rate_is_over_its_own_span() -> None:
     rows = [
         runs.result(1, Operation.READ, start_ns=0, last_byte_ns=500 * MS),

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "mount": "mount"}
+#: A socket stays in the namespace that it was made in, whoever holds it.
+_LISTEN = """if True:
+    import socket, sys
+    there = socket.socket(fileno=int(sys.argv[1]))
+    made = socket.create_server(("0.0.0.0", int(sys.argv[2])))
+    socket.send_fds(there, [b"x"], [made.fileno()])
+"""
 IS_ROOT = os.geteuid() == 0
 
 
@@ -64,6 +73,15 @@ class Namespace:
         """Run a command in here, which must succeed."""
         done = subprocess.run([*self.prefix, *command], capture_output=True, check=False)
         assert done.returncode == 0, f"{' '.join(command)}: {done.stderr.decode()}"
+
+    def listener(self, port: int) -> socket.socket:
+        """A socket that listens in here, on all addresses, and is ours out here."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            command = [*self.prefix, sys.executable, "-c", _LISTEN, str(theirs.fileno()), str(port)]
+            subprocess.run(command, pass_fds=[theirs.fileno()], check=True, timeout=30)
+            _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
+        return socket.socket(fileno=descriptors[0])
 
     def path(self, path: Path) -> Path:
         """From out here, the path as it is in here."""

@@ -1,31 +1,86 @@
-"""Keys, passwords and tokens: in the head of the request, and nowhere else."""
+"""Keys, passwords and tokens: in the head of the request, and nowhere else.
+
+Every run here is looked at from all sides: the process list and the environments while it runs,
+and afterwards every file that came of it, screens, logs, results and profiles, unpacked.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
-from collections.abc import Iterator
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, Started, requests, until
+from tests.e2e.commands import (
+    Account,
+    Commands,
+    Started,
+    free_ports,
+    requests,
+    until,
+)
+from tests.fakes.auth_v1 import AuthV1
+from tests.fakes.loopback_http import Answer, Request
 from tests.servers.keystone import TESTER, KeystoneSwift
 
-
-def command_lines(started: Started) -> Iterator[str]:
-    """Of the process and all below it, as any user of the machine sees them."""
-    for process in [psutil.Process(started.pid), *psutil.Process(started.pid).children(True)]:
-        with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError):
-            yield Path(f"/proc/{process.pid}/cmdline").read_bytes().decode(errors="replace")
+#: What tokens look like, of tempauth and of Keystone (fernet), whichever one it was.
+TOKENS = re.compile(rb"AUTH_tk[0-9a-f]{8}|gAAAAA[\w-]{20}")
+ALWAYS = ("X-Auth-Token:", "X-Auth-Key:")
 
 
-def environments(started: Started) -> Iterator[str]:
-    """Of its workers."""
-    for worker in started.workers():
-        yield Path(f"/proc/{worker.pid}/environ").read_bytes().decode(errors="replace")
+def family(started: Started) -> list[psutil.Process]:
+    """The process and all below it."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [psutil.Process(started.pid), *psutil.Process(started.pid).children(True)]
+    return []
+
+
+def facts(process: psutil.Process, *names: str) -> str:
+    """Files of a process in /proc, "" for one that is gone."""
+    with contextlib.suppress(OSError):
+        data = [Path(f"/proc/{process.pid}/{name}").read_bytes() for name in names]
+        return b"\0".join(data).decode(errors="replace")
+    return ""
+
+
+class Watcher:
+    """Looks at the process list, again and again, while a command runs. A context manager."""
+
+    def __init__(self, started: Started) -> None:
+        self.public: set[str] = set()  #: command lines and names, as any user sees them
+        self.inherited: set[str] = set()  #: environments of the children
+        self._started = started
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def _watch(self) -> None:
+        while not self._over.is_set():
+            own, *children = family(self._started) or [None]
+            if own:
+                self.public.add(facts(own, "cmdline", "comm"))
+            line = facts(own, "cmdline") if own else ""
+            for child in children:
+                childs_line = facts(child, "cmdline")
+                self.public.add(childs_line)
+                # Between fork and exec a child is its parent's image, environment and all.
+                if childs_line != line:
+                    self.inherited.add(facts(child, "environ"))
+            time.sleep(0.02)
+
+    def __enter__(self) -> Watcher:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._over.set()
+        self._thread.join()
 
 
 def artefacts(place: Path) -> Iterator[tuple[Path, bytes]]:
@@ -40,22 +95,33 @@ def artefacts(place: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def nowhere(place: Path, *secrets: str) -> None:
+    """No secret is in any file but in those whose name says that it is one."""
     seen = 0
     for path, data in artefacts(place):
         seen += 1
+        for secret in (*secrets, *ALWAYS):
+            if path.suffix != ".key":
+                assert secret.encode() not in data, f"{path} has the secret {secret[:4]}..."
+        found = TOKENS.search(data)
+        assert not found, f"{path} has a token"
+    assert seen >= 4
+
+
+def none_has(texts: set[str], *secrets: str) -> None:
+    for text in texts:
         for secret in secrets:
-            assert secret.encode() not in data, f"{path} has the secret {secret[:4]}..."
-    assert seen >= 5
+            assert secret not in text, f"{secret[:4]}... can be seen"
+    assert texts
 
 
 KEY = "Xq7-key-of-nobody-else"
 
 
 @pytest.fixture
-def keyed_swift(fresh_swift: object) -> EmbeddedSwift:
+def keyed_swift(fresh_swift: Callable[..., EmbeddedSwift]) -> EmbeddedSwift:
     """A Swift with a key that is no common word; tokens run out in the middle of the run."""
     conf = {"filter:tempauth": {"user_test_tester": f"{KEY} .admin"}}
-    return fresh_swift(proxy_conf=conf, token_life_s=2)  # type: ignore[operator,no-any-return]
+    return fresh_swift(proxy_conf=conf, token_life_s=2)
 
 
 def test_of_a_verbose_run_in_which_things_fail(
@@ -66,19 +132,61 @@ def test_of_a_verbose_run_in_which_things_fail(
     who = {"ST_AUTH": swift.auth_url, "ST_USER": swift.user, "ST_KEY": KEY}
     options = ["-v", "-r", "4", "--profile"]
     started = commands.start_run("-f", path, *options, environment=who)
-    until("requests", lambda: len(requests(swift, "ssbench")) > 60)
-    lines = [*command_lines(started)]
-    assert len(lines) >= 3
-    assert not [line for line in lines if KEY in line]
-    assert not [text for text in environments(started) if KEY in text]
-    # Something goes wrong, and is told: the containers vanish under the run's feet.
-    account = Account(swift, KEY)
-    for name in account.objects("ssbench")[:5]:
-        account("DELETE", name)
-    ended = started.wait().fine()
+    with Watcher(started) as watcher:
+        until("requests", lambda: len(requests(swift, "ssbench")) > 60)
+        # Something goes wrong, and is told: the containers vanish under the run's feet.
+        account = Account(swift, KEY)
+        for name in account.objects("ssbench")[:5]:
+            account("DELETE", name)
+        ended = started.wait().fine()
     assert ended.counted()[0] > 60
     assert f"with a fresh token: {ended.stats.total().renewals}" in ended.out
-    nowhere(commands.place, KEY, account.token, "X-Auth-Token: ")
+    assert len(watcher.public) >= 3
+    none_has(watcher.public, KEY, account.token)
+    none_has(watcher.inherited, KEY, "ST_KEY")
+    assert list(commands.place.glob("*.prof"))
+    nowhere(commands.place, KEY, account.token)
+
+
+#: Ways to log in with a secret on the command line; tests/cli/test_proctitle.py has all spellings.
+SPELLINGS = {
+    "-Kx": "-A {url} -U {user} -K{key}",
+    "--os-password=x": "--os-auth-type v1password --os-auth-url {url} --os-username {user}"
+    " --os-password={key}",
+}
+
+
+@pytest.mark.parametrize("words", SPELLINGS.values(), ids=SPELLINGS)
+def test_of_a_key_on_the_command_line(
+    commands: Commands, keyed_swift: EmbeddedSwift, words: str
+) -> None:
+    swift = keyed_swift
+    options = words.format(url=swift.auth_url, user=swift.user, key=KEY).split()
+    path = commands.scenario(crud_profile=[1, 1, 1, 1])
+    started = commands.start_run("-v", "-f", path, "-r", "1", *options)
+    process = psutil.Process(started.pid)
+    # The moment before the command comes to itself is there for all to see.
+    until("masked", lambda: "****" in facts(process, "cmdline"))
+    with Watcher(started) as watcher:
+        ended = started.wait().fine()
+    assert ended.counted()[0] > 0
+    assert any("run-scenario" in text and swift.auth_url in text for text in watcher.public)
+    none_has(watcher.public, KEY)
+    none_has(watcher.inherited, KEY)
+    nowhere(commands.place, KEY)
+
+
+def test_of_an_application_credential_and_a_token_that_get_nowhere(commands: Commands) -> None:
+    path = commands.scenario()
+    nobody = "http://127.0.0.1:9"
+    for options in (
+        ["--os-auth-url", f"{nobody}/v3", "--os-application-credential-id", "a",
+         f"--os-application-credential-secret={KEY}"],
+        ["-S", f"{nobody}/v1/AUTH_x", f"-T{KEY}"],
+        ["--os-storage-url", f"{nobody}/v1/AUTH_x", "--os-auth-token", KEY],
+    ):  # fmt: skip
+        commands.run("-v", "-f", path, "--retries", "0", *options).fine(1)
+    nowhere(commands.place, KEY)
 
 
 def test_of_runs_that_fail_at_their_login(
@@ -94,6 +202,76 @@ def test_of_runs_that_fail_at_their_login(
     nowhere(commands.place, KEY)
 
 
+def test_of_usage_that_is_wrong(commands: Commands) -> None:
+    for words in (
+        ["run-scenario", "-f", "x", f"--os-pass={KEY}"],
+        ["run-scenario", "-f", "x", "-K", KEY, KEY],
+        ["run-scenario", "-f", "x", "-A", f"http://me:{KEY}@h/auth"],
+        ["-K", KEY, "run-scenario"],
+    ):
+        commands.master(*words).wait().fine(2)
+    nowhere(commands.place, KEY)
+
+
+class Unwilling(AuthV1):
+    """Lets everybody log in, and then nobody do anything with objects."""
+
+    def answer(self, request: Request) -> Answer:
+        if request.path.startswith("/auth"):
+            found = super().answer(request)
+            token = found.headers.get("X-Auth-Token", "")
+            return Answer(found.status, {**found.headers, "X-Auth-Token": f"{KEY}-{token}"})
+        is_container = request.path.count("/") == 3
+        return Answer(201 if request.method == "PUT" and is_container else 401)
+
+
+def test_of_a_store_that_says_401_for_ever(commands: Commands) -> None:
+    path = commands.scenario(operation_count=20)
+    with Unwilling(key=f"{KEY}-password") as swift:
+        options = ["-A", swift.auth_url, "-U", swift.user]
+        ended = commands.run(
+            "-v", "-f", path, "--retries", "1", *options, environment={"ST_KEY": swift.key}
+        ).fine(1)
+        assert swift.logins > 1
+    assert "401" in ended.err + ended.out
+    nowhere(commands.place, KEY)
+
+
+def test_of_a_throw_away_swift(commands: Commands) -> None:
+    path = commands.scenario(operation_count=20, crud_profile=[1, 1, 1, 1])
+    who = {"ST_KEY": KEY, "OS_PASSWORD": KEY}
+    started = commands.start_run("-v", "-f", path, "--embedded-swift", "--profile", environment=who)
+    with Watcher(started) as watcher:
+        started.wait().fine()
+    none_has(watcher.public, KEY)
+    none_has(watcher.inherited, KEY)
+    nowhere(commands.place, KEY)
+
+
+def test_of_the_key_between_master_and_workers(commands: Commands) -> None:
+    key_file = commands.place / "wire.key"
+    commands.master("make-key", key_file).wait().fine()
+    words = key_file.read_text().split()[1:]
+    assert len(words) == 4
+    keyed = ["--zmq-key-file", key_file]
+    ports = free_ports()
+    path = commands.scenario(operation_count=200)
+    worker = commands.worker("-v", "-p", 20, "--zmq-host", "127.0.0.1", *ports, *keyed, "far")
+    started = commands.start_run(
+        "-v", "-f", path, "--noop", "--profile", "--expect-workers", 2, *keyed,
+        workers=1, ports=ports,
+    )  # fmt: skip
+    with Watcher(started) as watcher:
+        started.wait().fine()
+    until("profile", lambda: "Profile of the worker" in worker.talk())
+    commands.master("kill-workers", *ports, *keyed, "-v").wait().fine()
+    assert worker.wait().status == 0
+    none_has(watcher.public, *words)
+    none_has(watcher.inherited, *words)
+    assert len(list(commands.place.glob("*.prof"))) == 2
+    nowhere(commands.place, *words)
+
+
 def test_of_an_environment_with_a_password(commands: Commands, keystone: KeystoneSwift) -> None:
     environment = {
         "OS_AUTH_URL": keystone.auth_url,
@@ -106,7 +284,10 @@ def test_of_an_environment_with_a_password(commands: Commands, keystone: Keyston
     }
     path = commands.scenario(container_base="envpass")
     started = commands.start_run("-v", "-f", path, "-r", "2", environment=environment)
-    until("workers", lambda: len(started.workers()) == 2)
-    assert not [text for text in environments(started) if "OS_PASSWORD" in text]
-    assert started.wait().fine().counted()[1] == 0
-    nowhere(commands.place, "OS_PASSWORD", f'"{TESTER.password}"', "X-Auth-Token: ")
+    with Watcher(started) as watcher:
+        assert started.wait().fine().counted()[1] == 0
+    none_has(watcher.inherited, "OS_PASSWORD")
+    nowhere(commands.place, "OS_PASSWORD", f'"{TESTER.password}"')
+    wrong = {**environment, "OS_PASSWORD": KEY}
+    commands.run("-v", "-f", path, environment=wrong).fine(1)
+    nowhere(commands.place, KEY)

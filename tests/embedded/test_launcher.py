@@ -94,6 +94,12 @@ def test_the_child_finds_this_very_ssbench(monkeypatch: pytest.MonkeyPatch) -> N
     assert child_environment()["PYTHONPATH"].split(os.pathsep) == [home, "/other"]
 
 
+def test_the_child_gets_nobodys_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ST_KEY", "OS_PASSWORD", "SSBENCH_KEY_FILE"):
+        monkeypatch.setenv(name, "secret")
+    assert "secret" not in child_environment().values()
+
+
 @pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
 def test_addresses_are_written_as_urls_want_them(host: str, shown: str) -> None:
     swift = EmbeddedSwift(host=host)

@@ -211,6 +211,8 @@ class MemoryStorage:
 
     def delete_object(self, container: str, name: str) -> bool:
         with self._request("delete_object", name):
+            if container not in self.store.containers:
+                return False
             objects = self.store.container(container).objects
             return objects.pop(name, None) is not None
 

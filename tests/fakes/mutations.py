@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 #: Of each fuzz test.
 EXAMPLES = 2000
 _MOST_MUTATIONS = 5
-#: An input is never made longer than this, whatever is repeated.
-LONGEST = 1 << 16
+#: An input is never made longer than this, whatever is repeated (hypothesis warns of longer ones).
+LONGEST = 7000
+
+#: What means something in msgpack: numbers at the edges, no value, and text for a terminal.
+MSGPACK_WORDS = (
+    b"\xcf" + b"\xff" * 8, b"\xd3\x80" + bytes(7), b"\xd3\x7f" + b"\xff" * 7,
+    b"\xcb\x7f\xf0" + bytes(6), b"\xcb\x7f\xf8" + bytes(6), b"\xcb\x7f\xef" + b"\xff" * 6,
+    b"\xcb\xff\xef" + b"\xff" * 6,
+    b"\xca\x80\0\0\0", b"\x00", b"\x01", b"\xff", b"\xc0", b"\xc3", b"\x80", b"\x90", b"\xa0",
+    b"\xa5\x1b[2J\x07", b"\xa3\xe2\x80\xae", b"\xa2\xc2\x9b", b"\xc4\x02\x1b\r", b"\x81\xa1a\xa1b",
+)  # fmt: skip
 
 _DIGITS = re.compile(rb"[0-9]+")
 _LENGTHS = (0x00, 0x7F, 0x80, 0xFF)

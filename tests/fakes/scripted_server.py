@@ -40,6 +40,10 @@ class Peer:
         """Do nothing until the test is over."""
         self._gone.wait(seconds)
 
+    def is_over(self, wait_s: float = 0) -> bool:
+        """Whether the test is, within so long."""
+        return self._gone.wait(wait_s)
+
 
 class ScriptedServer:
     """A context manager: listens within. The last script serves all further connections."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -17,7 +18,10 @@ from ssbench.core.records import PhaseRecord, ResultBatch, RunFooter, RunHeader,
 from ssbench.core.scenario import Scenario
 from ssbench.statfile import read
 from ssbench.statfile.legacy import LegacyRun
+from tests.corpus import recorded
+from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
 from tests.statfile.samples import OLD, old_result, old_scenario, write_old
+from tests.statfile.test_reader import reported
 
 
 class Old:
@@ -299,3 +303,14 @@ def test_hostile_fields(
                 assert all(-(2**63) <= value < 2**63 for value in column)
     left_out = sum(int(note.split()[0]) for note in notes if note.endswith("left out"))
     assert rows + left_out == len(changes)
+
+
+def reported_old(data: bytes) -> None:
+    """Invariant: that of ``test_reader.reported``, for what stands in a file of 0.3.9."""
+    reported(gzip.compress(data, 1))
+
+
+@fuzzed([gzip.decompress(data) for data in recorded("legacy")], MSGPACK_WORDS)
+def test_forged_old_files(data: bytes) -> None:
+    """Invariant: that of ``reported_old``."""
+    reported_old(data)

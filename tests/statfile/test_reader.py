@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,9 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssbench.core import timeline
 from ssbench.core.errors import StatFileError
+from ssbench.core.stats import RunStats
+from ssbench.report import FORMATS, render
+from ssbench.report.rps import render_rps
 from ssbench.statfile import StatFileWriter, read
-from ssbench.statfile.blocks import FORMAT, BlockBuilder
+from ssbench.statfile.blocks import FORMAT, BlockBuilder, Source, read_blocks
+from tests.corpus import recorded
+from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
+from tests.fakes.terminal import must_be_line, steering
 from tests.statfile.samples import (
     FOOTER,
     HEADER,
@@ -26,6 +35,7 @@ from tests.statfile.samples import (
 )
 from tests.statfile.test_blocks import resealed
 
+FILES = recorded("statfiles") + recorded("legacy")
 NO_FOOTER = "there is no footer: the run was cut off, or is still going on"
 
 
@@ -85,16 +95,60 @@ def test_a_flipped_bit_costs_one_block(run_bytes: bytes, data: st.DataObject) ->
     assert damage or records == RECORDS, "only in the bits that fill up a byte"
 
 
-@settings(max_examples=2000)
-@given(data=st.data())
-def test_hostile_files(run_bytes: bytes, data: st.DataObject) -> None:
-    """Whatever the bytes, reading ends, with records or with a StatFileError of one line."""
-    old = (OLD / "real.stat.gz").read_bytes()[:3000]
-    hostile = bytearray(data.draw(st.sampled_from([run_bytes, old, b""])))
-    for _ in range(data.draw(st.integers(1, 6))):
-        at = data.draw(st.integers(0, len(hostile)))
-        hostile[at : at + data.draw(st.integers(0, 40))] = data.draw(st.binary(max_size=20))
-    read_or_refuse(bytes(hostile))
+def reported(data: bytes) -> None:
+    """Invariant: a report in every format, or a StatFileError of one line; neither steers a
+    terminal, and the report says so where the file is not whole."""
+    try:
+        with read(io.BytesIO(data)) as run:
+            stats = RunStats.of(run)
+            stats.run.damage += run.damage
+    except StatFileError as error:
+        must_be_line(error)
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        # A row a second up to 115 days is fine, but not 2,000 times.
+        patch.setattr(timeline, "MAX_SECONDS", 1000)
+        texts = {name: render(name, stats) for name in FORMATS}
+        rows = render_rps(stats)
+    assert not steering("".join(texts.values()) + rows)
+    assert rows.count("\n") <= 1002
+    json.loads(texts["json"])
+    assert texts["text"].count("\nTOTAL\n") == 1
+    assert stats.run.complete == ("INCOMPLETE" not in texts["text"])
+
+
+@fuzzed(FILES)
+def test_spoilt_files(data: bytes) -> None:
+    """Invariant: that of ``reported``."""
+    reported(data)
+
+
+def reported_payload(data: bytes) -> None:
+    """Invariant: as above, for what stands in a block whose checksum is right."""
+    builder = BlockBuilder()
+    builder.add(data)
+    reported(builder.finish(0))
+
+
+@fuzzed([gzip.decompress(data) for data in FILES[:1]], MSGPACK_WORDS)
+def test_forged_files(data: bytes) -> None:
+    """Invariant: that of ``reported``."""
+    reported_payload(data)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(0, len(RECORDS) + 3), max_size=12))
+def test_blocks_swapped_and_repeated(run_bytes: bytes, order: list[int]) -> None:
+    """Each block counts once at most, in the order of the file, and the damage is told."""
+    starts = [found.offset for found in read_blocks(Source(io.BytesIO(run_bytes)), print)]
+    blocks = [run_bytes[a:b] for a, b in pairwise([*starts, len(run_bytes)])]
+    found = read_or_refuse(b"".join(blocks[number % len(blocks)] for number in order))
+    assert (found is None) == (not order)
+    if found is not None:
+        records, damage, complete = found
+        assert [record for record in RECORDS if record in records] == records
+        assert complete == (not damage)
+        assert not complete or records == RECORDS
 
 
 def test_what_is_no_stat_file_is_told_with_its_name(tmp_path: Path) -> None:

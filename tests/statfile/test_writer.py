@@ -15,7 +15,7 @@ import pytest
 
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
-from ssbench.statfile import StatFileWriter, read
+from ssbench.statfile import StatFileWriter, is_being_written, read
 from ssbench.statfile import writer as writer_module
 from ssbench.statfile.blocks import FAST, SMALL, BlockBuilder
 from tests.statfile.samples import (
@@ -263,3 +263,13 @@ def test_its_repr_says_where_it_stands(path: Path) -> None:
         for record in RECORDS:
             writer.write(record)
         assert repr(writer) == f"<StatFileWriter {path} open, 3 blocks>"
+
+
+def test_whether_a_run_writes_to_a_file_can_be_asked(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    assert not is_being_written(path)
+    with StatFileWriter.create(path) as writer:
+        writer.write(HEADER)
+        assert is_being_written(path)
+        assert is_being_written(path)  # asking doesn't take the lock away
+    assert not is_being_written(path)

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
+from random import Random
 from time import perf_counter_ns
+from typing import NamedTuple
 
 import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.storage.httpconn import Collector, Upload
+from ssbench.storage.httpconn import Collector, Connection, Shared, Upload
+from ssbench.storage.httpparse import BadAnswer
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
+from tests.fakes.piecewise_stream import PiecewiseStream
 from tests.fakes.scripted_server import Peer, Script, answering, ok
 from tests.fakes.served_pool import (
     CHUNKED,
@@ -25,6 +32,7 @@ from tests.fakes.served_pool import (
     saying,
     serving,
 )
+from tests.fakes.terminal import must_be_line
 
 BODY = b"0123456789" * 500
 CHUNKS = b"1000\r\n" + BODY[:4096] + b"\r\n388;x=y\r\n" + BODY[4096:] + b"\r\n0\r\nT: 1\r\n\r\n"
@@ -260,3 +268,70 @@ def test_an_upload_that_is_cut_off() -> None:
 
     error = failure(script, upload=big_upload())
     assert (error.kind, error.sent) == (ErrorKind.RESET, True)
+
+
+# Whatever arrives, in whatever pieces ----------------------------------------------------------
+
+_FILLER = Upload(3000, bytes(3000))
+
+
+class Outcome(NamedTuple):
+    """What became of an exchange: an answer, or a kind of error; and the bytes left unread."""
+
+    answer: tuple[int, int, bytes, bytes] | None
+    error: ErrorKind | None
+    left: int
+
+
+def outcome(
+    data: bytes, size: Callable[[], int], *, collect: bool, upload: bool, early: bool, learned: bool
+) -> Outcome:
+    shared = Shared("h:80", 0)
+    if learned:
+        for head in recorded("answers"):
+            with suppress(BadAnswer):
+                shared.layouts.learn(head)
+    stream = PiecewiseStream(data, size, room=100 if early else None)
+    connection = Connection(stream, shared)  # type: ignore[arg-type]
+    collector = Collector(4000) if collect else None
+    try:
+        timing = connection.exchange(HEAD, _FILLER if upload else None, 0, collector)
+    except StorageError as error:
+        must_be_line(error)
+        return Outcome(None, error.kind, len(stream.left))
+    assert 0 < timing.headers_ns <= timing.first_byte_ns <= timing.last_byte_ns
+    body = bytes(collector.body) if collector else b""
+    answer = (timing.status, timing.bytes_moved, timing.transaction_id, body)
+    return Outcome(answer, None, len(stream.left))
+
+
+def same_in_pieces(data: bytes) -> None:
+    """Invariant: an answer is the same one, or the same error, in whatever pieces it comes, by
+    the fast path and by the careful one, heard during the upload or after it.
+
+    But for what comes behind it: that is an error where it came along, and else not seen yet.
+    The first two bytes say which pieces.
+    """
+    chance, data = Random(data[:2]), data[2:]
+    pieces = [lambda: len(data), lambda: chance.randint(1, 400), lambda: 1][: 3 - len(data) // 4000]
+    for collect, upload in ((False, False), (True, False), (False, True)):
+        found = [
+            outcome(data, size, collect=collect, upload=upload, early=early, learned=learned)
+            for size in pieces
+            for early in ((False, True) if upload else (False,))
+            for learned in (False, True)
+        ]
+        sound = [each for each in found if each.answer]
+        if any(each.left for each in sound):
+            found = [each for each in found if each.error is not ErrorKind.PROTOCOL]
+        assert len({each[:2] for each in found}) == 1, found
+
+
+@fuzzed(
+    [b"ab" + answer for answer in (*recorded("answers"), *(b"".join(f) for f in FORMS.values()))],
+    [b"\r\n", b"\r\n\r\n", b"\n", b"\r\nTransfer-Encoding: chunked", b"\r\nConnection: close",
+     b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 204 X\r\n\r\n", b"\r\nContent-Length: 7", b"\0"],
+)  # fmt: skip
+def test_an_answer_is_the_same_in_whatever_pieces(data: bytes) -> None:
+    """Invariant: that of ``same_in_pieces``."""
+    same_in_pieces(data)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,9 @@ from ssbench.storage.httpparse import (
     Layouts,
     parse_head,
 )
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line
 
 SWIFT_GET = (
     b"HTTP/1.1 200 OK\r\n"
@@ -81,6 +85,15 @@ BAD = [
 ]
 
 
+#: What means something in a head.
+PIECES = [
+    b"\r\n", b"\r\n\r\n", b"\n", b"\r", b" ", b"\t", b":", b"\r\n ", b"\r\n\t", b"5", b",", b"",
+    b"\r\nContent-Length: 7", b"\r\ncontent-length:7", b"\r\nTransfer-Encoding: chunked",
+    b"\r\nConnection: close", b"\r\nconnection:keep-alive", b"\r\nX-Trans-Id:  tx7 ",
+    b"\r\nX-Amz-Request-Id: 8", b"\r\nContent-Length : 9", b"HTTP/1.1 204 X\r\n", b"\xff", b"\0",
+]  # fmt: skip
+
+
 def taught(*heads: bytes) -> Layouts:
     layouts = Layouts()
     for head in heads:
@@ -138,50 +151,54 @@ def test_a_server_of_ever_new_layouts_costs_no_memory() -> None:
     assert len(layouts._known) <= 32
 
 
-@given(st.data())
-@settings(max_examples=2000, deadline=None)
-def test_whatever_a_layout_fits_the_other_reads_the_same(data: st.DataObject) -> None:
-    # Invariant: read(x) is None or parse_head(x)[0] == read(x), whatever was learned before.
+def read_alike(data: bytes) -> None:
+    """Invariant: read(x) is None or parse_head(x)[0] == read(x), whatever was learned before.
+
+    ``data`` is an answer to learn from, b"\\0\\0", and an answer to read.
+    """
+    shown, _, read = data.partition(b"\0\0")
     layouts = taught(*USUAL)
-    shown = mutated(data, data.draw(st.sampled_from(USUAL + UNUSUAL + BAD)))
     with suppress(BadAnswer):
         layouts.learn(shown)
-    read = mutated(data, data.draw(st.sampled_from([shown, *USUAL])))
     for candidate in (shown, read):
         fast = layouts.read(bytearray(candidate), len(candidate))
         if fast is not None:
             assert parse_head(candidate)[0] == fast
 
 
-def mutated(data: st.DataObject, head: bytes) -> bytes:
-    """The head with a few bytes cut out, put in or written over; lines shuffled in."""
-    for _ in range(data.draw(st.integers(0, 3))):
-        at = data.draw(st.integers(0, len(head)))
-        cut = data.draw(st.sampled_from([0, 0, 1, 2, 5, 30]))
-        piece = data.draw(st.sampled_from(PIECES) | st.binary(max_size=4))
-        head = head[:at] + piece + head[at + cut :]
-    return head
+@fuzzed([head + b"\0\0" + head for head in (*USUAL, *recorded("answers"))], PIECES)
+def test_whatever_a_layout_fits_the_other_reads_the_same(data: bytes) -> None:
+    """Invariant: that of ``read_alike``."""
+    read_alike(data)
 
 
-PIECES = [
-    b"\r\n", b"\r\n\r\n", b"\n", b"\r", b" ", b"\t", b":", b"\r\n ", b"\r\n\t", b"5", b",", b"",
-    b"\r\nContent-Length: 7", b"\r\ncontent-length:7", b"\r\nTransfer-Encoding: chunked",
-    b"\r\nConnection: close", b"\r\nconnection:keep-alive", b"\r\nX-Trans-Id:  tx7 ",
-    b"\r\nX-Amz-Request-Id: 8", b"\r\nContent-Length : 9", b"HTTP/1.1 204 X\r\n", b"\xff", b"\0",
-]  # fmt: skip
+@fuzzed([*USUAL, *UNUSUAL, *BAD, *recorded("answers")], PIECES)
+def test_what_was_learned_from_a_spoilt_answer_fits_no_other_meaning(data: bytes) -> None:
+    """Invariant: that of ``read_alike``, for a spoilt answer and then the usual ones."""
+    for head in USUAL[:3]:
+        read_alike(data + b"\0\0" + head)
 
 
-@settings(deadline=None)
-@given(st.binary(max_size=300))
-def test_any_bytes_are_a_head_or_refused(data: bytes) -> None:
-    # Invariant: parse_head gives a Head or raises BadAnswer; nothing else.
-    for candidate in (data, b"HTTP/1.1 200 OK\r\n" + data + b"\r\n\r\n"):
+def head_or_refused(data: bytes) -> None:
+    """Invariant: parse_head gives a Head, or raises BadAnswer of one printable line."""
+    for bodiless in (False, True):
         try:
-            head, _ = parse_head(candidate)
-        except BadAnswer:
+            head, headers = parse_head(data, bodiless=bodiless)
+        except BadAnswer as error:
+            must_be_line(error)
             continue
         assert 100 <= head.status <= 599
-        assert head.length >= UNTIL_CLOSE
+        assert UNTIL_CLOSE <= head.length < 10**18
+        assert data[head.end - 4 : head.end] == b"\r\n\r\n"
+        assert not bodiless or head.length == 0
+        assert b"\r\n" not in head.transaction_id
+        assert all("\r\n" not in value for value in headers.values())
+
+
+@fuzzed([*recorded("answers"), *recorded("login"), *USUAL, *UNUSUAL], PIECES)
+def test_any_bytes_are_a_head_or_refused(data: bytes) -> None:
+    """Invariant: that of ``head_or_refused``."""
+    head_or_refused(data)
 
 
 @pytest.mark.parametrize(
@@ -252,16 +269,47 @@ def test_chunks_come_back_however_they_are_cut(
     assert received == b"".join(parts)
 
 
-@settings(deadline=None)
-@given(st.binary(max_size=200))
+def chunks_or_refused(data: bytes) -> None:
+    """Invariant: a chunked body is the same in whatever pieces, or raises BadAnswer in all.
+
+    The first two bytes say which pieces.
+    """
+    chance, data = Random(data[:2]), data[2:]
+    whole, pieces = ChunkedBody(), ChunkedBody()
+    results = []
+    for body, most in ((whole, len(data)), (pieces, chance.choice((1, 3, 50)))):
+        at, found = 0, b""
+        try:
+            while at < len(data) and not body.done:
+                size = chance.randint(1, most)
+                found += b"".join(map(bytes, body.feed(memoryview(data)[at : at + size])))
+                at += size
+        except BadAnswer as error:
+            must_be_line(error)
+            results.append(None)
+        else:
+            results.append((body.done, found))
+    assert results[0] == results[1]
+
+
+@fuzzed(
+    [b"12" + chunked([b"abc", b"x" * 300]), b"34" + chunked([b"y"], b";a=b", b"X: 1\r\n")],
+    [
+        b"\r\n",
+        b"\n",
+        b"0\r\n\r\n",
+        b"0\r\n",
+        b";",
+        b"-",
+        b"ffffffffffffffff",
+        b"fffffffffffff",
+        b"+1",
+        b" 1",
+    ],
+)
 def test_any_bytes_are_chunks_or_refused(data: bytes) -> None:
-    # Invariant: feed gives parts of what it was fed, or raises BadAnswer; nothing else.
-    body = ChunkedBody()
-    try:
-        parts = body.feed(memoryview(data))
-    except BadAnswer:
-        return
-    assert sum(map(len, parts)) <= len(data)
+    """Invariant: that of ``chunks_or_refused``."""
+    chunks_or_refused(data)
 
 
 @pytest.mark.parametrize(
@@ -276,11 +324,19 @@ def test_any_bytes_are_chunks_or_refused(data: bytes) -> None:
         b"1" * 16 + b"\r\n",
         b"5;" + b"x" * 2000 + b"\r\n",
         b"0\r\n" + b"X: 12345678901234567890\r\n" * 4000,
+        b"1\r\nx\r\n" * 5000,
     ],
 )
 def test_bad_chunks_are_refused(data: bytes) -> None:
     with pytest.raises(BadAnswer):
         ChunkedBody().feed(memoryview(data))
+
+
+def test_small_chunks_are_fine_in_small_numbers_and_small_ones_in_large() -> None:
+    for chunks in (b"1\r\nx\r\n" * 4000, b"40\r\n%b\r\n" % (b"x" * 64) * 9000):
+        body = ChunkedBody()
+        body.feed(memoryview(chunks + b"0\r\n\r\n"))
+        assert body.done
 
 
 def test_what_follows_the_last_chunk_is_counted() -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
@@ -17,8 +18,11 @@ from ssbench.storage.swiftparse import (
     object_names,
     store_limits,
 )
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line
 
-PARSERS: list[Callable[[bytes], object]] = [
+PARSERS: list[Callable[[bytes], Sequence[Any]]] = [
     container_entries,
     object_names,
     lambda body: bulk_failures(body, "c"),
@@ -36,14 +40,54 @@ ANY_JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
+def parsed(body: bytes) -> None:
+    """Invariant: each parser gives names that fit a URL, or StorageError; limits never raise."""
+    for parse in PARSERS:
+        try:
+            found = parse(body)
+        except StorageError as error:
+            must_be_line(error)
+            continue
+        for item in found:
+            name = item.name if isinstance(item, ContainerEntry) else item
+            name = name if isinstance(name, str) else name[0]
+            assert unquote(quote(name, safe="")) == name
+    assert isinstance(store_limits(body), StoreLimits)
+
+
 @given(st.binary(max_size=100) | ANY_JSON.map(lambda value: json.dumps(value).encode()))
 def test_anything_is_parsed_or_refused(body: bytes) -> None:
-    # Invariant: each parser gives a value or raises StorageError; store_limits never raises.
-    for parse in PARSERS:
-        with suppress(StorageError):
-            parse(body)
-    assert isinstance(store_limits(body), StoreLimits)
+    """Invariant: that of ``parsed``."""
+    parsed(body)
+
+
+#: Names as stores may have them.
+NAMES = [
+    "a/b", "a\nb", 'a"b', "a'b", "ü", "\U0001f600", "&lt;b&gt;", "<b>", "%41", "a?b#c", "..", " ",
+    "\x1b[2J", "\u202e", "a\\b", "\x85", "c/", "/c",
+]  # fmt: skip
+NAME_WORDS = [json.dumps(name).encode() for name in NAMES] + [
+    b'"\\ud800"', b'"\\udc00\\ud800"', b'""', b"null", b"-1", b"true", b"1e999",
+    b"9" * 5000, b"[]", b"{}",
+    b'"subdir"', b'"name"', b"\xff", b'"499 "', b'"200 OK"', b'"Response Status"', b'"Errors"',
+]  # fmt: skip
+
+
+@fuzzed(recorded("swift-json"), NAME_WORDS)
+def test_spoilt_answers_are_parsed_or_refused(body: bytes) -> None:
+    """Invariant: that of ``parsed``."""
+    parsed(body)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_come_through_as_they_are(name: str) -> None:
+    row = {"name": name, "count": 1, "bytes": 2}
+    for ascii_only in (True, False):
+        body = json.dumps([row], ensure_ascii=ascii_only).encode()
+        assert object_names(body) == [name]
+        assert container_entries(body) == [ContainerEntry(name, 1, 2)]
+    answer = {"Response Status": "400 Bad", "Errors": [[f"/c/{quote(name)}", "409 Conflict"]]}
+    assert bulk_failures(json.dumps(answer).encode(), "c") == [(name, 409)]
 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'[{"a":' * 100_000, b"9" * 10_000])

@@ -1,4 +1,4 @@
-"""Workers that die, leave, or never come."""
+"""Workers that die, leave, come late, or never."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 import signal
 import time
 
+import pytest
+
 from ssbench.core.model import Operation
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import (
     Account,
     Commands,
+    Started,
     finished,
     free_ports,
     is_gone,
@@ -19,82 +22,160 @@ from tests.e2e.commands import (
     until,
     workers_of,
 )
+from tests.e2e.faults.agreement import agrees_with_log
+from tests.e2e.faults.matrix import Row
 
 
-def test_one_of_two_is_killed(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
-    path = commands.scenario(container_base="killed", crud_profile=[2, 1, 1, 0], user_count=8)
-    options = ["--worker-timeout", "2", *login(embedded_swift)]
-    started = commands.start_run("-f", path, "-o", "500", *options)
-    until("writes", lambda: _puts(embedded_swift, "killed") > 60)
-    victim, _ = started.workers()
-    victim.send_signal(signal.SIGKILL)
-    ended = started.wait().fine(6)
-    stats = ended.stats
-    lost, counted = stats.run.lost, finished(stats)
-    assert lost > 0
-    assert sum(counted.values()) + lost == 500
-    assert stats.total().errors == 0
-    dead = next(w.worker_id for w in workers_of(ended.results) if w.pid == victim.pid)
-    (lost_one,) = stats.run.workers_lost
-    assert lost_one.startswith(dead)
-    assert f"pid {victim.pid}" in lost_one
-    assert f"Lost worker {dead}" in ended.err
-    assert re.search(rf"\b{lost}\b.*lost|lost.*\b{lost}\b", ended.out, re.IGNORECASE), ended.out
-    # At most what was lost is more in the server's log than in the report.
-    reads = sum(r.method == "GET" and r.object != "" for r in requests(embedded_swift, "killed"))
-    assert counted["READ"] <= reads <= counted["READ"] + lost
-    assert Account(embedded_swift).created("killed", stats.run.run_id) == []
-
-
-def _puts(swift: EmbeddedSwift, base: str) -> int:
+def puts(swift: EmbeddedSwift, base: str) -> int:
+    """Uploads so far, initial objects included."""
     return sum(r.method == "PUT" and r.object != "" for r in requests(swift, base))
 
 
-def test_one_of_two_is_killed_while_it_cleans_up(
-    commands: Commands, embedded_swift: EmbeddedSwift
-) -> None:
-    path = commands.scenario(container_base="tidied", crud_profile=[1, 0, 0, 0], user_count=8)
-    options = ["--worker-timeout", "2", *login(embedded_swift)]
+def kill_one(started: Started, row: Row) -> int:
+    """Kill a local worker, and wait until the master has noticed; gives its process id."""
+    victim = started.workers()[0]
+    victim.send_signal(signal.SIGKILL)
+    row.strike()
+    started.wait_for("Lost worker")
+    row.recovered()
+    return victim.pid
+
+
+@pytest.mark.fault("worker killed (SIGKILL) in the run")
+def test_one_of_two_is_killed(commands: Commands, embedded_swift: EmbeddedSwift, row: Row) -> None:
+    path = commands.scenario(container_base="killed", crud_profile=[2, 1, 1, 0], user_count=8)
+    options = ["--worker-timeout", "4", *login(embedded_swift)]
     started = commands.start_run("-f", path, "-o", "500", *options)
-    until("deletes", lambda: any(r.method == "DELETE" for r in requests(embedded_swift, "tidied")))
-    started.workers()[0].send_signal(signal.SIGKILL)
+    until("writes", lambda: puts(embedded_swift, "killed") > 60)
+    pid = kill_one(started, row)
     ended = started.wait().fine(6)
     stats = ended.stats
-    assert ended.counted() == (500, 0, 0)
+    lost, counted = row.accounted(stats).lost, finished(stats)
+    assert lost > 0
+    assert sum(counted.values()) + lost == 500
+    assert stats.total().errors == 0
+    dead = next(w.worker_id for w in workers_of(ended.results) if w.pid == pid)
+    (lost_one,) = stats.run.workers_lost
+    assert lost_one.startswith(dead)
+    assert f"pid {pid}" in lost_one
+    assert f"Lost worker {dead}" in ended.err
+    assert re.search(rf"\b{lost}\b.*lost|lost.*\b{lost}\b", ended.out, re.IGNORECASE), ended.out
+    agreement = agrees_with_log(embedded_swift, "killed", ended.results)
+    # What nobody heard the end of was sent by the one that died, and by nobody else.
+    assert agreement.others == agreement.of_worker(dead)
+    assert Account(embedded_swift).created("killed", stats.run.run_id) == []
+    row.saw("its operations are lost, the other goes on; status 6")
+
+
+@pytest.mark.fault("worker killed (SIGKILL) in the clean-up")
+def test_one_of_two_is_killed_while_it_cleans_up(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
+    path = commands.scenario(container_base="tidied", crud_profile=[1, 0, 0, 0], user_count=8)
+    options = ["--worker-timeout", "4", *login(embedded_swift)]
+    started = commands.start_run("-f", path, "-o", "300", *options)
+    until("deletes", lambda: any(r.method == "DELETE" for r in requests(embedded_swift, "tidied")))
+    kill_one(started, row)
+    ended = started.wait().fine(6)
+    stats = ended.stats
+    row.accounted(stats)
+    assert ended.counted() == (300, 0, 0)
     # Nothing is lost that the report is about, and nothing is left.
     assert (stats.run.lost, stats.run.left_behind) == (0, 0)
     assert Account(embedded_swift).created("tidied", stats.run.run_id) == []
+    agrees_with_log(embedded_swift, "tidied", ended.results)
+    row.saw("nothing of the run is lost, nothing is left behind; status 6")
 
 
+@pytest.mark.fault("worker killed (SIGKILL) while it uploads")
 def test_one_of_two_is_killed_while_it_uploads(
-    commands: Commands, embedded_swift: EmbeddedSwift
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     keys = {"crud_profile": [0, 1, 0, 0], "initial_files": {"tiny": 300}}
     path = commands.scenario(container_base="early", **keys)
-    options = ["--worker-timeout", "2", *login(embedded_swift)]
+    options = ["--worker-timeout", "4", *login(embedded_swift)]
     started = commands.start_run("-f", path, *options)
-    until("uploads", lambda: _puts(embedded_swift, "early") > 30)
-    started.workers()[0].send_signal(signal.SIGKILL)
+    until("uploads", lambda: puts(embedded_swift, "early") > 30)
+    kill_one(started, row)
     ended = started.wait().fine(6)
+    row.accounted(ended.stats)
     assert ended.counted() == (60, 0, 0)
     assert "could not be uploaded" not in ended.err
     assert len(Account(embedded_swift).objects("early")) == 300
+    agrees_with_log(embedded_swift, "early", ended.results)
+    row.saw("the other uploads the rest; status 6")
 
 
-def test_all_are_killed(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+@pytest.mark.fault("all workers killed")
+def test_all_are_killed(commands: Commands, embedded_swift: EmbeddedSwift, row: Row) -> None:
     path = commands.scenario(container_base="allkilled", crud_profile=[0, 1, 0, 0])
-    options = ["--worker-timeout", "1", "--worker-wait", "1", *login(embedded_swift)]
+    options = ["--worker-timeout", "3", "--worker-wait", "1", *login(embedded_swift)]
     started = commands.start_run("-f", path, "-o", 10**6, *options)
     until("reads", lambda: len(requests(embedded_swift, "allkilled")) > 60)
+    row.strike()
     for worker in started.workers():
         worker.send_signal(signal.SIGKILL)
     ended = started.wait().fine(1)
+    row.recovered()
     assert "all workers are gone" in ended.out
     assert ended.counted()[0] > 0
     assert ended.took_s < 40
+    assert row.accounted(ended.stats).lost > 0
+    agrees_with_log(embedded_swift, "allkilled", ended.results)
+    row.saw('the run ends after --worker-wait: "all workers are gone", status 1')
 
 
-def test_one_that_is_told_to_end_loses_nothing(commands: Commands) -> None:
+@pytest.mark.fault("all workers gone, then one comes")
+def test_all_are_killed_and_another_comes(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
+    ports = free_ports()
+    first = commands.worker(*ports, "first")
+    path = commands.scenario(container_base="heir", crud_profile=[1, 1, 0, 0])
+    options = ["--worker-timeout", 3, "--expect-workers", 1, *login(embedded_swift)]
+    started = commands.start_run("-f", path, "-o", 400, *options, workers=None, ports=ports)
+    until("writes", lambda: puts(embedded_swift, "heir") > 40)
+    first.process.kill()
+    started.wait_for("Lost worker first")
+    row.strike()
+    commands.worker(*ports, "heir")
+    until("its work", lambda: any("heir" in r.transaction.rpartition("-")[2]
+                                  for r in requests(embedded_swift, "heir")))  # fmt: skip
+    row.recovered()
+    ended = started.wait().fine(6)
+    account = row.accounted(ended.stats)
+    assert account.sent == 400
+    assert account.failed == 0
+    assert ended.stats.requests_per_worker()["heir"] > 0
+    agreement = agrees_with_log(embedded_swift, "heir", ended.results)
+    assert agreement.others == agreement.of_worker("-first")
+    row.saw("the run waits for it and goes on; status 6")
+
+
+@pytest.mark.fault("a worker joins late")
+def test_one_that_comes_late_gets_its_share(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
+    ports = free_ports()
+    commands.worker(*ports, "early")
+    path = commands.scenario(container_base="joined", crud_profile=[1, 1, 0, 0], user_count=8)
+    options = ["-r", 5, "--expect-workers", 1, *login(embedded_swift)]
+    started = commands.start_run("-f", path, *options, workers=None, ports=ports)
+    until("writes", lambda: puts(embedded_swift, "joined") > 40)
+    row.strike()
+    commands.worker(*ports, "late")
+    until("its work", lambda: any(r.transaction.endswith("-late")
+                                  for r in requests(embedded_swift, "joined")))  # fmt: skip
+    row.recovered()
+    ended = started.wait().fine()
+    account = row.accounted(ended.stats)
+    assert (account.failed, account.lost) == (0, 0)
+    assert agrees_with_log(embedded_swift, "joined", ended.results).others == []
+    row.saw("it gets half of the users, nothing is lost")
+
+
+@pytest.mark.fault("a worker is told to end (SIGTERM)")
+def test_one_that_is_told_to_end_loses_nothing(commands: Commands, row: Row) -> None:
     ports = free_ports()
     leaving = commands.worker(*ports, "leaving")
     commands.worker(*ports, "staying")
@@ -110,28 +191,8 @@ def test_one_that_is_told_to_end_loses_nothing(commands: Commands) -> None:
     stats = ended.stats
     assert (stats.run.lost, stats.total().errors) == (0, 0)
     assert stats.requests_per_worker()["leaving"] > 0
-
-
-def test_one_that_is_stopped_and_goes_on_runs_nothing_twice(
-    commands: Commands, embedded_swift: EmbeddedSwift
-) -> None:
-    path = commands.scenario(container_base="stopped", crud_profile=[1, 1, 0, 0], user_count=8)
-    options = ["--worker-timeout", "2", *login(embedded_swift)]
-    started = commands.start_run("-f", path, "-r", "5", *options)
-    until("writes", lambda: _puts(embedded_swift, "stopped") > 40)
-    stopped, _ = started.workers()
-    stopped.send_signal(signal.SIGSTOP)
-    started.wait_for("Lost worker")
-    stopped.send_signal(signal.SIGCONT)
-    ended = started.wait().fine(6)
-    stats = ended.stats
-    lost, counted = stats.run.lost, finished(stats)
-    names = [r.object for r in requests(embedded_swift, "stopped") if r.method == "PUT"
-             and f"_{stats.run.run_id}_" in r.object]  # fmt: skip
-    assert len(names) == len(set(names)), "an object was created twice"
-    assert counted["CREATE"] <= len(names) <= counted["CREATE"] + lost
-    assert stats.total().errors == 0
-    assert Account(embedded_swift).created("stopped", stats.run.run_id) == []
+    row.accounted(stats)
+    row.saw("it ends what is in flight and gives back the rest: nothing is lost, status 0")
 
 
 def test_nobody_comes(commands: Commands) -> None:

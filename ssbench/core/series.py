@@ -1,0 +1,260 @@
+"""A run by whole seconds: operations, bytes, errors, latencies, how many were in flight.
+
+An operation belongs to the second in which it completed. Memory follows the seconds and the
+operation types, and within a second how widely its latencies are spread, never the number of
+operations.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from ssbench.core.batches import Part
+from ssbench.core.buckets import Buckets, merged
+
+SECOND_NS = 1_000_000_000
+#: Completions later than this after the run's start (115 days) can't be true: they are counted
+#: apart, so that a damaged file can't ask for a row for each second up to them.
+MAX_SECONDS = 10_000_000
+#: Latencies that may wait to be put into buckets, over all seconds (some 8 MB). Results come
+#: nearly in the order of time, so few seconds get more after that.
+_MAX_WAITING = 200_000
+
+_Columns = Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """What completed within one second; ``count``, bytes and latencies are of the successes."""
+
+    second: int  #: from the start of the run
+    count: int
+    errors: int
+    bytes_moved: int
+    in_flight: int  #: started and not completed when the second ended; lost ones never are
+    service: Buckets  #: from start to last byte
+    response: Buckets  #: from due to last byte; empty in a closed loop
+
+
+class _Cell:
+    """The sums of one second, operation type and run."""
+
+    __slots__ = ("bytes_moved", "count", "errors", "response", "service", "settled", "started")
+
+    def __init__(self) -> None:
+        self.started = 0
+        self.count = 0
+        self.errors = 0
+        self.bytes_moved = 0
+        self.service = Buckets()
+        self.response = Buckets()
+        self.settled = True
+
+    def settle(self) -> None:
+        self.service.settle()
+        self.response.settle()
+        self.settled = True
+
+    def merge(self, other: _Cell) -> None:
+        self.started += other.started
+        self.count += other.count
+        self.errors += other.errors
+        self.bytes_moved += other.bytes_moved
+        self.service.merge(other.service)
+        self.response.merge(other.response)
+        self.settle()
+
+
+class Series:
+    """The seconds of a run, merged without cutting anybody's seconds anew.
+
+    Two runs that began at different fractions of a second keep their own seconds until they are
+    read side by side; so the order of merges doesn't matter.
+    """
+
+    def __init__(self) -> None:
+        self.untimed = 0  #: successes at times that can't be true: in no second
+        #: By (wall clock of the origin, operation type), then by second.
+        self._cells: defaultdict[tuple[int, int], dict[int, _Cell]] = defaultdict(dict)
+        self._unsettled: list[_Cell] = []
+        self._waiting = 0  # latencies
+
+    def __repr__(self) -> str:
+        seconds = sum(map(len, self._cells.values()))
+        return f"<Series {seconds} seconds of {len(self._cells)} kinds, {self.untimed} untimed>"
+
+    def add(self, part: Part, ends_ns: Sequence[int], origin_ns: int) -> None:
+        """Count the rows of a part.
+
+        :param ends_ns: when each completed, as an offset from the origin.
+        :param origin_ns: wall clock; the seconds count from it.
+        """
+        columns: _Columns = [ends_ns, part.column("start_ns")]
+        if not part.failed:
+            columns = [*columns, part.column("last_byte_ns"), part.column("bytes_moved")]
+            if part.responses_ns:
+                columns = [*columns, part.responses_ns]
+        ends, starts, *rest = _by_end(self._true(columns, failed=part.failed))
+        cells = self._cells[origin_ns, part.group[0]]
+        for second, rows in _runs(sorted(starts)):
+            _cell(cells, second).started += rows.stop - rows.start
+        for second, rows in _runs(ends):
+            cell = _cell(cells, second)
+            if part.failed:
+                cell.errors += rows.stop - rows.start
+            else:
+                self._add_successes(cell, rows, *rest)
+
+    def merge(self, other: Series) -> None:
+        """Add ``other``, which stays as it is."""
+        self.untimed += other.untimed
+        for key, cells in other._cells.items():
+            mine = self._cells[key]
+            for second, cell in cells.items():
+                _cell(mine, second).merge(cell)
+
+    @property
+    def operations(self) -> list[int]:
+        """The operation types that have results."""
+        return sorted({operation for _origin, operation in self._cells})
+
+    def seconds(self, operation: int | None = None) -> Iterator[Second]:
+        """Each second without a gap, from the earliest origin to the last completion.
+
+        Seconds count from the whole second of the earliest run's start.
+
+        :param operation: only of that type; None stands for all.
+        """
+        found = self._side_by_side(operation)
+        if not found:
+            return
+        in_flight = 0
+        nothing: list[_Cell] = []
+        for second in _span(min(0, *found), max(found)):
+            cells = found.get(second, nothing)
+            count = sum(cell.count for cell in cells)
+            errors = sum(cell.errors for cell in cells)
+            in_flight += sum(cell.started for cell in cells) - count - errors
+            yield Second(
+                second,
+                count,
+                errors,
+                sum(cell.bytes_moved for cell in cells),
+                in_flight,
+                _together([cell.service for cell in cells]),
+                _together([cell.response for cell in cells]),
+            )
+
+    def per_second(self, *, from_first: bool = False) -> list[int]:
+        """Successes in each second from the earliest origin to the last success.
+
+        :param from_first: begin at the first success instead.
+        """
+        found: Counter[int] = Counter()
+        for second, cells in self._side_by_side(None).items():
+            found[second] = sum(cell.count for cell in cells)
+        found = +found
+        if not found:
+            return []
+        first = min(found) if from_first else min(0, *found)
+        return [found[second] for second in _span(first, max(found))]
+
+    def _side_by_side(self, operation: int | None) -> dict[int, list[_Cell]]:
+        """The cells of each second, all runs by the seconds of the one that began first."""
+        found: defaultdict[int, list[_Cell]] = defaultdict(list)
+        zero = min((origin for origin, _operation in self._cells), default=0)
+        for (origin, of_operation), cells in self._cells.items():
+            if operation in (None, of_operation):
+                shift = (origin - zero) // SECOND_NS
+                for second, cell in cells.items():
+                    found[shift + second].append(cell)
+        return found
+
+    def _true(self, columns: _Columns, *, failed: bool) -> _Columns:
+        """Without the rows whose times can't be true, which are counted."""
+        limit = MAX_SECONDS * SECOND_NS
+        if all(-limit <= min(times) and max(times) <= limit for times in columns[:2]):
+            return columns
+        rows = [
+            row
+            for row, (end, start) in enumerate(zip(*columns[:2], strict=True))
+            if abs(end) <= limit and abs(start) <= limit
+        ]
+        if not failed:
+            self.untimed += len(columns[0]) - len(rows)
+        return _picked(columns, rows)
+
+    def _add_successes(
+        self,
+        cell: _Cell,
+        rows: slice,
+        lasts: Sequence[int],
+        moved: Sequence[int],
+        responses: Sequence[int] = (),
+    ) -> None:
+        count = rows.stop - rows.start
+        cell.count += count
+        cell.bytes_moved += sum(moved[rows])
+        cell.service.add(lasts[rows])
+        if responses:
+            cell.response.add(responses[rows])
+        if cell.settled:
+            cell.settled = False
+            self._unsettled.append(cell)
+        self._waiting += 2 * count if responses else count
+        if self._waiting > _MAX_WAITING:
+            self._settle()
+
+    def _settle(self) -> None:
+        for cell in self._unsettled:
+            cell.settle()
+        self._unsettled.clear()
+        self._waiting = 0
+
+
+def _cell(cells: dict[int, _Cell], second: int) -> _Cell:
+    found = cells.get(second)
+    if found is None:
+        found = cells[second] = _Cell()
+    return found
+
+
+def _by_end(columns: _Columns) -> _Columns:
+    """The rows in the order of the first column, the ends."""
+    ends = columns[0]
+    rising = sorted(ends)
+    if rising == ends:  # as a worker's results come, nearly always
+        return columns
+    return _picked(columns, sorted(range(len(ends)), key=ends.__getitem__))
+
+
+def _runs(rising_ns: Sequence[int]) -> list[tuple[int, slice]]:
+    """(second, the rows whose times are in it), of times in rising order."""
+    if not rising_ns:
+        return []
+    last = rising_ns[-1] // SECOND_NS
+    found = []
+    begin, second = 0, rising_ns[0] // SECOND_NS
+    while second < last:
+        end = bisect_left(rising_ns, (second + 1) * SECOND_NS, begin)
+        found.append((second, slice(begin, end)))
+        begin, second = end, rising_ns[end] // SECOND_NS
+    found.append((last, slice(begin, len(rising_ns))))
+    return found
+
+
+def _picked(columns: _Columns, rows: Sequence[int]) -> _Columns:
+    return [[column[row] for row in rows] for column in columns]
+
+
+def _span(first: int, last: int) -> Iterator[int]:
+    return islice(range(first, last + 1), MAX_SECONDS + 1)
+
+
+def _together(parts: Sequence[Buckets]) -> Buckets:
+    return parts[0] if len(parts) == 1 else merged(parts)

@@ -1,0 +1,191 @@
+"""Deleting objects, many at once: one rule for all clean-ups of when to give up, and how to count.
+
+A clean-up says what to delete; ``Deletions`` does it, bulk or singly, and keeps the account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from gevent.pool import Pool
+
+from ssbench.core.errors import AuthError, SsbenchError
+from ssbench.core.text import printable
+from ssbench.storage.base import Storage
+from ssbench.storage.errands import Errands
+
+PAGE = 10_000  #: lines of a listing to ask for, where the store doesn't say its own limit
+#: Names in one bulk delete. Swift takes 10,000, but deletes them two at a time within the one
+#: request: smaller ones keep it below our time-outs, and several run at once.
+BULK_NAMES = 1_000
+GIVE_UP_AFTER = 100  #: failures in a row: a store that refuses everything isn't asked for more
+EXAMPLES = 5
+
+Work = tuple[str, list[str]]  #: a container, and names of objects in it
+
+
+@dataclass(slots=True)
+class CleanupResult:
+    """What a clean-up did, so far. A failure is an object or a container that is still there."""
+
+    containers: int = 0  #: deleted
+    objects: int = 0  #: deleted
+    absent: int = 0  #: objects that were not there, and only listed or remembered
+    failed_containers: int = 0
+    failed_objects: int = 0
+    left: int = 0  #: containers, or objects of a run, that it didn't come to before it ended
+    seconds: float = 0.0
+    interrupted: bool = False  #: by the user
+    given_up: str = ""  #: why it ended early by itself
+    examples: list[str] = field(default_factory=list)  #: of failures, one line each
+
+    @property
+    def ok(self) -> bool:
+        """Everything that was planned is gone."""
+        return not (self.failed_containers or self.failed_objects or self.left)
+
+    def rate(self, count: int) -> float:
+        """``count`` per second of the clean-up."""
+        return count / self.seconds if self.seconds > 0 else 0.0
+
+
+class Ended(Exception):
+    """Unwinds a greenlet once the clean-up is to end early."""
+
+
+class Deletions:
+    """Deletes objects, at most ``concurrency`` requests of its own in flight.
+
+    Never raises for what the store does to objects: failures are counted in ``result``.
+
+    :param stopping: asked before each request; once true, the clean-up is interrupted.
+    :param on_deleted: called after each success.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        errands: Errands,
+        concurrency: int,
+        stopping: Callable[[], bool],
+        on_deleted: Callable[[], None],
+    ) -> None:
+        self.result = CleanupResult()
+        self.page = PAGE  #: lines of a listing to ask for
+        self.bulk = 1  #: names to put into one piece of work
+        self._storage = storage
+        self._errands = errands
+        self._concurrency = concurrency
+        self._stopping = stopping
+        self._on_deleted = on_deleted
+        self._requests = Pool(concurrency)
+        self._failed_in_a_row = 0
+
+    def ask_limits(self) -> None:
+        """Learn how long listings and bulk deletes may be."""
+        try:
+            limits = self._errands.call(self._storage.limits)
+        except SsbenchError:
+            return  # the deletes will say what is wrong, and may work without
+        self.page = limits.listing_limit or PAGE
+        if limits.bulk_delete_max:
+            self.bulk = min(limits.bulk_delete_max, BULK_NAMES)
+
+    def close(self) -> None:
+        """End what is in flight."""
+        self._requests.kill()
+
+    def listed(self, container: str, marker: str = "") -> Iterator[list[str]]:
+        """Pages of a container's names behind the marker.
+
+        :raises StorageError: where it can't be listed.
+        :raises Ended: once the clean-up is to end early.
+        """
+        # A short page may have another behind it (sharded listings): only an empty one is the end.
+        while True:
+            self.check_end()
+            page = self._errands.call(self._storage.list_objects, container, marker, self.page)
+            if not page:
+                return
+            yield page
+            marker = advanced(marker, page[-1])
+
+    def objects(self, work: Iterable[Work]) -> int:
+        """Delete them all, a request for each piece of work; gives how many wouldn't go."""
+        requests = self._requests.imap_unordered(self._piece, work, maxsize=self._concurrency)
+        return sum(requests)
+
+    def _piece(self, work: Work) -> int:
+        container, names = work
+        try:
+            self.check_end()
+            left = names if len(names) == 1 else self._delete_bulk(container, names)
+            return sum(not self._delete_object(container, name) for name in left)
+        except Ended:
+            return 0
+        except KeyboardInterrupt:
+            self.result.interrupted = True
+            return 0
+
+    def _delete_bulk(self, container: str, names: list[str]) -> list[str]:
+        """The names that are left: a store that refuses a bulk delete may take single ones."""
+        try:
+            failed = self._errands.call(self._storage.bulk_delete, container, names)
+        except SsbenchError:
+            return names
+        left = [name for name, _ in failed]
+        self.result.objects += len(names) - len(left)
+        self.succeeded()
+        return left
+
+    def _delete_object(self, container: str, name: str) -> bool:
+        self.check_end()
+        try:
+            gone = self._errands.call(self._storage.delete_object, container, name)
+        except SsbenchError as error:
+            self.result.failed_objects += 1
+            self.example(f"{container}/{name}", str(error))
+            self.failed(error)
+            return False
+        self.result.objects += gone
+        self.result.absent += not gone
+        self.succeeded()
+        return True
+
+    # The account --------------------------------------------------------------------------
+
+    def succeeded(self) -> None:
+        """A request did what it should."""
+        self._failed_in_a_row = 0
+        self._on_deleted()
+
+    def failed(self, error: SsbenchError) -> None:
+        """A request didn't; after a long row of these, or without a token, all ends."""
+        self._failed_in_a_row += 1
+        if isinstance(error, AuthError) or getattr(error, "status", 0) == 401:
+            self.result.given_up = f"the store refuses our token: {error}"
+        elif self._failed_in_a_row >= GIVE_UP_AFTER:
+            self.result.given_up = f"{GIVE_UP_AFTER} failures in a row, the last one: {error}"
+
+    def example(self, what: str, why: str) -> None:
+        """Keep a failure as an example, if there is room."""
+        if len(self.result.examples) < EXAMPLES:
+            self.result.examples.append(printable(f"{what}: {why}"))
+
+    def check_end(self) -> None:
+        """:raises Ended: once the clean-up is to end early."""
+        if self._stopping():
+            self.result.interrupted = True
+        if self.result.interrupted or self.result.given_up:
+            raise Ended
+
+
+def advanced(marker: str, last: str) -> str:
+    """The marker of the next page.
+
+    :raises SsbenchError: where the store would list the same for ever.
+    """
+    if last == marker:
+        raise SsbenchError(f'the store lists nothing behind "{printable(marker)}" but itself')
+    return last

@@ -1,0 +1,241 @@
+"""--resume-cleanup: what a stat file can tell, what is asked, what is said, and the status."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssbench.cli.chosen import resume_options
+from ssbench.cli.master import main
+from ssbench.cli.options import master_parser
+from ssbench.cli.progress import make_progress
+from ssbench.cli.resume_command import read, run
+from ssbench.core.errors import ExitStatus, StatFileError, UsageError
+from ssbench.core.model import Operation, Phase
+from ssbench.core.naming import Naming
+from ssbench.core.records import PhaseRecord
+from ssbench.core.scenario import Scenario
+from ssbench.statfile import StatFileWriter
+from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+from tests.report import runs
+from tests.statfile.samples import old_result, write_old
+
+RUN = "5e1f5e1f00"
+SCENARIO = {**runs.SCENARIO, "container_count": 2, "initial_files": {"tiny": 5, "small": 5},
+            "policy": None, "container_base": "b"}  # fmt: skip
+NAMING = Naming(Scenario.from_json(json.dumps(SCENARIO)).sizes, RUN, "b", 2)
+
+
+def stat_file(path: Path, created: int = 4, **header: Any) -> Path:
+    """A file of a run that created so many objects and was cut off."""
+    with StatFileWriter.create(path) as writer:
+        writer.write(runs.header(**{"run_id": RUN, "scenario": SCENARIO, **header}))
+        writer.write(PhaseRecord(Phase.RUN, runs.STARTED_AT, 4))
+        if created:
+            rows = [
+                runs.result(n + 1, Operation.CREATE, object=5 + n, size_class=0)
+                for n in range(created)
+            ]
+            writer.write(runs.batch(rows))
+    return path
+
+
+def filled(created: int = 4) -> MemoryStore:
+    store = MemoryStore()
+    store.add("b_000000", "tiny_000000", "precious")
+    store.add("b_000001", "tiny_aaaaaaaaaa_000006")
+    for number in range(5, 5 + created):
+        store.add(NAMING.container(0, number), NAMING.object(0, number))
+    return store
+
+
+class Command:
+    """One call of the command, with what it printed."""
+
+    def __init__(self, path: Path, store: MemoryStore, answer: str = "", **options: Any) -> None:
+        out, err = io.StringIO(), io.StringIO()
+        given: dict[str, Any] = {"concurrency": 4, "dry_run": False, "yes": False, "isatty": False}
+        self.status = run(
+            read(str(path), err),
+            **{**given, **options},
+            storage=MemoryStorage(store),
+            out=out,
+            err=err,
+            stdin=io.StringIO(answer),
+            progress=make_progress("chars", err),
+        )
+        self.out, self.err = out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return stat_file(tmp_path / "x.stat.gz")
+
+
+def left_in(store: MemoryStore) -> list[str]:
+    return sorted(name for c in store.containers.values() for name in c.objects)
+
+
+NEIGHBOURS = ["precious", "tiny_000000", "tiny_aaaaaaaaaa_000006"]
+
+
+def test_it_says_what_it_deletes_and_what_it_did(path: Path) -> None:
+    store = filled(6)  # results of the last two were lost
+    done = Command(path, store)
+    assert done.status is ExitStatus.OK
+    assert f"Deleting 6 objects of run {RUN}, in 2 containers.\n" in done.err
+    assert "the run was cut off" in done.err
+    assert done.out.startswith(f"Deleted 6 objects of run {RUN} in ")
+    assert left_in(store) == NEIGHBOURS
+
+
+def test_again_there_is_nothing(path: Path) -> None:
+    store = filled()
+    Command(path, store)
+    again = Command(path, store)
+    assert (again.status, again.out) == (ExitStatus.OK, f"Nothing was left of run {RUN}.\n")
+    nothing = Command(stat_file(path.with_name("y"), created=0), store)
+    assert (nothing.status, nothing.out) == (ExitStatus.OK, f"Nothing is left of run {RUN}.\n")
+
+
+def test_in_another_account_it_says_that_the_containers_are_missing(path: Path) -> None:
+    done = Command(stat_file(path.with_name("y"), created=0), MemoryStore())
+    assert "(None of its containers, such as b_000000, is in this account.)" in done.out
+
+
+def test_a_dry_run_deletes_nothing(path: Path) -> None:
+    store = filled(3)  # the fourth is in no listing
+    before = left_in(store)
+    done = Command(path, store, dry_run=True, isatty=True)
+    assert done.status is ExitStatus.OK
+    assert done.out == (
+        f"Would delete 4 objects of run {RUN}, in 2 containers (1 of them not in listings).\n"
+    )
+    assert left_in(store) == before
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\n", ExitStatus.OK), ("\n", ExitStatus.FAILED)])
+def test_on_a_terminal_it_asks(path: Path, answer: str, status: ExitStatus) -> None:
+    store = filled()
+    done = Command(path, store, answer, isatty=True)
+    assert done.status is status
+    assert "About to delete 4 objects" in done.err
+    assert (left_in(store) == NEIGHBOURS) is (status is ExitStatus.OK)
+    assert Command(path, filled(), isatty=True, yes=True).status is ExitStatus.OK
+
+
+def test_what_would_not_go_is_told(path: Path) -> None:
+    store = filled()
+    store.refuse("delete_object", NAMING.object(0, 5), status_error(403))
+    done = Command(path, store)
+    assert done.status is ExitStatus.FAILED
+    assert "Failed: 1 object; for example:" in done.err
+    assert NAMING.object(0, 5) in done.err
+
+
+def test_who_stops_it_is_told_what_is_left(path: Path) -> None:
+    store = filled()
+    asked = [0]
+
+    def stopping() -> bool:
+        asked[0] += 1
+        return store.count("delete_object") >= 2
+
+    done = Command(path, store, stopping=stopping, concurrency=1)
+    assert done.status is ExitStatus.INTERRUPTED
+    assert "Ended early, 2 objects left: interrupted" in done.err
+    assert Command(path, filled(), stopping=lambda: True).status is ExitStatus.INTERRUPTED
+
+
+# What a stat file can't tell ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ({"driver": "noop"}, "so it left nothing"),
+        ({"run_id": ""}, "has no id"),
+        ({"run_id": "a_b"}, "has no id"),
+        ({"scenario": {"name": "x"}}, "the scenario in its header can't be read"),
+    ],
+)
+def test_a_header_that_tells_nothing(tmp_path: Path, header: dict[str, Any], why: str) -> None:
+    path = stat_file(tmp_path / "x", **header)
+    with pytest.raises(UsageError, match=why):
+        read(str(path), io.StringIO())
+
+
+def test_a_file_without_its_header(path: Path) -> None:
+    data = path.read_bytes()
+    starts = [at for at in range(len(data)) if data.startswith(b"\x1f\x8b\x08", at)]
+    path.write_bytes(data[starts[2] :])  # it stands twice
+    with pytest.raises(UsageError, match=r"header is lost.*cleanup-containers -b"):
+        read(str(path), io.StringIO())
+
+
+def test_a_file_of_0_3_9(tmp_path: Path) -> None:
+    path = tmp_path / "old"
+    write_old(path, [old_result()])
+    with pytest.raises(UsageError, match=r"carry no run's id.*cleanup-containers -b"):
+        read(str(path), io.StringIO())
+
+
+def test_a_file_that_is_still_being_written(tmp_path: Path) -> None:
+    with StatFileWriter.create(tmp_path / "x") as writer:
+        writer.write(runs.header(run_id=RUN))
+        with pytest.raises(UsageError, match="still going on"):
+            read(str(tmp_path / "x"), io.StringIO())
+    read(str(tmp_path / "x"), io.StringIO())
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(StatFileError, match="can't be read"):
+        read(str(tmp_path / "none"), io.StringIO())
+
+
+# Options ----------------------------------------------------------------------------------
+
+LOGIN = ["-A", "http://127.0.0.1:9/auth", "-U", "u", "-K", "k"]
+
+
+@pytest.mark.parametrize("command", ["run-scenario", "cleanup-containers"])
+def test_both_commands_have_it(command: str) -> None:
+    words = [command, "--resume-cleanup", "f", *LOGIN]
+    options = resume_options(master_parser().parse_args(words), {})
+    assert (options.stats_file, options.concurrency, options.dry_run) == ("f", 10, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["run-scenario", "--noop"], "leave out --noop"),
+        (["run-scenario", "--embedded-swift"], "leave out --noop and --embedded-swift"),
+        (["run-scenario", "-f", "small"], "not allowed with"),
+        (["cleanup-containers", "-b", "other"], "leave out -b and -p"),
+        (["cleanup-containers", "-p", "gold"], "leave out -b and -p"),
+    ],
+)
+def test_options_that_do_not_go_with_it(
+    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = main([*words, "--resume-cleanup", "f", *LOGIN])
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    assert status == 2
+    assert why in capsys.readouterr().err
+
+
+def test_a_run_needs_a_scenario_or_this(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["run-scenario", "--noop"])
+    assert "one of the arguments -f/--filename --resume-cleanup" in capsys.readouterr().err
+
+
+def test_the_file_is_read_before_anybody_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cleanup-containers", "--resume-cleanup", "/no/such/file", *LOGIN]) == 1
+    assert "/no/such/file: can't be read" in capsys.readouterr().err

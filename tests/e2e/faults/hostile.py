@@ -1,0 +1,137 @@
+"""Runs against a store that breaks what it is told to break, with an eye on memory and time."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from ssbench.core.model import ErrorKind
+from tests.e2e.commands import LONGEST_S, Commands, Ended, Started, rows_of
+from tests.e2e.faults.matrix import Row
+from tests.fakes.hostile_swift import Deed, HostileSwift
+
+#: Short enough for tests, long enough for a machine that is busy with others.
+CONNECT_S, NETWORK_S = 2.0, 1.0
+TIMEOUTS = ("--connect-timeout", CONNECT_S, "--network-timeout", NETWORK_S)
+
+#: Of master and worker each, at their highest; they begin with 40 to 60 MB.
+MEMORY_MAX_MB = 160
+#: A run that takes longer hung somewhere. It takes a few seconds on a quiet machine.
+RUN_MAX_S = 60.0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the store does, and what the report is to say of it."""
+
+    deed: Deed
+    kind: ErrorKind
+    words: str  #: in the detail, a regular expression
+    status: int = 0
+
+    @property
+    def sign(self) -> str:
+        """What it can be told by; several may look alike."""
+        return f"{self.kind.label} {self.status or '-'}: {self.words}"
+
+
+class Peaks(NamedTuple):
+    """Highest resident memory in MB."""
+
+    master: float
+    worker: float
+
+
+def watch(started: Started, longest_s: float = LONGEST_S) -> tuple[Ended, Peaks]:
+    """Wait for the end of a command; watch its memory, and that of its workers, meanwhile."""
+    deadline = time.monotonic() + longest_s
+    master = worker = 0.0
+    while started.process.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            master = max(master, _peak_mb(started.pid))
+            for child in psutil.Process(started.pid).children():
+                worker = max(worker, _peak_mb(child.pid))
+        time.sleep(0.05)
+    return started.wait(1), Peaks(master, worker)
+
+
+def _peak_mb(pid: int) -> float:
+    """High-water mark of a process; 0 where it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def options_for(swift: HostileSwift) -> list[object]:
+    """Who we are, short time-outs and no second attempt: each strike is one failure."""
+    return [
+        "-A", swift.auth_url, "-U", "test:tester", "-K", "testing", *TIMEOUTS, "--retries", 0,
+    ]  # fmt: skip
+
+
+def survives(
+    commands: Commands,
+    row: Row,
+    swift: HostileSwift,
+    faults: Mapping[str, Fault | None],
+    *options: object,
+    status: int = 0,
+    **scenario: object,
+) -> Ended:
+    """Run against the store: each strike is a failure of its kind, and nothing else fails."""
+    keys = {"crud_profile": [0, 1, 0, 0], "operation_count": 40, **scenario}
+    path = commands.scenario(**keys)
+    started = commands.start_run("-f", path, *options_for(swift), *options, workers=1)
+    ended, peaks = watch(started)
+    ended.fine(status)
+    assert ended.took_s < RUN_MAX_S
+    assert max(peaks) < MEMORY_MAX_MB, peaks
+    account = row.accounted(ended.stats)
+    assert (account.sent, account.lost) == (keys["operation_count"], 0)
+    struck: Counter[str] = Counter()
+    for name, fault in faults.items():
+        if fault:
+            struck[fault.sign] += swift.struck[name]
+    told = failures(ended, faults)
+    assert told == struck, (told, struck)
+    row.saw(
+        ", ".join(f"{count} {kind}" for kind, count in sorted(kinds(ended).items()))
+        + f"; {ended.took_s:.0f} s; at most {max(peaks):.0f} MB a process"
+    )
+    return ended
+
+
+def failures(ended: Ended, faults: Mapping[str, Fault | None]) -> Counter[str]:
+    """How often each fault's sign is among the results; an error without one fails."""
+    return Counter(_sign_of(result, faults) for result in rows_of(ended.results) if result["error"])
+
+
+def _sign_of(result: Mapping[str, object], faults: Mapping[str, Fault | None]) -> str:
+    seen = (result["error"], result["status"])
+    for fault in faults.values():
+        found = fault and re.search(fault.words, str(result["detail"]))
+        if fault and found and seen == (fault.kind, fault.status):
+            return fault.sign
+    raise AssertionError(f"no fault that was made: {result}")
+
+
+def kinds(ended: Ended) -> dict[str, int]:
+    """Errors by cause, as the report counts them; the report has each of them."""
+    counted: Counter[str] = Counter()
+    for (kind, status), error in ended.stats.errors.items():
+        label = ErrorKind(kind).label
+        shown = str(status) if status else "-"
+        assert re.search(rf"^ *{error.count}  {label} +{shown} ", ended.out, re.MULTILINE)
+        counted[f"{label} {status}" if status else label] += error.count
+    return dict(counted)

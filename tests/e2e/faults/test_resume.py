@@ -1,0 +1,152 @@
+"""A run that was killed is cleaned up after, by its stat file, and nothing else is touched."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Account, Commands, Ended, login, requests, stats_of, until
+from tests.e2e.faults.matrix import Row
+
+
+@pytest.fixture
+def base() -> str:
+    """Containers of this test alone."""
+    return f"res{secrets.token_hex(4)}"
+
+
+def killed_run(commands: Commands, swift: EmbeddedSwift, base: str) -> tuple[Path, str]:
+    """Stat file and id of a run whose master was killed in the midst of it."""
+    path = commands.scenario(
+        container_base=base, crud_profile=[4, 1, 1, 1], operation_count=10**6,
+        sizes=[{"name": "tiny", "size_min": 1, "size_max": 99},
+               {"name": "x.y", "size_min": 1, "size_max": 99}],
+        initial_files={"tiny": 10, "x.y": 5},
+    )  # fmt: skip
+    started = commands.start_run("-f", path, *login(swift))
+    stat_file = started.stat_file
+    assert stat_file is not None
+    started.wait_for(", seed ")
+    run_id = started.talk().partition(", run ")[2].partition(",")[0]
+    until("objects", lambda: _puts(swift, base) > 40)
+    time.sleep(1.2)  # some of it is in the stat file, and the last second isn't
+    started.signal(signal.SIGKILL)
+    started.process.wait()
+    return stat_file, run_id
+
+
+def _puts(swift: EmbeddedSwift, base: str) -> int:
+    return sum(r.method == "PUT" and r.object != "" for r in requests(swift, base))
+
+
+def settled(account: Account, base: str) -> list[str]:
+    """The objects, once no request of the dead run's workers is under way any more."""
+    seen = account.objects(base)
+    while True:
+        time.sleep(0.3)
+        again = account.objects(base)
+        if again == seen:
+            return seen
+        seen = again
+
+
+def resume(commands: Commands, swift: EmbeddedSwift, path: Path, *words: object) -> Ended:
+    command = [*words, "--resume-cleanup", path, *login(swift)]
+    return commands.master(*command).wait()
+
+
+@pytest.mark.fault("master killed in the run, then --resume-cleanup")
+def test_exactly_what_the_run_created_goes(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str, row: Row
+) -> None:
+    stat_file, run_id = killed_run(commands, embedded_swift, base)
+    account = Account(embedded_swift)
+    _plant_neighbours(account, base, run_id)
+    before = settled(account, base)
+    created = [name for name in before if re.search(rf"_{run_id}_\d{{6}}$", name)]
+    planted = sorted(set(before) & set(_neighbours(base, run_id)))
+    assert len(planted) == len(_neighbours(base, run_id))
+    ours = sorted(set(created) - set(planted))
+    assert len(ours) > 20
+    dry = resume(commands, embedded_swift, stat_file, "cleanup-containers", "--dry-run").fine()
+    assert f"objects of run {run_id}, in 3 containers" in dry.out
+    assert account.objects(base) == before
+    row.strike()
+    ended = resume(commands, embedded_swift, stat_file, "cleanup-containers").fine()
+    row.recovered()
+    assert re.search(
+        rf"Deleted {len(ours)} objects of run {run_id} in [\d.]+ s \(.*/s\)", ended.out
+    )
+    assert sorted(account.objects(base)) == sorted(set(before) - set(ours))
+    row.saw("what the run created is gone; initial objects and neighbours are not")
+    again = resume(commands, embedded_swift, stat_file, "run-scenario").fine()
+    assert f"of run {run_id}" in again.out
+    assert "Nothing" in again.out
+    row.saw("a second time there was nothing")
+
+
+def _neighbours(base: str, run_id: str) -> list[str]:
+    """``container/object`` of what is almost the run's."""
+    first, fourth = f"{base}_000000", f"{base}_000003"
+    return [
+        f"{first}/tiny_{run_id}", f"{first}/tiny_{run_id}_", f"{first}/tiny_{run_id}_12",
+        f"{first}/tiny_{run_id}_000001", f"{first}/tiny_{run_id}_0000123",
+        f"{first}/tiny_{run_id}_000123x", f"{first}/tiny_{run_id}_000123/4",
+        f"{first}/xtiny_{run_id}_000123", f"{first}/Tiny_{run_id}_000123",
+        f"{first}/xzy_{run_id}_000123", f"{first}/tiny_{run_id[:-1]}_000123",
+        f"{first}/tiny_{run_id}0_000123", f"{first}/tiny_0123456789_000123",
+        f"{first}/tiny__000123", f"{first}/{run_id}", f"{fourth}/tiny_{run_id}_000123",
+        f"{base}_000000_gold/tiny_{run_id}_000123", f"{base}_x/tiny_{run_id}_000123",
+    ]  # fmt: skip
+
+
+def _plant_neighbours(account: Account, base: str, run_id: str) -> None:
+    for name in _neighbours(base, run_id):
+        container, _, name = name.partition("/")
+        assert account("PUT", container)[0] in (201, 202)
+        assert account.put(container, name) == 201
+
+
+@pytest.mark.fault("--resume-cleanup while the run is still going on")
+def test_a_run_that_lives_is_left_alone(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str, row: Row
+) -> None:
+    path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0])
+    started = commands.start_run("-f", path, "-o", 10**6, *login(embedded_swift), workers=1)
+    account = Account(embedded_swift)
+    until("objects", lambda: _puts(embedded_swift, base) > 15)
+    assert started.stat_file is not None
+    line = resume(
+        commands, embedded_swift, started.stat_file, "cleanup-containers", "--yes"
+    ).one_line(2)
+    assert "its run is still going on" in line
+    row.saw("refused in one line, status 2")
+    started.interrupt()
+    started.wait().fine(5)
+    stats = stats_of(started.stat_file)
+    row.accounted(stats)
+    assert account.created(base, stats.run.run_id) == []
+
+
+def test_a_second_ctrl_c_tells_how_to_be_rid_of_it(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0], user_count=8)
+    started = commands.start_run("-f", path, "-o", 10**6, *login(embedded_swift))
+    account = Account(embedded_swift)
+    until("objects", lambda: _puts(embedded_swift, base) > 60)
+    started.interrupt()
+    time.sleep(0.2)
+    started.interrupt()
+    ended = started.wait().fine(5)
+    command = re.search(r"ssbench-master (cleanup-containers --resume-cleanup \S+)", ended.err)
+    assert command, ended.err
+    settled(account, base)
+    commands.master(*command[1].split(), *login(embedded_swift)).wait().fine()
+    assert all(name.count("_") == 2 for name in account.objects(base))

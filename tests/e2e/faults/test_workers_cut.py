@@ -1,0 +1,112 @@
+"""Workers on hosts of their own, whose cable is pulled, and put back.
+
+The store is behind the same cable: it listens on the master's host.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Commands, Started, port_options, requests, until, workers_of
+from tests.e2e.faults.agreement import agrees_with_log
+from tests.e2e.faults.matrix import Row
+from tests.e2e.namespaces import Network
+from tests.fakes.relay import Relay
+
+#: Nobody else is in these namespaces.
+PORTS = port_options("13579", "13580", "13581")
+USERS = 8
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    with Network(2) as made:
+        yield made
+
+
+@contextmanager
+def pulled(network: Network, index: int) -> Iterator[None]:
+    """A worker's cable, for the length of the block."""
+    network.master.run("ip", "link", "set", f"v{index}", "down")
+    try:
+        yield
+    finally:
+        network.master.run("ip", "link", "set", f"v{index}", "up")
+
+
+@contextmanager
+def at_work(
+    commands: Commands, network: Network, swift: EmbeddedSwift, base: str, *options: object
+) -> Iterator[Started]:
+    """A run with a worker on each host, that has begun."""
+    key = commands.place / "key"
+    commands.master("make-key", key).wait().fine()
+    keyed = [*PORTS, "--zmq-key-file", key]
+    with network.master.listener(0) as listener, Relay(listener, swift.port) as relay:
+        store = network.master_address(0)
+        for index, host in enumerate(network.workers):
+            host.run("ip", "route", "add", "default", "via", network.master_address(index))
+            place = ["--zmq-host", network.master_address(index)]
+            commands.worker(*place, *keyed, f"host-{index}", prefix=host.prefix)
+        path = commands.scenario(container_base=base, crud_profile=[1, 1, 0, 0], user_count=USERS)
+        login = ["-A", f"http://{store}:{relay.port}/auth/v1.0", "-U", swift.user, "-K", swift.key]
+        started = commands.start_run(
+            "-f", path, *login, "--expect-workers", 2, *options,
+            workers=None, ports=keyed, prefix=network.master.prefix,
+        )  # fmt: skip
+        until("work", lambda: len(requests(swift, base)) > 100)
+        yield started
+
+
+@pytest.mark.fault("worker cut off (link down) past its time-out, then up")
+def test_one_that_is_cut_off_and_comes_back(
+    commands: Commands, network: Network, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
+    options = ["-r", 12, "--worker-timeout", 3, "--network-timeout", 5]
+    with at_work(commands, network, embedded_swift, "cut", *options) as started:
+        with pulled(network, 1):
+            started.wait_for("Lost worker host-1")
+            before = len(requests(embedded_swift, "cut"))
+        row.strike()
+        until("its return", lambda: _sent_by("host-1", embedded_swift, "cut", before))
+        row.recovered()
+        ended = started.wait().fine(6)
+    stats = ended.stats
+    account = row.accounted(stats)
+    assert account.lost > 0
+    assert [name.split()[0] for name in stats.run.workers_lost] == ["host-1"]
+    agreement = agrees_with_log(embedded_swift, "cut", ended.results)
+    unheard = agreement.of_worker("host-1")
+    assert agreement.others == unheard
+    assert len(unheard) <= USERS // 2
+    row.saw("given up, and taken again once the link is up; nothing is counted twice; status 6")
+
+
+@pytest.mark.fault("worker cut off (link down) for less than its time-out")
+def test_one_that_is_cut_off_for_a_moment(
+    commands: Commands, network: Network, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
+    options = ["-r", 6, "--worker-timeout", 15]
+    with at_work(commands, network, embedded_swift, "blip", *options) as started:
+        with pulled(network, 1):
+            time.sleep(1)
+            before = len(requests(embedded_swift, "blip"))
+        row.strike()
+        until("its work", lambda: _sent_by("host-1", embedded_swift, "blip", before))
+        row.recovered()
+        ended = started.wait().fine()
+    account = row.accounted(ended.stats)
+    assert (account.failed, account.lost) == (0, 0)
+    assert agrees_with_log(embedded_swift, "blip", ended.results).others == []
+    assert len(workers_of(Path(ended.results))) == 2
+    row.saw("nothing is lost, status 0")
+
+
+def _sent_by(worker: str, swift: EmbeddedSwift, base: str, after: int) -> bool:
+    return any(r.transaction.endswith(f"-{worker}") for r in requests(swift, base)[after:])

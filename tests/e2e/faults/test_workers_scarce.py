@@ -1,0 +1,147 @@
+"""Workers that run out of memory, or out of file descriptors."""
+
+from __future__ import annotations
+
+import resource
+import signal
+from collections.abc import Sequence
+
+import psutil
+import pytest
+
+from ssbench.core.model import ErrorKind
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import (
+    Commands,
+    Started,
+    free_ports,
+    login,
+    requests,
+    rows_of,
+    until,
+    workers_of,
+)
+from tests.e2e.faults.agreement import agrees_with_log
+from tests.e2e.faults.matrix import Row
+from tests.fakes.paced_swift import PacedSwift
+
+MB = 1_000_000
+LARGE = {"name": "large", "size_min": 3 * MB, "size_max": 6 * MB}
+#: What a worker needs for its sockets, its log and its modules, and a few for connections.
+TIGHT = 30
+
+
+@pytest.mark.fault("worker out of memory ({limit})")
+@pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_one_that_runs_out_of_memory(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row, limit: str
+) -> None:
+    base = limit.lower().replace("_", "")
+    keys = {"sizes": [LARGE], "initial_files": {"large": 8}, "user_count": 32}
+    path = commands.scenario(container_base=base, crud_profile=[1, 2, 0, 0], **keys)
+    options = ["--worker-timeout", 6, *login(embedded_swift)]
+    started = commands.start_run("-f", path, "-r", 6, *options)
+    until("reads", lambda: any(r.method == "GET" for r in requests(embedded_swift, base)))
+    starved = started.workers()[0]
+    row.strike()
+    _starve(starved, getattr(resource, limit))
+    started.wait_for("Lost worker")
+    row.recovered()
+    ended = started.wait(300)
+    assert ended.status == 6
+    name = next(w.worker_id for w in workers_of(ended.results) if w.pid == starved.pid)
+    account = row.accounted(ended.stats)
+    assert account.failed <= 32
+    assert [lost.split()[0] for lost in ended.stats.run.workers_lost] == [name]
+    agreement = agrees_with_log(embedded_swift, base, ended.results)
+    assert agreement.others == agreement.of_worker(name)
+    # Python's own word where it gets to say one; a C library that has no memory aborts with its.
+    (log,) = (log.read_text() for log in ended.logs if "ssbench-worker-local-" in log.name
+              and name.rpartition("-")[0] in log.name)  # fmt: skip
+    assert "memory" in log.lower()
+    row.saw("it leaves and says so, or its C library aborts; the other goes on; status 6")
+
+
+def _starve(worker: psutil.Process, limit: int) -> None:
+    """Not a byte more than it has."""
+    size = worker.memory_info().vms if limit == resource.RLIMIT_AS else MB
+    worker.rlimit(limit, (size, size))
+
+
+def start_beside(
+    commands: Commands, path: object, options: Sequence[object], prefix: Sequence[str]
+) -> tuple[Started, Started]:
+    """A run with a worker that was started by a prefix, and one without; and the first one."""
+    ports = free_ports()
+    poor = commands.worker("--retries", 1, *ports, "poor", prefix=prefix)
+    commands.worker("--retries", 1, *ports, "rich")
+    started = commands.start_run(
+        "-f", path, *options, "--expect-workers", 2, workers=None, ports=ports
+    )
+    return started, poor
+
+
+@pytest.mark.fault("worker started with too few file descriptors for its users")
+def test_one_with_fewer_descriptors_than_users(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
+    path = commands.scenario(container_base="tight", crud_profile=[1, 1, 0, 0], user_count=80)
+    options = ["-r", 4, *login(embedded_swift)]
+    prefix = ["prlimit", f"--nofile={TIGHT}:{TIGHT}"]
+    started, poor = start_beside(commands, path, options, prefix)
+    ended = started.wait().fine()
+    account = row.accounted(ended.stats)
+    assert account.failed > 0
+    assert account.lost == 0
+    failed = [r for r in rows_of(ended.results) if r["error"]]
+    assert {ErrorKind(r["error"]) for r in failed} == {ErrorKind.CONNECT}
+    assert all("too many open files" in r["detail"] for r in failed)
+    assert "too many open files" in ended.out
+    assert ended.stats.requests_per_worker()["rich"] > 0
+    assert poor.process.poll() is None
+    agrees_with_log(embedded_swift, "tight", ended.results)
+    row.saw('connect errors, "too many open files" in the report; it goes on with what it has')
+
+
+@pytest.mark.fault("worker started with {descriptors} file descriptors: too few for any work")
+@pytest.mark.parametrize("descriptors", [11, 18])
+def test_one_that_cannot_begin(commands: Commands, row: Row, descriptors: int) -> None:
+    path = commands.scenario(crud_profile=[0, 1, 0, 0])
+    with PacedSwift(100, 0.01).listening() as store:
+        options = ["-S", store.url, "-T", "token", "-o", 200, "--worker-wait", 5]
+        prefix = ["prlimit", f"--nofile={descriptors}:{descriptors}"]
+        started, poor = start_beside(commands, path, options, prefix)
+        ended = started.wait().fine()
+    account = row.accounted(ended.stats)
+    assert (account.done, account.lost) == (200, 0)
+    # Below what ssbench gets to open, the event loop's library aborts, with the same word.
+    assert poor.wait().status == (-signal.SIGABRT if descriptors == 11 else 1)
+    assert "Too many open files" in poor.talk()
+    assert poor.talk().count("Traceback") <= 1
+    assert ended.stats.requests_per_worker() == {"rich": 200}
+    row.saw("it says so and ends; the other does its work")
+
+
+@pytest.mark.fault("worker out of file descriptors in the run")
+def test_one_whose_descriptors_run_out(commands: Commands, row: Row) -> None:
+    """Connections that are kept do no harm: here the store closes each after its answer."""
+    path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=16)
+    with PacedSwift(100, 0.02, closes=True).listening() as store:
+        options = ["-S", store.url, "-T", "token", "-r", 5]
+        started, poor = start_beside(commands, path, options, [])
+        started.wait_for("Benchmark Run")
+        worker = psutil.Process(poor.pid)
+        until("connections", lambda: worker.num_fds() > 20)
+        worker.rlimit(resource.RLIMIT_NOFILE, (8, 8))
+        ended = started.wait().fine()
+        assert poor.process.poll() is None
+    account = row.accounted(ended.stats)
+    assert account.failed > 0
+    assert account.lost == 0
+    failed = [r for r in rows_of(ended.results) if r["error"]]
+    assert {(ErrorKind(r["error"]), "too many open files" in r["detail"]) for r in failed} == {
+        (ErrorKind.CONNECT, True)
+    }
+    by_worker = ended.stats.requests_per_worker()
+    assert by_worker["rich"] > 100
+    row.saw("connect errors that the report names; it stays, nothing is lost")

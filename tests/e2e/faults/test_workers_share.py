@@ -1,0 +1,144 @@
+"""What one worker's trouble costs the others: next to nothing.
+
+The store's answers take a fixed time, so that rates are a matter of the clock.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ssbench import statfile
+from ssbench.core.model import Phase
+from ssbench.core.records import ResultBatch
+from tests.e2e.commands import Commands, Ended, Started, free_ports, until, workers_of
+from tests.e2e.faults.matrix import Row
+from tests.fakes.paced_swift import PacedSwift
+
+SIZE = 1000
+DELAY_S = 0.1
+#: Of each worker; so one does about 60 operations in a second.
+USERS = 6
+READS = {
+    "crud_profile": [0, 1, 0, 0],
+    "sizes": [{"name": "tiny", "size_min": SIZE, "size_max": SIZE}],
+}
+
+
+def start(
+    commands: Commands, store: PacedSwift, names: list[str], *options: object
+) -> tuple[Started, dict[str, Started]]:
+    """A run with workers of these names, each good for as many users; and the workers."""
+    ports = free_ports()
+    workers = {name: commands.worker("-c", USERS, *ports, name) for name in names}
+    path = commands.scenario(user_count=USERS * len(names), **READS)
+    words = ["-S", store.url, "-T", "token", "--expect-workers", len(names)]
+    started = commands.start_run("-f", path, *words, *options, workers=None, ports=ports)
+    return started, workers
+
+
+def ends_by_worker(path: Path) -> dict[str, list[float]]:
+    """When each worker's operations ended, in seconds since the run's start."""
+    names = {worker.index: worker.worker_id for worker in workers_of(path)}
+    ends: dict[str, list[float]] = {name: [] for name in names.values()}
+    with statfile.read(str(path)) as reader:
+        for record in reader:
+            if isinstance(record, ResultBatch) and record.phase is Phase.RUN:
+                starts, lasts = record.column("start_ns"), record.column("last_byte_ns")
+                ends[names[record.worker]] += [
+                    (start + last) / 1e9 for start, last in zip(starts, lasts, strict=True)
+                ]
+    return ends
+
+
+def rate(ends: list[float], since_s: float, until_s: float) -> float:
+    """Operations in a second."""
+    return sum(since_s <= end < until_s for end in ends) / (until_s - since_s)
+
+
+@pytest.mark.fault("one of four workers stopped (SIGSTOP)")
+def test_with_one_of_four_stopped_the_others_keep_their_rate(commands: Commands, row: Row) -> None:
+    names = ["anna", "berta", "clara", "dora"]
+    timeout_s = 4.0
+    with PacedSwift(SIZE, DELAY_S).listening() as store:
+        started, workers = start(commands, store, names, "-r", 13, "--worker-timeout", timeout_s)
+        started.wait_for("Benchmark Run")
+        began_s = time.monotonic()
+        time.sleep(4)
+        stopped_s = time.monotonic() - began_s
+        workers["dora"].signal(signal.SIGSTOP)
+        row.strike()
+        started.wait_for("Lost worker dora")
+        row.recovered()
+        lost_s = time.monotonic() - began_s
+        workers["dora"].signal(signal.SIGCONT)
+        ended = started.wait().fine(6)
+    account = row.accounted(ended.stats)
+    assert account.failed == 0
+    assert 0 < account.lost <= 3 * USERS
+    ends = ends_by_worker(ended.results)
+    assert lost_s - stopped_s > timeout_s - 2, "no time-out was to be seen"
+    others = [end for name in names[:3] for end in ends[name]]
+    # The clock here and the run's differ by what it took to say that the run has begun.
+    before = rate(others, 1.0, stopped_s - 0.5)
+    meanwhile = rate(others, stopped_s + 0.5, lost_s - 0.5)
+    assert meanwhile >= 0.9 * before, f"{meanwhile:.0f} of {before:.0f} operations/s"
+    assert not any(stopped_s + 0.5 < end < lost_s - 0.5 for end in ends["dora"])
+    assert ends["dora"][-1] > lost_s, "it did nothing any more"
+    row.saw(f"the other three do {meanwhile:.0f} of {before:.0f}/s while its time-out runs")
+
+
+@pytest.mark.fault("a worker of a tenth of the speed beside fast ones")
+def test_a_slow_worker_does_not_slow_the_others(commands: Commands, row: Row) -> None:
+    fast = ["anna", "berta"]
+    with PacedSwift(SIZE, DELAY_S, {"snail": 10 * DELAY_S}).listening() as store:
+        alone = _finished(start(commands, store, fast, "-r", 6))
+        together = _finished(start(commands, store, [*fast, "snail"], "-r", 6))
+    account = row.accounted(together.stats)
+    assert (account.failed, account.lost) == (0, 0)
+    by_worker = together.stats.requests_per_worker()
+    assert by_worker["snail"] < 0.2 * min(by_worker[name] for name in fast), by_worker
+    # Both ran as long; what ends after that is left out.
+    rates = {
+        name: rate([end for ends in ends_by_worker(ended.results).values() for end in ends], 1, 5)
+        for name, ended in (("alone", alone), ("together", together))
+    }
+    assert rates["together"] >= 0.9 * rates["alone"], rates
+    row.saw(f"{rates['together']:.0f} operations/s with it, {rates['alone']:.0f} without it")
+
+
+def _finished(begun: tuple[Started, dict[str, Started]]) -> Ended:
+    started, workers = begun
+    ended = started.wait().fine()
+    for worker in workers.values():
+        worker.process.terminate()
+    until("they have ended", lambda: all(w.process.poll() is not None for w in workers.values()))
+    return ended
+
+
+@pytest.mark.fault("a slow worker at the end of a run of so many operations")
+def test_a_slow_worker_does_not_hold_up_the_end(commands: Commands, row: Row) -> None:
+    with PacedSwift(SIZE, DELAY_S, {"snail": 10 * DELAY_S}).listening() as store:
+        started, _ = start(commands, store, ["anna", "snail"], "-o", 120)
+        ended = started.wait().fine()
+    account = row.accounted(ended.stats)
+    assert (account.sent, account.done) == (120, 120)
+    numbers = Counter(number for number in _numbers(ended.results))
+    assert max(numbers.values()) == 1
+    # It gives back what it hasn't started: three rounds of its own, not twenty.
+    assert max(end for ends in ends_by_worker(ended.results).values() for end in ends) < 8
+    row.saw("it gives back what it hasn't started; nothing is lost")
+
+
+def _numbers(path: Path) -> list[int]:
+    with statfile.read(str(path)) as reader:
+        return [
+            number
+            for record in reader
+            if isinstance(record, ResultBatch) and record.phase is Phase.RUN
+            for number in record.column("number")
+        ]

@@ -1,0 +1,130 @@
+"""A small Swift that behaves, but for the requests that a test wants broken.
+
+Deeds take turns: the first request that is to be broken meets the first deed, and so on, round
+and round; ``None`` among them is a request that is answered well. Each deed's strikes are counted,
+so a test knows how many failures a report must show.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler
+from urllib.parse import urlsplit
+
+from ssbench.core.naming import VERSION_HEADER
+from tests.fakes.http_server import ACCOUNT, FakeSwift, _Handler
+from tests.fakes.scripted_server import Peer
+
+#: What is done to a request whose head has been read. True: the connection goes on.
+Deed = Callable[[Peer], object]
+Strikes = Callable[[BaseHTTPRequestHandler], bool]
+
+_OBJECT = re.compile(rf"{ACCOUNT}/[^/?]+/([^/?]+)")
+_INITIAL = re.compile(r"[a-z]+_\d+")
+_LONGEST_S = 60
+
+
+def of_the_run(*verbs: str) -> Strikes:
+    """Requests for objects, but for the uploads of the initial ones."""
+
+    def strikes(request: BaseHTTPRequestHandler) -> bool:
+        found = _OBJECT.fullmatch(request.path)
+        if found is None or request.command not in verbs:
+            return False
+        initial = _INITIAL.fullmatch(found[1]) and VERSION_HEADER not in request.headers
+        return request.command != "PUT" or not initial
+
+    return strikes
+
+
+READS = of_the_run("GET")
+
+
+def of_containers(*verbs: str) -> Strikes:
+    """Requests for containers, and for listings of the account."""
+    return lambda request: (
+        request.command in verbs
+        and request.path.startswith(ACCOUNT)
+        and _OBJECT.match(request.path) is None
+    )
+
+
+def of_path(path: str) -> Strikes:
+    return lambda request: urlsplit(request.path).path == path
+
+
+def everything(request: BaseHTTPRequestHandler) -> bool:
+    return True
+
+
+class HostileSwift(FakeSwift):
+    """A context manager: listens within. It gives a token to everyone, at ``auth_url``.
+
+    :param deeds: by name, in the order of their turns; ``None`` is to behave.
+    :param strikes: which requests are to be broken.
+    """
+
+    def __init__(
+        self,
+        deeds: Mapping[str, Deed | None],
+        strikes: Strikes = READS,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(context=context)
+        self.auth_url = self.url.replace(ACCOUNT, "/auth/v1.0")
+        self.armed = True
+        self.struck: Counter[str] = Counter()
+        self._deeds = list(deeds.items())
+        self._strikes = strikes
+        self._turn = 0
+        self._lock = threading.Lock()
+        self._gone = threading.Event()
+        self._server.RequestHandlerClass = type("Handler", (_Hostile,), {"swift": self})
+        # So that an upload of some megabytes doesn't fit into buffers.
+        self._server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+
+    @property
+    def strikes_in_all(self) -> int:
+        return sum(self.struck.values())
+
+    def deed_for(self, request: BaseHTTPRequestHandler) -> Deed | None:
+        """What this request meets; None where it is to be answered."""
+        if not (self.armed and self._strikes(request)):
+            return None
+        with self._lock:
+            name, deed = self._deeds[self._turn % len(self._deeds)]
+            self._turn += 1
+            if deed is not None:
+                self.struck[name] += 1
+            return deed
+
+    def __exit__(self, *exc: object) -> None:
+        self._gone.set()
+        super().__exit__(*exc)
+
+
+class _Hostile(_Handler):
+    swift: HostileSwift
+
+    def handle_one_request(self) -> None:
+        try:
+            super().handle_one_request()
+        except OSError:  # the client leaves when it has had enough
+            self.close_connection = True
+
+    def answer(self) -> None:
+        deed = self.swift.deed_for(self)
+        if deed is not None:
+            self.connection.settimeout(_LONGEST_S)
+            self.close_connection = deed(Peer(self.connection, self.swift._gone)) is not True
+        elif urlsplit(self.path).path == "/auth/v1.0":
+            self.reply(200, X_Storage_Url=self.swift.url, X_Auth_Token=self.swift.token)
+        else:
+            super().answer()
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer

@@ -1,0 +1,62 @@
+"""Passes TCP connections on to a port of this host: for listeners of another network namespace."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+
+
+class Relay:
+    """A context manager: passes on within.
+
+    :param listener: a listening socket, of whatever network namespace.
+    :param port: on this host's loopback.
+    """
+
+    def __init__(self, listener: socket.socket, port: int) -> None:
+        self.port = listener.getsockname()[1]
+        self._listener = listener
+        self._to = ("127.0.0.1", port)
+        self._opened: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+
+    def __enter__(self) -> Relay:
+        self._threads[0].start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _shut(self._listener)
+        self._threads[0].join()
+        for sock in self._opened:
+            _shut(sock)
+        for thread in self._threads[1:]:
+            thread.join()
+        for sock in self._opened:
+            sock.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self._opened.append(client)
+                server = socket.create_connection(self._to)
+                self._opened.append(server)
+                for pair in ((client, server), (server, client)):
+                    thread = threading.Thread(target=_pass_on, args=pair)
+                    thread.start()
+                    self._threads.append(thread)
+
+
+def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+    sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+    with suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)
+
+
+def _shut(sock: socket.socket) -> None:
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
