@@ -185,7 +185,8 @@ class Master:
             self._end_phase(dispatcher)
         if ended == "complete" and workload.exhausted:
             ended, reason = "exhausted", workload.exhausted
-        return PhaseOutcome(dispatcher.counts, took_s, ended, reason, dispatcher.example)
+        never = workload.never_started(course.over_ns / SECOND)
+        return PhaseOutcome(dispatcher.counts, took_s, ended, reason, dispatcher.example, never)
 
     def _end_phase(self, dispatcher: Dispatcher) -> None:
         self._show(self._clock())
@@ -239,11 +240,14 @@ class Master:
         return bool(self._interrupted) and self._crew.phase is not Phase.CLEANUP
 
     def _mark(self, name: str, course: Course) -> None:
-        """Note in the stat file what begins, or ends, in the run."""
+        """Note what begins, or ends; in the run, also in the stat file."""
+        at_ns, stage = course.began_ns, course.stage
+        if name == "end":
+            at_ns = course.over_ns = self._clock()
         if self._crew.phase is Phase.RUN:
-            at_ns, stage = self._clock() - self._crew.start_ns, course.stage
             users = stage.users or self.roster.users
-            self._record(MarkRecord(at_ns, name, course.index, users, stage.rate))
+            offset_ns = at_ns - self._crew.start_ns
+            self._record(MarkRecord(offset_ns, name, course.index, users, stage.rate))
 
     def _enter_stage(self, course: Course) -> None:
         users = course.stage.users

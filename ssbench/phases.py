@@ -70,6 +70,7 @@ class PhaseOutcome:
     ended: str  #: "complete", "interrupted", "failed", "exhausted": RunFooter's words
     reason: str = ""
     example: str = ""  #: detail of an error, where there were any
+    never_started: int = 0  #: operations of an open loop that fell due before it was stopped
 
     @classmethod
     def nothing(cls, ended: str, reason: str) -> PhaseOutcome:

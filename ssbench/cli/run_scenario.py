@@ -318,6 +318,7 @@ class _Run:
             reason=reason,
             run_seconds=outcome.seconds,
             lost=outcome.counts.lost,
+            late=outcome.never_started,
             refused=master.refused,
             skipped={operation.name: n for operation, n in self.skipped.items()},
             workers_lost=tuple(master.workers_lost),

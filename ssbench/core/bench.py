@@ -75,6 +75,10 @@ class BenchWorkload:
     def begin(self, now_s: float, offset_ns: int) -> None:
         """As soon as there is a user: a closed loop. core.pacing makes an open one of it."""
 
+    def never_started(self, now_s: float) -> int:
+        """None of them is ever due."""
+        return 0
+
     # Asking -------------------------------------------------------------------------------
 
     @property

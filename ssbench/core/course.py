@@ -20,6 +20,7 @@ class Course:
         self._stages = tuple(stages)
         self._begin_ns = 0
         self.index = 0  #: of the present stage
+        self.over_ns = 0  #: when the load ended, once it has
 
     def __repr__(self) -> str:
         return f"<Course stage {self.index + 1} of {len(self._stages)}>"
@@ -33,6 +34,12 @@ class Course:
     def stage(self) -> Stage:
         """The present one."""
         return self._stages[self.index]
+
+    @property
+    def began_ns(self) -> int:
+        """When the present stage began, to the nanosecond that its due times count from."""
+        seconds = sum(stage.seconds for stage in self._stages[: self.index])
+        return self._begin_ns + round(seconds * SECOND_NS)
 
     @property
     def end_ns(self) -> int | None:

@@ -115,6 +115,8 @@ class PacedWorkload:
         now_ns = round((now_s - self._zero_s) * SECOND_NS)
         self._due_before(now_ns, 1 << 62)
         waiting = sum(due_ns < now_ns for due_ns in self._next)
+        if self.total is not None:
+            waiting = min(waiting, self.total - self.taken)
         return waiting + sum(due_ns - self._begin_ns < now_ns for due_ns in self._given_back)
 
     # As the inner one's -------------------------------------------------------------------

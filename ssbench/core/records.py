@@ -102,7 +102,7 @@ class RunFooter:
     run_seconds: float  #: length of the run phase
     lost: int = 0  #: operations lost with their worker, not among the results
     refused: int = 0  #: stale or malformed result messages
-    late: int = 0  #: operations that started more than 1 ms after they were due (open loop)
+    late: int = 0  #: operations that fell due and were never started (open loop)
     skipped: Mapping[str, int] = field(default_factory=dict)  #: operation name -> count
     workers_lost: Sequence[str] = ()
     warnings: Sequence[str] = ()  #: what the user was warned of during the run

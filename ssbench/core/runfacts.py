@@ -87,7 +87,7 @@ class RunFacts:
 
     @property
     def late(self) -> int:
-        """Operations that started more than 1 ms after they were due."""
+        """Operations that fell due, and were never started."""
         return sum(footer.late for footer in self.footers.values())
 
     @property

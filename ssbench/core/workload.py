@@ -31,6 +31,7 @@ class Workload(Protocol):
     """Where jobs come from and where their outcome goes."""
 
     phase: Phase
+
     @property
     def taken(self) -> int:
         """Jobs given so far."""
@@ -45,6 +46,9 @@ class Workload(Protocol):
 
     def begin(self, now_s: float, offset_ns: int) -> None:
         """Jobs are taken from now on, which is so long after the phase's start."""
+
+    def never_started(self, now_s: float) -> int:
+        """Jobs that fell due before this time, and were done by nobody."""
 
     @property
     def total(self) -> int | None:
@@ -124,6 +128,10 @@ class InitialWorkload:
     def begin(self, now_s: float, offset_ns: int) -> None:
         """As soon as there is a user."""
 
+    def never_started(self, now_s: float) -> int:
+        """None of them is ever due."""
+        return 0
+
     @property
     def finished(self) -> bool:
         return self.taken >= self.total
@@ -195,6 +203,10 @@ class CleanupWorkload:
 
     def begin(self, now_s: float, offset_ns: int) -> None:
         """As soon as there is a user."""
+
+    def never_started(self, now_s: float) -> int:
+        """None of them is ever due."""
+        return 0
 
     @property
     def finished(self) -> bool:

@@ -174,7 +174,7 @@ def _counters(stats: RunStats) -> Iterator[str]:
     rows = (
         (run.lost, "Lost with their worker (not among the results)"),
         (stats.unaccounted or 0, "Sent, but neither among the results nor known to be lost"),
-        (run.late, "Started more than 1 ms late"),
+        (run.late, "Fell due and never started"),
         (total.not_found_retries, "Retries after 404 (not among the retries above)"),
         (total.rate_limited, "Answers that asked to slow down"),
         (total.reconnects, "Kept connections found closed and replaced"),

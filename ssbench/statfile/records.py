@@ -198,6 +198,10 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _number_or_none(value: Any) -> float | None:
+    return None if value is None else _number(value)
+
+
 def _phase(value: Any) -> Phase:
     try:
         return Phase(_whole(value))
@@ -239,6 +243,7 @@ _FROM_DISK: dict[str, Callable[[Any], Any]] = {
     "int": _whole,
     "int | None": _whole_or_none,
     "float": _number,
+    "float | None": _number_or_none,
     "Phase": _phase,
     "Mapping[str, Any]": _map_of(_anything),
     "Mapping[str, str]": _map_of(_text),

@@ -35,6 +35,9 @@ class Ledger:
     def begin(self, now_s: float, offset_ns: int) -> None:
         pass
 
+    def never_started(self, now_s: float) -> int:
+        return 0
+
     @property
     def finished(self) -> bool:
         return self.taken >= self.total

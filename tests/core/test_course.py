@@ -29,10 +29,10 @@ def test_each_stage_begins_where_the_last_one_ends() -> None:
     for tenth in range(70):
         now_ns = AT + tenth * SECOND_NS // 10
         if course.advance(now_ns):
-            seen.append((tenth, course.stage.users, course.next_ns))
+            seen.append((tenth, course.stage.users, course.began_ns, course.next_ns))
     assert seen == [
-        (20, 2, AT + 2.5 * SECOND_NS),
-        (25, 3, AT + 5.5 * SECOND_NS),
+        (20, 2, AT + 2 * SECOND_NS, AT + 2.5 * SECOND_NS),
+        (25, 3, AT + 2.5 * SECOND_NS, AT + 5.5 * SECOND_NS),
     ]
 
 

@@ -119,3 +119,12 @@ def test_what_fell_due_and_was_never_started_is_known() -> None:
     assert paced.never_started(10.1) == 5
     # Nobody asked for those from 0.2 s to 1 s.
     assert paced.never_started(11.0) == 15 + 80
+
+
+def test_nothing_is_owed_beyond_the_operations_of_the_run() -> None:
+    paced = PacedWorkload(Ledger(25), open_loop(Stage(math.inf, 4, 100)), 100)
+    paced.begin(0.0, 0)
+    assert len(paced.take(1, 500, 0.0)) == 20
+    assert paced.never_started(9.0) == 5
+    assert len(paced.take(1, 500, 1.0)) == 5
+    assert paced.never_started(9.0) == 0
