@@ -28,10 +28,12 @@ soak: $(VENV)/.for-test ## a long run with faults, MINUTES=30 of it (SEED=1 to r
 scale: $(VENV)/.for-test ## hundreds of workers, 20,000 users, 10,000,000 objects; some minutes
 	$(BIN)/python -m benchmarks.scale
 
-check: $(VENV)/.for-test ## format, lint, types, and the table of floors
+check: $(VENV)/.for-test ## format, lint, types, security, and the table of floors
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive ssbench
+	$(BIN)/python .ci/audit.py
 	$(BIN)/python -m pytest tests/test_floors.py
 
 clean: ## remove what make and the tools have made here

@@ -14,6 +14,8 @@ EXTRAS = {
     "dev": [
         "ruff==0.17.5",
         "mypy==2.4.1",
+        "bandit[toml]==1.9.4",
+        "pip-audit==2.10.1",
         "pytest>=8.0",
         "pytest-timeout>=2.3",
         "mock>=5.0",

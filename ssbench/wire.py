@@ -133,7 +133,8 @@ class MasterWire:
     ) -> None:
         self.pipe = pipe
         self.key_words = "with the same --zmq-key-file" if key else "without a --zmq-key-file"
-        self.ip = resolve(bind_ip) if bind_ip else ("0.0.0.0" if key else "127.0.0.1")
+        everywhere = "0.0.0.0"  # nosec B104 # where CURVE keeps strangers out
+        self.ip = resolve(bind_ip) if bind_ip else (everywhere if key else "127.0.0.1")
         self.refused = 0  #: messages that were none of ours
         self._context = zmq.Context()
         self._doorkeeper = Doorkeeper(self._context, key)

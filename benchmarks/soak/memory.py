@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 from benchmarks.soak.slope import Sample, slope
 
 MB = 1_000_000
@@ -17,11 +15,36 @@ TEN_MINUTES_S = 600.0
 
 
 class Usage(NamedTuple):
-    """Bytes. USS, what only this process has, is what would be free without it."""
+    """Bytes, of /proc/PID/smaps_rollup.
 
-    rss: int
-    pss: int
+    What is judged is ``own``: anonymous memory, heaps and stacks. The other three hold pages of
+    libraries as well, and move by megabytes when anybody else on the host starts or ends who maps
+    the same libraries: such a page is "unique" to the last one who has it.
+    """
+
+    own: int
     uss: int
+    pss: int
+    rss: int
+
+
+_FIELDS = {
+    "Anonymous": "own",
+    "Private_Clean": "uss",
+    "Private_Dirty": "uss",
+    "Pss": "pss",
+    "Rss": "rss",
+}
+
+
+def usage(rollup: str) -> Usage:
+    """From the text of a process's smaps_rollup; all 0 for one that is ending."""
+    sums = dict.fromkeys(Usage._fields, 0)
+    for line in rollup.splitlines():
+        name, _, rest = line.partition(":")
+        if name in _FIELDS:
+            sums[_FIELDS[name]] += int(rest.split()[0]) * 1024
+    return Usage(**sums)
 
 
 @dataclass
@@ -29,7 +52,7 @@ class Track:
     """One process, and what it used when (wall clock)."""
 
     name: str
-    process: psutil.Process
+    pid: int
     samples: list[tuple[float, Usage]] = field(default_factory=list)
 
     def of(self, kind: str, from_s: float, to_s: float) -> list[Sample]:
@@ -45,10 +68,10 @@ class Track:
 def save(tracks: Iterable[Track], path: Path) -> None:
     """All samples, as CSV."""
     with path.open("w", encoding="ascii") as file:
-        print("process,pid,at,rss,pss,uss", file=file)
+        print("process", "pid", "at", *Usage._fields, sep=",", file=file)
         for track in tracks:
             for at, usage in track.samples:
-                print(track.name, track.process.pid, f"{at:.1f}", *usage, sep=",", file=file)
+                print(track.name, track.pid, f"{at:.1f}", *usage, sep=",", file=file)
 
 
 class Memory:
@@ -61,7 +84,7 @@ class Memory:
 
     def watch(self, name: str, pid: int) -> None:
         """From now on."""
-        track = Track(name, psutil.Process(pid))
+        track = Track(name, pid)
         self.tracks.append(track)
         self._alive.append(track)
 
@@ -69,9 +92,9 @@ class Memory:
         """One sample of each."""
         for track in list(self._alive):
             try:
-                info = track.process.memory_full_info()
-            except psutil.Error:
+                now = usage(Path(f"/proc/{track.pid}/smaps_rollup").read_text(encoding="ascii"))
+            except OSError:
                 self._alive.remove(track)
                 continue
-            if info.uss:  # not of one that is ending
-                track.samples.append((self._clock(), Usage(info.rss, info.pss, info.uss)))
+            if now.own:
+                track.samples.append((self._clock(), now))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.soak.memory import MB, Track
+from benchmarks.soak.memory import MB, Track, Usage
 from benchmarks.soak.soak import Outcome
 from benchmarks.soak.verdict import HUNG_S, Accounts
 from ssbench.core.model import ErrorKind
@@ -22,7 +22,7 @@ def judged(outcome: Outcome) -> list[str]:
     if sums is None:
         return [*wrong, "there is nothing to account for"]
     for track in outcome.memory.tracks:
-        growth = _growth(track, sums, "uss")
+        growth = _growth(track, sums, "own")
         if growth is not None and growth >= GROWTH_BYTES:
             wrong.append(f"{track.name} grows by {growth / MB:.2f} MB in 10 minutes")
     for name in outcome.well:
@@ -69,32 +69,25 @@ def _sums(sums: Accounts) -> Iterator[str]:
 
 def _memory(outcome: Outcome, sums: Accounts) -> Iterator[str]:
     yield (
-        f"{'process':<12} {'watched':>8} {'USS':>7} {'PSS':>7} {'RSS':>7}"
-        f" {'USS grows by':>20} {'PSS':>7} {'RSS':>7}"
+        f"{'MB':<10} {'watched':>8} {'own':>6} {'USS':>6} {'PSS':>6} {'RSS':>6}"
+        f"  grows in 10 minutes by: {'own':>6} {'USS':>6} {'PSS':>6} {'RSS':>6}"
     )
     ended_s = sums.started_s + sums.run_seconds
     for track in outcome.memory.tracks:
         seen = [usage for at, usage in track.samples if sums.started_s <= at <= ended_s]
         if not seen:
             continue
-        sizes = " ".join(
-            f"{value / MB:>7.1f}" for value in (seen[-1].uss, seen[-1].pss, seen[-1].rss)
-        )
-        grown = [_growth(track, sums, kind) for kind in ("uss", "pss", "rss")]
-        if grown[0] is None:
-            words = f"{'too short to say':>20}"
-        else:
-            words = f"{grown[0] / MB:>8.2f} MB in 10 min" + "".join(
-                f" {value / MB:>7.2f}" for value in grown[1:] if value is not None
-            )
-        yield f"{track.name:<12} {len(seen):>6} s {sizes} {words}"
+        sizes = " ".join(f"{value / MB:>6.1f}" for value in seen[-1])
+        grown = [_growth(track, sums, kind) for kind in Usage._fields]
+        words = " ".join(f"{value / MB:>6.2f}" for value in grown if value is not None)
+        yield f"{track.name:<10} {len(seen):>6} s {sizes}  {'':>23} {words or 'too short to say'}"
     master = outcome.memory.tracks[0]
-    before = [usage.uss for at, usage in master.samples if at <= ended_s]
-    after = [usage.uss for at, usage in master.samples if at > ended_s]
+    before = [usage.own for at, usage in master.samples if at <= ended_s]
+    after = [usage.own for at, usage in master.samples if at > ended_s]
     if before and after:
         yield (
             f"clean-up and report took the master from {before[-1] / MB:.1f} to"
-            f" {max(after) / MB:.1f} MB at most"
+            f" {max(after) / MB:.1f} MB of its own at most"
         )
 
 

@@ -90,6 +90,7 @@ class RunOptions:
     worker_timeout_s: float
     batch_size: int | None  #: None: auto
     stats_file: str | None
+    force: bool
     no_default_report: bool
     csv: bool
     percentiles: tuple[float, ...]
@@ -188,6 +189,7 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
         worker_timeout_s=ns.worker_timeout,
         batch_size=ns.batch_size,
         stats_file=ns.stats_file,
+        force=ns.force,
         no_default_report=ns.no_default_report,
         csv=ns.csv,
         percentiles=percentiles_from(ns),

@@ -7,15 +7,16 @@ pipe's other end open: when it is gone, however it ended, the pipe closes and th
 from __future__ import annotations
 
 import os
-import subprocess
+import subprocess  # nosec B404 # our own interpreter with our own options
 import sys
-import tempfile
 
+from ssbench.cli.ownfiles import new_file
 from ssbench.wire import MasterWire
 from ssbench.wirekey import Key
 
 #: Where one finds a master on the same host that listens to all interfaces.
-_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_EVERYWHERE = "0.0.0.0"  # nosec B104 # nothing is bound here
+_LOOPBACK_OF = {_EVERYWHERE: "127.0.0.1", "::": "::1"}
 _GRACE_S = 5.0
 
 
@@ -63,7 +64,7 @@ class LocalWorkers:
         return self
 
     def _start(self, index: int) -> None:
-        log_fd, log_path = tempfile.mkstemp(prefix=f"ssbench-worker-local-{index}-", suffix=".log")
+        log_fd, log_path = new_file(f"ssbench-worker-local-{index}-", ".log")
         read_fd, write_fd = os.pipe()
         os.set_inheritable(read_fd, True)
         name = f"local-{index}-{os.getpid()}"
@@ -72,7 +73,7 @@ class LocalWorkers:
             "--parent-pipe", str(read_fd), *self._options, name,
         ]  # fmt: skip
         try:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # nosec B603 # no shell, and nothing of a user's in it
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log_fd,

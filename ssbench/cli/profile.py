@@ -6,9 +6,10 @@ import cProfile
 import io
 import os
 import pstats
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from ssbench.cli.ownfiles import new_file
 
 HOTTEST = 10
 
@@ -30,7 +31,7 @@ def profiled(wanted: bool, what: str, say: Callable[[str], None]) -> Iterator[No
 
 def save(profile: cProfile.Profile, what: str) -> str:
     """Write a profile to a new file; gives text with its path and its hottest functions."""
-    fd, path = tempfile.mkstemp(prefix=f"ssbench-{what}-", suffix=".prof")
+    fd, path = new_file(f"ssbench-{what}-", ".prof")
     os.close(fd)
     profile.dump_stats(path)
     text = io.StringIO()

@@ -200,6 +200,7 @@ def _add_results(group: argparse._ArgumentGroup) -> None:
         help="where to keep the results [default: /tmp/ssbench-results/NAME.u<users>.o<ops>"
         ".r<seconds>.<time>.stat.gz]",
     )
+    add("--force", action="store_true", help="overwrite the stat file, if -s names one that exists")
     add("-R", "--no-default-report", action="store_true", help="print no report at the end")
     add("--csv", action="store_true", help="report as two lines of CSV")
     add_pctile(group)

@@ -124,8 +124,7 @@ class _Run:
                 scenario.run_seconds, datetime.now(),
             )
         )  # fmt: skip
-        named = self.options.stats_file is not None
-        self._writer = StatFileWriter.create(self.path, overwrite=named)
+        self._writer = StatFileWriter.create(self.path, overwrite=self.options.force)
         return self.stack.enter_context(self._writer)
 
     def _start_workers(self) -> None:
@@ -162,7 +161,7 @@ class _Run:
             self.say("Starting a throw-away Swift on this host")
             return embedded_store(self.stack)
         assert self.options.store is not None  # nosec B101 # chosen.py sees to it
-        return reach_store(self.options.store, self.say)
+        return reach_store(self.options.store, self.warn)
 
     def _complete(self, store: Store) -> StorageSettings:
         scenario = self.scenario
@@ -254,7 +253,7 @@ class _Run:
         finally:
             master.dismiss()
             if not master.record_error:  # said already, and nothing more can be written
-                self._conclude(writer, self._footer(master, outcome, left_behind))
+                self._conclude(master, writer, self._footer(master, outcome, left_behind))
         return self._status(master, outcome)
 
     def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
@@ -297,11 +296,12 @@ class _Run:
             )
         return cleanup.left_behind
 
-    def _conclude(self, writer: StatFileWriter, footer: RunFooter) -> None:
+    def _conclude(self, master: Master, writer: StatFileWriter, footer: RunFooter) -> None:
         try:
             writer.write(footer)
         except StatFileError as error:
-            self.progress.message(str(error))
+            master.record_error = error
+            self.warn(str(error))
 
     def _footer(
         self,
@@ -343,6 +343,9 @@ class _Run:
 
     def report(self) -> None:
         """Print the report, unless -R, and where the results are."""
+        if self._writer and not self._writer.kept:
+            self.say(f"No report: the results went to {self.path}")
+            return
         if not self.options.no_default_report:
             form = "csv" if self.options.csv else "text"
             write_report(read_stats(self.path), form, self.options.percentiles)
@@ -350,7 +353,7 @@ class _Run:
 
     def say_where(self) -> None:
         """Where the results are, and how to look at them again."""
-        if self._writer and self._writer.blocks and not self.options.quiet:
+        if self._has_results() and not self.options.quiet:
             print(
                 f"Results are in {self.path}\nReport on them again with:\n"
                 f"  {sys.argv[0]} report-scenario -s {self.path}",
@@ -359,9 +362,12 @@ class _Run:
 
     def say_what_is_left(self) -> None:
         """Where the run was left in the midst of it: how to be rid of what it created."""
-        if self._writer and self._writer.blocks and not (self.options.quiet or self.options.noop):
+        if self._has_results() and not (self.options.quiet or self.options.noop):
             print(
                 "What the run created may still be there; this deletes it:\n"
                 f"  {sys.argv[0]} cleanup-containers --resume-cleanup {self.path}",
                 file=sys.stderr,
             )
+
+    def _has_results(self) -> bool:
+        return self._writer is not None and self._writer.kept and self._writer.blocks > 0

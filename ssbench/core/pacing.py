@@ -52,7 +52,7 @@ def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Itera
     """
     start_ns = 0
     for stage in stages:
-        assert stage.rate is not None
+        assert stage.rate is not None  # nosec B101 # for the type checker
         end_ns = start_ns + stage.seconds * SECOND_NS
         for offset_ns in arrivals(stage.rate, rng):
             if start_ns + offset_ns >= end_ns:

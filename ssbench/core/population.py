@@ -218,7 +218,7 @@ class Pool:
         The first to leave a class without DELETE takes about 0.1 µs for each member.
         """
         members, positions = self._settle(positions=True)
-        assert positions is not None
+        assert positions is not None  # nosec B101 # for the type checker
         position = positions[number]
         if position == NOWHERE:
             return False

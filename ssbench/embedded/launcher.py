@@ -10,7 +10,7 @@ import os
 import secrets
 import socket
 import ssl
-import subprocess
+import subprocess  # nosec B404 # our own interpreter with our own module
 import sys
 import time
 from collections.abc import Sequence
@@ -111,7 +111,7 @@ class EmbeddedSwift:
     def stop(self) -> None:
         """End it and remove its directory. Once stopped, it can be started anew, empty."""
         for process in self._processes.values():
-            assert process.stdin is not None
+            assert process.stdin is not None  # nosec B101 # for the type checker
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()  # the child's sign to end
         for process in self._processes.values():
@@ -195,7 +195,7 @@ class EmbeddedSwift:
         # eventlet warns of its own end with many words: -W ignore, and not for the user.
         command = [sys.executable, "-W", "ignore", "-m", "ssbench.embedded.server", *words]
         with open(self._child_output, "ab") as output:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # nosec B603 # no shell, and nothing of a user's in it
                 command,
                 stdin=subprocess.PIPE,
                 stdout=output,
@@ -207,7 +207,7 @@ class EmbeddedSwift:
                 start_new_session=True,
             )
         self._processes[roles] = process
-        assert process.stdin is not None
+        assert process.stdin is not None  # nosec B101 # for the type checker
         with contextlib.suppress(BrokenPipeError):  # it died at once: _wait_until_ready tells
             process.stdin.write(self.plan.to_json().encode() + b"\n")
             process.stdin.flush()

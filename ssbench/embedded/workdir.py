@@ -14,7 +14,7 @@ from ssbench.core.errors import SsbenchError
 PREFIX = "ssbench-swift-"
 
 #: /var/tmp too: on many systems /tmp is a small tmpfs.
-PLACES = ("/tmp", "/var/tmp")
+PLACES = ("/tmp", "/var/tmp")  # nosec B108 # mkdtemp makes a private folder there
 
 
 def make_workdir(parent: str | None = None) -> Path:

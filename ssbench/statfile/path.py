@@ -1,4 +1,6 @@
-"""Where stat files are put when the user doesn't say, safe against other users' links."""
+"""Where stat files are put when the user doesn't say, and logs and profiles, safe against other
+users' links.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ def default_path(
     run_seconds: float | None,
     now: datetime,
     *,
-    parent: Path = Path("/tmp"),
+    parent: Path = Path("/tmp"),  # nosec B108 # a private folder is made there
 ) -> Path:
     """A path for a new stat file: ``<parent>/ssbench-results/NAME.u4.o613.r-.DATE.stat.gz``.
 
@@ -30,7 +32,7 @@ def default_path(
 
     :raises StatFileError: where neither folder can be had.
     """
-    folder = _private_folder(parent)
+    folder = private_folder(parent, "name a stat file with -s")
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", scenario_name)[:_NAME_LIMIT]
     name = re.sub(r"^\.", "_", name) or "_"
     seconds = "-" if run_seconds is None else f"{run_seconds:g}"
@@ -44,14 +46,19 @@ def default_path(
     return path
 
 
-def _private_folder(parent: Path) -> Path:
+def private_folder(parent: Path, instead: str) -> Path:
+    """``ssbench-results`` in the parent, or one with our uid: ours, and closed to all others.
+
+    :param instead: what the user can do where neither can be had.
+    :raises StatFileError: then.
+    """
     shared = parent / "ssbench-results"
     own = parent / f"ssbench-results-{os.geteuid()}"
     if _fault(shared) is None:
         return shared
     fault = _fault(own)
     if fault is not None:
-        raise StatFileError(f"{own}: {fault}; name a stat file with -s")
+        raise StatFileError(f"{own}: {fault}; {instead}")
     return own
 
 

@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from io import BytesIO
 
-from ssbench.core.errors import StatFileError
+from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.records import Record, RunFooter, RunHeader
 from ssbench.statfile.blocks import FAST, SMALL, BlockBuilder, begins_a_block
@@ -28,10 +28,11 @@ class StatFileWriter:
     One thread at a time. After an error nothing more is written; what was, stays readable.
     """
 
-    def __init__(self, file: int, path: str, *, new: bool) -> None:
+    def __init__(self, file: int, path: str, *, new: bool, kept: bool = True) -> None:
         """Use ``create``."""
         self._file = file
         self._new = new  # there was no such file before
+        self.kept = kept  #: False where what is written can't be read again: /dev/null
         self._closed = False
         self.path = path
         self.blocks = 0  #: written so far
@@ -42,22 +43,27 @@ class StatFileWriter:
         self._due_s: float | None = None
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, overwrite: bool = True) -> StatFileWriter:
-        """Open a file for a run, readable by its owner only.
+    def create(cls, path: str | os.PathLike[str], *, overwrite: bool = False) -> StatFileWriter:
+        """Open a file for a run, readable by its owner only. Devices and pipes are written to.
 
         :param overwrite: an own empty file or an own stat file of that name is replaced, once
             there is something to write; nothing else ever is.
+        :raises UsageError: where there is a file of that name, or a link.
         :raises StatFileError: path and cause, in one line.
         """
         path = os.fspath(path)
         try:
             return cls(_open_new(path), path, new=True)
         except FileExistsError:
-            if not overwrite:
-                raise StatFileError(f"{path}: exists; it isn't overwritten") from None
-            return cls(_open_again(path), path, new=False)
+            pass
         except OSError as error:
             raise StatFileError(f"{path}: can't be written: {error.strerror}") from error
+        mode = _mode_of(path)
+        if _is_sink(mode):
+            return cls(_open_sink(path), path, new=False, kept=False)
+        if stat.S_ISREG(mode) and not overwrite:
+            raise UsageError(f"{path}: is there already; --force overwrites it")
+        return cls(_open_again(path), path, new=False)
 
     def write(self, record: Record) -> None:
         """Append a record. The header, and the footer, are on disk when this returns.
@@ -103,16 +109,14 @@ class StatFileWriter:
             return
         member = self._builder.finish(self.blocks)
         try:
-            if not self.blocks:
+            if not self.blocks and self.kept:
                 # Not before: a run that fails in its beginnings must not cost an older run's file.
                 os.ftruncate(self._file, 0)
             _write_all(self._file, member)
         except OSError as error:
             self._give_up()
             raise StatFileError(
-                f"{self.path}: can't be written: {error.strerror};"
-                f" the first {self.bytes_written} bytes ({self.blocks} blocks) are kept"
-                " and can be read"
+                f"{self.path}: can't be written: {error.strerror}; {self._what_is_kept()}"
             ) from error
         self.blocks += 1
         self.bytes_written += len(member)
@@ -127,9 +131,7 @@ class StatFileWriter:
             return
         self.flush()
         self._closed = True
-        if self._new and not self.blocks:
-            with suppress(OSError):  # it is gone already, or stays: no harm in either
-                os.unlink(self.path)
+        self._remove_if_empty()
         try:
             os.close(self._file)
         except OSError as error:  # network file systems tell of a full disk as late as this
@@ -143,9 +145,22 @@ class StatFileWriter:
         if self._builder.size >= BLOCK_BYTES:
             self.flush()
 
+    def _what_is_kept(self) -> str:
+        if not (self.blocks and self.kept):
+            return "nothing was kept"
+        return (
+            f"the first {self.bytes_written} bytes ({self.blocks} blocks) are kept and can be read"
+        )
+
+    def _remove_if_empty(self) -> None:
+        if self._new and not self.blocks:
+            with suppress(OSError):  # it is gone already, or stays: no harm in either
+                os.unlink(self.path)
+
     def _give_up(self) -> None:
         """Cut a partly written block off and close."""
         self._closed = True
+        self._remove_if_empty()
         try:
             os.ftruncate(self._file, self.bytes_written)
         except OSError:
@@ -185,6 +200,39 @@ def _open_new(path: str) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(path, flags, 0o600)
     _lock(file)
+    return file
+
+
+def _mode_of(path: str) -> int:
+    """What is there.
+
+    :raises UsageError: for a link: whoever made it would say where our bytes go.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return 0  # gone again; opening it will say so
+    if stat.S_ISLNK(mode):
+        raise UsageError(f"{path}: is a link, which isn't followed; name the file itself")
+    return mode
+
+
+def _is_sink(mode: int) -> bool:
+    """Whether it is a device like /dev/null, or a pipe, with nothing in it to be lost."""
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def _open_sink(path: str) -> int:
+    # NONBLOCK: a pipe that nobody reads is an error at once.
+    flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        file = os.open(path, flags)
+    except OSError as error:
+        raise StatFileError(f"{path}: can't be written: {error.strerror}") from error
+    if not _is_sink(os.fstat(file).st_mode):  # it has changed since we looked
+        os.close(file)
+        raise StatFileError(f"{path}: isn't overwritten: it is no device any more")
+    os.set_blocking(file, True)
     return file
 
 

@@ -60,7 +60,7 @@ class SwiftStorage:
         self._longest = [size.size_max for size in settings.sizes]
         self._errand_ns = int(_ERRAND_TIMEOUTS * settings.network_timeout_s * 1e9)
         self._many = len(self._pools)
-        self._random = random.Random(seed).random
+        self._random = random.Random(seed).random  # nosec B311 # picks storage URLs
         self._tails: list[str] = []
         self._put_tails: list[str] = []
         self.set_token(settings.token, settings.token_serial)

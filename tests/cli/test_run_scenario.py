@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 
 from ssbench.cli.chosen import run_options
+from ssbench.cli.master import main
 from ssbench.cli.options import master_parser
 from ssbench.cli.reporting import read_stats
 from ssbench.cli.run_scenario import run_scenario
-from ssbench.core.errors import ExitStatus, ScenarioError
+from ssbench.core.errors import ExitStatus, ScenarioError, StatFileError
 from ssbench.core.model import Operation
+from ssbench.core.records import Record, RunFooter, RunHeader
+from ssbench.statfile import StatFileWriter
 from ssbench.wire import MasterWire
 from tests.cli.test_master import free_ports
 
@@ -43,7 +46,8 @@ def run(path: object, tmp_path: Path, *words: str) -> tuple[ExitStatus, Path]:
     """The status and the stat file."""
     results = tmp_path / "x.stat.gz"
     command = [
-        "run-scenario", "-f", str(path), "--noop", "-s", str(results), *free_ports(), *words,
+        "run-scenario", "-f", str(path), "--noop", "-s", str(results), "--force", *free_ports(),
+        *words,
     ]  # fmt: skip
     namespace = master_parser().parse_args(command)
     return run_scenario(run_options(namespace, {})), results
@@ -135,3 +139,66 @@ def test_local_workers_logs_are_said(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_profile_of_the_master(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(scenario(tmp_path), tmp_path, "--workers", "1", "-R", "--profile")
     assert "Profile of the master: " in capsys.readouterr().err
+
+
+def test_a_file_that_is_there_is_overwritten_only_if_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "precious"
+    results.write_bytes(b"")
+    command = ["run-scenario", "-f", "very_small", "--noop", "-s", str(results)]
+    assert main(command) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"ssbench-master: {results}: is there already; --force overwrites it"
+    )
+    status, results = run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")
+    before = results.read_bytes()
+    assert run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")[0] is status
+    assert results.read_bytes() != before
+
+
+def test_results_that_go_nowhere_have_no_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run-scenario", "-f", str(scenario(tmp_path)), "--noop", "--workers", "1"]
+    assert main([*command, *free_ports(), "-s", "/dev/null"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "No report: the results went to /dev/null" in err
+    assert "Results are in" not in err
+
+
+def _full_disk_at(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
+    """From the first record of this kind on, nothing can be written any more."""
+
+    def full(file: int, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    def write(self: StatFileWriter, record: Record) -> None:
+        if isinstance(record, kind):
+            monkeypatch.setattr("ssbench.statfile.writer._write_all", full)
+        really(self, record)
+
+    really = StatFileWriter.write
+    monkeypatch.setattr(StatFileWriter, "write", write)
+
+
+def test_a_disk_that_is_full_at_the_footer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _full_disk_at(monkeypatch, RunFooter)
+    status, results = run(scenario(tmp_path), tmp_path, "--workers", "1")
+    out, err = capsys.readouterr()
+    assert status is ExitStatus.FAILED
+    assert "No space left on device; the first " in err
+    assert "are kept and can be read" in err
+    assert "Count:" in out
+    assert f"Results are in {results}" in err
+    assert read_stats(str(results)).run.footer is None
+
+
+def test_a_disk_that_is_full_at_the_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _full_disk_at(monkeypatch, RunHeader)
+    with pytest.raises(StatFileError, match="No space left on device; nothing was kept"):
+        run(scenario(tmp_path), tmp_path, "--workers", "1")
+    assert not (tmp_path / "x.stat.gz").exists()

@@ -29,21 +29,6 @@ def noop_run(commands: Commands) -> list[object]:
     ]  # fmt: skip
 
 
-def test_a_reader_that_has_enough(commands: Commands) -> None:
-    done = shell(commands, '"$@" | true; echo "${PIPESTATUS[0]}"', *noop_run(commands))
-    assert done.stdout == "0\n"
-    assert "Traceback" not in done.stderr
-    assert "Broken" not in done.stderr
-
-
-def test_a_report_that_can_not_be_printed(commands: Commands) -> None:
-    done = shell(commands, '"$@" >/dev/full; echo $?', *noop_run(commands))
-    assert done.stdout == "1\n"
-    last = done.stderr.splitlines()[-1]
-    assert last == "ssbench-master: the report can't be printed: No space left on device"
-    assert (commands.place / "x.stat.gz").exists()
-
-
 @pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", ">&- 2>&- <&-"])
 def test_a_stream_that_is_closed(commands: Commands, closed: str) -> None:
     done = shell(commands, f'( "$@" {closed} ); echo $? >&2', *noop_run(commands))

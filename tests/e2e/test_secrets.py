@@ -144,7 +144,7 @@ def test_of_a_verbose_run_in_which_things_fail(
     assert len(watcher.public) >= 3
     none_has(watcher.public, KEY, account.token)
     none_has(watcher.inherited, KEY, "ST_KEY")
-    assert list(commands.place.glob("*.prof"))
+    assert list(commands.place.rglob("*.prof"))
     nowhere(commands.place, KEY, account.token)
 
 
@@ -256,7 +256,8 @@ def test_of_the_key_between_master_and_workers(commands: Commands) -> None:
     keyed = ["--zmq-key-file", key_file]
     ports = free_ports()
     path = commands.scenario(operation_count=200)
-    worker = commands.worker("-v", "-p", 20, "--zmq-host", "127.0.0.1", *ports, *keyed, "far")
+    variable = {"SSBENCH_KEY_FILE": str(key_file)}
+    worker = commands.worker("-v", "-p", 20, *ports, "far", environment=variable)
     started = commands.start_run(
         "-v", "-f", path, "--noop", "--profile", "--expect-workers", 2, *keyed,
         workers=1, ports=ports,
@@ -264,11 +265,11 @@ def test_of_the_key_between_master_and_workers(commands: Commands) -> None:
     with Watcher(started) as watcher:
         started.wait().fine()
     until("profile", lambda: "Profile of the worker" in worker.talk())
-    commands.master("kill-workers", *ports, *keyed, "-v").wait().fine()
+    commands.master("kill-workers", *ports, "-v", environment=variable).wait().fine()
     assert worker.wait().status == 0
     none_has(watcher.public, *words)
     none_has(watcher.inherited, *words)
-    assert len(list(commands.place.glob("*.prof"))) == 2
+    assert len(list(commands.place.rglob("*.prof"))) == 2
     nowhere(commands.place, *words)
 
 

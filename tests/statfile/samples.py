@@ -131,7 +131,7 @@ RECORDS: list[Record] = [
 
 def write_run(path: Path, records: list[Record] = RECORDS) -> bytes:
     """A file with every record in a block of its own; gives its bytes."""
-    with StatFileWriter.create(path) as writer:
+    with StatFileWriter.create(path, overwrite=True) as writer:
         for record in records:
             writer.write(record)
             writer.flush()

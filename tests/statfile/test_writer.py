@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import resource
@@ -13,7 +14,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from ssbench.core.errors import StatFileError
+from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import Phase
 from ssbench.statfile import StatFileWriter, is_being_written, read
 from ssbench.statfile import writer as writer_module
@@ -53,7 +54,7 @@ def test_a_run_that_fails_in_its_beginnings_leaves_the_older_file(path: Path) ->
     with StatFileWriter.create(path) as writer:
         writer.write(HEADER)
     older = path.read_bytes()
-    StatFileWriter.create(path).close()
+    StatFileWriter.create(path, overwrite=True).close()
     assert path.read_bytes() == older
 
 
@@ -157,14 +158,16 @@ def test_an_empty_file_and_an_old_stat_file_are_replaced(path: Path, begin: byte
 def test_nothing_else_is_overwritten(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(StatFileError, match="isn't overwritten: it is no stat file"):
-        StatFileWriter.create(path)
+        StatFileWriter.create(path, overwrite=True)
     assert path.read_bytes() == content
 
 
-def test_a_stat_file_is_kept_if_asked(path: Path) -> None:
-    before = write_run(path)
-    with pytest.raises(StatFileError, match="exists"):
-        StatFileWriter.create(path, overwrite=False)
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_file_that_is_there_is_not_overwritten_by_chance(path: Path, empty: bool) -> None:
+    before = b"" if empty else write_run(path)
+    path.write_bytes(before)
+    with pytest.raises(UsageError, match=r"run\.stat\.gz: is there already; --force overwrites it"):
+        StatFileWriter.create(path)
     assert path.read_bytes() == before
 
 
@@ -172,24 +175,70 @@ def test_a_file_that_another_run_writes_is_left_alone(path: Path) -> None:
     with StatFileWriter.create(path) as first:
         first.write(HEADER)
         with pytest.raises(StatFileError, match="another run is writing to it"):
-            StatFileWriter.create(path)
+            StatFileWriter.create(path, overwrite=True)
         first.write(FOOTER)
     with read(path) as run:
         assert list(run) == [HEADER, FOOTER]
 
 
-def test_links_pipes_and_folders_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_links_and_folders_are_refused(tmp_path: Path, overwrite: bool) -> None:
     target = tmp_path / "target"
     write_run(target)
     before = target.read_bytes()
     (tmp_path / "link").symlink_to(target)
     (tmp_path / "dangling").symlink_to(tmp_path / "made-by-us")
-    os.mkfifo(tmp_path / "pipe")
-    for name in ("link", "dangling", "pipe", "."):
-        with pytest.raises(StatFileError, match=r"can't be|isn't overwritten"):
-            StatFileWriter.create(tmp_path / name)
+    os.link(target, tmp_path / "hard link")
+    for name in ("link", "dangling"):
+        with pytest.raises(UsageError, match="is a link, which isn't followed; name the file"):
+            StatFileWriter.create(tmp_path / name, overwrite=overwrite)
+    with pytest.raises(StatFileError, match="Is a directory"):
+        StatFileWriter.create(tmp_path, overwrite=overwrite)
     assert target.read_bytes() == before
     assert not (tmp_path / "made-by-us").exists()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_devices_are_written_to_as_they_are(overwrite: bool) -> None:
+    before = os.stat("/dev/null").st_mode
+    with StatFileWriter.create("/dev/null", overwrite=overwrite) as writer:
+        writer.write(HEADER)
+        assert (writer.kept, writer.blocks) == (False, 2)
+        with StatFileWriter.create("/dev/null") as another:  # nobody holds it
+            another.write(HEADER)
+    assert os.stat("/dev/null").st_mode == before
+
+
+def test_a_pipe_takes_a_file_that_can_be_read_at_its_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(StatFileError, match="pipe: can't be written: No such device"):
+        StatFileWriter.create(pipe)  # nobody is there to read it
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with StatFileWriter.create(pipe) as writer:
+        writer.write(HEADER)
+        writer.write(FOOTER)
+    with os.fdopen(end, "rb") as file:
+        data = file.read()
+    with read(BytesIO(data)) as run:
+        assert list(run) == [HEADER, FOOTER]
+    assert pipe.is_fifo()
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_no_empty_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(writer_module, "_write_all", full)
+    writer = StatFileWriter.create(path)
+    with pytest.raises(StatFileError, match="No space left on device; nothing was kept"):
+        writer.write(HEADER)
+    assert not path.exists()
+    writer.close()
+    with pytest.raises(StatFileError, match=r"/dev/full: can't be written: .* nothing was kept"):
+        StatFileWriter.create("/dev/full").write(HEADER)
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:

@@ -169,7 +169,10 @@ def test_headers_without_end_are_given_up() -> None:
 
 
 def test_a_body_without_end_is_given_up_by_a_collector() -> None:
-    for start, part in [(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 1000), (CHUNKED, b"2\r\nab\r\n" * 500)]:
+    for start, part in [
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 1000),
+        (CHUNKED, b"64\r\n%b\r\n" % BODY[:100]),
+    ]:
         with serving(endless(start, part)) as (_, pool), pytest.raises(StorageError) as caught:
             pool.request(HEAD, None, 0, Collector(100_000))
         assert caught.value.kind is ErrorKind.OVERLONG

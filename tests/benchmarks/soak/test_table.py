@@ -24,12 +24,12 @@ def outcome(per_10_min_mb: float = 0.0, seconds: int = SECONDS, **last_s: float)
     made = Outcome(Memory())
     made.memory.watch("master", os.getpid())
     made.memory.tracks[0].samples += [
-        (BEGAN_S + s, Usage(60 * MB, 50 * MB, int((40 + per_10_min_mb * s / 600) * MB)))
+        (BEGAN_S + s, Usage(int((40 + per_10_min_mb * s / 600) * MB), 50 * MB, 60 * MB, 70 * MB))
         for s in range(seconds)
     ]
     # What comes after the run, a report say, is another matter.
     made.memory.tracks[0].samples += [
-        (BEGAN_S + seconds + s, Usage(0, 0, 200 * MB)) for s in range(1, 600)
+        (BEGAN_S + seconds + s, Usage(200 * MB, 0, 0, 0)) for s in range(1, 600)
     ]
     made.accounts = Accounts(stats, started_s=BEGAN_S, last_s=last_s)
     return made
@@ -42,13 +42,13 @@ def test_level_memory_is_well() -> None:
 def test_growth_is_told_with_its_figure() -> None:
     assert judged(outcome(1.2)) == ["master grows by 1.20 MB in 10 minutes"]
     (row,) = [line for line in lines(outcome(1.2)) if line.startswith("master")]
-    assert "1.20 MB in 10 min" in row
+    assert row.split()[-4:] == ["1.20", "0.00", "0.00", "0.00"]
 
 
 def test_the_first_minutes_are_not_judged() -> None:
     made = outcome()
     samples = made.memory.tracks[0].samples
-    samples[:300] = [(at, Usage(0, 0, int(30 * MB + 3e4 * n))) for n, (at, _) in
+    samples[:300] = [(at, Usage(int(30 * MB + 3e4 * n), 0, 0, 0)) for n, (at, _) in
                      enumerate(samples[:300])]  # fmt: skip
     assert judged(made) == []
 
@@ -79,4 +79,6 @@ def test_without_a_stat_file_there_is_a_table_of_the_faults_and_no_success() -> 
 
 
 def test_what_the_report_costs_is_told_apart() -> None:
-    assert "clean-up and report took the master from 40.0 to 200.0 MB at most" in lines(outcome())
+    assert "clean-up and report took the master from 40.0 to 200.0 MB of its own at most" in lines(
+        outcome()
+    )

@@ -7,10 +7,16 @@ import time
 
 import pytest
 
+from ssbench.core.columns import pack_results
+from ssbench.core.messages import Jobs, Pulse, Results, Took, pack
+from ssbench.core.model import Job, Phase
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Commands, login, requests, until, workers_of
+from ssbench.wire import Ports
+from tests.e2e.commands import Commands, free_ports, login, requests, until, workers_of
 from tests.e2e.faults.agreement import agrees_with_log
 from tests.e2e.faults.matrix import Row
+from tests.fakes.paced_swift import PacedSwift
+from tests.fakes.puppet import Puppet
 
 USERS = 8
 
@@ -74,3 +80,65 @@ def test_one_that_stops_for_a_moment_loses_nothing(
     assert "Lost worker" not in ended.err
     assert agrees_with_log(embedded_swift, "paused", ended.results).others == []
     row.saw("nothing is lost, status 0")
+
+
+class Sleeper:
+    """What a puppet does that falls silent with its first job of the run, and once it is given up
+    sends the results of all it held."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[Jobs, list[Job]]] = []
+        self.results = 0  #: that came too late
+        self.puppet: Puppet | None = None
+
+    def play(self, puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+        self.puppet = puppet
+        if batch.phase == Phase.RUN:
+            puppet.wire.send(Took(puppet.incarnation, batch.run, [batch.batch]))
+            self.held.append((batch, jobs))
+        else:
+            self._report(puppet, batch, jobs)
+
+    def pulse(self, pulse: Pulse) -> Pulse:
+        puppet = self.puppet
+        if not self.held or puppet is None or puppet.beat is None:
+            return pulse
+        if puppet.incarnation not in puppet.beat.workers:
+            while self.held:
+                self._report(puppet, *self.held.pop())
+                self.results += 1
+        return pulse._replace(beat=0)  # an answer to no beat of today
+
+    def _report(self, puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+        rows = [
+            (job.number, job.operation, job.size_class, job.object, job.due_ns, 0, 1, 1, 1, 0,
+             *[0] * 6, 200, 0, 0, b"tx", "")
+            for job in jobs
+        ]  # fmt: skip
+        took = [batch.batch]
+        packed = pack(pack_results(rows))
+        puppet.wire.send(Results(puppet.incarnation, batch.run, batch.phase, took, packed))
+
+
+@pytest.mark.fault("results of a worker arrive after it was given up")
+def test_stale_results_are_refused_by_number(commands: Commands, row: Row) -> None:
+    options = free_ports()
+    path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=USERS)
+    sleeper = Sleeper()
+    work, results, control = (int(word) for word in options[1::2])
+    with PacedSwift(1000, 0.05).listening() as store:
+        commands.worker(*options, "awake")
+        words = ["-S", store.url, "-T", "token", "-r", 6, "--worker-timeout", 3]
+        started = commands.start_run(
+            "-f", path, *words, "--expect-workers", 2, workers=None, ports=options
+        )
+        with Puppet(Ports(work, results, control), sleeper.play, pulses=sleeper.pulse):
+            ended = started.wait().fine(6)
+    stats = ended.stats
+    account = row.accounted(stats)
+    assert sleeper.results > 0
+    assert stats.run.refused == sleeper.results
+    assert account.failed == 0
+    assert account.lost > 0
+    assert stats.requests_per_worker()["awake"] == account.done
+    row.saw(f"all {sleeper.results} messages are refused, their jobs stay lost; status 6")

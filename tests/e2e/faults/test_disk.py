@@ -1,0 +1,178 @@
+"""A stat file that can't grow any more, and a report that nobody takes."""
+
+from __future__ import annotations
+
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import (
+    Account,
+    Commands,
+    Ended,
+    finished,
+    login,
+    requests,
+    stats_of,
+    until,
+)
+from tests.e2e.faults.matrix import Row
+from tests.e2e.namespaces import Namespace
+from tests.e2e.test_output import noop_run, shell
+
+SMALL = 1 << 20  #: seconds of a run without a store
+ROOM_S = "60"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Namespace]:
+    """A host on which the directory "small" is a disk with room for 1 MiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    with Namespace("--mount") as host:
+        host.run("mount", "-t", "tmpfs", "-o", f"size={SMALL}", "tmpfs", str(place))
+        yield host
+
+
+def filled(commands: Commands, stat_file: Path, **options: object) -> Ended:
+    """A run that goes on until its stat file is full, which it must not survive for long."""
+    path = commands.scenario(crud_profile=[1, 1, 0, 1], user_count=64)
+    ended = commands.run("-f", path, "--noop", "-r", ROOM_S, stat_file=stat_file, **options)
+    assert ended.took_s < 45
+    return ended.fine(1)
+
+
+@pytest.mark.fault("disk full during the run")
+def test_a_full_disk_ends_the_run_in_good_order(
+    commands: Commands, small_disk: Namespace, row: Row
+) -> None:
+    stat_file = commands.place / "small" / "run.stat.gz"
+    ended = filled(commands, stat_file, prefix=small_disk.prefix)
+    assert f"{stat_file}: can't be written: No space left" in ended.err
+    assert "blocks) are kept and can be read" in ended.err
+    stats = stats_of(small_disk.path(stat_file), damaged=True)
+    assert sum(finished(stats).values()) > 100
+    assert ended.counted()[0] == sum(finished(stats).values())
+    again = ["report-scenario", "-s", stat_file]
+    report = commands.master(*again, prefix=small_disk.prefix).wait().fine()
+    assert report.counted() == ended.counted()
+    row.saw("status 1, said what was kept; what was kept can be reported on")
+
+
+@pytest.mark.fault("limit on the size of files (RLIMIT_FSIZE)")
+def test_a_limit_on_the_size_of_files_is_as_good_as_a_full_disk(
+    commands: Commands, row: Row
+) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, SMALL))
+
+    ended = filled(commands, commands.place / "run.stat.gz", preexec_fn=limit)
+    assert "too large" in ended.err
+    assert sum(finished(stats_of(ended.results, damaged=True)).values()) > 100
+    row.saw("as a full disk")
+
+
+@pytest.mark.fault("disk full, objects were created")
+def test_what_the_run_created_is_deleted_all_the_same(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6 * 1024, 6 * 1024))
+
+    path = commands.scenario(container_base="fulldisk", crud_profile=[2, 1, 0, 0])
+    options = ["-r", ROOM_S, *login(embedded_swift)]
+    ended = commands.run("-f", path, *options, preexec_fn=limit).fine(1)
+    assert ended.took_s < 45
+    assert "could not be deleted" not in ended.err
+    stats = stats_of(ended.results, damaged=True)
+    assert stats.run.header is not None
+    assert Account(embedded_swift).created("fulldisk", stats.run.run_id) == []
+    row.saw("they were deleted all the same")
+
+
+@pytest.mark.fault("disk full when the run is to begin (/dev/full)")
+def test_at_the_header(commands: Commands, embedded_swift: EmbeddedSwift, row: Row) -> None:
+    path = commands.scenario(container_base="atheader")
+    stat_file = Path("/dev/full")
+    line = commands.run("-f", path, *login(embedded_swift), stat_file=stat_file).one_line()
+    assert "/dev/full: can't be written: No space left on device; nothing was kept" in line
+    assert requests(embedded_swift, "atheader") == []
+    row.saw("status 1, one line, nothing was sent")
+
+
+@pytest.mark.fault("disk full when the footer is written")
+def test_at_the_footer(commands: Commands, embedded_swift: EmbeddedSwift, row: Row) -> None:
+    path = commands.scenario(container_base="atfooter")
+    started = commands.start_run("-f", path, *login(embedded_swift), workers=None)
+    until("containers", lambda: len(requests(embedded_swift, "atfooter")) >= 3)
+    assert started.stat_file is not None
+    size = started.stat_file.stat().st_size
+    assert size > 0
+    resource.prlimit(started.pid, resource.RLIMIT_FSIZE, (size, size))
+    row.strike()
+    started.signal(signal.SIGTERM)  # no phase has begun, so the footer is what comes next
+    ended = started.wait().fine(1)
+    row.recovered()
+    assert f"the first {size} bytes (2 blocks) are kept and can be read" in ended.err
+    assert "cut off" in ended.out
+    assert stats_of(ended.results, damaged=True).run.header is not None
+    row.saw("status 1, said what was kept, report of what there is")
+
+
+@pytest.mark.fault("no place for the stat file")
+def test_a_stat_file_that_can_not_be_made_is_told_first(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
+    path = commands.scenario(container_base="nowhere")
+    before = embedded_swift.access_log().stat().st_size
+    stat_file = commands.place / "no" / "such" / "place.stat.gz"
+    line = commands.run("-f", path, *login(embedded_swift), stat_file=stat_file).one_line()
+    assert str(stat_file) in line
+    assert embedded_swift.access_log().stat().st_size == before
+    row.saw("status 1, one line, nobody was asked")
+
+
+@pytest.mark.fault("report into a pipe that is closed")
+def test_a_reader_that_has_enough(commands: Commands, row: Row) -> None:
+    done = shell(commands, '"$@" | true; echo "${PIPESTATUS[0]}"', *noop_run(commands))
+    assert done.stdout == "0\n"
+    assert "Traceback" not in done.stderr
+    assert "Broken" not in done.stderr
+    row.accounted(stats_of(commands.place / "x.stat.gz"))
+    row.saw("quiet end, status 0, results kept")
+
+
+@pytest.mark.fault("report onto a full disk")
+def test_a_report_that_can_not_be_printed(commands: Commands, row: Row) -> None:
+    done = shell(commands, '"$@" >/dev/full; echo $?', *noop_run(commands))
+    assert done.stdout == "1\n"
+    last = done.stderr.splitlines()[-1]
+    assert last == "ssbench-master: the report can't be printed: No space left on device"
+    row.accounted(stats_of(commands.place / "x.stat.gz"))
+    row.saw("status 1, one line, results kept")
+
+
+def test_a_file_that_is_there_is_not_overwritten(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(container_base="isthere")
+    first = commands.run("-f", path, "--noop", workers=1).fine()
+    before = first.results.read_bytes()
+    asked = embedded_swift.access_log().stat().st_size
+    options = ["-f", path, *login(embedded_swift)]
+    line = commands.run(*options, stat_file=first.results).one_line(2)
+    assert line == f"ssbench-master: {first.results}: is there already; --force overwrites it"
+    assert first.results.read_bytes() == before
+    link = commands.place / "link"
+    link.symlink_to(first.results)
+    line = commands.run(*options, "--force", stat_file=link).one_line(2)
+    assert "is a link, which isn't followed" in line
+    assert first.results.read_bytes() == before
+    assert embedded_swift.access_log().stat().st_size == asked
+    commands.run(*options, "--force", stat_file=first.results).fine()
+    assert first.results.read_bytes() != before
+    commands.run("-f", path, "--noop", stat_file=Path("/dev/null"), workers=1).fine()
