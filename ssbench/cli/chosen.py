@@ -109,6 +109,7 @@ class ReportOptions:
     percentiles: tuple[float, ...]
     format: str  #: "text", "csv" or "json"
     rps_histogram: str | None
+    time_series: str | None
     profile: bool
 
 
@@ -205,7 +206,8 @@ def report_options(ns: argparse.Namespace) -> ReportOptions:
 
     :raises UsageError: where the report would overwrite the results.
     """
-    for option, path in (("-f", ns.report_file), ("-r", ns.rps_histogram)):
+    files = {"-f": ns.report_file, "-r": ns.rps_histogram, "--time-series": ns.time_series}
+    for option, path in files.items():
         if path and _same_file(path, ns.stats_file):
             raise UsageError(f"{option} {path}: that is the stat file itself; name another file")
     return ReportOptions(
@@ -214,6 +216,7 @@ def report_options(ns: argparse.Namespace) -> ReportOptions:
         percentiles=percentiles_from(ns),
         format="csv" if ns.csv else "json" if ns.json else "text",
         rps_histogram=ns.rps_histogram,
+        time_series=ns.time_series,
         profile=ns.profile,
     )
 

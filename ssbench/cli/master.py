@@ -15,7 +15,7 @@ from ssbench.cli.canned import list_canned
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
 from ssbench.cli.progress import make_progress
-from ssbench.cli.reporting import read_stats, write_report, write_rps
+from ssbench.cli.reporting import read_stats, write_report, write_rps, write_series
 from ssbench.cli.wiring import bind, key_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.settings import StorageSettings
@@ -81,6 +81,8 @@ def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
         write_report(stats, options.format, options.percentiles, options.report_file)
         if options.rps_histogram:
             write_rps(stats, options.rps_histogram)
+        if options.time_series:
+            write_series(stats, options.time_series)
     return ExitStatus.OK
 
 

@@ -124,6 +124,12 @@ def _add_report_scenario(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the number of requests in each second here, as CSV",
     )
+    add(
+        "--time-series",
+        metavar="FILE",
+        help="write operations, bytes, errors, latencies and operations in flight of each second "
+        "here, as CSV",
+    )
     add("--profile", action="store_true",
         help="profile the making of the report with cProfile")  # fmt: skip
 

@@ -12,6 +12,7 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.stats import RunStats
 from ssbench.report import ReportOptions, render
 from ssbench.report.rps import render_rps
+from ssbench.report.timeseries import render_series
 
 
 def read_stats(path: str) -> RunStats:
@@ -24,7 +25,17 @@ def read_stats(path: str) -> RunStats:
         stats.run.damage += reader.damage
         for line in [*reader.damage, *reader.notes]:
             print(f"{path}: {line}", file=sys.stderr)
+    if stats.run.scenario.cooldown_s and stats.run.end_ns is not None:
+        return _without_cooldown(stats, path)
     return stats
+
+
+def _without_cooldown(stats: RunStats, path: str) -> RunStats:
+    """Read again, now that the end is known from which the cool-down counts."""
+    with statfile.read(path) as reader:
+        again = RunStats.of(reader, stats.run.end_ns)
+    again.run.damage = stats.run.damage
+    return again
 
 
 def write_report(
@@ -38,6 +49,11 @@ def write_report(
 def write_rps(stats: RunStats, path: str) -> None:
     """Write the requests-per-second histogram."""
     _write(render_rps(stats), path)
+
+
+def write_series(stats: RunStats, path: str) -> None:
+    """Write the run by seconds."""
+    _write(render_series(stats), path)
 
 
 def _write(text: str, path: str | None) -> None:

@@ -152,6 +152,19 @@ class RunStats:
         """Stages that the load had, or that have results; 1 where it had none of its own."""
         return max(len(self._stages), len(self.run.stages), 1)
 
+    def stage_seconds(self, index: int) -> float | None:
+        """How long the part of a stage was that counts; None where nobody said."""
+        begins = [mark.at_ns for mark in self.run.stages]
+        if index >= len(begins):
+            return None
+        facts = self.run.scenario
+        end_ns = self.run.end_ns if index + 1 == len(begins) else begins[index + 1]
+        if end_ns is None:
+            return None
+        left_out = facts.warmup_s * (index == 0) + facts.cooldown_s * (index + 1 == len(begins))
+        seconds = (end_ns - begins[index]) / 1e9 - left_out
+        return seconds if seconds > 0 else None
+
     def total(
         self,
         operation: int | None = None,

@@ -15,6 +15,7 @@ from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import COUNTERS, LATENCIES, Counts, Latency, Tally
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
+from ssbench.report.timeseries import series_rows
 
 SCHEMA_VERSION = 1
 
@@ -35,6 +36,8 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
         "errors": _errors(stats),
         "workers": _workers(stats),
         "completions_per_s": stats.completions(),
+        "stages": [_stage(stats, options, index) for index in range(stats.stage_count)],
+        "seconds": series_rows(stats),
     }
     return json.dumps(_finite(report), indent=2, default=_plain) + "\n"
 
@@ -68,6 +71,9 @@ def _run(stats: RunStats) -> dict[str, Any]:
         "refused": run.refused,
         "skipped": run.skipped,
         "out_of_range": stats.out_of_range,
+        "left_out": stats.left_out,
+        "warmup_s": facts.warmup_s,
+        "cooldown_s": facts.cooldown_s,
         "left_behind": run.left_behind,
         "workers_lost": run.workers_lost,
         "warnings": run.warnings,
@@ -86,7 +92,20 @@ def _operation(stats: RunStats, options: ReportOptions, operation: int | None) -
 
 def _tally(tally: Tally, options: ReportOptions) -> dict[str, Any]:
     latencies = {f"{name}_latency": _latency(getattr(tally, name), options) for name in LATENCIES}
-    return {**_counts(tally), **latencies}
+    is_open = tally.response.histogram.count
+    response = _latency(tally.response, options) if is_open else None
+    return {**_counts(tally), **latencies, "response_time": response}
+
+
+def _stage(stats: RunStats, options: ReportOptions, index: int) -> dict[str, Any]:
+    marks = stats.run.stages
+    mark = marks[index] if index < len(marks) else None
+    return {
+        "users": mark.users if mark else None,
+        "rate_per_s": mark.rate if mark else None,
+        "seconds": stats.stage_seconds(index),
+        **_tally(stats.total(stage=index), options),
+    }
 
 
 def _counts(counts: Counts) -> dict[str, Any]:

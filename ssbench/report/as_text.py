@@ -9,6 +9,7 @@ from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import Counts, Latency, Tally
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report import cells
+from ssbench.report.load_text import load_lines, stage_lines
 from ssbench.report.options import ReportOptions, percent_text
 
 _RULE = "-" * 69
@@ -33,7 +34,13 @@ def render_text(stats: RunStats, options: ReportOptions) -> str:
     ]
     for title, operation in [("TOTAL", None), *((operation_name(o), o) for o in stats.operations)]:
         lines += ["", title, *_block(stats, options, operation)]
-    for section in (_errors(stats), _counters(stats), _workers(stats), _warnings(stats)):
+    for section in (
+        stage_lines(stats),
+        _errors(stats),
+        _counters(stats),
+        _workers(stats),
+        _warnings(stats),
+    ):
         found = list(section)
         if found:
             lines += ["", *found]
@@ -68,6 +75,7 @@ def _more_header(stats: RunStats) -> Iterator[str]:
     if header.overrides:
         given = (f"{key}={value}" for key, value in header.overrides.items())
         yield "Overridden on the command line: " + printable(", ".join(given))
+    yield from load_lines(stats)
     if Phase.POPULATE in stats.phases:
         yield f"Initial objects: {_phase_text(stats.phase(Phase.POPULATE), 'uploaded')}"
     if Phase.CLEANUP in stats.phases:
@@ -115,8 +123,13 @@ def _block(stats: RunStats, options: ReportOptions, operation: int | None) -> It
     for tally, label in parts:
         yield _latency_line("First-byte latency", tally.first_byte, percent, label)
         yield _latency_line("Last-byte  latency", tally.last_byte, percent, label)
-    if everything.last_byte.histogram.count:
-        yield _percentiles_line(everything.last_byte, options)
+    is_open = everything.response.histogram.count
+    for title, latency in (
+        ("Service time (from start)" if is_open else "Last-byte", everything.last_byte),
+        ("Response time (from due)", everything.response),
+    ):
+        if latency.histogram.count:
+            yield _percentiles_line(title, latency, options)
 
 
 def _count_line(tally: Tally, *, throughput: bool) -> str:
@@ -141,12 +154,12 @@ def _latency_line(title: str, latency: Latency, percent: float, label: str) -> s
     )
 
 
-def _percentiles_line(latency: Latency, options: ReportOptions) -> str:
+def _percentiles_line(title: str, latency: Latency, options: ReportOptions) -> str:
     percents = options.all_percentiles
     found = latency.histogram.quantiles(percents)
     named = ("max" if p == 100 else f"{percent_text(p)}%" for p in percents)
     pairs = (f"{n} {cells.milliseconds(v)}" for n, v in zip(named, found, strict=True))
-    return "       Last-byte percentiles: " + ", ".join(pairs)
+    return f"       {title} percentiles: " + ", ".join(pairs)
 
 
 def _errors(stats: RunStats) -> Iterator[str]:
