@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 
-.PHONY: help demo test test-long faults soak scale check clean
+.PHONY: help demo test test-long faults soak scale fuzz check clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -28,6 +28,9 @@ soak: $(VENV)/.for-test ## a long run with faults, MINUTES=30 of it (SEED=1 to r
 scale: $(VENV)/.for-test ## hundreds of workers, 20,000 users, 10,000,000 objects; some minutes
 	$(BIN)/python -m benchmarks.scale
 
+fuzz: $(VENV)/.for-fuzz ## hostile input for each parser, SECONDS=60 of it (TARGETS="login key" for some)
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
+
 check: $(VENV)/.for-test ## format, lint, types, security, and the table of floors
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -37,7 +40,7 @@ check: $(VENV)/.for-test ## format, lint, types, security, and the table of floo
 	$(BIN)/python -m pytest tests/test_floors.py
 
 clean: ## remove what make and the tools have made here
-	rm -rf $(VENV) .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .fuzz .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.for-demo: $(NEEDS) | $(BIN)/pip
@@ -49,6 +52,13 @@ $(VENV)/.for-test: $(NEEDS) | $(BIN)/pip
 	@echo "Installing ssbench, a Swift, a Keystone and the tools into $(VENV), once."
 	@$(BIN)/pip install --quiet --editable '.[embedded,dev,keystone]'
 	@touch $@ $(VENV)/.for-demo
+
+$(VENV)/.for-fuzz: $(VENV)/.for-test
+	@$(BIN)/pip install --quiet --editable '.[fuzz]' || \
+	    { echo "atheris can't be installed: there are builds for CPython 3.10 to 3.13 on x86-64" \
+	        "Linux, this is $$($(BIN)/python -VV | head -1) on $$(uname -m); elsewhere it needs" \
+	        "clang" >&2; exit 1; }
+	@touch $@
 
 # pip is what a new environment gets last: without it, the making was interrupted.
 $(BIN)/pip:

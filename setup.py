@@ -28,6 +28,8 @@ EXTRAS = {
         "setuptools>=68",
         "wheel>=0.43",
     ],
+    # make fuzz; the newest that CPython 3.10 has a build of is 2.3
+    "fuzz": ["atheris>=2.3"],
     # a real Keystone for the tests; the first one that runs without a patch asks for 3.11
     "keystone": [
         'keystone>=27.0; python_version >= "3.11"',

@@ -208,7 +208,9 @@ class Doorbell:
             return "it has a key, this worker has none: give it the same --zmq-key-file"
         if self._why == NO_KEY:
             return "this worker has a key (--zmq-key-file), the master has none"
-        return "its key is another one than ours: the file of --zmq-key-file must be the same"
+        # A master that hangs up first doesn't say which of the two.
+        or_none = ", or it has none" if self._why == HUNG_UP else ""
+        return f"its key is another one than ours{or_none}: --zmq-key-file must name the same one"
 
     def close(self) -> None:
         """Before the socket itself is closed."""

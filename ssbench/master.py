@@ -453,7 +453,9 @@ class Master:
         name, dispatcher = gone.worker.name, self._dispatcher
         jobs = dispatcher.gone(gone.worker.hello.incarnation) if dispatcher else 0
         if gone.left and not jobs:
-            log.info("Worker %s left: %s", name, gone.reason)
+            # In a phase its users are missing from here on.
+            tell = self._warn if dispatcher else log.info
+            tell(f"Worker {name} left: {gone.reason}")
             return
         if dispatcher:
             self.workers_lost.append(name)

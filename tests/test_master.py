@@ -394,6 +394,9 @@ def test_a_worker_that_is_told_to_end_loses_nothing() -> None:
         assert (outcome.ended, outcome.counts.done) == ("complete", 400)
         assert here.master.workers_lost == []
         assert process.wait(5) == 0
+        (told,) = here.observer.messages
+        assert told.startswith("Worker leaves (")
+        assert told.endswith("left: SIGTERM")
 
 
 def test_a_worker_that_is_killed_is_lost_with_what_it_held() -> None:

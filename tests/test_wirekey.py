@@ -12,6 +12,9 @@ import pytest
 
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.wirekey import Key
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line
 
 
 def test_a_key_comes_back_from_its_file(tmp_path: Path) -> None:
@@ -167,3 +170,30 @@ def test_no_key_is_shown() -> None:
     key = Key.generate()
     assert repr(key) == "Key()"
     assert all(word not in repr(key) for word in key.to_text().split()[1:])
+
+
+def key_or_refused(data: bytes) -> None:
+    """Invariant: the key that the text says, or a UsageError of a line that shows nothing of it."""
+    text = data.decode("ascii", "replace")
+    try:
+        key = Key.from_text(text, "a file")
+    except UsageError as error:
+        must_be_line(error)
+        refused = str(error)
+    else:
+        refused = ""
+        assert key.to_text().split() == text.split()
+        assert not any(word in repr(key) for word in text.split()[1:])
+    assert not any(word in refused for word in text.split() if len(word) > 8)
+
+
+@fuzzed(recorded("keys"), [b" ", b"\n", b"ssbench-key-1", b"ssbench-key-2", b"\x1b[2J", b"\0"])
+def test_spoilt_key_files(data: bytes) -> None:
+    """Invariant: that of ``key_or_refused``."""
+    key_or_refused(data)
+
+
+def test_the_recorded_key_is_one() -> None:
+    assert (
+        Key.from_text(recorded("keys")[0].decode(), "x").to_text().encode() == recorded("keys")[0]
+    )

@@ -41,6 +41,9 @@ SCENARIO = {
 START_S = 120.0
 FINISH_S = 300.0
 SAMPLE_EVERY_S = 1.0
+#: Whose fault it is when a worker is given up that had none: a host with too much to do lets a
+#: process wait for longer than half the worker time-out.
+NO_FAULT = "none"
 
 _LOST = re.compile(r"Lost worker .*?pid (\d+)\): .*; (\d+) operations were lost")
 
@@ -60,7 +63,9 @@ class Outcome:
     """All there is to say."""
 
     memory: Memory
-    faults: dict[str, Came] = field(default_factory=lambda: {kind: Came() for kind in KINDS})
+    faults: dict[str, Came] = field(
+        default_factory=lambda: {kind: Came() for kind in (*KINDS, NO_FAULT)}
+    )
     wrong: list[str] = field(default_factory=list)
     accounts: Accounts | None = None
     status: int | None = None  #: of the master
@@ -190,10 +195,7 @@ class Soak:
         whole = text.rfind("\n") + 1
         for pid, lost in _LOST.findall(text[self._read : whole]):
             fault = self._cause.get(int(pid))
-            if fault is None:
-                self.outcome.wrong.append(f"the worker of pid {pid} was given up without a fault")
-                continue
-            came = self.outcome.faults[fault.kind]
+            came = self.outcome.faults[fault.kind if fault else NO_FAULT]
             came.given_up += 1
             came.lost += int(lost)
         self._read = whole

@@ -34,20 +34,29 @@ def read(path: str, err: TextIO) -> Leftovers:
         raise UsageError(
             f"{path}: its run is still going on; Ctrl-C there ends it, and cleans up after it"
         )
-    left = None
     with statfile.read(path) as reader:
-        if reader.legacy:
-            raise UsageError(
-                f"{path}: objects of ssbench 0.3.9 carry no run's id, so nobody knows which are"
-                f" this run's; {INSTEAD}"
-            )
-        for record in reader:
-            if isinstance(record, RunHeader):
-                left = _begin(path, record)
-            elif isinstance(record, ResultBatch) and left is not None:
-                left.add(record)
+        left = leftovers(reader)
         for line in reader.damage:
             print(f"{path}: {line}", file=err)
+    return left
+
+
+def leftovers(reader: statfile.StatFileReader) -> Leftovers:
+    """What the run of an open stat file may have left.
+
+    :raises UsageError, StatFileError: as ``read``.
+    """
+    path, left = reader.name, None
+    if reader.legacy:
+        raise UsageError(
+            f"{path}: objects of ssbench 0.3.9 carry no run's id, so nobody knows which are"
+            f" this run's; {INSTEAD}"
+        )
+    for record in reader:
+        if isinstance(record, RunHeader):
+            left = _begin(path, record)
+        elif isinstance(record, ResultBatch) and left is not None:
+            left.add(record)
     if left is None:
         raise UsageError(
             f"{path}: the run's header is lost, and with it the names of its objects; {INSTEAD}"
@@ -62,8 +71,10 @@ def _begin(path: str, header: RunHeader) -> Leftovers:
         raise UsageError(f"{path}: its run has no id to know its objects by; {INSTEAD}")
     try:
         scenario = Scenario.from_json(json.dumps(header.scenario), path)
-    except (ScenarioError, TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: the scenario in its header can't be read: {error}") from error
+    except ScenarioError as error:
+        raise UsageError(f"the scenario in its header can't be used: {error.faults[0]}") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: the scenario in its header can't be used: {error}") from error
     return Leftovers(scenario, header.run_id)
 
 

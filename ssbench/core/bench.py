@@ -177,7 +177,10 @@ class BenchWorkload:
 
     def lost(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            self._give_up(job)
+            if job.operation == _READ:  # whatever came of it, the object is as it was
+                self._over(job)
+            else:
+                self._give_up(job)
 
     def _give_up(self, job: Job) -> None:
         """Nobody knows how the job's object is now: it leaves the population."""

@@ -284,7 +284,11 @@ def _hint(c: Credentials) -> str:
 
 def _path_version(url: str) -> str:
     """``3`` for an auth URL that ends in /v3 or /v3.0, "" for one without a version."""
-    last = urlsplit(url).path.rstrip("/").rpartition("/")[2]
+    try:
+        path = urlsplit(url).path
+    except ValueError:  # no URL: check_http_url says so where it comes to be used
+        return ""
+    last = path.rstrip("/").rpartition("/")[2]
     match = re.fullmatch(r"v(\d+(\.\d+)?)", last)
     return VERSIONS.get(match[1], match[1]) if match else ""
 

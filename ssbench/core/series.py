@@ -124,18 +124,19 @@ class Series:
         return sorted({operation for _origin, operation in self._cells})
 
     def seconds(self, operation: int | None = None) -> Iterator[Second]:
-        """Each second without a gap, from the earliest origin to the last completion.
+        """Each second without a gap, from the earliest origin to the last completion of any type.
 
         Seconds count from the whole second of the earliest run's start.
 
         :param operation: only of that type; None stands for all.
         """
-        found = self._side_by_side(operation)
-        if not found:
+        every = self._side_by_side(None)
+        if not every:
             return
+        found = every if operation is None else self._side_by_side(operation)
         in_flight = 0
         nothing: list[_Cell] = []
-        for second in _span(min(0, *found), max(found)):
+        for second in _span(min(0, *every), max(every)):
             cells = found.get(second, nothing)
             count = sum(cell.count for cell in cells)
             errors = sum(cell.errors for cell in cells)

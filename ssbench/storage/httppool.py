@@ -69,7 +69,7 @@ class Pool:
 
     def connect(self, count: int) -> None:
         """Open connections until ``count`` are there; gives up quietly on those that fail."""
-        failures: list[StorageError] = []
+        failures: list[str] = []
         openers = GreenletPool(_CONNECT_AT_ONCE)
         for _ in range(count - len(self._all)):
             openers.spawn(self._open_idle, failures)
@@ -128,14 +128,14 @@ class Pool:
         self._all.add(connection)
         return connection
 
-    def _open_idle(self, failures: list[StorageError]) -> None:
+    def _open_idle(self, failures: list[str]) -> None:
         if failures:  # one time-out is enough to wait for
             return
         try:
             self._give_back(self._open(0))
         except StorageError as error:
             # The first operation meets the same failure, and tells of it.
-            failures.append(error)
+            failures.append(error.detail)
 
     def _start_sweeping(self) -> None:
         self._sweeping = True

@@ -227,6 +227,8 @@ class Dialler:
             if error is not timeout:
                 raise
             raise self._failure(late, f"no connection within {limit_s:g} s") from error
+        finally:
+            del timeout  # see _open
 
     def _open(self) -> PlainStream:
         """Try the addresses in turn; the last one's failure is the one that counts."""
@@ -240,7 +242,12 @@ class Dialler:
                 failure = error
         # The name may lead elsewhere by the next try.
         self._addresses = []
-        raise self._failure(ErrorKind.CONNECT, _cause(failure)) from failure
+        try:
+            raise self._failure(ErrorKind.CONNECT, _cause(failure)) from failure
+        finally:
+            # It knows this frame, and this frame it: kept until the collector comes by, which is
+            # seldom. At a store that is down that is megabytes in a minute.
+            del failure
 
     def _look_up(self) -> list[tuple[Any, ...]]:
         host, port, _ = self.endpoint

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,11 @@ from ssbench.cli.chosen import (
     zmq_options,
 )
 from ssbench.cli.options import master_parser, worker_parser
+from ssbench.core.credentials import plan_login
 from ssbench.core.errors import UsageError
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line, steering
 
 LOGIN = "-A http://h/auth -U a:u -K s3cret"
 
@@ -131,3 +136,47 @@ def test_no_repr_holds_a_secret() -> None:
     ):
         assert "s3cret" not in repr(chosen)
         assert "s3cret" not in str(chosen)
+
+
+ENVIRONMENT_WORDS = [
+    b"\n", b"=", b"", b"http://", b"https://", b"@", b"://u:p@h/", b"[::1]", b":99999", b"v3",
+    b"2.0", b"\nOS_AUTH_TYPE=", b"\nST_AUTH=", b"\nOS_STORAGE_URL=http://h/", b"\x1b[2J", b"\r",
+    b"\xc2\x9b", b"\xe2\x80\xae", b"\xff", b"\nOS_AUTH_TOKEN=t",
+    b"\nOS_USERNAME=", b"\nOS_PASSWORD=",
+]  # fmt: skip
+SECRETS = ("ST_KEY", "OS_PASSWORD", "OS_AUTH_TOKEN", "OS_APPLICATION_CREDENTIAL_SECRET")
+RUN = master_parser().parse_args(["run-scenario", "-f", "s"])
+WORKER = worker_parser().parse_args([])
+
+
+def environment_used(data: bytes) -> None:
+    """Invariant: a way to log in, whose URL and repr are printable and show no secret; None for
+    a given token; or UsageError, likewise. ``data`` is lines as openrc files have them."""
+    lines = [line.partition("=") for line in os.fsdecode(data).split("\n")]
+    environ = {name: value for name, sign, value in lines if sign and "\0" not in value}
+    worker_options(WORKER, environ)
+    options = run_options(RUN, environ)
+    assert options.store is not None
+    said = [repr(options)]
+    try:
+        login = plan_login(options.store.credentials)
+    except UsageError as error:
+        assert not steering(str(error))  # noqa: PT017 - an error is one of two fine outcomes
+        said.append(str(error))
+    else:
+        said.append(repr(login))
+        if login is not None:
+            must_be_line(login.url)
+            assert login.url.lower().startswith(("http://", "https://"))
+    shown = "".join(said)
+    for name in SECRETS:
+        value = environ.get(name, "")
+        public = "".join(v for n, v in environ.items() if n not in SECRETS)
+        # What mutations made of a word of our own isn't one.
+        assert "-secret" not in value[1:] or value not in shown or value in public, name
+
+
+@fuzzed(recorded("environments"), ENVIRONMENT_WORDS)
+def test_spoilt_environments(data: bytes) -> None:
+    """Invariant: that of ``environment_used``."""
+    environment_used(data)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from ssbench import statfile
 from ssbench.cli.chosen import resume_options
 from ssbench.cli.master import main
 from ssbench.cli.options import master_parser
 from ssbench.cli.progress import make_progress
-from ssbench.cli.resume_command import read, run
+from ssbench.cli.resume_command import leftovers, read, run
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import Operation, Phase
 from ssbench.core.naming import Naming
@@ -21,6 +24,8 @@ from ssbench.core.records import PhaseRecord
 from ssbench.core.scenario import Scenario
 from ssbench.statfile import StatFileWriter
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
+from tests.fakes.terminal import must_be_line
 from tests.report import runs
 from tests.statfile.samples import old_result, write_old
 
@@ -40,6 +45,7 @@ def stat_file(path: Path, created: int = 4, **header: Any) -> Path:
                 runs.result(n + 1, Operation.CREATE, object=5 + n, size_class=0)
                 for n in range(created)
             ]
+            rows.append(runs.result(created + 1, Operation.READ, object=2, size_class=0))  # initial
             writer.write(runs.batch(rows))
     return path
 
@@ -160,7 +166,7 @@ def test_who_stops_it_is_told_what_is_left(path: Path) -> None:
         ({"driver": "noop"}, "so it left nothing"),
         ({"run_id": ""}, "has no id"),
         ({"run_id": "a_b"}, "has no id"),
-        ({"scenario": {"name": "x"}}, "the scenario in its header can't be read"),
+        ({"scenario": {"name": "x"}}, "the scenario in its header can't be used: .*/x: "),
     ],
 )
 def test_a_header_that_tells_nothing(tmp_path: Path, header: dict[str, Any], why: str) -> None:
@@ -195,6 +201,29 @@ def test_a_file_that_is_still_being_written(tmp_path: Path) -> None:
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(StatFileError, match="can't be read"):
         read(str(tmp_path / "none"), io.StringIO())
+
+
+def _records() -> bytes:
+    """The records of a file, without the checksums of its blocks."""
+    with TemporaryDirectory() as place:
+        return gzip.decompress(stat_file(Path(place, "x"), created=40).read_bytes())
+
+
+@fuzzed([_records()], MSGPACK_WORDS)
+def test_spoilt_files(data: bytes) -> None:
+    """Invariant: objects that some run created, each with a name that gives its number back, or
+    an error of one line."""
+    try:
+        with statfile.read(io.BytesIO(gzip.compress(data, 1))) as reader:
+            left = leftovers(reader)
+    except (UsageError, StatFileError) as error:
+        must_be_line(error)
+        return
+    for size_class, number, listed in left:
+        name = left.naming.object(size_class, number)
+        assert f"_{left.run_id}_" in name
+        assert left.naming.created_number(size_class, name) == number
+        assert not listed
 
 
 # Options ----------------------------------------------------------------------------------

@@ -177,6 +177,14 @@ def test_a_class_without_objects_is_skipped_and_another_drawn() -> None:
     assert workload.exhausted is None
 
 
+def test_lost_reads_leave_their_objects_to_be_read() -> None:
+    for profile in ((0, 1, 0, 0), (0, 1, 0, 1e-9)):  # reads alone are not kept account of
+        workload = bench(size_class(profile, initial=3), count=100)
+        workload.lost(workload.take(1, 50, 0.0))
+        assert len(workload.take(51, 50, 0.0)) == 50
+        assert workload.exhausted is None
+
+
 def test_hopeless_draws_end_a_take_but_not_the_run() -> None:
     workload = bench(size_class((1e-6, 1 - 1e-6, 0, 0), initial=1), count=10)
     workload.lost([])
@@ -366,7 +374,11 @@ class RunMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.in_flight)
     @rule(data=st.data())
     def one_is_lost(self, data: st.DataObject) -> None:
-        self.workload.lost([self.model.nobody_knows(self._one(data), "lost")])
+        at = self._one(data)
+        settle = self.model.nobody_knows
+        if self.model.in_flight[at][0].operation == Operation.READ:
+            settle = self.model.did_not_happen
+        self.workload.lost([settle(at, "lost")])
 
     @precondition(lambda self: self.model.in_flight)
     @rule(data=st.data())

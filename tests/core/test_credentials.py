@@ -190,6 +190,12 @@ def test_urls_that_are_none(url: str) -> None:
         check_http_url(url, "auth URL")
 
 
+@pytest.mark.parametrize("auth", ["http://::1]:8080/v3", "http://[::1/v3"])
+def test_an_auth_url_with_half_a_bracket_is_refused_in_words(auth: str) -> None:
+    with pytest.raises(UsageError, match="isn't one: it should look like"):
+        plan_login(Credentials(auth=auth, user="u", os_password="p", os_project_name="q"))
+
+
 @pytest.mark.parametrize("url", ["http://u:s3cret@h/", "http://u:s3c/ret@h/", "u:s3cret@h"])
 def test_urls_with_passwords_are_refused_unseen(url: str) -> None:
     with pytest.raises(UsageError) as caught:

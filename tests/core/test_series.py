@@ -49,6 +49,7 @@ def test_in_flight_are_those_that_began_and_have_not_ended() -> None:
     assert [s.in_flight for s in series.seconds()] == [2, 3, 1, 0]
     assert [s.in_flight for s in series.seconds(CREATE)] == [1, 1, 1, 0]
     assert series.operations == [CREATE, READ]
+    assert [s.count for s in series.seconds(READ)] == [1, 0, 2, 0]  # to the end of the CREATE
 
 
 def test_response_times_are_there_where_operations_were_due() -> None:
@@ -124,3 +125,10 @@ def test_memory_is_held_down_while_results_come(monkeypatch: pytest.MonkeyPatch)
         cells = [cell for cells in series._cells.values() for cell in cells.values()]
         assert sum(len(cell.service._waiting) for cell in cells) <= 10
     assert list(series.seconds()) == list(series_of(*some).seconds())
+
+
+def test_two_runs_stand_side_by_side_by_the_clock_on_the_wall() -> None:
+    merged = series_of(read(0, 1), origin_ns=10 * S)
+    merged.merge(series_of(read(0, 2.5), read(0, 0.5), origin_ns=13 * S + S // 2))
+    assert merged.per_second() == [0, 1, 0, 1, 0, 1]
+    assert [s.in_flight for s in merged.seconds()] == [1, 0, 0, 1, 1, 0]

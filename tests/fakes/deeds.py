@@ -81,3 +81,15 @@ def dripping(start: bytes, drop: bytes = b"x", every_s: float = 0.2) -> Deed:
             peer.say(drop)
 
     return deed
+
+
+def reading(count: int, then: Deed) -> Deed:
+    """Take so many bytes of the request's body first."""
+
+    def deed(peer: Peer) -> object:
+        left = count
+        while left > 0 and (data := peer.sock.recv(min(left, 65536))):
+            left -= len(data)
+        return then(peer)
+
+    return deed

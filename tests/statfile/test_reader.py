@@ -130,7 +130,10 @@ def reported_payload(data: bytes) -> None:
     reported(builder.finish(0))
 
 
-@fuzzed([gzip.decompress(data) for data in FILES[:1]], MSGPACK_WORDS)
+PAYLOADS = [gzip.decompress(data) for data in recorded("statfiles")]
+
+
+@fuzzed(PAYLOADS, MSGPACK_WORDS)
 def test_forged_files(data: bytes) -> None:
     """Invariant: that of ``reported``."""
     reported_payload(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import socket
 import ssl
@@ -11,14 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool
+from urllib3.connection import HTTPConnection
 
 from ssbench.core.credentials import Credentials
 from ssbench.core.errors import AuthError, UsageError
+from ssbench.storage import auth
 from ssbench.storage.auth import Authenticated, Authenticator
+from ssbench.storage.authhttp import SameHostSession
+from tests.corpus import recorded
 from tests.fakes.auth_v1 import AuthV1
 from tests.fakes.keystone_v2 import KeystoneV2
 from tests.fakes.keystone_v3 import KeystoneV3
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line
 from tests.servers.certificates import Certificates, make_certificates
 
 
@@ -481,3 +490,94 @@ def test_no_secret_is_in_reprs_errors_logs_or_tracebacks(
     texts.append(caplog.text)
     for text in texts:
         assert not any(secret in text for secret in secrets), text
+
+
+# Whatever a server answers ---------------------------------------------------------------------
+
+
+class _Said(io.BytesIO):
+    """The sockets of a server that has said all it will, to whatever it is asked."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self._data = data
+
+    def makefile(self, *args: object, **options: object) -> io.BytesIO:
+        return io.BytesIO(self._data)
+
+    def sendall(self, data: bytes) -> None:
+        pass
+
+    def settimeout(self, seconds: float) -> None:
+        pass
+
+
+class _Adapter(HTTPAdapter):
+    def __init__(self, data: bytes) -> None:
+        super().__init__()
+        self._data = data
+
+    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> HTTPConnectionPool:
+        data = self._data
+
+        class Connection(HTTPConnection):
+            def connect(self) -> None:
+                self.sock = _Said(data)
+
+        pool = HTTPConnectionPool("h", 5000)
+        pool.ConnectionCls = Connection
+        return pool
+
+
+LOGINS = [
+    Credentials(auth="http://h:5000/auth/v1.0", user="a:u", key="s3cret-k3y"),
+    Credentials(
+        os_auth_url="http://h:5000/v2.0", os_username="u", os_password="s3cret-k3y",
+        os_tenant_name="t", auth_version="2.0",
+    ),
+    Credentials(
+        os_auth_url="http://h:5000/v3", os_username="u", os_password="s3cret-k3y",
+        os_project_name="p", auth_version="3",
+    ),
+]  # fmt: skip
+
+
+def logged_in_or_refused(data: bytes) -> None:
+    """Invariant: a token and URL that fit a request, or AuthError of one line without a secret."""
+    for credentials in LOGINS:
+
+        def session(
+            given: Credentials, plain: type[SameHostSession] = SameHostSession
+        ) -> SameHostSession:
+            made = plain(given)
+            made.mount("http://", _Adapter(data))
+            return made
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(auth, "SameHostSession", session)
+            try:
+                found = Authenticator(credentials).authenticate()
+            except AuthError as error:
+                must_be_line(error)
+                assert "s3cret" not in str(error)  # noqa: PT017 - one of two fine outcomes
+                continue
+        assert found.token.isascii()
+        assert found.token.isprintable()
+        assert found.storage_url.startswith(("http://", "https://"))
+        must_be_line(found.storage_url)
+
+
+LOGIN_WORDS = [
+    b"\r\n", b"\r\n\r\n", b"\n", b"\r\nLocation: http://h:5000/x", b"\r\nLocation: http://evil/",
+    b"HTTP/1.1 301 X\r\nLocation: /x\r\n", b"HTTP/1.1 300 X", b"\r\nContent-Length: 0", b"null",
+    b"[]", b"{}", b'"\x1b[2J"', b'"\\u001b[2J"', b'"\\ud800"', b"\xc2\x9b",
+    b"\r\nX-Auth-Token:",
+    b'"catalog"', b"http://[", b"ftp://x/", b"http://u:p@h/", b"\r\nContent-Encoding: gzip",
+    b"\r\nTransfer-Encoding: chunked",
+]  # fmt: skip
+
+
+@fuzzed(recorded("login"), LOGIN_WORDS)
+def test_spoilt_answers_to_a_login(data: bytes) -> None:
+    """Invariant: that of ``logged_in_or_refused``."""
+    logged_in_or_refused(data)

@@ -166,7 +166,10 @@ def read_alike(data: bytes) -> None:
             assert parse_head(candidate)[0] == fast
 
 
-@fuzzed([head + b"\0\0" + head for head in (*USUAL, *recorded("answers"))], PIECES)
+TWO_HEADS = [head + b"\0\0" + head for head in (*USUAL, *recorded("answers"))]
+
+
+@fuzzed(TWO_HEADS, PIECES)
 def test_whatever_a_layout_fits_the_other_reads_the_same(data: bytes) -> None:
     """Invariant: that of ``read_alike``."""
     read_alike(data)
@@ -269,6 +272,12 @@ def test_chunks_come_back_however_they_are_cut(
     assert received == b"".join(parts)
 
 
+CHUNKED_BODIES = [
+    b"12" + chunked([b"abc", b"x" * 300]),
+    b"34" + chunked([b"y"], b";a=b", b"X: 1\r\n"),
+]
+
+
 def chunks_or_refused(data: bytes) -> None:
     """Invariant: a chunked body is the same in whatever pieces, or raises BadAnswer in all.
 
@@ -293,7 +302,7 @@ def chunks_or_refused(data: bytes) -> None:
 
 
 @fuzzed(
-    [b"12" + chunked([b"abc", b"x" * 300]), b"34" + chunked([b"y"], b";a=b", b"X: 1\r\n")],
+    CHUNKED_BODIES,
     [
         b"\r\n",
         b"\n",

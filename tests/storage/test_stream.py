@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import gc
 import socket
 import ssl
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
 
+import gevent
 import pytest
 
 from ssbench.core.errors import StorageError
@@ -43,6 +46,28 @@ def refusal(port: int, **options: object) -> StorageError:
 
 def quiet(peer: Peer) -> None:
     peer.linger()
+
+
+def forgotten(port: int, **options: object) -> bool:
+    """Whether nothing of a failure is left once nobody speaks of it, without the collector."""
+    gc.collect()
+    try:
+        dialling(port, **options)  # type: ignore[arg-type]
+    except StorageError as error:
+        left = weakref.ref(error)
+    gevent.sleep(0)  # the event loop lets go of its timer
+    return left() is None and gc.collect() == 0
+
+
+def test_a_failure_leaves_nothing_for_the_collector(full_port: int) -> None:
+    assert forgotten(free_port())
+    assert forgotten(full_port, timeout_s=0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
 
 
 def test_small_uploads_do_not_wait_for_acknowledgements() -> None:

@@ -4,7 +4,7 @@ import os
 
 from benchmarks.soak.faults import KINDS
 from benchmarks.soak.memory import MB, Memory, Usage
-from benchmarks.soak.soak import Outcome
+from benchmarks.soak.soak import NO_FAULT, Outcome
 from benchmarks.soak.table import judged, lines
 from benchmarks.soak.verdict import Accounts
 from ssbench.core.model import Phase
@@ -75,7 +75,7 @@ def test_without_a_stat_file_there_is_a_table_of_the_faults_and_no_success() -> 
     made = outcome()
     made.accounts = None
     assert judged(made) == ["there is nothing to account for"]
-    assert [line.split()[0] for line in lines(made)] == ["fault", *KINDS]
+    assert [line.split()[0] for line in lines(made)] == ["fault", *KINDS, NO_FAULT]
 
 
 def test_what_the_report_costs_is_told_apart() -> None:

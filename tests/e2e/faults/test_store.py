@@ -24,6 +24,7 @@ from tests.fakes.hostile_swift import HostileSwift
 from tests.fakes.terminal import NASTY
 
 K = ErrorKind
+FEW = 12  #: operations, where each failure takes a time-out
 FAULTS: dict[str, dict[str, Fault | None]] = {
     "reset in the midst of an answer": {
         "in the head": Fault(saying(OK[:20], then=reset), K.RESET, "reset by peer"),
@@ -125,10 +126,11 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_answer_that_is_none(fault: str, commands: Commands, row: Row) -> None:
     faults = FAULTS[fault]
+    count = FEW if "stalls" in fault or "drip" in fault else 40
     deeds = {name: found.deed if found else None for name, found in faults.items()}
     with HostileSwift(deeds) as swift:
-        ended = survives(commands, row, swift, faults)
+        ended = survives(commands, row, swift, faults, operation_count=count)
     done, errors, _ = ended.counted()
-    assert (done + errors, errors) == (40, sum(swift.struck.values()))
+    assert (done + errors, errors) == (count, sum(swift.struck.values()))
     assert done > 0
     assert "\x1b" not in ended.out + ended.err

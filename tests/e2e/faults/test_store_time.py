@@ -1,0 +1,160 @@
+"""A store that is slow, away for a while, or refuses for ever; and kept connections."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ssbench.core.model import ErrorKind
+from tests.e2e.commands import Commands, until
+from tests.e2e.faults.hostile import (
+    MEMORY_MAX_MB,
+    RUN_MAX_S,
+    Fault,
+    failures,
+    options_for,
+    survives,
+    watch,
+)
+from tests.e2e.faults.matrix import Row
+from tests.fakes.deeds import CHUNKED, OK, START, dripping, keep, leave, reset, saying
+from tests.fakes.gate import Gate
+from tests.fakes.hostile_swift import HostileSwift
+
+K = ErrorKind
+READS = {"crud_profile": [0, 1, 0, 0]}
+WELL = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+UNAVAILABLE = b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"
+UNAUTHORIZED = b"HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno"
+
+
+@pytest.mark.fault("store: slow-loris, a byte a second, with --operation-timeout")
+def test_answers_byte_by_byte(commands: Commands, row: Row) -> None:
+    faults = {
+        "length": Fault(dripping(START, b"x", 1), K.OPERATION_TIMEOUT, "took too long"),
+        "chunks": Fault(dripping(CHUNKED, b"1\r\nx\r\n", 1), K.OPERATION_TIMEOUT, "took too long"),
+        "close": Fault(dripping(OK + b"\r\n", b"x", 1), K.OPERATION_TIMEOUT, "took too long"),
+        "well": None,
+    }
+    with HostileSwift({name: fault and fault.deed for name, fault in faults.items()}) as swift:
+        options = ["--operation-timeout", "3", "--network-timeout", "2"]
+        survives(commands, row, swift, faults, *options, operation_count=16)
+
+
+@pytest.mark.fault("store: 401 for ever")
+def test_a_token_that_is_never_good_enough(commands: Commands, row: Row) -> None:
+    faults = {"401": Fault(saying(UNAUTHORIZED, then=keep), K.UNAUTHORIZED, "answered 401", 401)}
+    path = commands.scenario(**READS, operation_count=12)
+    with HostileSwift({"401": faults["401"].deed}) as swift:
+        ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
+        ended.fine(1)
+        account = row.accounted(ended.stats)
+        assert (account.done, account.failed) == (0, 12)
+        assert failures(ended, faults) == {faults["401"].sign: 12}
+        # Each operation begins anew three times, with a new token.
+        assert swift.struck["401"] == 12 * 4
+        assert ended.stats.total().renewals == 12 * 3
+        assert "unauthorized" in ended.out
+    assert ended.took_s < RUN_MAX_S
+    assert max(peaks) < MEMORY_MAX_MB
+    row.saw(f"12 unauthorized, each after 3 fresh tokens; {ended.took_s:.0f} s")
+
+
+@pytest.mark.fault("store: 503 for {outage_s} s, then well")
+@pytest.mark.parametrize("outage_s", [2, pytest.param(30, marks=pytest.mark.slow)])
+def test_an_outage_within_the_retries(outage_s: int, commands: Commands, row: Row) -> None:
+    path = commands.scenario(**READS, operation_count=2000)
+    with HostileSwift({"503": saying(UNAVAILABLE, then=keep)}) as swift:
+        swift.armed = False
+        options = [*options_for(swift), "--retries", "25"]
+        started = commands.start_run("-f", path, *options, workers=1)
+        until("reads", lambda: "GET" in swift.methods())
+        swift.armed = True
+        time.sleep(outage_s)
+        swift.armed = False
+        row.strike()
+        reads = swift.methods().count("GET")
+        until("reads again", lambda: swift.methods().count("GET") > reads)
+        row.recovered()
+        ended, _ = watch(started)
+        ended.fine()
+    account = row.accounted(ended.stats)
+    assert (account.done, account.failed) == (2000, 0)
+    assert ended.counted()[2] == swift.struck["503"] > 0
+    row.saw(f"no operation failed; {swift.struck['503']} retries")
+
+
+@pytest.mark.fault("store: killed in the midst of a run, and not back")
+def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
+    path = commands.scenario(**READS, operation_count=2000)
+    with HostileSwift({}, lambda request: False) as swift, Gate(swift.port) as gate:
+        url = swift.url.replace(str(swift.port), str(gate.port))
+        options = [*options_for(swift), "-S", url]
+        started = commands.start_run("-f", path, *options, workers=1)
+        until("reads", lambda: swift.methods().count("GET") > 20)
+        gate.shut()
+        ended, peaks = watch(started)
+        ended.fine()
+    assert ended.took_s < RUN_MAX_S
+    assert max(peaks) < MEMORY_MAX_MB
+    account = row.accounted(ended.stats)
+    assert account.done > 20
+    refused = ended.stats.errors[K.CONNECT, 0]
+    others = account.failed - refused.count
+    assert "connection refused" in refused.example.detail
+    assert others <= 4, "more than what was in flight"
+    row.saw(f"{refused.count} connect, {others} in flight failed; {ended.took_s:.0f} s")
+
+
+@pytest.mark.fault("store: killed in the midst of a run, back after 2 s")
+def test_a_server_that_comes_back(commands: Commands, row: Row) -> None:
+    path = commands.scenario(**READS, operation_count=2000)
+    with HostileSwift({}, lambda request: False) as swift, Gate(swift.port) as gate:
+        url = swift.url.replace(str(swift.port), str(gate.port))
+        options = [*options_for(swift), "--retries", "10", "-S", url]
+        started = commands.start_run("-f", path, *options, workers=1)
+        until("reads", lambda: swift.methods().count("GET") > 20)
+        gate.shut()
+        time.sleep(2)
+        reads = swift.methods().count("GET")
+        gate.reopen()
+        row.strike()
+        until("reads again", lambda: swift.methods().count("GET") > reads)
+        row.recovered()
+        ended, _ = watch(started)
+        ended.fine()
+    account = row.accounted(ended.stats)
+    assert (account.done, account.failed) == (2000, 0)
+    assert ended.counted()[2] > 0
+    row.saw(f"no operation failed; {ended.counted()[2]} retries")
+
+
+@pytest.mark.fault("store: kept connections are closed, or reset, instead of an answer")
+def test_kept_connections_that_break(commands: Commands, row: Row) -> None:
+    deeds = {"closed": leave, "well": None, "reset": reset, "well too": None}
+    path = commands.scenario(**READS, operation_count=40, user_count=1)
+    with HostileSwift(deeds) as swift:
+        ended, _ = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
+        ended.fine()
+        account = row.accounted(ended.stats)
+        assert (account.done, account.failed) == (40, 0)
+        reconnects = ended.stats.total().reconnects
+        assert reconnects == sum(swift.struck.values()) >= 39
+    row.saw(f"no operation failed; {reconnects} reconnects, none of them a retry")
+
+
+@pytest.mark.fault("store: bytes that nobody asked for, behind an answer")
+def test_bytes_behind_an_answer(commands: Commands, row: Row) -> None:
+    # The next request on that connection meets them: one failure for each.
+    deeds = {"garbage": saying(WELL, b"and more\r\n\r\n", then=keep), "well": None}
+    path = commands.scenario(**READS, operation_count=40, user_count=1)
+    with HostileSwift(deeds) as swift:
+        ended, _ = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
+        ended.fine()
+        account = row.accounted(ended.stats)
+        # That request may take the turn of one on a sound connection.
+        assert 10 <= account.failed <= swift.struck["garbage"]
+    error = ended.stats.errors[K.PROTOCOL, 0]
+    assert (error.count, "and more" in error.example.detail) == (account.failed, True)
+    row.saw(f"{error.count} protocol: the request that came next, and its connection")

@@ -1,0 +1,108 @@
+"""A door in front of a server: it lets connections through, does deeds to them, or is shut."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+
+from tests.fakes.hostile_swift import Deed
+from tests.fakes.scripted_server import Peer
+
+
+class Gate:
+    """A context manager: listens within, and passes everything on to ``port`` of loopback.
+
+    Once ``strike`` was called, each new connection meets a deed, in turn, instead of the server.
+    """
+
+    def __init__(self, port: int, deeds: Mapping[str, Deed | None] | None = None) -> None:
+        self.struck: Counter[str] = Counter()
+        self._target = port
+        self._deeds = list((deeds or {}).items())
+        self._turn: int | None = None
+        self._lock = threading.Lock()
+        self._gone = threading.Event()
+        self._open: set[socket.socket] = set()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+
+    def strike(self) -> None:
+        """Deeds from now on, after the end of every connection that there is."""
+        self._turn = 0
+        self._end_connections()
+
+    def shut(self) -> None:
+        """As a server that was killed: connections are reset, new ones refused."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._end_connections()
+
+    def reopen(self) -> None:
+        """Listen again, on the same port."""
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._accepting()
+
+    def __enter__(self) -> Gate:
+        self._accepting()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._gone.set()
+        with suppress(OSError):
+            self.shut()
+
+    def _accepting(self) -> None:
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+
+    def _serve(self, sock: socket.socket) -> None:
+        deed = self._deed()
+        with sock, suppress(OSError):
+            if deed is not None:
+                deed(Peer(sock, self._gone))
+                return
+            with socket.create_connection(("127.0.0.1", self._target)) as inner:
+                self._keep(sock, inner)
+                back = threading.Thread(target=_pump, args=(inner, sock), daemon=True)
+                back.start()
+                _pump(sock, inner)
+                back.join()
+
+    def _deed(self) -> Deed | None:
+        with self._lock:
+            if self._turn is None or not self._deeds:
+                return None
+            name, deed = self._deeds[self._turn % len(self._deeds)]
+            self._turn += 1
+            if deed is not None:
+                self.struck[name] += 1
+            return deed
+
+    def _keep(self, *socks: socket.socket) -> None:
+        with self._lock:
+            self._open.update(socks)
+
+    def _end_connections(self) -> None:
+        with self._lock:
+            for sock in self._open:
+                with suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+            self._open.clear()
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)

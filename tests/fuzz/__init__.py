@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of what reads data from outside: ``make fuzz``."""

@@ -1,0 +1,62 @@
+"""What is fuzzed: for each parser the invariant of its test, and the inputs to begin with.
+
+Both stand in the parser's test file, so that ``make test`` and ``make fuzz`` hold it to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from tests.corpus import recorded
+
+Invariant = Callable[[bytes], object]
+
+
+class Target(NamedTuple):
+    """``invariant`` names, as module:function below ``tests``, what takes bytes and raises where
+    it doesn't hold; ``seeds`` a folder of the corpus, or a list or function as module:name."""
+
+    invariant: str
+    seeds: str
+
+    def load(self) -> tuple[Invariant, Sequence[bytes]]:
+        """The invariant and the seeds."""
+        if ":" not in self.seeds:
+            return _named(self.invariant), recorded(self.seeds)
+        seeds = _named(self.seeds)
+        return _named(self.invariant), seeds() if callable(seeds) else seeds
+
+
+def _named(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"tests.{module}"), name)
+
+
+TARGETS: dict[str, Target] = {
+    "messages": Target("core.test_messages:harmless", "frames"),
+    "batches": Target("core.test_columns:whole", "core.test_columns:packed_batches"),
+    "settings": Target("core.test_settings:readable", "core.test_settings:settings_of_beats"),
+    "results": Target(
+        "core.test_dispatch:accounted_for", "core.test_dispatch:results_of_the_field"
+    ),
+    "stat-file": Target("statfile.test_reader:reported", "statfile.test_reader:FILES"),
+    "stat-file-payload": Target(
+        "statfile.test_reader:reported_payload", "statfile.test_reader:PAYLOADS"
+    ),
+    "old-stat-file": Target(
+        "statfile.test_legacy:reported_old", "statfile.test_legacy:OLD_PAYLOADS"
+    ),
+    "scenario": Target("core.test_scenario:run_or_refused", "core.test_scenario:CANNED"),
+    "http-head": Target("storage.test_httpparse:head_or_refused", "answers"),
+    "http-layouts": Target("storage.test_httpparse:read_alike", "storage.test_httpparse:TWO_HEADS"),
+    "http-chunks": Target(
+        "storage.test_httpparse:chunks_or_refused", "storage.test_httpparse:CHUNKED_BODIES"
+    ),
+    "http-pieces": Target("storage.test_httpconn:same_in_pieces", "storage.test_httpconn:ANSWERS"),
+    "swift-json": Target("storage.test_swiftparse:parsed", "swift-json"),
+    "login": Target("storage.test_auth:logged_in_or_refused", "login"),
+    "environment": Target("cli.test_chosen:environment_used", "environments"),
+    "key": Target("test_wirekey:key_or_refused", "keys"),
+}
