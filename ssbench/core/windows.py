@@ -48,7 +48,12 @@ class Windows:
     def mark(self, mark: MarkRecord) -> None:
         """A stage begins."""
         if mark.name == "stage":
-            self._edges.append(mark.at_ns if self._edges else mark.at_ns + self._warmup_ns)
+            self._edges.append(mark.at_ns if self._edges else self._begin(mark.at_ns))
+
+    def _begin(self, first_ns: int) -> int:
+        """Without a warm-up nothing can come before the first stage, whatever a worker's clock,
+        which is known to a fraction of a millisecond, makes of it."""
+        return first_ns + self._warmup_ns if self._warmup_ns else -_NEVER_NS
 
     @property
     def low_ns(self) -> int | None:

@@ -53,6 +53,11 @@ def test_warm_up_and_cool_down_are_left_out() -> None:
     assert stages(windows, batch(0, 1)) == {-1: [0, 1]}
 
 
+def test_without_a_warm_up_nothing_is_left_out_at_the_start() -> None:
+    windows = marked(Windows(), 1, 2)
+    assert stages(windows, batch(0.999, 1, 2)) == {0: [0, 1], 1: [2]}
+
+
 def test_an_operation_belongs_to_the_time_at_which_it_was_due() -> None:
     windows = marked(Windows(2), 0, 10)
     assert stages(windows, batch(1, 2, 9.5, 10, due=True)) == {-1: [0], 0: [1, 2], 1: [3]}
