@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ssbench.cli.auth_options import credentials_from, given_on_command_line
+from ssbench.core.compare import PERCENTS
 from ssbench.core.credentials import Credentials
 from ssbench.core.errors import UsageError
 
@@ -122,6 +123,17 @@ class CleanupOptions:
     concurrency: int
     policy: str | None  #: None: containers without one in their name; "*": any
     dry_run: bool
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """compare."""
+
+    stats_files: tuple[str, ...]
+    operations: tuple[int, ...]  #: none: all together, and each
+    percentiles: tuple[float, ...]
+    json: bool
+    seed: int
+
+
     yes: bool
     verbose: bool
     quiet: bool
@@ -284,6 +296,24 @@ def overrides_from(ns: argparse.Namespace) -> dict[str, object]:
     """Keys of the scenario that the command line sets."""
     values = {key: getattr(ns, key) for key in OVERRIDES}
     return {key: value for key, value in values.items() if value is not None}
+
+def compare_options(ns: argparse.Namespace) -> CompareOptions:
+    """What compare was told.
+
+    :raises UsageError: where there is nothing to compare with.
+    """
+    if len(ns.stats_files) < 2:
+        raise UsageError(f"{ns.stats_files[0]}: one stat file alone; name two or more to compare")
+    if ns.stats_files.count("-") > 1:
+        raise UsageError("-: standard input is one stat file; name the other")
+    return CompareOptions(
+        stats_files=tuple(ns.stats_files),
+        operations=tuple(dict.fromkeys(ns.operations or ())),
+        percentiles=tuple(sorted(set(ns.percentiles or PERCENTS))),
+        json=ns.json,
+        seed=ns.seed,
+    )
+
 
 
 def zmq_options(

@@ -86,6 +86,13 @@ def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
     return ExitStatus.OK
 
 
+def _compare(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.cli import compare_command
+
+    compare_command.compare(chosen.compare_options(namespace))
+    return ExitStatus.OK
+
+
 def _list_scenarios(namespace: argparse.Namespace) -> ExitStatus:
     scenarios = list_canned()
     width = max(len(name) for name, _ in scenarios)
@@ -191,6 +198,7 @@ def _say(text: str) -> None:
 COMMANDS: dict[str, Callable[[argparse.Namespace], ExitStatus]] = {
     "run-scenario": _run_scenario,
     "report-scenario": _report_scenario,
+    "compare": _compare,
     "list-scenarios": _list_scenarios,
     "kill-workers": _kill_workers,
     "cleanup-containers": _cleanup_containers,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ssbench.core.credentials import check_http_url, parse_version
 from ssbench.core.errors import UsageError
+from ssbench.core.model import CRUD, Operation
 
 MAX_WORKER_ID = 64  #: characters
 
@@ -66,6 +67,14 @@ def think_time(text: str) -> list[float]:
     if len(parts) > 2 or parts[0] > parts[-1]:
         raise ArgumentTypeError(f"{text!r}: give seconds, or the least and the longest as in 0.1,2")
     return [parts[0], parts[-1]]
+
+
+def operation(text: str) -> Operation:
+    """One of the four of CRUD, in any case."""
+    for each in CRUD:
+        if text.upper() == each.name:
+            return each
+    raise ArgumentTypeError(f"{text!r}: give one of {', '.join(each.name for each in CRUD)}")
 
 
 def percentile(text: str) -> float:

@@ -43,20 +43,21 @@ def write_report(
 ) -> None:
     """Render and write to a file, or to standard output."""
     options = ReportOptions(tuple(percentiles)) if percentiles else ReportOptions()
-    _write(render(form, stats, options), path)
+    write(render(form, stats, options), path)
 
 
 def write_rps(stats: RunStats, path: str) -> None:
     """Write the requests-per-second histogram."""
-    _write(render_rps(stats), path)
+    write(render_rps(stats), path)
 
 
 def write_series(stats: RunStats, path: str) -> None:
     """Write the run by seconds."""
-    _write(render_series(stats), path)
+    write(render_series(stats), path)
 
 
-def _write(text: str, path: str | None) -> None:
+def write(text: str, path: str | None) -> None:
+    """Write to a file; None and ``-`` stand for standard output."""
     if path is None or path == "-":
         _print(text)
         return

@@ -15,6 +15,7 @@ from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import COUNTERS, LATENCIES, Counts, Latency, Tally
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
+from ssbench.report.steady_text import steady_rows
 from ssbench.report.timeseries import series_rows
 
 SCHEMA_VERSION = 1
@@ -38,8 +39,9 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
         "completions_per_s": stats.completions(),
         "stages": [_stage(stats, options, index) for index in range(stats.stage_count)],
         "seconds": series_rows(stats),
+        "steadiness": steady_rows(stats),
     }
-    return json.dumps(_finite(report), indent=2, default=_plain) + "\n"
+    return json.dumps(finite(report), indent=2, default=plain) + "\n"
 
 
 def _run(stats: RunStats) -> dict[str, Any]:
@@ -174,17 +176,17 @@ def _seconds(value_ns: float | None) -> float | None:
     return None if value_ns is None else value_ns / 1e9
 
 
-def _finite(value: Any) -> Any:
-    """The same, with null for infinities and NaN, which JSON doesn't have."""
+def finite(value: Any) -> Any:
+    """The same value, with null for infinities and NaN, which JSON doesn't have."""
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
+        return {key: finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
+        return [finite(inner) for inner in value]
     return value
 
 
-def _plain(value: Any) -> Any:
-    # Mappings that aren't dicts; bytes in a file of another's making.
+def plain(value: Any) -> Any:
+    """For what ``json`` doesn't know: mappings that aren't dicts, bytes of another's making."""
     return dict(value) if hasattr(value, "keys") else str(value)

@@ -11,6 +11,7 @@ from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report import cells
 from ssbench.report.load_text import load_lines, stage_lines
 from ssbench.report.options import ReportOptions, percent_text
+from ssbench.report.steady_text import steady_lines
 
 _RULE = "-" * 69
 _RATE = "Average requests per second:"
@@ -39,6 +40,7 @@ def render_text(stats: RunStats, options: ReportOptions) -> str:
         _errors(stats),
         _counters(stats),
         _workers(stats),
+        steady_lines(stats),
         _warnings(stats),
     ):
         found = list(section)
@@ -96,6 +98,8 @@ def _ending(stats: RunStats) -> Iterator[str]:
         if footer.ended in _ENDINGS:
             reason = f" ({printable(footer.reason)})" if footer.reason else ""
             yield _ENDINGS[footer.ended] + reason
+        elif footer.reason:
+            yield f"Ended before its time: {printable(footer.reason)}"
 
 
 def _scenario_table(stats: RunStats) -> Iterator[str]:
