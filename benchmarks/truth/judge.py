@@ -63,7 +63,9 @@ def exact(name: str, truth: float, ours: float) -> Figure:
     return Figure(name, truth, ours, 0, is_time=False)
 
 
-def count_figures(log: Sequence[Entry], results: Results, report: Mapping[str, Any]) -> list[Figure]:
+def count_figures(
+    log: Sequence[Entry], results: Results, report: Mapping[str, Any]
+) -> list[Figure]:
     """Operations, errors and bytes of the run phase: equal to the unit.
 
     :param log: of all phases.

@@ -18,10 +18,11 @@ from hashlib import md5
 from heapq import heappop, heappush
 from pathlib import Path
 from random import Random
-from time import perf_counter_ns
+from struct import Struct
+from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple
 
-from benchmarks.truth.cases import CASES, Case
+from benchmarks.truth.cases import CASES, SECOND, Case
 from benchmarks.truth.log import Entry, write_log
 from ssbench.alarm import Timerfd
 
@@ -29,6 +30,9 @@ ACCOUNT = "/v1/AUTH_truth"
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _META = re.compile(rb"\r\n(x-object-meta-[^\r]+)", re.IGNORECASE)
 _TO_RECEIVE = 1 << 18
+_SO_TIMESTAMPNS = 35  #: socket(7); Python has no name for it
+_TIMESPEC = Struct("qq")
+_NOTES = socket.CMSG_SPACE(_TIMESPEC.size)
 _AGAIN_NS = 200_000  #: before what a full socket didn't take is tried once more
 _WRONG_ETAG = "0" * 32
 _REASONS = {
@@ -90,6 +94,7 @@ class TruthServer:
         self._connections: dict[int, Connection] = {}
         self._due: list[tuple[int, int, Outgoing]] = []
         self._set_ns = 0
+        self._wall_ns = 0  # the wall clock less ours
         self._number = self._order = 0
         self._containers: dict[str, str] = {}
         self._objects: dict[str, Stored] = {}
@@ -104,6 +109,7 @@ class TruthServer:
             events = self._epoll.poll()
             # What epoll tells of had come by now, however long the reading of the others takes.
             now = perf_counter_ns()
+            self._wall_ns = time_ns() - now
             for fd, _ in events:
                 connection = self._connections.get(fd)
                 if connection is not None:
@@ -126,6 +132,7 @@ class TruthServer:
                 return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
             self._connections[sock.fileno()] = Connection(sock)
             self._epoll.register(sock.fileno(), select.EPOLLIN)
 
@@ -133,7 +140,7 @@ class TruthServer:
 
     def _hear(self, connection: Connection, now: int) -> None:
         try:
-            data = connection.sock.recv(_TO_RECEIVE)
+            data, notes, _, _ = connection.sock.recvmsg(_TO_RECEIVE, _NOTES)
         except BlockingIOError:
             return
         except ConnectionError:
@@ -145,7 +152,7 @@ class TruthServer:
         if connection.buffer:
             data = connection.buffer + data
         else:
-            connection.got_ns = now
+            connection.got_ns = self._arrived_ns(notes, now)
         end = data.find(b"\r\n\r\n") + 4
         if end < 4:
             connection.buffer = data
@@ -158,6 +165,14 @@ class TruthServer:
             return
         connection.buffer = b""
         self._take(connection, head, body)
+
+    def _arrived_ns(self, notes: list[tuple[int, int, bytes]], now: int) -> int:
+        """When the kernel took in what was received, on our clock."""
+        for level, kind, stamp in notes:
+            if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
+                seconds, ns = _TIMESPEC.unpack(stamp)
+                return min(seconds * SECOND + ns - self._wall_ns, now)
+        return now
 
     def _take(self, connection: Connection, head: bytes, body: bytes) -> None:
         """A whole request: answer it, or put its answer off until it is due."""
