@@ -10,6 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ssbench.core.columns import pack_jobs, unpack_column
@@ -19,8 +20,9 @@ from ssbench.core.errors import MessageError, NoWorkersError, StatFileError
 from ssbench.core.messages import Jobs, Pulse, Results, Returned, Took, encode
 from ssbench.core.model import Phase, Result, Stage
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
-from ssbench.core.roster import SECOND
+from ssbench.core.roster import SECOND, Worker
 from ssbench.core.settings import StorageSettings
+from ssbench.core.settling import Settling
 from ssbench.core.watch import Watch
 from ssbench.core.workload import Workload
 from ssbench.crew import Came, Crew, Gone
@@ -75,6 +77,7 @@ class Master:
         self._crew = Crew(wire, settings, self.limits, renew=renew, warn=self._warn, clock=clock)
         self.roster = self._crew.roster
         self._dispatcher: Dispatcher | None = None
+        self._settling: Settling | None = None
         self._watch = Watch(None, None)
         self._pending: bytes | None = None
         self._interrupted = ""
@@ -108,6 +111,19 @@ class Master:
         return self._interrupted
 
     # What one does with it ----------------------------------------------------------------
+
+    def begin_run(self, run_id: str, recorder: Recorder | None) -> None:
+        """Go on to another run with the workers that are here, and count anew."""
+        self._crew.settings = replace(self._crew.settings, run_id=run_id)
+        self._recorder = recorder
+        self.workers_lost, self.refused, self.record_error = [], 0, None
+        for worker in self.roster.workers.values():
+            self._record_worker(worker)
+
+    def stand_by(self, until: Callable[[], bool]) -> None:
+        """Keep the workers between two runs, which end themselves where they hear nothing."""
+        while not until():
+            self._turn(_WAIT_S)
 
     def gather(self, users: int, expected: int | None) -> None:
         """Wait for workers: for so many, or for enough of them to be all users.
@@ -157,18 +173,20 @@ class Master:
         seconds: float | None = None,
         *,
         stages: Sequence[Stage] = (),
+        settling: Settling | None = None,
         title: str = "",
     ) -> PhaseOutcome:
         """Have the workers do a workload; returns when its last result is in, or it was stopped.
 
         :param seconds: stop sending after so long; None: until the workload is finished.
         :param stages: parts with users of their own, which say how long it takes.
+        :param settling: says when the rate has been steady for long enough to end it.
         """
         number, batch = self._numbers
         dispatcher = Dispatcher(
             workload, self.roster, self.limits.max_batch, next_number=number, next_batch=batch
         )
-        self._dispatcher = dispatcher
+        self._dispatcher, self._settling = dispatcher, settling
         self._crew.enter(phase, live=self._observer.wants_latencies and phase is Phase.RUN)
         course = Course(stages or [Stage(math.inf if seconds is None else seconds, users)])
         self._watch = Watch(workload.total, seconds)
@@ -177,6 +195,8 @@ class Master:
             self._announce(course.stage.users or users)
             started_ns = self._alone_since_ns = self._clock()
             course.begin(started_ns)
+            if settling:
+                settling.begin(started_ns)
             workload.begin(started_ns / SECOND, started_ns - self._crew.start_ns)
             self._mark("stage", course)
             ended, reason = self._loop(dispatcher, course)
@@ -297,7 +317,13 @@ class Master:
             return "failed", "all workers are gone"
         if end_ns is not None and now_ns >= end_ns:
             return "complete", ""
-        return self._why_give_up(now_ns)
+        return self._why_enough(now_ns) or self._why_give_up(now_ns)
+
+    def _why_enough(self, now_ns: int) -> tuple[str, str] | None:
+        if self._settling is None or self._dispatcher is None:
+            return None
+        steady = self._settling.heard(now_ns, self._dispatcher.counts.done)
+        return ("complete", steady) if steady else None
 
     def _why_give_up(self, now_ns: int) -> tuple[str, str] | None:
         """Around the run nobody gains by trying a dead store object by object; in it, the user
@@ -401,8 +427,12 @@ class Master:
         self.refused += 1
 
     def _on_came(self, came: Came) -> None:
-        worker, hello = came.worker, came.worker.hello
-        log.info("Worker %s is here, for up to %d users", worker.name, hello.concurrency)
+        worker = came.worker
+        log.info("Worker %s is here, for up to %d users", worker.name, worker.hello.concurrency)
+        self._record_worker(worker)
+
+    def _record_worker(self, worker: Worker) -> None:
+        hello = worker.hello
         self._record(
             WorkerRecord(
                 worker.index, hello.worker_id, hello.host, hello.pid, hello.concurrency,

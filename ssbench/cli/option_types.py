@@ -85,6 +85,14 @@ def percentile(text: str) -> float:
     return number
 
 
+def tolerance(text: str) -> float:
+    """Percent, between 0 and 100."""
+    number = _number(text, "percent")
+    if not 0 < number < 100:
+        raise ArgumentTypeError(f"{text} is no tolerance: give percent, above 0 and below 100")
+    return number
+
+
 def batch_size(text: str) -> int | None:
     """The most jobs in a batch; None for ``auto``."""
     if text == "auto":

@@ -12,6 +12,7 @@ from ssbench.cli.shared_options import (
     add_resume,
     add_retries,
     add_store,
+    add_threshold,
 )
 from ssbench.core.scenario_load import ARRIVALS
 
@@ -132,6 +133,25 @@ def _add_load(group: argparse._ArgumentGroup) -> None:
         metavar="SECONDS",
         help="time at its end that doesn't count",
     )
+    add(
+        "--auto-stop",
+        action="store_true",
+        help="end the run before its time, once operations a second have been steady",
+    )
+    add(
+        "--auto-stop-window",
+        type=types.count,
+        default=15,
+        metavar="SECONDS",
+        help="with --auto-stop: whole seconds that are compared with as many before them",
+    )
+    add(
+        "--auto-stop-tolerance",
+        type=types.tolerance,
+        default=7.5,
+        metavar="PERCENT",
+        help="with --auto-stop: how far rates may be apart that count as the same",
+    )
 
 
 def _add_how(group: argparse._ArgumentGroup) -> None:
@@ -202,8 +222,11 @@ def _add_results(group: argparse._ArgumentGroup) -> None:
     )
     add("--force", action="store_true", help="overwrite the stat file, if -s names one that exists")
     add("-R", "--no-default-report", action="store_true", help="print no report at the end")
-    add("--csv", action="store_true", help="report as two lines of CSV")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="report as CSV")
+    form.add_argument("--json", action="store_true", help="report as JSON")
     add_pctile(group)
+    add_threshold(group)
     add("--progress", choices=PROGRESS,
         help="chars: one character for each operation; live: a line that is kept up to date; "
         "none [default: live on a terminal, else chars]")  # fmt: skip

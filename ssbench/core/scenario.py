@@ -13,7 +13,7 @@ from typing import Any
 from ssbench.core.checks import FaultList, shown
 from ssbench.core.jsontext import read_object
 from ssbench.core.keys import read_keys
-from ssbench.core.model import SizeClass, Stage
+from ssbench.core.model import Operation, SizeClass, Stage
 from ssbench.core.naming import container_name
 from ssbench.core.scenario_keys import (
     KEYS,
@@ -111,6 +111,15 @@ class Scenario:
     def most_users(self) -> int:
         """The highest number of users in any stage."""
         return max(stage.users or 0 for stage in self.load)
+
+    @property
+    def keeps_initial_objects(self) -> bool:
+        """Whether they are after a run what they were before: none updated, deleted or expired."""
+        used = [size for size in self.sizes if size.initial_files]
+        return self.delete_after is None and not any(
+            size.crud_profile[Operation.UPDATE] or size.crud_profile[Operation.DELETE]
+            for size in used
+        )
 
     def to_dict(self) -> dict[str, object]:
         """The scenario as it is run, fit for JSON; ``from_json`` makes an equal one of it."""
