@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from ssbench.cli import chosen, profile
+from ssbench.cli import chosen, profile, promises
 from ssbench.cli.canned import list_canned
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
@@ -78,12 +78,16 @@ def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
     options = chosen.report_options(namespace)
     with profile.profiled(options.profile, "report", _say):
         stats = read_stats(options.stats_file)
-        write_report(stats, options.format, options.percentiles, options.report_file)
+        promises.check(options.thresholds, stats.run.scenario)
+        write_report(
+            stats, options.format, options.percentiles, options.report_file,
+            thresholds=options.thresholds,
+        )  # fmt: skip
         if options.rps_histogram:
             write_rps(stats, options.rps_histogram)
         if options.time_series:
             write_series(stats, options.time_series)
-    return ExitStatus.OK
+    return promises.status(stats, options.thresholds)
 
 
 def _compare(namespace: argparse.Namespace) -> ExitStatus:

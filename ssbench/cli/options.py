@@ -22,6 +22,7 @@ from ssbench.cli.shared_options import (
     add_resume,
     add_retries,
     add_store,
+    add_threshold,
 )
 
 MASTER_DESCRIPTION = f"""\
@@ -115,6 +116,7 @@ def _add_report_scenario(parser: argparse.ArgumentParser) -> None:
         help="write the report here [default: standard output]",
     )
     add_pctile(parser)
+    add_threshold(parser)
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--csv", action="store_true", help="two lines of CSV")
     kind.add_argument("--json", action="store_true", help="everything there is, as JSON")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ssbench import statfile
 from ssbench.core.errors import SsbenchError
 from ssbench.core.stats import RunStats
+from ssbench.core.thresholds import Threshold
 from ssbench.report import ReportOptions, render
 from ssbench.report.rps import render_rps
 from ssbench.report.timeseries import render_series
@@ -39,10 +41,17 @@ def _without_cooldown(stats: RunStats, path: str) -> RunStats:
 
 
 def write_report(
-    stats: RunStats, form: str, percentiles: Sequence[float] | None, path: str | None = None
+    stats: RunStats,
+    form: str,
+    percentiles: Sequence[float] | None,
+    path: str | None = None,
+    *,
+    thresholds: Sequence[Threshold] = (),
 ) -> None:
     """Render and write to a file, or to standard output."""
-    options = ReportOptions(tuple(percentiles)) if percentiles else ReportOptions()
+    options = ReportOptions(thresholds=tuple(thresholds))
+    if percentiles:
+        options = replace(options, percentiles=tuple(percentiles))
     write(render(form, stats, options), path)
 
 

@@ -36,8 +36,8 @@ class TooShort:
 
     def sentence(self) -> str:
         return (
-            f"Only {plural(self.seconds, 'whole second')}: too short to tell whether the rate was steady; "
-            f"run for {self.wanted + 2} s or more."
+            f"Only {plural(self.seconds, 'whole second')}: too short to tell whether the rate was "
+            f"steady; run for {self.wanted + 2} s or more."
         )
 
 

@@ -17,6 +17,7 @@ from ssbench.core.tally import COUNTERS, Counts, Latency, Tally
 from ssbench.core.text import printable
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
+from ssbench.report.threshold_text import threshold_columns
 
 Cell = tuple[str, str | int | float | None]
 
@@ -121,6 +122,7 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
         yield from _response_columns(options, name.replace(" ", "_"), stats.total(operation))
     yield "sent", run.sent
     yield "unaccounted", stats.unaccounted
+    yield from threshold_columns(stats, options.thresholds)
 
 
 def _new_block_columns(

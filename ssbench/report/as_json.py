@@ -16,6 +16,7 @@ from ssbench.core.tally import COUNTERS, LATENCIES, Counts, Latency, Tally
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.steady_text import steady_rows
+from ssbench.report.threshold_text import threshold_rows
 from ssbench.report.timeseries import series_rows
 
 SCHEMA_VERSION = 1
@@ -40,6 +41,7 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
         "stages": [_stage(stats, options, index) for index in range(stats.stage_count)],
         "seconds": series_rows(stats),
         "steadiness": steady_rows(stats),
+        "thresholds": threshold_rows(stats, options.thresholds),
     }
     return json.dumps(finite(report), indent=2, default=plain) + "\n"
 

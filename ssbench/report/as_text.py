@@ -12,6 +12,7 @@ from ssbench.report import cells
 from ssbench.report.load_text import load_lines, stage_lines
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.steady_text import steady_lines
+from ssbench.report.threshold_text import threshold_lines
 
 _RULE = "-" * 69
 _RATE = "Average requests per second:"
@@ -42,6 +43,7 @@ def render_text(stats: RunStats, options: ReportOptions) -> str:
         _workers(stats),
         steady_lines(stats),
         _warnings(stats),
+        threshold_lines(stats, options.thresholds),
     ):
         found = list(section)
         if found:
