@@ -9,8 +9,17 @@ from typing import Any
 
 from ssbench.core.counted import Noted, steadiness
 from ssbench.core.stats import RunStats
-from ssbench.core.steady import TooShort
+from ssbench.core.steady import Drifted, Finding, Stalled, TooShort, TwoLevels, Unsteady
 from ssbench.core.text import plural
+
+#: Kind of finding -> its name for programs.
+NAMES: dict[type[Finding], str] = {
+    TooShort: "too_short",
+    Stalled: "stalled",
+    Drifted: "drifted",
+    TwoLevels: "two_levels",
+    Unsteady: "unsteady",
+}
 
 _MOST_LINES = 2
 
@@ -43,19 +52,10 @@ def steady_rows(stats: RunStats) -> list[dict[str, Any]]:
     """The findings, with their figures and their sentences."""
     return [
         {
-            "finding": _NAMES.get(type(finding).__name__, type(finding).__name__),
+            "finding": NAMES[type(finding)],
             "stage": None if stage is None else stage + 1,
             **asdict(finding),
             "sentence": finding.sentence(),
         }
         for stage, finding in steadiness(stats)
     ]
-
-
-_NAMES = {
-    "TooShort": "too_short",
-    "Stalled": "stalled",
-    "Drifted": "drifted",
-    "TwoLevels": "two_levels",
-    "Unsteady": "unsteady",
-}

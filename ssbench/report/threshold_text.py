@@ -55,7 +55,7 @@ def _shown(actual: float, limit: float) -> str:
     """Six digits, or as many as set it apart from its limit."""
     for digits in range(6, 17):
         text = f"{actual:.{digits}g}"
-        if float(text) != limit or actual == limit:
+        if (float(text) == limit) == (actual == limit):
             break
     return f"{float(text):f}".rstrip("0").rstrip(".") if "e+" in text else text
 
