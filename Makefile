@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 
-.PHONY: help demo test test-long faults soak scale fuzz check clean
+.PHONY: help demo test test-long faults soak scale truth fuzz check clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -28,6 +28,9 @@ soak: $(VENV)/.for-test ## a long run with faults, MINUTES=30 of it (SEED=1 to r
 
 scale: $(VENV)/.for-test ## hundreds of workers, 20,000 users, 10,000,000 objects; some minutes
 	$(BIN)/python -m benchmarks.scale
+
+truth: $(VENV)/.for-test ## what reports say against what a server of known delays logged; some minutes
+	$(BIN)/python -m benchmarks.truth
 
 fuzz: $(VENV)/.for-fuzz ## hostile input for each parser, SECONDS=60 of it (TARGETS="login key" for some)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)

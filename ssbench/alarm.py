@@ -39,44 +39,66 @@ class _Timerspec(ctypes.Structure):
     _fields_ = [(name, ctypes.c_long) for name in ("every_s", "every_ns", "at_s", "at_ns")]
 
 
-class TimerfdAlarm:
-    """By timerfd_settime(2).
+class Timerfd:
+    """A timerfd(2) of the clock of perf_counter_ns: its descriptor is readable once it rang.
 
     :raises OSError: where there is no timerfd, or no descriptor for it.
     """
 
-    def __init__(self, call: Callable[[], object]) -> None:
-        self._call = call
+    def __init__(self) -> None:
         libc: Any = ctypes.CDLL(None, use_errno=True)
         try:
             create, self._settime = libc.timerfd_create, libc.timerfd_settime
         except AttributeError as error:
             raise OSError("this system has no timerfd") from error
-        self._fd = create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._fd < 0:
+        self.fd: int = create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
         self._spec = _Timerspec()
         self._pointer = ctypes.byref(self._spec)
-        self._watcher = get_hub().loop.io(self._fd, _READ)
-        self._watcher.start(self._ring)
 
     def set(self, at_ns: int) -> None:
+        """Ring at this time, once, instead of any time set before."""
         # A time of 0 would disarm it.
         self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), _SECOND)
-        self._settime(self._fd, _TFD_TIMER_ABSTIME, self._pointer, None)
+        self._settime(self.fd, _TFD_TIMER_ABSTIME, self._pointer, None)
+
+    def rang(self) -> bool:
+        """Whether it did since it was asked last; False where it was set anew in between."""
+        with suppress(BlockingIOError):
+            os.read(self.fd, 8)
+            return True
+        return False
+
+    def close(self) -> None:
+        """Free the descriptor."""
+        os.close(self.fd)
+
+
+class TimerfdAlarm:
+    """By a timerfd.
+
+    :raises OSError: where there is none.
+    """
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        self._timer: Timerfd | None = Timerfd()
+        self._watcher = get_hub().loop.io(self._timer.fd, _READ)
+        self._watcher.start(self._ring)
+        self.set = self._timer.set
 
     def _ring(self) -> None:
-        with suppress(BlockingIOError):  # set anew since the loop woke
-            os.read(self._fd, 8)
+        if self._timer and self._timer.rang():
             self._call()
 
     def close(self) -> None:
-        if self._fd >= 0:
+        if self._timer:
             self._watcher.stop()
             self._watcher.close()
-            os.close(self._fd)
-            self._fd = -1
+            self._timer.close()
+            self._timer = None
 
 
 class LoopAlarm:

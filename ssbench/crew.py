@@ -170,6 +170,7 @@ class Crew:
                 self.ending,
                 self.stopping,
                 self.quit,
+                *(self._limits.think_s if self.phase is Phase.RUN else (0.0, 0.0)),
             )
         )
 

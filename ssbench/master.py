@@ -7,18 +7,22 @@ second say in a beat how things stand. What is decided is decided in core.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ssbench.core.columns import pack_jobs, unpack_column
+from ssbench.core.course import Course
 from ssbench.core.dispatch import Dispatcher
 from ssbench.core.errors import MessageError, NoWorkersError, StatFileError
 from ssbench.core.messages import Jobs, Pulse, Results, Returned, Took, encode
-from ssbench.core.model import Phase, Result
-from ssbench.core.records import PhaseRecord, Record, WorkerRecord
-from ssbench.core.roster import SECOND
+from ssbench.core.model import Phase, Result, Stage
+from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
+from ssbench.core.roster import SECOND, Worker
 from ssbench.core.settings import StorageSettings
+from ssbench.core.settling import Settling
 from ssbench.core.watch import Watch
 from ssbench.core.workload import Workload
 from ssbench.crew import Came, Crew, Gone
@@ -73,6 +77,7 @@ class Master:
         self._crew = Crew(wire, settings, self.limits, renew=renew, warn=self._warn, clock=clock)
         self.roster = self._crew.roster
         self._dispatcher: Dispatcher | None = None
+        self._settling: Settling | None = None
         self._watch = Watch(None, None)
         self._pending: bytes | None = None
         self._interrupted = ""
@@ -106,6 +111,19 @@ class Master:
         return self._interrupted
 
     # What one does with it ----------------------------------------------------------------
+
+    def begin_run(self, run_id: str, recorder: Recorder | None) -> None:
+        """Go on to another run with the workers that are here, and count anew."""
+        self._crew.settings = replace(self._crew.settings, run_id=run_id)
+        self._recorder = recorder
+        self.workers_lost, self.refused, self.record_error = [], 0, None
+        for worker in self.roster.workers.values():
+            self._record_worker(worker)
+
+    def stand_by(self, until: Callable[[], bool]) -> None:
+        """Keep the workers between two runs, which end themselves where they hear nothing."""
+        while not until():
+            self._turn(_WAIT_S)
 
     def gather(self, users: int, expected: int | None) -> None:
         """Wait for workers: for so many, or for enough of them to be all users.
@@ -154,31 +172,41 @@ class Master:
         users: int,
         seconds: float | None = None,
         *,
+        stages: Sequence[Stage] = (),
+        settling: Settling | None = None,
         title: str = "",
     ) -> PhaseOutcome:
         """Have the workers do a workload; returns when its last result is in, or it was stopped.
 
         :param seconds: stop sending after so long; None: until the workload is finished.
+        :param stages: parts with users of their own, which say how long it takes.
+        :param settling: says when the rate has been steady for long enough to end it.
         """
         number, batch = self._numbers
         dispatcher = Dispatcher(
             workload, self.roster, self.limits.max_batch, next_number=number, next_batch=batch
         )
-        self._dispatcher = dispatcher
+        self._dispatcher, self._settling = dispatcher, settling
         self._crew.enter(phase, live=self._observer.wants_latencies and phase is Phase.RUN)
+        course = Course(stages or [Stage(math.inf if seconds is None else seconds, users)])
         self._watch = Watch(workload.total, seconds)
         self._observer.start_phase(phase, workload.total, title)
         try:
-            self._announce(users)
+            self._announce(course.stage.users or users)
             started_ns = self._alone_since_ns = self._clock()
-            end_ns = None if seconds is None else started_ns + int(seconds * SECOND)
-            ended, reason = self._loop(dispatcher, end_ns)
+            course.begin(started_ns)
+            if settling:
+                settling.begin(started_ns)
+            workload.begin(started_ns / SECOND, started_ns - self._crew.start_ns)
+            self._mark("stage", course)
+            ended, reason = self._loop(dispatcher, course)
             took_s = (self._clock() - started_ns) / SECOND
         finally:
             self._end_phase(dispatcher)
         if ended == "complete" and workload.exhausted:
             ended, reason = "exhausted", workload.exhausted
-        return PhaseOutcome(dispatcher.counts, took_s, ended, reason, dispatcher.example)
+        never = workload.never_started(course.over_ns / SECOND)
+        return PhaseOutcome(dispatcher.counts, took_s, ended, reason, dispatcher.example, never)
 
     def _end_phase(self, dispatcher: Dispatcher) -> None:
         self._show(self._clock())
@@ -231,16 +259,35 @@ class Master:
     def _interrupted_now(self) -> bool:
         return bool(self._interrupted) and self._crew.phase is not Phase.CLEANUP
 
-    def _loop(self, dispatcher: Dispatcher, end_ns: int | None) -> tuple[str, str]:
+    def _mark(self, name: str, course: Course) -> None:
+        """Note what begins, or ends; in the run, also in the stat file."""
+        at_ns, stage = course.began_ns, course.stage
+        if name == "end":
+            at_ns = course.over_ns = self._clock()
+        if self._crew.phase is Phase.RUN:
+            users = stage.users or self.roster.users
+            offset_ns = at_ns - self._crew.start_ns
+            self._record(MarkRecord(offset_ns, name, course.index, users, stage.rate))
+
+    def _enter_stage(self, course: Course) -> None:
+        users = course.stage.users
+        if users is not None and users != self.roster.users:
+            self._crew.share_out(users)
+        self._mark("stage", course)
+
+    def _loop(self, dispatcher: Dispatcher, course: Course) -> tuple[str, str]:
         """Until the phase is over; gives how it ended and why."""
         ended, reason = "complete", ""
         drain_until_ns = 0
         while not self._over(dispatcher):
             now_ns = self._clock()
             if not dispatcher.stopping:
-                why = self._why_stop(now_ns, end_ns)
+                why = self._why_stop(now_ns, course.end_ns)
+                if why is None and course.advance(now_ns):
+                    self._enter_stage(course)
                 if why is not None:
                     ended, reason = why
+                    self._mark("end", course)
                     dispatcher.stop()
                     self._pending, self._crew.news = None, True
                     drain_until_ns = now_ns + int(self.limits.drain_timeout_s * SECOND)
@@ -251,8 +298,11 @@ class Master:
                 )
                 break
             self._send_jobs(dispatcher, now_ns)
-            left_ns = end_ns - now_ns if end_ns is not None and not dispatcher.stopping else SECOND
+            next_ns = None if dispatcher.stopping else course.next_ns
+            left_ns = SECOND if next_ns is None else next_ns - now_ns
             self._turn(min(_WAIT_S, left_ns / SECOND))
+        if not dispatcher.stopping:
+            self._mark("end", course)
         return ended, reason
 
     def _why_stop(self, now_ns: int, end_ns: int | None) -> tuple[str, str] | None:
@@ -267,7 +317,13 @@ class Master:
             return "failed", "all workers are gone"
         if end_ns is not None and now_ns >= end_ns:
             return "complete", ""
-        return self._why_give_up(now_ns)
+        return self._why_enough(now_ns) or self._why_give_up(now_ns)
+
+    def _why_enough(self, now_ns: int) -> tuple[str, str] | None:
+        if self._settling is None or self._dispatcher is None:
+            return None
+        steady = self._settling.heard(now_ns, self._dispatcher.counts.done)
+        return ("complete", steady) if steady else None
 
     def _why_give_up(self, now_ns: int) -> tuple[str, str] | None:
         """Around the run nobody gains by trying a dead store object by object; in it, the user
@@ -371,8 +427,12 @@ class Master:
         self.refused += 1
 
     def _on_came(self, came: Came) -> None:
-        worker, hello = came.worker, came.worker.hello
-        log.info("Worker %s is here, for up to %d users", worker.name, hello.concurrency)
+        worker = came.worker
+        log.info("Worker %s is here, for up to %d users", worker.name, worker.hello.concurrency)
+        self._record_worker(worker)
+
+    def _record_worker(self, worker: Worker) -> None:
+        hello = worker.hello
         self._record(
             WorkerRecord(
                 worker.index, hello.worker_id, hello.host, hello.pid, hello.concurrency,

@@ -58,6 +58,7 @@ class Limits:
     connect_timeout_s: float = 10.0
     max_consecutive_errors: int | None = None  #: in the run; None: as many as there are
     max_batch: int = MAX_BATCH
+    think_s: tuple[float, float] = (0.0, 0.0)  #: pause of a user after each operation of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class PhaseOutcome:
     ended: str  #: "complete", "interrupted", "failed", "exhausted": RunFooter's words
     reason: str = ""
     example: str = ""  #: detail of an error, where there were any
+    never_started: int = 0  #: operations of an open loop that fell due before it was stopped
 
     @classmethod
     def nothing(cls, ended: str, reason: str) -> PhaseOutcome:

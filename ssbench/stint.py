@@ -46,14 +46,24 @@ class Stint:
     """One phase under one incarnation; it begins without users, and with none of the flags.
 
     :param beat: the one that began the phase.
+    :param connected: users for whom the storage has connections.
     :param origin_ns: the phase's start on our clock.
     """
 
     def __init__(
-        self, ties: Ties, storage: Storage, beat: Beat, incarnation: int, origin_ns: int
+        self,
+        ties: Ties,
+        storage: Storage,
+        beat: Beat,
+        incarnation: int,
+        origin_ns: int,
+        connected: int = 0,
     ) -> None:
         self.incarnation = incarnation
         self.run, self.phase = beat.run, Phase(beat.phase)
+        self.storage = storage
+        self.connected = connected
+        self.wanted = 0  #: users that the newest beat speaks of; connections may still be made
         self._ties = ties
         self._live = self._ending = self._stopping = False  # as in Beat
         self._stop_reported = False
@@ -64,6 +74,7 @@ class Stint:
             origin_ns=origin_ns,
             retries=ties.retries,
             operation_timeout_s=beat.operation_timeout_s,
+            think_s=(beat.think_least_s, beat.think_longest_s),
             on_low=self._pump_and_flush,
             on_rows=self._report,
             on_fence=ties.on_fence,

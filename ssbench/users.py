@@ -7,6 +7,7 @@ clock, call the driver, append a row. What goes wrong is left to ``_recover``.
 from __future__ import annotations
 
 import logging
+import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -16,6 +17,7 @@ import gevent
 from gevent import getcurrent
 from gevent.hub import get_hub
 
+from ssbench.agenda import Agenda
 from ssbench.core.errors import StorageError
 from ssbench.core.model import NONE_NS, OPERATIONS, ErrorKind, Job, Operation, Timing
 from ssbench.core.retry import Attempts, Verdict
@@ -37,6 +39,7 @@ class Users:
     """The users of one phase in one worker.
 
     :param origin_ns: the phase's start on this worker's clock.
+    :param think_s: the least and the longest pause of a user after each operation.
     :param on_low: called when the queue has run low: time to fetch more.
     :param on_rows: called with finished rows.
     :param on_fence: called when the newest beat is too old to start anything.
@@ -53,6 +56,7 @@ class Users:
         origin_ns: int,
         retries: int,
         operation_timeout_s: float,
+        think_s: tuple[float, float] = (0.0, 0.0),
         on_low: Callable[[], None],
         on_rows: Callable[[list[Row]], None],
         on_fence: Callable[[], None],
@@ -69,6 +73,8 @@ class Users:
         self._origin_ns = origin_ns
         self._retries = retries
         self._timeout_ns = int(operation_timeout_s * _SECOND)
+        self._think_s = think_s if think_s[1] else None
+        self._agenda = Agenda(clock, origin_ns, self._add_due)
         self._on_low = on_low
         self._on_rows = on_rows
         self._on_fence = on_fence
@@ -90,12 +96,12 @@ class Users:
     @property
     def free(self) -> int:
         """How many users have nothing to do, jobs in the queue taken into account."""
-        return max(self.count - self.busy - len(self.queue), 0)
+        return max(self.count - self.busy - len(self.queue) - len(self._agenda), 0)
 
     @property
     def jobs(self) -> int:
-        """Jobs here: queued, in flight, or done and not yet sent."""
-        return len(self.queue) + self.busy + len(self._rows)
+        """Jobs here: waiting for their time, queued, in flight, or done and not yet sent."""
+        return len(self._agenda) + len(self.queue) + self.busy + len(self._rows)
 
     def resize(self, count: int) -> None:
         """Be so many users from now on; who is above that ends with the current operation."""
@@ -109,26 +115,35 @@ class Users:
         self._idle.clear()
 
     def add(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs."""
+        """Queue jobs; those of an open loop when they fall due. A batch is all of one kind."""
+        if jobs and jobs[0].due_ns >= 0:
+            self._agenda.add(jobs)
+        else:
+            self.queue.extend(jobs)
+            self._wake_next()
+
+    def _add_due(self, jobs: list[Job]) -> None:
         self.queue.extend(jobs)
         self._wake_next()
 
     def take_back(self, *, but_for_free: bool = False) -> list[int]:
         """Take jobs out of the queue; gives the numbers of those that will not be started.
 
-        :param but_for_free: leave as many as there are users without an operation in flight.
+        :param but_for_free: leave as many as there are users without an operation in flight, and
+            those whose time is still to come.
         """
         kept = max(self.count - self.busy, 0) if but_for_free else 0
         numbers = [job.number for job in islice(self.queue, kept, None)]
         for _ in numbers:
             self.queue.pop()
-        return numbers
+        return numbers if but_for_free else numbers + self._agenda.take_back()
 
     def close(self) -> None:
         """Start nothing more; what is in flight ends unheard."""
         self.flush()
         self.closed = True
         self.queue.clear()
+        self._agenda.close()
         self._timer.close()
         self._quiet.close()
         self.resize(0)
@@ -154,7 +169,7 @@ class Users:
     def _user(self) -> None:
         queue, rows, actions, clock = self.queue, self._rows, self._storage.actions, self._clock
         idle = self._idle
-        timeout_ns, origin_ns = self._timeout_ns, self._origin_ns
+        timeout_ns, origin_ns, think_s = self._timeout_ns, self._origin_ns, self._think_s
         while self._greenlets <= self.count:
             if not queue:
                 self._idle.append(getcurrent())
@@ -166,8 +181,6 @@ class Users:
                 self._wake_next()
             if len(queue) == self._low:
                 self._on_low()
-            if job.due_ns >= 0:
-                self._wait_until(job.due_ns + origin_ns)
             start_ns = clock()
             if start_ns > self.fence_ns:
                 queue.appendleft(job)
@@ -197,12 +210,9 @@ class Users:
                 self.flush()
             elif len(rows) == 1:
                 self._quiet.start(self.flush)
+            if think_s:
+                gevent.sleep(random.uniform(*think_s))
         self._greenlets -= 1
-
-    def _wait_until(self, due_ns: int) -> None:
-        wait_ns = due_ns - self._clock()
-        if wait_ns > 0:
-            gevent.sleep(wait_ns / _SECOND)
 
     # When something went wrong ------------------------------------------------------------
 

@@ -316,13 +316,25 @@ class Worker:
         if self._stint is None:
             return
         users = beat.workers[self.incarnation][0]
-        if users != self._stint.users.count:
-            self._stint.users.resize(users)
+        if users != self._stint.wanted:
+            self._stint.wanted = users
             if users:
                 self._open_work(beat.pipe)
             else:
                 self._close_work()
+            if users <= self._stint.connected:
+                self._stint.users.resize(users)
+            else:
+                gevent.spawn(self._grow, self._stint, users)
         self._stint.follow(beat)
+
+    def _grow(self, stint: Stint, users: int) -> None:
+        """Be more users, once their connections are there: no latency shall have the making."""
+        stint.storage.connect(users)
+        stint.connected = users
+        if stint is self._stint and stint.wanted == users:
+            stint.users.resize(users)
+            stint.pump()
 
     def _change_phase(self, beat: Beat) -> None:
         self._end_stint()
@@ -358,7 +370,7 @@ class Worker:
         if here != (self._run, self._phase, self.incarnation):
             return  # the master has gone on meanwhile
         log.info("%s of run %s with %d users", self._phase.name.lower(), self._run, share)
-        self._stint = Stint(self._ties, storage, beat, self.incarnation, origin_ns)
+        self._stint = Stint(self._ties, storage, beat, self.incarnation, origin_ns, share)
         self._send(Ready(self.incarnation, self._run, self._phase, False))
         self._hear()  # the newest beat: shares, the fence, or all may have changed since
 

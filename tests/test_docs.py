@@ -19,6 +19,7 @@ from ssbench.cli.chosen import OVERRIDES
 from ssbench.cli.options import COMMANDS, master_parser, worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
 from ssbench.core.scenario_keys import KEYS, OWN_READERS, SIZE_KEYS
+from ssbench.core.scenario_load import STAGE_KEYS
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 
@@ -183,13 +184,19 @@ TOP_KEYS = sorted([*KEYS, *OWN_READERS])
 
 
 def test_the_readme_has_every_key_of_a_scenario() -> None:
-    keys = [literals(row[0])[0] for row in rows(section(page(README), "Scenarios"))]
+    table = rows(section(page(README), "Scenarios"))
+    keys = [key for row in table for key in literals(row[0])]
     assert sorted(keys) == TOP_KEYS
     assert all(f"``{key}``" in README.read_text() for key in SIZE_KEYS)
 
 
 @pytest.mark.parametrize(
-    ("title", "keys"), [("At the top level", TOP_KEYS), ("In a size", sorted(SIZE_KEYS))]
+    ("title", "keys"),
+    [
+        ("At the top level", TOP_KEYS),
+        ("In a size", sorted(SIZE_KEYS)),
+        ("In a stage", sorted(STAGE_KEYS)),
+    ],
 )
 def test_the_page_of_scenarios_has_every_key(title: str, keys: list[str]) -> None:
     table = rows(section(page(ROOT / "docs/scenarios.rst"), title))

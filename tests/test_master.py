@@ -26,8 +26,10 @@ from ssbench.core.errors import AuthError, NoWorkersError, StatFileError, Storag
 from ssbench.core.live import RunProgress
 from ssbench.core.messages import Bye, Expired, Jobs, Pulse, Results, Took, encode, pack
 from ssbench.core.model import ErrorKind, Job, Operation, Phase, Timing
-from ssbench.core.records import PhaseRecord, Record, WorkerRecord
+from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import StorageSettings
+from ssbench.core.settling import Settling
+from ssbench.core.steady import AutoStop
 from ssbench.master import Master
 from ssbench.phases import Limits, PhaseOutcome
 from ssbench.storage.noop import NoopStorage
@@ -236,6 +238,52 @@ def test_a_phase_by_time_ends_with_its_time() -> None:
         assert outcome.counts.lost == outcome.counts.failed == 0
         assert 0.25 < outcome.seconds < 2
         assert len(ledger.outcome) == ledger.taken
+
+
+class Enough(Settling):
+    """Has had enough when so many are done."""
+
+    def __init__(self, enough: int) -> None:
+        super().__init__(AutoStop())
+        self.enough = enough
+        self.began_ns = 0
+
+    def begin(self, now_ns: int) -> None:
+        self.began_ns = now_ns
+
+    def heard(self, now_ns: int, done: int) -> str:
+        assert self.began_ns <= now_ns
+        return "steady enough" if done >= self.enough else ""
+
+
+def test_a_phase_ends_in_good_order_when_it_is_steady() -> None:
+    with scene(driver=DRIVER) as here:
+        here.thread_worker(concurrency=4)
+        outcome = here.run(Ledger(10**9), users=4, seconds=60, settling=Enough(20))
+        assert (outcome.ended, outcome.reason) == ("complete", "steady enough")
+        assert adds_up(outcome)
+        assert 20 <= outcome.counts.done < 200
+        assert outcome.counts.lost == outcome.counts.failed == 0
+        assert here.told(MarkRecord)[-1].name == "end"
+        here.master.begin_run("run2", None)
+        assert here.run(Ledger(40)).counts.done == 40  # in the next one nobody asks
+
+
+def test_another_run_goes_on_with_the_same_workers() -> None:
+    with scene() as here:
+        here.thread_worker("a")
+        assert here.run(Ledger(20)).counts.done == 20
+        asked: list[int] = []
+        here.master.stand_by(lambda: asked.append(1) or len(asked) > 3)
+        second = Recorder()
+        here.master.workers_lost, here.master.refused = ["b"], 3
+        here.master.begin_run("run2", second)
+        assert (here.master.workers_lost, here.master.refused) == ([], 0)
+        assert here.master.settings.run_id == "run2"
+        assert here.run(Ledger(30)).counts.done == 30
+        assert [type(record) for record in second.records[:2]] == [WorkerRecord, PhaseRecord]
+        assert second.records[0] == here.told(WorkerRecord)[0]
+        assert second.batches > 0
 
 
 def test_a_phase_without_jobs() -> None:

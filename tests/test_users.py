@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import FrameType
@@ -73,6 +74,7 @@ class Team:
         *,
         retries: int = 10,
         timeout_s: float = 0,
+        think_s: tuple[float, float] = (0.0, 0.0),
         renew: Callable[[int], bool] = lambda began_ns: False,
     ) -> None:
         self.driver = driver
@@ -85,6 +87,7 @@ class Team:
             origin_ns=2 * SECOND,
             retries=retries,
             operation_timeout_s=timeout_s,
+            think_s=think_s,
             on_low=self.low,
             on_rows=self.keep,
             on_fence=self.fence,
@@ -496,11 +499,38 @@ def test_rows_go_out_at_once_when_there_is_nothing_else_to_do() -> None:
 
 def test_a_job_waits_until_it_is_due() -> None:
     driver = Driver()
-    due_ns = 3 * SECOND + 3 * MS
-    (row,) = Team(driver).do(job(1, due_ns=due_ns))
-    assert row.due_ns == due_ns
-    (row,) = Team(driver).do(job(1, due_ns=0))
-    assert row.due_ns == 0
+    driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
+    team = Team(driver, 2)
+    now_ns = time.perf_counter_ns() - 2 * SECOND
+    dues = [now_ns + 30 * MS, now_ns + 10 * MS, 0]
+    for number, due_ns in enumerate(dues):
+        team.users.add([job(number, due_ns=due_ns)])
+    assert team.users.jobs == 3
+    team.settle(3)
+    assert [row.due_ns for row in team.rows] == sorted(dues)
+    assert all(row.start_ns >= row.due_ns for row in team.rows)
+    assert team.users.jobs == 0
+
+
+def test_what_waits_for_its_time_is_given_back_at_the_end_only() -> None:
+    driver = Driver()
+    driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
+    team = Team(driver, 2)
+    far_ns = time.perf_counter_ns() + 3600 * SECOND
+    team.users.add([job(1, due_ns=far_ns), job(2, due_ns=far_ns)])
+    assert team.users.free == 0
+    assert team.users.take_back(but_for_free=True) == []
+    assert sorted(team.users.take_back()) == [1, 2]
+    assert team.users.jobs == 0
+
+
+def test_users_think_between_their_operations() -> None:
+    driver = Driver()
+    team = Team(driver, 2, think_s=(0.02, 0.03))
+    started_s = time.monotonic()
+    team.do(*[job(number) for number in range(6)])
+    took_s = time.monotonic() - started_s
+    assert took_s >= 2 * 0.02, "three operations each, two pauses between"
 
 
 # The fence, and the end -------------------------------------------------------------------

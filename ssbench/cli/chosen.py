@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ssbench.cli.auth_options import credentials_from, given_on_command_line
+from ssbench.cli.promises import thresholds_from
+from ssbench.core.compare import PERCENTS
 from ssbench.core.credentials import Credentials
 from ssbench.core.errors import UsageError
+from ssbench.core.thresholds import Threshold
 
 KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"
 DEFAULT_PERCENTILES = (95.0,)
@@ -30,6 +33,11 @@ OVERRIDES = (
     "delete_after",
     "policy",
     "seed",
+    "rate",
+    "arrivals",
+    "think_time",
+    "warmup",
+    "cooldown",
 )
 
 
@@ -63,6 +71,14 @@ class StoreOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoStopOptions:
+    """When the rate is steady enough for the run to end."""
+
+    window_s: int
+    tolerance: float  #: as a share
+
+
+@dataclass(frozen=True, slots=True)
 class RunOptions:
     """run-scenario. None means "not given" where nothing else is said."""
 
@@ -87,8 +103,10 @@ class RunOptions:
     stats_file: str | None
     force: bool
     no_default_report: bool
-    csv: bool
+    format: str  #: "text", "csv" or "json"
     percentiles: tuple[float, ...]
+    thresholds: tuple[Threshold, ...]
+    auto_stop: AutoStopOptions | None  #: None: the run's length is what the scenario says
     progress: str | None  #: "chars", "live" or "none"; None: as the terminal is
     profile: bool
     verbose: bool
@@ -102,9 +120,22 @@ class ReportOptions:
     stats_file: str
     report_file: str | None  #: None: stdout
     percentiles: tuple[float, ...]
+    thresholds: tuple[Threshold, ...]
     format: str  #: "text", "csv" or "json"
     rps_histogram: str | None
+    time_series: str | None
     profile: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """compare."""
+
+    stats_files: tuple[str, ...]
+    operations: tuple[int, ...]  #: none: all together, and each
+    percentiles: tuple[float, ...]
+    json: bool
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +217,10 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
         stats_file=ns.stats_file,
         force=ns.force,
         no_default_report=ns.no_default_report,
-        csv=ns.csv,
+        format=_format(ns),
         percentiles=percentiles_from(ns),
+        thresholds=thresholds_from(ns),
+        auto_stop=_auto_stop(ns),
         progress=ns.progress,
         profile=ns.profile,
         verbose=ns.verbose,
@@ -200,17 +233,30 @@ def report_options(ns: argparse.Namespace) -> ReportOptions:
 
     :raises UsageError: where the report would overwrite the results.
     """
-    for option, path in (("-f", ns.report_file), ("-r", ns.rps_histogram)):
+    files = {"-f": ns.report_file, "-r": ns.rps_histogram, "--time-series": ns.time_series}
+    for option, path in files.items():
         if path and _same_file(path, ns.stats_file):
             raise UsageError(f"{option} {path}: that is the stat file itself; name another file")
     return ReportOptions(
         stats_file=ns.stats_file,
         report_file=ns.report_file,
         percentiles=percentiles_from(ns),
-        format="csv" if ns.csv else "json" if ns.json else "text",
+        thresholds=thresholds_from(ns),
+        format=_format(ns),
         rps_histogram=ns.rps_histogram,
+        time_series=ns.time_series,
         profile=ns.profile,
     )
+
+
+def _format(ns: argparse.Namespace) -> str:
+    return "csv" if ns.csv else "json" if ns.json else "text"
+
+
+def _auto_stop(ns: argparse.Namespace) -> AutoStopOptions | None:
+    if not ns.auto_stop:
+        return None
+    return AutoStopOptions(ns.auto_stop_window, ns.auto_stop_tolerance / 100)
 
 
 def _same_file(path: str, other: str) -> bool:
@@ -254,6 +300,24 @@ def resume_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> Resume
         dry_run=False if of_run else ns.dry_run,
         yes=False if of_run else ns.yes,
         quiet=ns.quiet,
+    )
+
+
+def compare_options(ns: argparse.Namespace) -> CompareOptions:
+    """What compare was told.
+
+    :raises UsageError: where there is nothing to compare with.
+    """
+    if len(ns.stats_files) < 2:
+        raise UsageError(f"{ns.stats_files[0]}: one stat file alone; name two or more to compare")
+    if ns.stats_files.count("-") > 1:
+        raise UsageError("-: standard input is one stat file; name the other")
+    return CompareOptions(
+        stats_files=tuple(ns.stats_files),
+        operations=tuple(dict.fromkeys(ns.operations or ())),
+        percentiles=tuple(sorted(set(ns.percentiles or PERCENTS))),
+        json=ns.json,
+        seed=ns.seed,
     )
 
 

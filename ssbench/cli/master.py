@@ -10,13 +10,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from ssbench.cli import chosen, profile
+from ssbench.cli import chosen, profile, promises
 from ssbench.cli.canned import list_canned
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
 from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.progress import make_progress
-from ssbench.cli.reporting import read_stats, write_report, write_rps
+from ssbench.cli.reporting import read_stats, write_report, write_rps, write_series
 from ssbench.cli.wiring import bind, key_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.settings import StorageSettings
@@ -77,9 +77,22 @@ def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
     options = chosen.report_options(namespace)
     with profile.profiled(options.profile, "report", _say):
         stats = read_stats(options.stats_file)
-        write_report(stats, options.format, options.percentiles, options.report_file)
+        promises.check(options.thresholds, stats.run.scenario)
+        write_report(
+            stats, options.format, options.percentiles, options.report_file,
+            thresholds=options.thresholds,
+        )  # fmt: skip
         if options.rps_histogram:
             write_rps(stats, options.rps_histogram)
+        if options.time_series:
+            write_series(stats, options.time_series)
+    return promises.status(stats, options.thresholds)
+
+
+def _compare(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.cli import compare_command
+
+    compare_command.compare(chosen.compare_options(namespace))
     return ExitStatus.OK
 
 
@@ -188,6 +201,7 @@ def _say(text: str) -> None:
 COMMANDS: dict[str, Callable[[argparse.Namespace], ExitStatus]] = {
     "run-scenario": _run_scenario,
     "report-scenario": _report_scenario,
+    "compare": _compare,
     "list-scenarios": _list_scenarios,
     "kill-workers": _kill_workers,
     "cleanup-containers": _cleanup_containers,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ssbench.core.credentials import check_http_url, parse_version
 from ssbench.core.errors import UsageError
+from ssbench.core.model import CRUD, Operation
 
 MAX_WORKER_ID = 64  #: characters
 
@@ -52,11 +53,43 @@ def seconds_or_none(text: str) -> float:
     return number
 
 
+def rate(text: str) -> float:
+    """Operations a second."""
+    number = _number(text, "operations a second")
+    if number <= 0:
+        raise ArgumentTypeError(f"{text} is no rate: give operations a second, above 0")
+    return number
+
+
+def think_time(text: str) -> list[float]:
+    """``0.5``, or ``0.1,2`` for anything between: least and longest."""
+    parts = [seconds_or_none(part) for part in text.split(",")]
+    if len(parts) > 2 or parts[0] > parts[-1]:
+        raise ArgumentTypeError(f"{text!r}: give seconds, or the least and the longest as in 0.1,2")
+    return [parts[0], parts[-1]]
+
+
+def operation(text: str) -> Operation:
+    """One of the four of CRUD, in any case."""
+    for each in CRUD:
+        if text.upper() == each.name:
+            return each
+    raise ArgumentTypeError(f"{text!r}: give one of {', '.join(each.name for each in CRUD)}")
+
+
 def percentile(text: str) -> float:
     """Above 0, up to 100."""
     number = _number(text, "a percentile")
     if not 0 < number <= 100:
         raise ArgumentTypeError(f"{text} is no percentile: give one above 0, 100 at most")
+    return number
+
+
+def tolerance(text: str) -> float:
+    """Percent, between 0 and 100."""
+    number = _number(text, "percent")
+    if not 0 < number < 100:
+        raise ArgumentTypeError(f"{text} is no tolerance: give percent, above 0 and below 100")
     return number
 
 

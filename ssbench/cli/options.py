@@ -22,6 +22,7 @@ from ssbench.cli.shared_options import (
     add_resume,
     add_retries,
     add_store,
+    add_threshold,
 )
 
 MASTER_DESCRIPTION = f"""\
@@ -115,6 +116,7 @@ def _add_report_scenario(parser: argparse.ArgumentParser) -> None:
         help="write the report here [default: standard output]",
     )
     add_pctile(parser)
+    add_threshold(parser)
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--csv", action="store_true", help="two lines of CSV")
     kind.add_argument("--json", action="store_true", help="everything there is, as JSON")
@@ -124,8 +126,45 @@ def _add_report_scenario(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the number of requests in each second here, as CSV",
     )
+    add(
+        "--time-series",
+        metavar="FILE",
+        help="write operations, bytes, errors, latencies and operations in flight of each second "
+        "here, as CSV",
+    )
     add("--profile", action="store_true",
         help="profile the making of the report with cProfile")  # fmt: skip
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "stats_files",
+        nargs="+",
+        metavar="STATS_FILE",
+        help="results of two or more runs; the first is what the others are held against",
+    )
+    add(
+        "--operation",
+        type=types.operation,
+        action="append",
+        dest="operations",
+        metavar="OPERATION",
+        help="compare CREATE, READ, UPDATE or DELETE only; may be repeated; all together and each, "
+        "unless given",
+    )
+    add(
+        "--pctile",
+        type=types.percentile,
+        action="append",
+        dest="percentiles",
+        metavar="PERCENTILE",
+        help="percentile of latencies to compare, fractions too; may be repeated; 50, 90, 95, 99 "
+        "and 99.9, unless given",
+    )
+    add("--json", action="store_true", help="everything there is, as JSON")
+    add("--seed", type=types.whole(0), default=1, metavar="NUMBER",
+        help="resamples for the intervals are drawn with it: the same gives the same")  # fmt: skip
 
 
 def _add_kill_workers(parser: argparse.ArgumentParser) -> None:
@@ -189,6 +228,13 @@ COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str, str]] 
         _add_report_scenario,
         "report on the results of an earlier run",
         "Makes a report of a stat file: a text for people, unless --csv or --json is given.",
+    ),
+    "compare": (
+        _add_compare,
+        "hold the results of two or more runs side by side",
+        "Shows rates and latencies of runs side by side, each with the interval that chance leaves "
+        "it in, and says whether a difference is more than noise. Settings in which the runs "
+        "differ are named first.",
     ),
     "list-scenarios": (
         _add_nothing,

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ssbench import statfile
 from ssbench.cli.plain import tell
 from ssbench.core.errors import SsbenchError
 from ssbench.core.stats import RunStats
+from ssbench.core.thresholds import Threshold
 from ssbench.report import ReportOptions, render
 from ssbench.report.rps import render_rps
+from ssbench.report.timeseries import render_series
 
 
 def read_stats(path: str) -> RunStats:
@@ -25,23 +28,46 @@ def read_stats(path: str) -> RunStats:
         stats.run.damage += reader.damage
         for line in [*reader.damage, *reader.notes]:
             tell(f"{path}: {line}")
+    if stats.run.scenario.cooldown_s and stats.run.end_ns is not None:
+        return _without_cooldown(stats, path)
     return stats
 
 
+def _without_cooldown(stats: RunStats, path: str) -> RunStats:
+    """Read again, now that the end is known from which the cool-down counts."""
+    with statfile.read(path) as reader:
+        again = RunStats.of(reader, stats.run.end_ns)
+    again.run.damage = stats.run.damage
+    return again
+
+
 def write_report(
-    stats: RunStats, form: str, percentiles: Sequence[float] | None, path: str | None = None
+    stats: RunStats,
+    form: str,
+    percentiles: Sequence[float] | None,
+    path: str | None = None,
+    *,
+    thresholds: Sequence[Threshold] = (),
 ) -> None:
     """Render and write to a file, or to standard output."""
-    options = ReportOptions(tuple(percentiles)) if percentiles else ReportOptions()
-    _write(render(form, stats, options), path)
+    options = ReportOptions(thresholds=tuple(thresholds))
+    if percentiles:
+        options = replace(options, percentiles=tuple(percentiles))
+    write(render(form, stats, options), path)
 
 
 def write_rps(stats: RunStats, path: str) -> None:
     """Write the requests-per-second histogram."""
-    _write(render_rps(stats), path)
+    write(render_rps(stats), path)
 
 
-def _write(text: str, path: str | None) -> None:
+def write_series(stats: RunStats, path: str) -> None:
+    """Write the run by seconds."""
+    write(render_series(stats), path)
+
+
+def write(text: str, path: str | None) -> None:
+    """Write to a file; None and ``-`` stand for standard output."""
     if path is None or path == "-":
         _print(text)
         return

@@ -12,13 +12,16 @@ from ssbench.cli.shared_options import (
     add_resume,
     add_retries,
     add_store,
+    add_threshold,
 )
+from ssbench.core.scenario_load import ARRIVALS
 
 PROGRESS = ("chars", "live", "none")
 
 
 def add_run_scenario(parser: argparse.ArgumentParser) -> None:
     _add_scenario(parser.add_argument_group("what to run"))
+    _add_load(parser.add_argument_group("how hard, and what counts"))
     _add_how(parser.add_argument_group("how to run it"))
     _add_results(parser.add_argument_group("results"))
     workers = parser.add_argument_group(
@@ -98,6 +101,59 @@ def _add_scenario(group: argparse._ArgumentGroup) -> None:
         help="repeat the choices of the run that had this seed")  # fmt: skip
 
 
+def _add_load(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--rate",
+        type=types.rate,
+        metavar="RATE",
+        help="operations a second that fall due, whatever the store does (an open loop); over the "
+        "scenario's",
+    )
+    add(
+        "--arrivals",
+        choices=ARRIVALS,
+        help="with a rate: evenly spaced, or at random as of many clients [default: uniform]",
+    )
+    add(
+        "--think-time",
+        type=types.think_time,
+        metavar="SECONDS",
+        help="without a rate: pause of a user after each operation; MIN,MAX for a random one",
+    )
+    add(
+        "--warmup",
+        type=types.seconds_or_none,
+        metavar="SECONDS",
+        help="time at the start of the run that doesn't count",
+    )
+    add(
+        "--cooldown",
+        type=types.seconds_or_none,
+        metavar="SECONDS",
+        help="time at its end that doesn't count",
+    )
+    add(
+        "--auto-stop",
+        action="store_true",
+        help="end the run before its time, once operations a second have been steady",
+    )
+    add(
+        "--auto-stop-window",
+        type=types.count,
+        default=15,
+        metavar="SECONDS",
+        help="with --auto-stop: whole seconds that are compared with as many before them",
+    )
+    add(
+        "--auto-stop-tolerance",
+        type=types.tolerance,
+        default=7.5,
+        metavar="PERCENT",
+        help="with --auto-stop: how far rates may be apart that count as the same",
+    )
+
+
 def _add_how(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("-k", "--keep-objects", action="store_true", help="don't delete what the run created")
@@ -166,8 +222,11 @@ def _add_results(group: argparse._ArgumentGroup) -> None:
     )
     add("--force", action="store_true", help="overwrite the stat file, if -s names one that exists")
     add("-R", "--no-default-report", action="store_true", help="print no report at the end")
-    add("--csv", action="store_true", help="report as two lines of CSV")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="report as CSV")
+    form.add_argument("--json", action="store_true", help="report as JSON")
     add_pctile(group)
+    add_threshold(group)
     add("--progress", choices=PROGRESS,
         help="chars: one character for each operation; live: a line that is kept up to date; "
         "none [default: live on a terminal, else chars]")  # fmt: skip

@@ -11,29 +11,29 @@ from dataclasses import replace
 from datetime import datetime
 
 from ssbench import __version__, hostinfo, statfile
-from ssbench.cli import profile
+from ssbench.cli import profile, promises
 from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.chosen import RunOptions
-from ssbench.cli.interrupts import Interrupts
-from ssbench.cli.local_workers import LocalWorkers
-from ssbench.cli.progress import make_progress
 from ssbench.cli.reporting import read_stats, write_report
-from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
-from ssbench.cli.wiring import bind, calm_collector, key_of
-from ssbench.core.dispatch import MAX_BATCH, batch_limit
+from ssbench.cli.session import Session
+from ssbench.cli.stores import Store
+from ssbench.core.dispatch import MAX_BATCH
 from ssbench.core.errors import (
     ExitStatus,
     ScenarioError,
     SsbenchError,
     StatFileError,
+    UsageError,
     gravest,
 )
+from ssbench.core.facts import ScenarioFacts
 from ssbench.core.model import Operation, Phase
 from ssbench.core.naming import Naming
 from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.scenario import Scenario
 from ssbench.core.settings import StorageSettings
-from ssbench.core.text import plural
+from ssbench.core.settling import Settling
+from ssbench.core.steady import AutoStop
 from ssbench.core.workload import (
     InitialWorkload,
     bench_jobs,
@@ -43,11 +43,11 @@ from ssbench.core.workload import (
 from ssbench.master import Master
 from ssbench.phases import Limits, PhaseOutcome
 from ssbench.prepare import check, make_containers
+from ssbench.report.threshold_text import threshold_lines
 from ssbench.statfile import StatFileWriter
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage
 from ssbench.storage.errands import Renew
-from ssbench.wirekey import Key
 
 
 def run_scenario(options: RunOptions) -> ExitStatus:
@@ -55,113 +55,85 @@ def run_scenario(options: RunOptions) -> ExitStatus:
 
     :raises SsbenchError: for what ends it before there are results.
     """
+    scenario = read_scenario(options)
+    with ExitStack() as stack:
+        session = Session(options, stack, most_users=scenario.most_users, seed=scenario.seed)
+        run = Run(session, scenario, options.stats_file)
+        with profile.profiled(options.profile, "master", session.progress.message):
+            status = run.execute()
+    return gravest([status, run.report()])
+
+
+def read_scenario(options: RunOptions) -> Scenario:
+    """The scenario as the options have it.
+
+    :raises UsageError: where it can't be had, is faulty, or doesn't go with the options.
+    """
     text, source = find_scenario_text(options.scenario, sys.stdin)
     scenario = Scenario.resolve(text, source, **options.overrides)
-    with ExitStack() as stack:
-        run = _Run(options, scenario, stack)
-        try:
-            with profile.profiled(options.profile, "master", run.progress.message):
-                status = run.execute()
-        except KeyboardInterrupt:
-            run.say_where()
-            run.say_what_is_left()
-            raise
-    run.report()
-    return status
+    if options.auto_stop and len(scenario.load) > 1:
+        raise UsageError(
+            f"{source}: with stages there is no steady rate to wait for: leave out --auto-stop"
+        )
+    is_open = any(stage.rate for stage in scenario.load)
+    promises.check(options.thresholds, ScenarioFacts.of(scenario.to_dict()), open_loop=is_open)
+    return scenario
 
 
-class _Run:
-    """One run, step by step."""
+class Run:
+    """One run, step by step.
 
-    def __init__(self, options: RunOptions, scenario: Scenario, stack: ExitStack) -> None:
-        self.options = options
+    :param path: of the stat file; None: one that tells of the scenario.
+    """
+
+    def __init__(self, session: Session, scenario: Scenario, path: str | None = None) -> None:
+        self.session = session
+        self.options = session.options
         self.scenario = scenario
         self.run_id = secrets.token_hex(5)
-        self.seed = scenario.seed if scenario.seed is not None else secrets.randbits(32)
-        self.stack = stack
-        self.interrupts = stack.enter_context(Interrupts())
-        self.progress = stack.enter_context(make_progress(options.progress, quiet=options.quiet))
-        self.warnings: list[str] = []
+        self.interrupts = session.interrupts
+        self.progress = session.progress
+        self.say, self.warn = session.say, session.warn
         self.skipped: Counter[Operation] = Counter()
-        self.path = ""
-        self._writer: StatFileWriter | None = None
-
-    def say(self, text: str) -> None:
-        """Tell the user, unless -q."""
-        if not self.options.quiet:
-            self.progress.message(text)
-
-    def warn(self, text: str) -> None:
-        """Tell the user in any case, and the stat file."""
-        self.warnings.append(text)
-        self.progress.message(f"WARNING: {text}")
-
-    # The steps ----------------------------------------------------------------------------
-
-    def execute(self) -> ExitStatus:
-        """Everything up to the footer of the stat file."""
-        self.say(f"ssbench {__version__}, run {self.run_id}, seed {self.seed}")
-        writer = self._open_stat_file()
-        store = self._reach_store()
-        self._start_workers()
-        settings = self._complete(store)
-        writer.write(self._header(settings.driver))
-        master = Master(
-            self.wire, self.progress, settings,
-            limits=self._limits(settings), recorder=writer, renew=store.renew, warn=self.warn,
-        )  # fmt: skip
-        self.interrupts.listen(master.interrupt)
-        calm_collector()
-        self.say(f'Starting scenario run for "{self.scenario.name}"')
-        self._prepare(store, settings)
-        return self._phases(master, writer)
-
-    def _open_stat_file(self) -> StatFileWriter:
-        scenario = self.scenario
-        self.path = self.options.stats_file or str(
+        self.path = path or str(
             statfile.default_path(
                 scenario.name, scenario.user_count, scenario.operation_count,
                 scenario.run_seconds, datetime.now(),
             )
         )  # fmt: skip
-        self._writer = StatFileWriter.create(self.path, overwrite=self.options.force)
-        return self.stack.enter_context(self._writer)
+        self._writer: StatFileWriter | None = None
 
-    def _start_workers(self) -> None:
-        """Open the ports, and start those workers that are ours to start."""
-        options = self.options
-        key, address = key_of(options.zmq), options.zmq.address
-        if options.workers and key is None and address is None:
-            key, address = Key.generate(), "127.0.0.1"  # nobody but our own
-        jobs = batch_limit(
-            options.batch_size or MAX_BATCH,
-            self.scenario.user_count,
-            options.expect_workers or options.workers or 1,
-        )
-        self.wire = self.stack.enter_context(bind(options.zmq, key, address, self.warn, jobs))
-        if not options.workers:
-            return
-        each = -(-self.scenario.user_count // options.workers)
-        local = LocalWorkers(
-            options.workers,
-            concurrency=each,
-            wire=self.wire,
-            key=key,
-            retries=options.retries,
-            verbose=options.verbose,
-        )
-        for path in self.stack.enter_context(local).logs:
-            users = plural(each, "user")
-            self.say(f"Spawned a local ssbench-worker for {users}, logging to {path}")
+    # The steps ----------------------------------------------------------------------------
 
-    def _reach_store(self) -> Store:
-        if self.options.noop:
-            return noop_store()
-        if self.options.embedded_swift:
-            self.say("Starting a throw-away Swift on this host")
-            return embedded_store(self.stack)
-        assert self.options.store is not None  # nosec B101 # chosen.py sees to it
-        return reach_store(self.options.store, self.warn)
+    def execute(self) -> ExitStatus:
+        """Everything up to the end of the stat file, which is closed.
+
+        :raises SsbenchError: for what ends it before there are results.
+        """
+        self.session.warnings.clear()
+        try:
+            with StatFileWriter.create(self.path, overwrite=self.options.force) as writer:
+                self._writer = writer
+                if self.options.thresholds and not writer.kept:
+                    raise UsageError(
+                        f"--threshold needs results to judge by: {self.path} keeps none"
+                    )
+                return self._execute(writer)
+        except KeyboardInterrupt:
+            self.say_where()
+            self.say_what_is_left()
+            raise
+
+    def _execute(self, writer: StatFileWriter) -> ExitStatus:
+        session = self.session
+        self.say(f"ssbench {__version__}, run {self.run_id}, seed {session.seed}")
+        store = session.store()
+        settings = self._complete(store)
+        writer.write(self._header(settings.driver))
+        master = session.master(settings, self._limits(settings), writer)
+        self.say(f'Starting scenario run for "{self.scenario.name}"')
+        self._prepare(store, settings)
+        return self._phases(master, writer)
 
     def _complete(self, store: Store) -> StorageSettings:
         scenario = self.scenario
@@ -185,7 +157,7 @@ class _Run:
             scenario_given=self.scenario.given,
             scenario=self.scenario.to_dict(),
             overrides=self.scenario.overrides,
-            seed=self.seed,
+            seed=self.session.seed,
             driver=driver,
             hosts=hostinfo.facts(),
             versions=hostinfo.versions(),
@@ -201,14 +173,18 @@ class _Run:
             connect_timeout_s=settings.connect_timeout_s,
             max_consecutive_errors=options.max_consecutive_errors,
             max_batch=options.batch_size or MAX_BATCH,
+            think_s=self.scenario.think_time or (0.0, 0.0),
         )
 
     def _prepare(self, store: Store, settings: StorageSettings) -> None:
         """Hold the scenario against the store's limits, and make the containers."""
+        if self.session.has_containers:
+            return
         storage = open_storage(settings)
         try:
             self._check(storage)
             self._make_containers(storage, store.renew)
+            self.session.has_containers = True
         except SsbenchError as error:
             if not self.interrupts.came:
                 raise
@@ -243,23 +219,51 @@ class _Run:
         outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
         left_behind = 0
         try:
-            expected = self.options.expect_workers or self.options.workers
-            master.gather(self.scenario.user_count, expected)
+            self._gather(master)
             outcome = self._populate_and_run(master, initial)
             if outcome.ended in ("exhausted", "failed") and not master.record_error:
                 self.warn(outcome.reason)
             left_behind = self._clean_up(master, initial)
         finally:
-            master.dismiss()
+            if not self.session.is_series:
+                master.dismiss()
             if not master.record_error:  # said already, and nothing more can be written
                 self._conclude(master, writer, self._footer(master, outcome, left_behind))
         return self._status(master, outcome)
 
+    def _gather(self, master: Master) -> None:
+        """Wait for workers; a later run of a series goes on with those who are left."""
+        expected = self.options.expect_workers or self.options.workers
+        if self.session.has_workers:
+            expected = 1
+        master.gather(self.session.most_users, expected)
+        self.session.has_workers = True
+
     def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
         if self.interrupts.came:
             return PhaseOutcome.nothing("interrupted", self.interrupts.reason)
-        users = self.scenario.user_count
-        populated = master.run_phase(Phase.POPULATE, initial, users)
+        if not self.session.has_objects:
+            fault = self._populate(master, initial)
+            if fault is not None:
+                return fault
+        scenario = self.scenario
+        bench = bench_jobs(scenario, self.session.seed, initial.population)
+        self.skipped = bench.skipped
+        return master.run_phase(
+            Phase.RUN, bench, scenario.most_users, scenario.run_seconds,
+            stages=scenario.load, settling=self._settling(),
+        )  # fmt: skip
+
+    def _settling(self) -> Settling | None:
+        stop = self.options.auto_stop
+        if stop is None:
+            return None
+        rule = AutoStop(window_s=stop.window_s, tolerance=stop.tolerance)
+        return Settling(rule, self.scenario.warmup)
+
+    def _populate(self, master: Master, initial: InitialWorkload) -> PhaseOutcome | None:
+        """Upload what isn't there; gives what there is to say instead of a run, None for a run."""
+        populated = master.run_phase(Phase.POPULATE, initial, self.session.most_users)
         if populated.ended != "complete":
             return PhaseOutcome.nothing(populated.ended, populated.reason)
         if initial.missing == initial.total:
@@ -272,9 +276,9 @@ class _Run:
                 f"{initial.missing} of {initial.total} initial objects could not be uploaded"
                 f" ({why}); the run goes on without them"
             )
-        bench = bench_jobs(self.scenario, self.seed, initial.population)
-        self.skipped = bench.skipped
-        return master.run_phase(Phase.RUN, bench, users, self.scenario.run_seconds)
+        else:
+            self.session.has_objects = self.scenario.keeps_initial_objects
+        return None
 
     def _clean_up(self, master: Master, initial: InitialWorkload) -> int:
         """Delete what the run created; gives how many objects are left behind."""
@@ -283,7 +287,7 @@ class _Run:
             return cleanup.total
         if not cleanup.total:
             return 0
-        outcome = master.run_phase(Phase.CLEANUP, cleanup, self.scenario.user_count)
+        outcome = master.run_phase(Phase.CLEANUP, cleanup, self.session.most_users)
         if cleanup.left_behind:
             why = outcome.reason or outcome.example
             because = f" ({why})" if why else ""
@@ -315,10 +319,11 @@ class _Run:
             reason=reason,
             run_seconds=outcome.seconds,
             lost=outcome.counts.lost,
+            late=outcome.never_started,
             refused=master.refused + self.wire.refused,
             skipped={operation.name: n for operation, n in self.skipped.items()},
             workers_lost=tuple(master.workers_lost),
-            warnings=tuple(self.warnings),
+            warnings=tuple(self.session.warnings),
             left_behind=left_behind,
             sent=outcome.counts.sent - outcome.counts.withdrawn,
         )
@@ -337,15 +342,29 @@ class _Run:
 
     # Afterwards ---------------------------------------------------------------------------
 
-    def report(self) -> None:
-        """Print the report, unless -R, and where the results are."""
+    def report(self) -> ExitStatus:
+        """Print the report, unless -R, and where the results are.
+
+        :returns: THRESHOLD_MISSED where the run missed one, else OK.
+        """
         if self._writer and not self._writer.kept:
             self.say(f"No report: the results went to {self.path}")
-            return
-        if not self.options.no_default_report:
-            form = "csv" if self.options.csv else "text"
-            write_report(read_stats(self.path), form, self.options.percentiles)
+            return ExitStatus.OK
+        status = self._judged_report()
         self.say_where()
+        return status
+
+    def _judged_report(self) -> ExitStatus:
+        options = self.options
+        if options.no_default_report and not options.thresholds:
+            return ExitStatus.OK
+        stats = read_stats(self.path)
+        if options.no_default_report:
+            for line in threshold_lines(stats, options.thresholds):
+                self.progress.message(line)
+        else:
+            write_report(stats, options.format, options.percentiles, thresholds=options.thresholds)
+        return promises.status(stats, options.thresholds)
 
     def say_where(self) -> None:
         """Where the results are, and how to look at them again."""

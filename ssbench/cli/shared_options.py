@@ -110,5 +110,12 @@ def add_pctile(group: argparse._ActionsContainer) -> None:
                        "[default: 95]")  # fmt: skip
 
 
+def add_threshold(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--threshold", action="append", dest="thresholds", metavar="PROMISE",
+                       help="a promise to judge at the end, as in 'p99(READ) < 50ms', "
+                       "'errors < 0.1%%' or 'rate > 1000/s'; exit with 3 where one is missed; may "
+                       "be repeated")  # fmt: skip
+
+
 def add_resume(group: argparse._ActionsContainer, help_text: str) -> None:
     group.add_argument("--resume-cleanup", metavar="STATS_FILE", help=help_text)

@@ -36,6 +36,7 @@ class BenchWorkload:
     """
 
     phase = Phase.RUN
+    ahead = 0
 
     def __init__(
         self, population: Population, rng_seed: int, total: int | None, verify: bool = False
@@ -71,6 +72,13 @@ class BenchWorkload:
             _UPDATE: self._not_updated,
             _DELETE: self._not_deleted,
         }
+
+    def begin(self, now_s: float, offset_ns: int) -> None:
+        """As soon as there is a user: a closed loop. core.pacing makes an open one of it."""
+
+    def never_started(self, now_s: float) -> int:
+        """None of them is ever due."""
+        return 0
 
     # Asking -------------------------------------------------------------------------------
 

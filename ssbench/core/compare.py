@@ -124,7 +124,7 @@ def unlike(headers: Sequence[RunHeader]) -> list[Unlike]:
         {
             "driver": header.driver,
             "ssbench_version": header.ssbench_version,
-            **dict(_leaves(header.versions, "versions")),
+            **{f"versions.{name}": version for name, version in header.versions.items()},
             "seed": header.seed,
         }
         for header in headers

@@ -159,6 +159,7 @@ class Dispatcher:
     def _credit(self, batch: int) -> int:
         users, workers = self.roster.shared, self.roster.sharing
         limit = users if self.ending else CREDIT * users + batch * workers
+        limit += self.workload.ahead
         return limit - self._held_count - self._young_count
 
     def _take(self, limit: int, now_ns: int) -> list[Job]:

@@ -12,6 +12,7 @@ from typing import Any
 
 Weights = tuple[float, float, float, float]  #: CREATE, READ, UPDATE, DELETE; sum 1, or all 0
 
+_YEAR_S = 366 * 86400.0
 _LEGACY_SCENARIO = "_scenario_data"  # ssbench 0.3.9 keeps the user's JSON under this key
 
 
@@ -42,6 +43,11 @@ class ScenarioFacts:
     delete_after: int | None
     policy: str | None
     block_size: int | None
+    rate: float | None  #: operations a second that fall due; None: a closed loop, or stages
+    arrivals: str | None
+    think_time: tuple[float, float] | None  #: seconds, the least and the longest
+    warmup_s: float  #: 0 where nothing is left out
+    cooldown_s: float
 
     @property
     def initial_files(self) -> int:
@@ -66,6 +72,11 @@ class ScenarioFacts:
             delete_after=_whole(merged.get("delete_after")),
             policy=_text(merged.get("policy")),
             block_size=_whole(merged.get("block_size")),
+            rate=_number(merged.get("rate")),
+            arrivals=_text(merged.get("arrivals")),
+            think_time=_range(merged.get("think_time")),
+            warmup_s=_span(merged.get("warmup")),
+            cooldown_s=_span(merged.get("cooldown")),
         )
 
 
@@ -117,6 +128,19 @@ def _text(value: Any) -> str | None:
 
 def _whole(value: Any) -> int | None:
     return value if type(value) is int else None
+
+
+def _range(value: Any) -> tuple[float, float] | None:
+    if not isinstance(value, Sequence) or len(value) != 2:
+        return None
+    least, longest = map(_number, value)
+    return None if least is None or longest is None else (least, longest)
+
+
+def _span(value: Any) -> float:
+    """Seconds, up to a year, that nothing can overflow with."""
+    number = _number(value)
+    return number if number is not None and 0 <= number < _YEAR_S else 0.0
 
 
 def _number(value: Any) -> float | None:

@@ -143,6 +143,8 @@ class Beat(NamedTuple):
     ending: bool  #: nothing is left to be sent: give back what no user is free for
     stopping: bool  #: start nothing more: give everything back
     quit: bool  #: end the process
+    think_least_s: float = 0.0  #: pause of a user after each operation, uniform from this
+    think_longest_s: float = 0.0  #: to this
 
     @property
     def is_goodbye(self) -> bool:
@@ -230,6 +232,7 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
         (
             _natural, _natural, _clock, _text, _natural, _clock, _shares, _reasons, _settings,
             _number, _number, _natural, _flag, _flag, _flag, _flag,
+            _number, _number,
         ),
     ),
 }  # fmt: skip

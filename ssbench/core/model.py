@@ -99,6 +99,15 @@ class SizeClass:
     initial_files: int
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of a run under one load; None is for the scenario's own value."""
+
+    seconds: float
+    users: int | None = None  #: at most so many operations at once
+    rate: float | None = None  #: operations a second that fall due; None: a closed loop
+
+
 class Job(NamedTuple):
     """One operation to be done. Never holds a secret.
 

@@ -9,25 +9,18 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from random import Random
+from typing import TYPE_CHECKING
 
-from ssbench.core.model import Job, Operation, Phase
-from ssbench.core.workload import Workload
+from ssbench.core.model import Job, Operation, Phase, Stage
+
+if TYPE_CHECKING:
+    from ssbench.core.workload import Workload
 
 SECOND_NS = 1_000_000_000
 #: Jobs travel this far ahead of their due time, and wait at the worker.
 AHEAD_NS = SECOND_NS // 5
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A part of a run under one load."""
-
-    seconds: float | None  #: None: until the run's own end
-    users: int  #: at most so many operations at once
-    rate: float | None  #: operations a second; None: closed
 
 
 #: ``gaps(rate, rng)``: offsets from the stage's start in ns, rising, without end.
@@ -52,21 +45,20 @@ MODELS: dict[str, Arrivals] = {"uniform": uniform, "poisson": poisson}
 
 
 def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Iterator[int]:
-    """Offsets from the begin of the load in ns, rising; ends with the last stage that has an end.
+    """Offsets from the begin of the load in ns, rising; ends with the last stage, if that ends.
 
-    Every stage must have a rate. Each begins anew at its start, which for Poisson arrivals is
-    no seam: the process has no memory.
+    Every stage must have a rate, and the last may be infinitely long. Each begins anew at its
+    start, which for Poisson arrivals is no seam: the process has no memory.
     """
     start_ns = 0
     for stage in stages:
         assert stage.rate is not None  # nosec B101 # for the type checker
-        end_ns = None if stage.seconds is None else start_ns + round(stage.seconds * SECOND_NS)
+        end_ns = start_ns + stage.seconds * SECOND_NS
         for offset_ns in arrivals(stage.rate, rng):
-            if end_ns is not None and start_ns + offset_ns >= end_ns:
+            if start_ns + offset_ns >= end_ns:
                 break
             yield start_ns + offset_ns
-        assert end_ns is not None  # nosec B101 # for the type checker
-        start_ns = end_ns
+        start_ns = round(end_ns)
 
 
 class PacedWorkload:
@@ -87,6 +79,7 @@ class PacedWorkload:
         self._over = False
         self._begin_ns = 0
         self._zero_s = 0.0
+        self._given_back: list[int] = []  # due times of jobs that came back unstarted
 
     def __repr__(self) -> str:
         return f"<PacedWorkload {self.taken} taken of {self._inner!r}>"
@@ -116,6 +109,15 @@ class PacedWorkload:
                 self._next.append(due_ns)
         within = sum(due_ns < horizon_ns for due_ns in self._next)
         return min(within, limit)
+
+    def never_started(self, now_s: float) -> int:
+        """How many fell due before this time, and came to nobody: an open loop owes them."""
+        now_ns = round((now_s - self._zero_s) * SECOND_NS)
+        self._due_before(now_ns, 1 << 62)
+        waiting = sum(due_ns < now_ns for due_ns in self._next)
+        if self.total is not None:
+            waiting = min(waiting, self.total - self.taken)
+        return waiting + sum(due_ns - self._begin_ns < now_ns for due_ns in self._given_back)
 
     # As the inner one's -------------------------------------------------------------------
 
@@ -149,4 +151,6 @@ class PacedWorkload:
         self._inner.lost(jobs)
 
     def withdrawn(self, jobs: Iterable[Job]) -> None:
+        jobs = list(jobs)
+        self._given_back += [job.due_ns for job in jobs]
         self._inner.withdrawn(jobs)

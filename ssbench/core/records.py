@@ -51,6 +51,20 @@ class PhaseRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkRecord:
+    """A moment of the run phase: a stage of the load begins, or the load ends.
+
+    The first stage begins when the workers are connected, a little after the phase's start.
+    """
+
+    at_ns: int  #: offset from the phase's start
+    name: str  #: "stage" or "end"
+    stage: int = 0  #: index of the stage that begins, or was the last
+    users: int = 0
+    rate: float | None = None  #: operations a second; None: a closed loop
+
+
+@dataclass(frozen=True, slots=True)
 class ResultBatch:
     """Results of one worker in one phase, as columns of equal length.
 
@@ -88,7 +102,7 @@ class RunFooter:
     run_seconds: float  #: length of the run phase
     lost: int = 0  #: operations lost with their worker, not among the results
     refused: int = 0  #: stale or malformed result messages
-    late: int = 0  #: operations that started more than 1 ms after they were due (open loop)
+    late: int = 0  #: operations that fell due and were never started (open loop)
     skipped: Mapping[str, int] = field(default_factory=dict)  #: operation name -> count
     workers_lost: Sequence[str] = ()
     warnings: Sequence[str] = ()  #: what the user was warned of during the run
@@ -98,4 +112,4 @@ class RunFooter:
     sent: int | None = None
 
 
-Record = RunHeader | WorkerRecord | PhaseRecord | ResultBatch | HostRecord | RunFooter
+Record = RunHeader | WorkerRecord | PhaseRecord | MarkRecord | ResultBatch | HostRecord | RunFooter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ssbench.core.facts import ScenarioFacts
-from ssbench.core.records import RunFooter, RunHeader, WorkerRecord
+from ssbench.core.records import MarkRecord, RunFooter, RunHeader, WorkerRecord
 
 
 class RunFacts:
@@ -18,12 +18,13 @@ class RunFacts:
         self.workers: dict[tuple[str, int], WorkerRecord] = {}  #: by run id and index
         #: What is missing or unreadable, a line each; put here by who read the records.
         self.damage: list[str] = []
+        self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
         self._scenarios: dict[str, ScenarioFacts] = {}
 
     def __repr__(self) -> str:
         return f"<RunFacts {len(self.headers)} runs, {len(self.workers)} workers>"
 
-    def add(self, record: RunHeader | WorkerRecord | RunFooter) -> None:
+    def add(self, record: RunHeader | WorkerRecord | MarkRecord | RunFooter) -> None:
         """Keep one record."""
         if isinstance(record, RunHeader):
             self.run_id = record.run_id
@@ -31,6 +32,8 @@ class RunFacts:
             self._scenarios[record.run_id] = ScenarioFacts.of(record.scenario)
         elif isinstance(record, WorkerRecord):
             self.workers[self.run_id, record.index] = record
+        elif isinstance(record, MarkRecord):
+            self.marks.setdefault(self.run_id, []).append(record)
         else:
             self.footers[self.run_id] = record
 
@@ -40,6 +43,7 @@ class RunFacts:
         self._scenarios.update(other._scenarios)
         self.footers.update(other.footers)
         self.workers.update(other.workers)
+        self.marks.update(other.marks)
         self.damage += other.damage
 
     @property
@@ -68,6 +72,22 @@ class RunFacts:
         header = self.header
         return self._scenarios[header.run_id] if header else ScenarioFacts.of({})
 
+    def scenario_of(self, run_id: str) -> ScenarioFacts:
+        """Of one of the runs."""
+        return self._scenarios.get(run_id, ScenarioFacts.of({}))
+
+    @property
+    def stages(self) -> list[MarkRecord]:
+        """Where the stages of the first run's load begin."""
+        marks = self.marks.get(self.header.run_id, []) if self.header else []
+        return [mark for mark in marks if mark.name == "stage"]
+
+    @property
+    def end_ns(self) -> int | None:
+        """When its load ended, as an offset from the run phase's start; None where unknown."""
+        marks = self.marks.get(self.header.run_id, []) if self.header else []
+        return next((mark.at_ns for mark in marks if mark.name == "end"), None)
+
     @property
     def ending(self) -> str:
         """The footer's word; ``cut off`` where the records aren't complete."""
@@ -87,7 +107,7 @@ class RunFacts:
 
     @property
     def late(self) -> int:
-        """Operations that started more than 1 ms after they were due."""
+        """Operations that fell due, and were never started."""
         return sum(footer.late for footer in self.footers.values())
 
     @property

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ssbench.core.checks import FaultList, shown
 from ssbench.core.jsontext import read_object
-from ssbench.core.model import SizeClass
+from ssbench.core.keys import read_keys
+from ssbench.core.model import Operation, SizeClass, Stage
 from ssbench.core.naming import container_name
 from ssbench.core.scenario_keys import (
     KEYS,
@@ -19,9 +21,9 @@ from ssbench.core.scenario_keys import (
     NO_PROFILE,
     OBJECT_SUFFIX_ROOM,
     OWN_READERS,
-    read_keys,
     read_sizes,
 )
+from ssbench.core.scenario_load import check_load, have_users, read_stages
 from ssbench.core.text import bytes_text, plural, printable
 
 
@@ -45,6 +47,12 @@ class Scenario:
     policy: str | None = None  #: None: the cluster's default
     block_size: int = 65536  #: bytes
     seed: int | None = None  #: None: the run draws one
+    rate: float | None = None  #: operations a second that fall due; None: a closed loop
+    arrivals: str = "uniform"  #: how they are spaced: a name of pacing.MODELS
+    think_time: tuple[float, float] | None = None  #: seconds, least and longest, of closed users
+    stages: tuple[Stage, ...] = ()  #: as the file has them; they make up run_seconds
+    warmup: float = 0.0  #: seconds at the start that don't count
+    cooldown: float = 0.0  #: seconds at the end that don't count
     source: str = field(default="scenario", compare=False)
     given: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     overrides: Mapping[str, object] = field(default_factory=dict, compare=False)
@@ -80,16 +88,53 @@ class Scenario:
         changes = _read_overrides(overrides, faults)
         values = self._values()
         _check_limit(faults, values, overrides)
-        values |= _one_limit(changes)
+        changed = _one_limit(changes)
+        values |= changed
         _check_container_names(values, faults)
+        changed |= check_load(values, changes, faults)
         faults.raise_any()
-        return replace(self, **_one_limit(changes), overrides={**self.overrides, **changes})
+        return replace(self, **changed, overrides={**self.overrides, **changes})
+
+    @property
+    def load(self) -> tuple[Stage, ...]:
+        """The stages with nothing left open; one where the scenario has none.
+
+        Of that one ``seconds`` is infinite where operation_count ends the run.
+        """
+        seconds = math.inf if self.run_seconds is None else self.run_seconds
+        return tuple(
+            Stage(stage.seconds, stage.users or self.user_count, stage.rate or self.rate)
+            for stage in self.stages or (Stage(seconds),)
+        )
+
+    @property
+    def most_users(self) -> int:
+        """The highest number of users in any stage."""
+        return max(stage.users or 0 for stage in self.load)
+
+    @property
+    def keeps_initial_objects(self) -> bool:
+        """Whether they are after a run what they were before: none updated, deleted or expired."""
+        used = [size for size in self.sizes if size.initial_files]
+        return self.delete_after is None and not any(
+            size.crud_profile[Operation.UPDATE] or size.crud_profile[Operation.DELETE]
+            for size in used
+        )
 
     def to_dict(self) -> dict[str, object]:
         """The scenario as it is run, fit for JSON; ``from_json`` makes an equal one of it."""
         values = {key: value for key, value in self._values().items() if value is not None}
         values["sizes"] = [_size_to_dict(size) for size in self.sizes]
         values["initial_files"] = {size.name: size.initial_files for size in self.sizes}
+        if self.stages:
+            values["stages"] = [_stage_to_dict(stage) for stage in self.stages]
+        if self.think_time:
+            values["think_time"] = [*self.think_time]
+        if not self.load[0].rate:
+            del values["arrivals"]
+        for key in ("warmup", "cooldown"):
+            if not values[key]:
+                del values[key]
         return values
 
     def summary(self) -> str:
@@ -126,6 +171,7 @@ class Scenario:
         if given is not None:
             values = _read_file(given, changes, faults) | _one_limit(changes)
             _check_container_names(values, faults)
+            values |= check_load(values, changes, faults)
             if overrides is not None:
                 _check_limit(faults, given, overrides)
         faults.raise_any()
@@ -168,11 +214,14 @@ def _read_file(
 ) -> dict[str, Any]:
     """Scenario's fields as the file has them. What the command line gives may be missing."""
     wanted = {key: KEYS[key] for key in KEYS if key not in changes or given.get(key) is not None}
+    if given.get("user_count") is None and have_users(given.get("stages")):
+        wanted.pop("user_count", None)
     values = _one_limit(read_keys(given, wanted, "", faults, {*OWN_READERS, *KEYS}))
     default = values.pop("crud_profile", None)
     if default is None and given.get("crud_profile") is not None:
         default = NO_PROFILE  # it has its fault already; sizes without their own get none for it
     values["sizes"] = read_sizes(given.get("sizes"), given.get("initial_files"), default, faults)
+    values["stages"] = read_stages(given.get("stages"), faults)
     return values
 
 
@@ -198,7 +247,8 @@ def _one_limit(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_limit(faults: FaultList, *levels: Mapping[str, object]) -> None:
     # Raw values: a limit that is at fault is there as well, and has its line already.
-    limits = [level.get(key) for level in levels for key in ("operation_count", "run_seconds")]
+    keys = ("operation_count", "run_seconds", "stages")
+    limits = [level.get(key) for level in levels for key in keys]
     if all(limit is None for limit in limits):
         wrong = "missing, and run_seconds as well"
         faults.add("operation_count", wrong, "one of them here, or -o COUNT or -r SECONDS")
@@ -222,6 +272,11 @@ def _size_to_dict(size: SizeClass) -> dict[str, object]:
         "size_max": size.size_max,
     }
     return row if size.crud_profile == NO_PROFILE else {**row, "crud_profile": [*size.crud_profile]}
+
+
+def _stage_to_dict(stage: Stage) -> dict[str, object]:
+    row = {"seconds": stage.seconds, "users": stage.users, "rate": stage.rate}
+    return {key: value for key, value in row.items() if value is not None}
 
 
 def _size_range(size: SizeClass) -> str:

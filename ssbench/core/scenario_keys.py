@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ssbench.core.checks import (
-    Check,
     Fault,
     FaultList,
     kind,
@@ -21,7 +19,9 @@ from ssbench.core.checks import (
     whole,
 )
 from ssbench.core.jsontext import member
+from ssbench.core.keys import Key, read_keys
 from ssbench.core.model import CRUD, SizeClass
+from ssbench.core.scenario_load import arrivals, rate, stretch, think_time
 
 Profile = tuple[float, float, float, float]
 
@@ -37,16 +37,6 @@ MAX_BLOCK = 1 << 30
 MAX_SEED = 2**64 - 1
 
 _POLICY = re.compile(r"[!-.0-~]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What a key may hold."""
-
-    check: Check[Any]
-    required: bool = False
-    example: str = ""  #: of a required one
-    option: str = ""  #: of the command line, that overrides it; the place of its faults
 
 
 def crud_profile(raw: object) -> Profile:
@@ -120,7 +110,7 @@ SIZE_KEYS: dict[str, Key] = {
     "crud_profile": Key(crud_profile),
 }
 
-#: "sizes" and "initial_files" have readers of their own; their checks see to the outer form.
+#: OWN_READERS' keys aren't among these: their readers see to all of their form.
 KEYS: dict[str, Key] = {
     "name": Key(text, required=True, example='"Small objects"'),
     "operation_count": Key(whole(1), option="-o"),
@@ -134,33 +124,13 @@ KEYS: dict[str, Key] = {
     "policy": Key(policy, option="--policy"),
     "block_size": Key(whole(1, MAX_BLOCK), option="-b"),
     "seed": Key(whole(0, MAX_SEED), option="--seed"),
+    "rate": Key(rate, option="--rate"),
+    "arrivals": Key(arrivals, option="--arrivals"),
+    "think_time": Key(think_time, option="--think-time"),
+    "warmup": Key(stretch, option="--warmup"),
+    "cooldown": Key(stretch, option="--cooldown"),
 }
-OWN_READERS = ("sizes", "initial_files")
-
-
-def read_keys(
-    raw: Mapping[str, object],
-    keys: Mapping[str, Key],
-    place: str,
-    faults: FaultList,
-    others: Collection[str] = (),
-) -> dict[str, Any]:
-    """The values of the keys that are there; None for one at fault. null is as good as absent.
-
-    :param others: keys that may be there and aren't read here.
-    """
-    known = list(dict.fromkeys([*keys, *others]))
-    for name in raw:
-        if name not in known:
-            right = near(name, known) if not faults.full else ""
-            faults.add(member(place, name), "unknown key", right)
-    values = {}
-    for name, key in keys.items():
-        if raw.get(name) is not None:
-            values[name] = faults.check(member(place, name), key.check, raw[name])
-        elif key.required:
-            faults.add(member(place, name), "missing", f'as in "{name}": {key.example}')
-    return values
+OWN_READERS = ("sizes", "initial_files", "stages")
 
 
 def read_initial_files(

@@ -151,6 +151,20 @@ class Series:
                 _together([cell.response for cell in cells]),
             )
 
+    @property
+    def span(self) -> range:
+        """The seconds that ``seconds`` gives."""
+        every = self._side_by_side(None)
+        return range(min(0, *every), max(every) + 1) if every else range(0)
+
+    def totals(self, seconds: range) -> tuple[list[int], list[int]]:
+        """Successes of each of these seconds, and the bytes that they moved."""
+        found = self._side_by_side(None)
+        nothing: list[_Cell] = []
+        cells = [found.get(second, nothing) for second in seconds]
+        counts = [sum(cell.count for cell in each) for each in cells]
+        return counts, [sum(cell.bytes_moved for cell in each) for each in cells]
+
     def per_second(self, *, from_first: bool = False) -> list[int]:
         """Successes in each second from the earliest origin to the last success.
 

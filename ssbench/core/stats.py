@@ -13,6 +13,7 @@ from operator import add
 from ssbench.core.batches import Group, Part, gathered, split
 from ssbench.core.model import CRUD, Operation, Phase
 from ssbench.core.records import (
+    MarkRecord,
     PhaseRecord,
     Record,
     ResultBatch,
@@ -32,6 +33,9 @@ from ssbench.core.tally import (
     Tally,
     merged,
 )
+from ssbench.core.windows import LEFT_OUT, Windows
+
+Groups = dict[Group, Tally]
 
 _HIGHEST_STATUS = 999
 
@@ -41,22 +45,29 @@ class RunStats:
 
     Feed it every record in the order of the stat file (``of`` does). It works without a footer,
     without a header, and without any result.
+
+    :param end_ns: when the load ended, as an offset from the run phase's start, for the cool-down
+        to be left out: its results come before anything tells.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, end_ns: int | None = None) -> None:
         self.run = RunFacts()
-        self.groups: dict[Group, Tally] = {}
+        self.left_out = 0  #: operations of the warm-up and the cool-down
+        self._stages: list[Groups] = [{}]
+        self._together: Groups | None = None  # what the stages add up to; None after a change
         self.phases: dict[Phase, Counts] = {}  #: all phases but the run
         self.errors: dict[tuple[int, int], ErrorTally] = {}  #: by (ErrorKind, status)
         self._requests: Counter[tuple[str, int]] = Counter()
         self._legacy = False
         self._origins: dict[Phase, int] = {}
+        self._end_ns = end_ns
+        self._windows = Windows()
         self.series = Series()
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> RunStats:
+    def of(cls, records: Iterable[Record], end_ns: int | None = None) -> RunStats:
         """The sums of all of these; the fastest way to count a whole file."""
-        stats = cls()
+        stats = cls(end_ns)
         for record in gathered(records):
             stats.add(record)
         return stats
@@ -72,15 +83,24 @@ class RunStats:
             self._add_batch(record)
         elif isinstance(record, PhaseRecord):
             self._origins[record.phase] = _wall_ns(record.started_at)
-        elif isinstance(record, RunHeader | WorkerRecord | RunFooter):
+        elif isinstance(record, RunHeader | WorkerRecord | RunFooter | MarkRecord):
             self.run.add(record)
             self._legacy = self.run.legacy
+            if isinstance(record, RunHeader):
+                facts = self.run.scenario_of(record.run_id)
+                self._windows = Windows(facts.warmup_s, facts.cooldown_s, self._end_ns)
+            elif isinstance(record, MarkRecord):
+                self._windows.mark(record)
 
     def merge(self, other: RunStats) -> None:
         """Add the sums of ``other``, which stays as it is: parts of one run, or another run."""
         self.run.merge(other.run)
-        for group, tally in other.groups.items():
-            self.groups.setdefault(group, Tally()).merge(tally)
+        self._together = None
+        self.left_out += other.left_out
+        for index, groups in enumerate(other._stages):
+            mine = self._stage(index)
+            for group, tally in groups.items():
+                mine.setdefault(group, Tally()).merge(tally)
         for phase, counts in other.phases.items():
             self.phases.setdefault(phase, Counts()).merge(counts)
         for key, error in other.errors.items():
@@ -106,7 +126,8 @@ class RunStats:
         Below 0 where more came back than was sent. None where nobody counted what was sent.
         """
         sent = self.run.sent
-        return None if sent is None else sent - self.total().operations - self.run.lost
+        here = self.total().operations + self.left_out
+        return None if sent is None else sent - here - self.run.lost
 
     @property
     def operations(self) -> list[int]:
@@ -114,13 +135,49 @@ class RunStats:
         others = {operation for operation, _class in self.groups} - set(CRUD)
         return [*CRUD, *sorted(others)]
 
-    def total(self, operation: int | None = None, size_class: int | None = None) -> Tally:
+    @property
+    def groups(self) -> Groups:
+        """The sums by operation and size class, over all stages."""
+        if len(self._stages) == 1:
+            return self._stages[0]
+        if self._together is None:
+            self._together = {}
+            for groups in self._stages:
+                for group, tally in groups.items():
+                    self._together.setdefault(group, Tally()).merge(tally)
+        return self._together
+
+    @property
+    def stage_count(self) -> int:
+        """Stages that the load had, or that have results; 1 where it had none of its own."""
+        return max(len(self._stages), len(self.run.stages), 1)
+
+    def stage_seconds(self, index: int) -> float | None:
+        """How long the part of a stage was that counts; None where nobody said."""
+        begins = [mark.at_ns for mark in self.run.stages]
+        if index >= len(begins):
+            return None
+        facts = self.run.scenario
+        end_ns = self.run.end_ns if index + 1 == len(begins) else begins[index + 1]
+        if end_ns is None:
+            return None
+        left_out = facts.warmup_s * (index == 0) + facts.cooldown_s * (index + 1 == len(begins))
+        seconds = (end_ns - begins[index]) / 1e9 - left_out
+        return seconds if seconds > 0 else None
+
+    def total(
+        self,
+        operation: int | None = None,
+        size_class: int | None = None,
+        stage: int | None = None,
+    ) -> Tally:
         """The sum over the groups; None stands for all."""
+        groups = self.groups if stage is None else self._stage(stage)
         return merged(
             Tally(),
             [
                 tally
-                for (of_operation, of_class), tally in self.groups.items()
+                for (of_operation, of_class), tally in groups.items()
                 if operation in (None, of_operation) and size_class in (None, of_class)
             ],
         )
@@ -209,21 +266,37 @@ class RunStats:
             return
         if batch.worker >= 0:
             self._requests[self.run.run_id, batch.worker] += len(batch)
-        for part in split(batch):
-            tally = self.groups.get(part.group)
-            if tally is None:
-                tally = self.groups[part.group] = Tally()
-            ends = self._add_counts(tally, part, origin_ns)
-            if part.failed:
-                self._add_errors(part, origin_ns)
-            else:
-                _add_latencies(tally, part)
+        self._together = None
+        for stage, cut in self._windows.cut(batch):
+            groups = self._stage(stage) if stage != LEFT_OUT else None
+            for part in split(cut):
+                self._add_part(groups, part, origin_ns)
+
+    def _add_part(self, groups: Groups | None, part: Part, origin_ns: int) -> None:
+        """Count some rows of the run; None: as those of the warm-up, in the series only."""
+        if groups is None:
+            ends = _ends(part)
+            self.left_out += len(ends)
             self.series.add(part, ends, origin_ns)
+            return
+        tally = groups.get(part.group)
+        if tally is None:
+            tally = groups[part.group] = Tally()
+        ends = self._add_counts(tally, part, origin_ns)
+        if part.failed:
+            self._add_errors(part, origin_ns)
+        else:
+            _add_latencies(tally, part)
+        self.series.add(part, ends, origin_ns)
+
+    def _stage(self, index: int) -> Groups:
+        while len(self._stages) <= index:
+            self._stages.append({})
+        return self._stages[index]
 
     def _add_counts(self, counts: Counts, part: Part, origin_ns: int) -> Sequence[int]:
         """Count some rows; gives their ends as offsets from the phase's start."""
         starts = part.column("start_ns")
-        lasts = part.column("last_byte_ns")
         moved = sum(part.column("bytes_moved"))
         if part.failed:
             counts.errors += len(starts)
@@ -233,9 +306,7 @@ class RunStats:
             counts.bytes_moved += moved
         for name in part.counters:
             setattr(counts, name, getattr(counts, name) + sum(part.column(name)))
-        if min(lasts) < 0:  # 0.3.9's of 0, and those of its failed operations, are none
-            lasts = [max(0, last) for last in lasts]
-        ends = list(map(add, starts, lasts))
+        ends = _ends(part)
         # Of 0.3.9's failed operations only the end is known, and it leaves them out of the span.
         if not (part.failed and self._legacy):
             counts.span(origin_ns + min(starts), origin_ns + max(ends))
@@ -256,6 +327,14 @@ class RunStats:
     def _count_error(self, key: tuple[int, int], error: ErrorTally) -> None:
         known = self.errors.get(key)
         self.errors[key] = error if known is None else known.plus(error)
+
+
+def _ends(part: Part) -> Sequence[int]:
+    """When each row completed, as an offset from the phase's start."""
+    lasts = part.column("last_byte_ns")
+    if min(lasts) < 0:  # 0.3.9's of 0, and those of its failed operations, are none
+        lasts = [max(0, last) for last in lasts]
+    return list(map(add, part.column("start_ns"), lasts))
 
 
 def _add_latencies(tally: Tally, part: Part) -> None:

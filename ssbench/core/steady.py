@@ -14,6 +14,8 @@ from itertools import combinations, groupby, pairwise
 from math import log, sqrt
 from statistics import fmean, median, pvariance
 
+from ssbench.core.text import plural
+
 ENOUGH_SECONDS = 10
 MAX_DRIFT = 0.05  #: of the median, over the whole run
 MAX_SPREAD = 0.10  #: standard deviation over the mean; pyperf's bound
@@ -34,8 +36,8 @@ class TooShort:
 
     def sentence(self) -> str:
         return (
-            f"Only {self.seconds} whole seconds: too short to tell whether the rate was steady; "
-            f"run for {self.wanted + 2} s or more."
+            f"Only {plural(self.seconds, 'whole second')}: too short to tell whether the rate was "
+            f"steady; run for {self.wanted + 2} s or more."
         )
 
 
@@ -46,7 +48,7 @@ class Stalled:
     stalled: int
     seconds: int
     longest: int  #: in a row
-    first: int  #: index of the first such second among those given to ``check``
+    first: int  #: the first such second's number
 
     def sentence(self) -> str:
         return (
@@ -107,7 +109,9 @@ class Unsteady:
 Finding = TooShort | Stalled | Drifted | TwoLevels | Unsteady
 
 
-def check(counts: Sequence[int], bytes_moved: Sequence[int] = ()) -> list[Finding]:
+def check(
+    counts: Sequence[int], bytes_moved: Sequence[int] = (), *, zero_s: int = 0
+) -> list[Finding]:
     """What speaks against quoting an average; nothing where the run was steady.
 
     The first and the last second are left out: they are partial. Of bytes only what isn't true
@@ -115,9 +119,10 @@ def check(counts: Sequence[int], bytes_moved: Sequence[int] = ()) -> list[Findin
 
     :param counts: successes completed in each second.
     :param bytes_moved: by them, in each second.
+    :param zero_s: the number of the first whole second.
     """
     whole = counts[1:-1]
-    stalled, running = _stalls(whole)
+    stalled, running = _stalls(whole, zero_s)
     found: list[Finding] = [stalled] if stalled else []
     if len(whole) < ENOUGH_SECONDS:
         return [TooShort(len(whole)), *found]
@@ -131,7 +136,7 @@ def check(counts: Sequence[int], bytes_moved: Sequence[int] = ()) -> list[Findin
     return found
 
 
-def _stalls(counts: Sequence[int]) -> tuple[Stalled | None, list[int]]:
+def _stalls(counts: Sequence[int], zero_s: int) -> tuple[Stalled | None, list[int]]:
     """The stalls, and the seconds that are in none."""
     seconds = range(len(counts))
     if not any(counts):
@@ -149,7 +154,7 @@ def _stalls(counts: Sequence[int]) -> tuple[Stalled | None, list[int]]:
     if not stalls:
         return None, list(seconds)
     inside = {second for those in stalls for second in those}
-    found = Stalled(len(inside), len(counts), max(map(len, stalls)), stalls[0][0])
+    found = Stalled(len(inside), len(counts), max(map(len, stalls)), zero_s + stalls[0][0])
     return found, [second for second in seconds if second not in inside]
 
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable
 from itertools import chain, islice
+from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from ssbench.core.bench import BenchWorkload
 from ssbench.core.model import NONE_NS, Job, Operation, Phase
+from ssbench.core.pacing import MODELS, PacedWorkload, due_times
 from ssbench.core.population import Population
 
 if TYPE_CHECKING:
@@ -29,8 +31,24 @@ class Workload(Protocol):
     """Where jobs come from and where their outcome goes."""
 
     phase: Phase
-    taken: int  #: jobs given so far
-    skipped: Counter[Operation]  #: drawn operations that found no object
+
+    @property
+    def taken(self) -> int:
+        """Jobs given so far."""
+
+    @property
+    def skipped(self) -> Counter[Operation]:
+        """Drawn operations that found no object."""
+
+    @property
+    def ahead(self) -> int:
+        """Jobs that may wait at workers for their time."""
+
+    def begin(self, now_s: float, offset_ns: int) -> None:
+        """Jobs are taken from now on, which is so long after the phase's start."""
+
+    def never_started(self, now_s: float) -> int:
+        """Jobs that fell due before this time, and were done by nobody."""
 
     @property
     def total(self) -> int | None:
@@ -67,9 +85,15 @@ def initial_jobs(scenario: Scenario) -> InitialWorkload:
 
 def bench_jobs(
     scenario: Scenario, rng_seed: int, population: Population, verify: bool = False
-) -> BenchWorkload:
-    """The run phase: operation_count operations, or as many as fit until ``stop``."""
-    return BenchWorkload(population, rng_seed, scenario.operation_count, verify)
+) -> Workload:
+    """The run phase: operation_count operations, or as many as the time holds; at the
+    scenario's rate where it has one."""
+    bench = BenchWorkload(population, rng_seed, scenario.operation_count, verify)
+    rates = [stage.rate for stage in scenario.load if stage.rate]
+    if not rates:
+        return bench
+    dues = due_times(scenario.load, MODELS[scenario.arrivals], Random(f"{rng_seed}/arrivals"))
+    return PacedWorkload(bench, dues, max(rates))
 
 
 def cleanup_jobs(population: Population) -> CleanupWorkload:
@@ -85,6 +109,7 @@ class InitialWorkload:
 
     phase = Phase.POPULATE
     exhausted = None
+    ahead = 0
 
     def __init__(self, population: Population) -> None:
         self.population = population
@@ -99,6 +124,13 @@ class InitialWorkload:
         )
         self._again: deque[tuple[int, int, int]] = deque()
         self._lost: set[tuple[int, int]] = set()
+
+    def begin(self, now_s: float, offset_ns: int) -> None:
+        """As soon as there is a user."""
+
+    def never_started(self, now_s: float) -> int:
+        """None of them is ever due."""
+        return 0
 
     @property
     def finished(self) -> bool:
@@ -154,6 +186,7 @@ class CleanupWorkload:
 
     phase = Phase.CLEANUP
     exhausted = None
+    ahead = 0
 
     def __init__(self, population: Population) -> None:
         self.population = population
@@ -167,6 +200,13 @@ class CleanupWorkload:
         )
         self._again: deque[tuple[int, int]] = deque()
         self._lost: set[tuple[int, int]] = set()
+
+    def begin(self, now_s: float, offset_ns: int) -> None:
+        """As soon as there is a user."""
+
+    def never_started(self, now_s: float) -> int:
+        """None of them is ever due."""
+        return 0
 
     @property
     def finished(self) -> bool:

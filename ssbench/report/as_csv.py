@@ -17,6 +17,7 @@ from ssbench.core.tally import COUNTERS, Counts, Latency, Tally
 from ssbench.core.text import printable
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
+from ssbench.report.threshold_text import threshold_columns
 
 Cell = tuple[str, str | int | float | None]
 
@@ -113,8 +114,15 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
         yield from _new_block_columns(stats, options, name.replace(" ", "_"), operation)
     for phase in (Phase.POPULATE, Phase.CLEANUP):
         yield from _phase_columns(phase.name.lower(), stats.phase(phase))
+    yield "rate", facts.rate
+    yield "warmup_s", facts.warmup_s
+    yield "cooldown_s", facts.cooldown_s
+    yield "left_out", stats.left_out
+    for name, operation in blocks:
+        yield from _response_columns(options, name.replace(" ", "_"), stats.total(operation))
     yield "sent", run.sent
     yield "unaccounted", stats.unaccounted
+    yield from threshold_columns(stats, options.thresholds)
 
 
 def _new_block_columns(
@@ -130,6 +138,16 @@ def _new_block_columns(
         if percent not in (options.percentiles[0], 100):  # 100 is the maximum, long there
             yield _percentile_column(f"{name}_first_all", tally.first_byte, percent)
             yield _percentile_column(f"{name}_last_all", tally.last_byte, percent)
+
+
+def _response_columns(options: ReportOptions, name: str, tally: Tally) -> Iterator[Cell]:
+    """From due to last byte; of a closed loop there are none."""
+    histogram = tally.response.histogram
+    yield f"{name}_response_min", _seconds(histogram.min)
+    yield f"{name}_response_max", _seconds(histogram.max)
+    yield f"{name}_response_avg", _seconds(histogram.mean)
+    for percent in options.all_percentiles:
+        yield _percentile_column(f"{name}_response", tally.response, percent)
 
 
 def _phase_columns(name: str, counts: Counts) -> Iterator[Cell]:

@@ -15,6 +15,9 @@ from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import COUNTERS, LATENCIES, Counts, Latency, Tally
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
+from ssbench.report.steady_text import steady_rows
+from ssbench.report.threshold_text import threshold_rows
+from ssbench.report.timeseries import series_rows
 
 SCHEMA_VERSION = 1
 
@@ -35,8 +38,12 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
         "errors": _errors(stats),
         "workers": _workers(stats),
         "completions_per_s": stats.completions(),
+        "stages": [_stage(stats, options, index) for index in range(stats.stage_count)],
+        "seconds": series_rows(stats),
+        "steadiness": steady_rows(stats),
+        "thresholds": threshold_rows(stats, options.thresholds),
     }
-    return json.dumps(_finite(report), indent=2, default=_plain) + "\n"
+    return json.dumps(finite(report), indent=2, default=plain) + "\n"
 
 
 def _run(stats: RunStats) -> dict[str, Any]:
@@ -68,6 +75,9 @@ def _run(stats: RunStats) -> dict[str, Any]:
         "refused": run.refused,
         "skipped": run.skipped,
         "out_of_range": stats.out_of_range,
+        "left_out": stats.left_out,
+        "warmup_s": facts.warmup_s,
+        "cooldown_s": facts.cooldown_s,
         "left_behind": run.left_behind,
         "workers_lost": run.workers_lost,
         "warnings": run.warnings,
@@ -86,7 +96,20 @@ def _operation(stats: RunStats, options: ReportOptions, operation: int | None) -
 
 def _tally(tally: Tally, options: ReportOptions) -> dict[str, Any]:
     latencies = {f"{name}_latency": _latency(getattr(tally, name), options) for name in LATENCIES}
-    return {**_counts(tally), **latencies}
+    is_open = tally.response.histogram.count
+    response = _latency(tally.response, options) if is_open else None
+    return {**_counts(tally), **latencies, "response_time": response}
+
+
+def _stage(stats: RunStats, options: ReportOptions, index: int) -> dict[str, Any]:
+    marks = stats.run.stages
+    mark = marks[index] if index < len(marks) else None
+    return {
+        "users": mark.users if mark else None,
+        "rate_per_s": mark.rate if mark else None,
+        "seconds": stats.stage_seconds(index),
+        **_tally(stats.total(stage=index), options),
+    }
 
 
 def _counts(counts: Counts) -> dict[str, Any]:
@@ -155,17 +178,17 @@ def _seconds(value_ns: float | None) -> float | None:
     return None if value_ns is None else value_ns / 1e9
 
 
-def _finite(value: Any) -> Any:
-    """The same, with null for infinities and NaN, which JSON doesn't have."""
+def finite(value: Any) -> Any:
+    """The same value, with null for infinities and NaN, which JSON doesn't have."""
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
+        return {key: finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
+        return [finite(inner) for inner in value]
     return value
 
 
-def _plain(value: Any) -> Any:
-    # Mappings that aren't dicts; bytes in a file of another's making.
+def plain(value: Any) -> Any:
+    """For what ``json`` doesn't know: mappings that aren't dicts, bytes of another's making."""
     return dict(value) if hasattr(value, "keys") else str(value)

@@ -9,7 +9,10 @@ from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import Counts, Latency, Tally
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report import cells
+from ssbench.report.load_text import load_lines, stage_lines
 from ssbench.report.options import ReportOptions, percent_text
+from ssbench.report.steady_text import steady_lines
+from ssbench.report.threshold_text import threshold_lines
 
 _RULE = "-" * 69
 _RATE = "Average requests per second:"
@@ -33,7 +36,15 @@ def render_text(stats: RunStats, options: ReportOptions) -> str:
     ]
     for title, operation in [("TOTAL", None), *((operation_name(o), o) for o in stats.operations)]:
         lines += ["", title, *_block(stats, options, operation)]
-    for section in (_errors(stats), _counters(stats), _workers(stats), _warnings(stats)):
+    for section in (
+        stage_lines(stats),
+        _errors(stats),
+        _counters(stats),
+        _workers(stats),
+        steady_lines(stats),
+        _warnings(stats),
+        threshold_lines(stats, options.thresholds),
+    ):
         found = list(section)
         if found:
             lines += ["", *found]
@@ -68,6 +79,7 @@ def _more_header(stats: RunStats) -> Iterator[str]:
     if header.overrides:
         given = (f"{key}={value}" for key, value in header.overrides.items())
         yield "Overridden on the command line: " + printable(", ".join(given))
+    yield from load_lines(stats)
     if Phase.POPULATE in stats.phases:
         yield f"Initial objects: {_phase_text(stats.phase(Phase.POPULATE), 'uploaded')}"
     if Phase.CLEANUP in stats.phases:
@@ -88,6 +100,8 @@ def _ending(stats: RunStats) -> Iterator[str]:
         if footer.ended in _ENDINGS:
             reason = f" ({printable(footer.reason)})" if footer.reason else ""
             yield _ENDINGS[footer.ended] + reason
+        elif footer.reason:
+            yield f"Ended before its time: {printable(footer.reason)}"
 
 
 def _scenario_table(stats: RunStats) -> Iterator[str]:
@@ -115,8 +129,13 @@ def _block(stats: RunStats, options: ReportOptions, operation: int | None) -> It
     for tally, label in parts:
         yield _latency_line("First-byte latency", tally.first_byte, percent, label)
         yield _latency_line("Last-byte  latency", tally.last_byte, percent, label)
-    if everything.last_byte.histogram.count:
-        yield _percentiles_line(everything.last_byte, options)
+    is_open = everything.response.histogram.count
+    for title, latency in (
+        ("Service time (from start)" if is_open else "Last-byte", everything.last_byte),
+        ("Response time (from due)", everything.response),
+    ):
+        if latency.histogram.count:
+            yield _percentiles_line(title, latency, options)
 
 
 def _count_line(tally: Tally, *, throughput: bool) -> str:
@@ -141,12 +160,12 @@ def _latency_line(title: str, latency: Latency, percent: float, label: str) -> s
     )
 
 
-def _percentiles_line(latency: Latency, options: ReportOptions) -> str:
+def _percentiles_line(title: str, latency: Latency, options: ReportOptions) -> str:
     percents = options.all_percentiles
     found = latency.histogram.quantiles(percents)
     named = ("max" if p == 100 else f"{percent_text(p)}%" for p in percents)
     pairs = (f"{n} {cells.milliseconds(v)}" for n, v in zip(named, found, strict=True))
-    return "       Last-byte percentiles: " + ", ".join(pairs)
+    return f"       {title} percentiles: " + ", ".join(pairs)
 
 
 def _errors(stats: RunStats) -> Iterator[str]:
@@ -174,7 +193,7 @@ def _counters(stats: RunStats) -> Iterator[str]:
     rows = (
         (run.lost, "Lost with their worker (not among the results)"),
         (stats.unaccounted or 0, "Sent, but neither among the results nor known to be lost"),
-        (run.late, "Started more than 1 ms late"),
+        (run.late, "Fell due and never started"),
         (total.not_found_retries, "Retries after 404 (not among the retries above)"),
         (total.rate_limited, "Answers that asked to slow down"),
         (total.reconnects, "Kept connections found closed and replaced"),

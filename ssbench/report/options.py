@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ssbench.core.thresholds import Threshold
+
 #: In every report, whatever else is asked for.
 USUAL_PERCENTILES = (50.0, 95.0, 99.0, 99.9, 100.0)
 
@@ -11,11 +13,13 @@ USUAL_PERCENTILES = (50.0, 95.0, 99.0, 99.9, 100.0)
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
     """:param percentiles: each above 0 and at most 100; the first is the column of the table.
+    :param thresholds: what is judged at the end.
 
     :raises ValueError: for no percentile, or one that is out of range.
     """
 
     percentiles: tuple[float, ...] = (95.0,)
+    thresholds: tuple[Threshold, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.percentiles:

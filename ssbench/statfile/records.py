@@ -22,6 +22,7 @@ from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import (
     HostRecord,
+    MarkRecord,
     PhaseRecord,
     Record,
     ResultBatch,
@@ -39,6 +40,7 @@ _COLD: dict[int, type[Any]] = {
     2: PhaseRecord,
     4: HostRecord,
     5: RunFooter,
+    6: MarkRecord,
 }
 _CODES = {record: code for code, record in _COLD.items()}
 
@@ -196,6 +198,10 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _number_or_none(value: Any) -> float | None:
+    return None if value is None else _number(value)
+
+
 def _phase(value: Any) -> Phase:
     try:
         return Phase(_whole(value))
@@ -237,6 +243,7 @@ _FROM_DISK: dict[str, Callable[[Any], Any]] = {
     "int": _whole,
     "int | None": _whole_or_none,
     "float": _number,
+    "float | None": _number_or_none,
     "Phase": _phase,
     "Mapping[str, Any]": _map_of(_anything),
     "Mapping[str, str]": _map_of(_text),

@@ -24,12 +24,19 @@ class Ledger:
 
     phase = Phase.RUN
     exhausted = None
+    ahead = 0
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.taken = 0
         self.skipped: Counter[Operation] = Counter()
         self.outcome: dict[int, str] = {}
+
+    def begin(self, now_s: float, offset_ns: int) -> None:
+        pass
+
+    def never_started(self, now_s: float) -> int:
+        return 0
 
     @property
     def finished(self) -> bool:

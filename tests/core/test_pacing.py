@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import islice, pairwise
 from random import Random
@@ -11,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssbench.core.model import Stage
 from ssbench.core.pacing import (
     AHEAD_NS,
     MODELS,
     SECOND_NS,
     PacedWorkload,
-    Stage,
     due_times,
     poisson,
     uniform,
@@ -73,7 +74,7 @@ def test_the_same_seed_gives_the_same_arrivals() -> None:
 
 
 def test_jobs_are_given_as_far_ahead_as_they_travel() -> None:
-    paced = PacedWorkload(Ledger(1000), open_loop(Stage(None, 4, 100)), 100)
+    paced = PacedWorkload(Ledger(1000), open_loop(Stage(math.inf, 4, 100)), 100)
     paced.begin(50.0, 7 * SECOND)
     first = paced.take(1, 500, 50.0)
     assert [job.due_ns - 7 * SECOND for job in first] == [n * SECOND // 100 for n in range(20)]
@@ -91,7 +92,7 @@ def test_it_is_over_with_its_stages_or_its_operations() -> None:
     assert not paced.finished
     assert len(paced.take(8, 100, 5.0)) == 3
     assert paced.finished
-    paced = PacedWorkload(Ledger(5), open_loop(Stage(None, 4, 10)), 10)
+    paced = PacedWorkload(Ledger(5), open_loop(Stage(math.inf, 4, 10)), 10)
     paced.begin(0.0, 0)
     assert len(paced.take(1, 100, 5.0)) == 5
     assert paced.finished
@@ -102,7 +103,28 @@ def test_an_operation_that_found_no_object_takes_no_due_time() -> None:
         def take(self, first_number: int, limit: int, now_s: float) -> list:  # type: ignore[type-arg]
             return super().take(first_number, min(limit, 2), now_s)
 
-    paced = PacedWorkload(Picky(100), open_loop(Stage(None, 4, 10)), 10)
+    paced = PacedWorkload(Picky(100), open_loop(Stage(math.inf, 4, 10)), 10)
     paced.begin(0.0, 0)
     dues = [job.due_ns for _ in range(3) for job in paced.take(1, 100, 10.0)]
     assert dues == [n * SECOND // 10 for n in range(6)]
+
+
+def test_what_fell_due_and_was_never_started_is_known() -> None:
+    paced = PacedWorkload(Ledger(1000), open_loop(Stage(math.inf, 4, 100)), 100)
+    paced.begin(10.0, SECOND)
+    jobs = paced.take(1, 500, 10.0)
+    assert len(jobs) == 20
+    paced.withdrawn(jobs[5:])
+    # Due until 0.1 s: 10, of which 5 were kept.
+    assert paced.never_started(10.1) == 5
+    # Nobody asked for those from 0.2 s to 1 s.
+    assert paced.never_started(11.0) == 15 + 80
+
+
+def test_nothing_is_owed_beyond_the_operations_of_the_run() -> None:
+    paced = PacedWorkload(Ledger(25), open_loop(Stage(math.inf, 4, 100)), 100)
+    paced.begin(0.0, 0)
+    assert len(paced.take(1, 500, 0.0)) == 20
+    assert paced.never_started(9.0) == 5
+    assert len(paced.take(1, 500, 1.0)) == 5
+    assert paced.never_started(9.0) == 0

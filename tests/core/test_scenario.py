@@ -84,6 +84,24 @@ def test_whole_floats_are_whole_numbers() -> None:
     assert type(scenario.operation_count) is int
 
 
+@pytest.mark.parametrize(
+    ("changes", "keeps"),
+    [
+        ({"crud_profile": [1, 5, 0, 0]}, True),
+        ({"crud_profile": [1, 5, 1, 0]}, False),
+        ({"crud_profile": [1, 5, 0, 1]}, False),
+        ({"crud_profile": [0, 1, 0, 0], "delete_after": 90}, False),
+    ],
+)
+def test_whether_a_run_leaves_the_initial_objects_as_they_were(
+    changes: dict[str, Any], keeps: bool
+) -> None:
+    sizes = [{"name": "tiny", "size_min": 1, "size_max": 2},
+             {"name": "unused", "size_min": 1, "size_max": 2, "crud_profile": [0, 0, 0, 1]}]  # fmt: skip
+    given = text(sizes=sizes, initial_files={"tiny": 5}, **changes)
+    assert Scenario.from_json(given).keeps_initial_objects is keeps
+
+
 LIMITS = [
     # of the file, of the command line -> what counts
     ({"operation_count": 5}, {}, (5, None)),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.checks import Fault, FaultList
+from ssbench.core.keys import read_keys
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import Naming
 from ssbench.core.scenario_keys import (
@@ -18,7 +19,6 @@ from ssbench.core.scenario_keys import (
     normalised,
     policy,
     read_initial_files,
-    read_keys,
     read_sizes,
     size_name,
 )

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase
-from ssbench.core.records import HostRecord, PhaseRecord, Record
+from ssbench.core.records import HostRecord, MarkRecord, PhaseRecord, Record, ResultBatch
 from ssbench.core.stats import RunStats, operation_name
 from ssbench.report import render
 from tests.golden import legacy
@@ -260,3 +260,55 @@ def test_memory_does_not_grow_with_operations() -> None:
     assert len(stats.groups) <= 8
     assert len(stats.errors) == 2
     assert len(list(stats.total().last_byte.histogram.buckets())) <= 180
+
+
+# Stages, warm-up and cool-down ------------------------------------------------------------
+
+
+def of_load(marks: list[MarkRecord], *batches: ResultBatch, **load: object) -> list[Record]:
+    scenario = {**runs.SCENARIO, **load}
+    return [runs.header(scenario=scenario), PhaseRecord(Phase.RUN, 0.0, 4), *marks, *batches]
+
+
+def at(*starts_s: float, operation: Operation = Operation.READ) -> ResultBatch:
+    return runs.batch(
+        [runs.result(n, operation, start_ns=round(s * 1e9)) for n, s in enumerate(starts_s)]
+    )
+
+
+def test_what_was_warming_up_or_cooling_down_is_in_no_figure_but_in_the_series() -> None:
+    marks = [MarkRecord(10**9, "stage"), MarkRecord(11 * 10**9, "end")]
+    records = of_load(marks, at(1.5, 3, 4, 9, 9.5, 10.5), warmup=2, cooldown=1.5)
+    records.append(runs.footer(sent=7, lost=1))
+    without_end = RunStats.of(records)
+    assert (without_end.total().count, without_end.left_out) == (5, 1)
+    stats = RunStats.of(records, end_ns=without_end.run.end_ns)
+    assert (stats.total().count, stats.left_out) == (3, 3)
+    assert stats.unaccounted == 0
+    assert sum(stats.completions()) == 6
+
+
+def test_stages_are_counted_apart_and_together() -> None:
+    marks = [MarkRecord(0, "stage", 0, 4), MarkRecord(10 * 10**9, "stage", 1, 8)]
+    one = RunStats.of(of_load(marks, at(1, 2, 11), at(12, 13, operation=Operation.CREATE)))
+    assert one.stage_count == 2
+    assert [one.total(stage=stage).count for stage in (0, 1)] == [2, 3]
+    assert one.total().count == 5
+    assert one.total(Operation.CREATE, stage=0).count == 0
+    other = RunStats.of(of_load(marks, at(3, 14)))
+    one.merge(other)
+    assert [one.total(stage=stage).count for stage in (0, 1)] == [3, 4]
+    assert one.total().count == 7
+    assert one.total().seconds == pytest.approx(13, abs=0.1)
+
+
+def test_a_run_without_stages_has_one() -> None:
+    stats = RunStats.of(of_load([], at(1, 2)))
+    assert stats.stage_count == 1
+    assert stats.total(stage=0).count == stats.total().count == 2
+
+
+@pytest.mark.parametrize("warmup", ["long", -1, 1e308, float("nan"), None, [3]])
+def test_a_warm_up_that_makes_no_sense_leaves_nothing_out(warmup: object) -> None:
+    stats = RunStats.of(of_load([MarkRecord(0, "stage")], at(1, 2), warmup=warmup))
+    assert (stats.total().count, stats.left_out) == (2, 0)

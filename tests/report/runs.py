@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
 from ssbench.core.records import (
+    MarkRecord,
     PhaseRecord,
     Record,
     ResultBatch,
@@ -35,6 +36,7 @@ SCENARIO = {
 }
 STARTED_AT = 1795168183.25
 MS = 1_000_000
+SECOND = 1_000_000_000
 
 
 def header(**changes: Any) -> RunHeader:
@@ -190,3 +192,55 @@ RUNS = {
 
 def stats_of(records: Iterable[Record]) -> RunStats:
     return RunStats.of(records)
+
+
+def lasting(
+    seconds: int,
+    rate: Callable[[int], int] | int,
+    /,
+    *,
+    seed: int = 1,
+    slower: float = 1.0,
+    due: bool = False,
+    stages: Sequence[int] = (0,),
+    **changes: Any,
+) -> list[Record]:
+    """A run of READs and CREATEs, evenly spaced, from a fifth of a second on.
+
+    :param rate: operations a second, or what gives them for each second.
+    :param stages: the seconds in which stages begin.
+    :param changes: to the scenario.
+    """
+    rng = random.Random(seed)
+    begin_ns = SECOND // 5
+    rows: list[Result] = []
+    for second in range(seconds):
+        count = rate if isinstance(rate, int) else rate(second)
+        for at in range(count):
+            start = begin_ns + second * SECOND + at * SECOND // count
+            last = int(rng.lognormvariate(15.5, 0.5) * slower)
+            wait = rng.randrange(MS) if due else 0
+            rows.append(
+                result(
+                    len(rows) + 1,
+                    Operation.CREATE if rng.random() < 0.25 else Operation.READ,
+                    due_ns=start if due else NONE_NS,
+                    start_ns=start + wait,
+                    headers_ns=last // 2,
+                    first_byte_ns=last // 2,
+                    last_byte_ns=last,
+                )
+            )
+    marks = [
+        MarkRecord(begin_ns + at * SECOND, "stage", index, 4) for index, at in enumerate(stages)
+    ]
+    end = MarkRecord(begin_ns + seconds * SECOND, "end", len(stages) - 1, 4)
+    return [
+        header(scenario={**SCENARIO, **changes}, seed=seed, run_id=f"{seed:04x}"),
+        worker(0, "alpha"),
+        PhaseRecord(Phase.RUN, STARTED_AT, 4),
+        *marks,
+        *([batch(rows)] if rows else []),
+        end,
+        footer(run_seconds=float(seconds)),
+    ]

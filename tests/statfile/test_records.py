@@ -46,6 +46,7 @@ VALUES: dict[str, Any] = {
     "int": WHOLE,
     "int | None": st.none() | WHOLE,
     "float": NUMBER,
+    "float | None": st.none() | NUMBER,
     "Phase": st.sampled_from(Phase),
     "Mapping[str, Any]": st.dictionaries(TEXT, JSON, max_size=4),
     "Mapping[str, str]": st.dictionaries(TEXT, TEXT, max_size=4),

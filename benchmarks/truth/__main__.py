@@ -1,0 +1,59 @@
+"""Holds what ssbench reports against what a server of known delays logged (`make truth`).
+
+    python -m benchmarks.truth [--seconds 10] [--tries 3] [--only stalled]
+
+Counts and bytes must be equal to the unit; means and percentiles up to 99.9 within 1 % or 0.4 ms,
+whichever is larger. wrk's figures, where it is installed, are of a run of its own against the same
+server. Exit status 1 where a bound is missed in each try: what else runs on a machine makes some
+figures wrong now and then, a defect makes them wrong always.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+
+from benchmarks.truth import place, rows, table
+
+
+def main() -> int:
+    """Print the table; gives the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=10.0, help="of a run [default: 10]")
+    parser.add_argument("--tries", type=int, default=3, help="of each row [default: 3]")
+    parser.add_argument("--only", default="", help="rows with this word in their names or cases")
+    parser.add_argument("--loose", type=float, default=1.0, help="multiplies bounds of times")
+    parser.add_argument("--no-wrk", action="store_true", help="don't run wrk")
+    chosen = parser.parse_args()
+    wrk_seconds = 0.0 if chosen.no_wrk else min(chosen.seconds, 10.0)
+    _tell_place()
+    missed = []
+    for row in rows.ROWS:
+        if chosen.only not in f"{row.case} {row.name}":
+            continue
+        # wrk knows no rate; against a server without delay it would measure something else.
+        seconds = 0.0 if row.rate or row.starts else wrk_seconds
+        for attempt in range(1, chosen.tries + 1):
+            outcome = rows.run(row, chosen.seconds, chosen.loose, seconds)
+            if not outcome.missed:
+                break
+        tries = f"  (try {attempt} of {chosen.tries})" if attempt > 1 else ""
+        print(*table.lines(outcome, tries), sep="\n", flush=True)
+        missed += [f"{row.name}: {figure.name}" for figure in outcome.missed]
+    print(*(f"MISSED: {name}" for name in missed), sep="\n")
+    return 1 if missed else 0
+
+
+def _tell_place() -> None:
+    cores = len(os.sched_getaffinity(0))
+    ranked = "before all other processes" if place.is_ranked() else "with no rank before others"
+    print(
+        f"{platform.machine()}, {cores} cores, Python {platform.python_version()}; server and"
+        f" clients run {ranked} (load average {os.getloadavg()[0]:.1f}). Times in ms.\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

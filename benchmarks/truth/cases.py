@@ -1,0 +1,72 @@
+"""What the server does to requests: delays, stalls, failures and lies that are known. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+MS = 1_000_000
+SECOND = 1000 * MS
+
+
+class Plan(NamedTuple):
+    """When a request that came is answered, and how."""
+
+    head_ns: int  #: when the head is to leave, and the first byte of the body with it
+    rest_ns: int  #: when the rest is; the same where all leaves at once
+    fails: bool  #: answered 503, whatever was asked for
+    lies: bool  #: a READ's ETag is another object's
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way of being slow or wrong.
+
+    :param slow_share: of requests that take ``slow_ms``.
+    :param rest_ms: when the body's rest leaves, counted from the request.
+    :param stall_ms: at the end of every ``stall_every_ms``, in which nothing leaves.
+    """
+
+    words: str
+    delay_ms: float = 0.0
+    slow_share: float = 0.0
+    slow_ms: float = 0.0
+    rest_ms: float = 0.0
+    stall_ms: float = 0.0
+    stall_every_ms: float = 0.0
+    fail_share: float = 0.0
+    lie_share: float = 0.0
+
+    def plan(self, got_ns: int, origin_ns: int, rng: Random) -> Plan:
+        """For a request that came at ``got_ns`` to a server that was started at ``origin_ns``."""
+        slow = self.slow_share and rng.random() < self.slow_share
+        head_ns = got_ns + round((self.slow_ms if slow else self.delay_ms) * MS)
+        rest_ns = max(got_ns + round(self.rest_ms * MS), head_ns)
+        return Plan(
+            self._after_stall(head_ns, origin_ns),
+            self._after_stall(rest_ns, origin_ns),
+            bool(self.fail_share) and rng.random() < self.fail_share,
+            bool(self.lie_share) and rng.random() < self.lie_share,
+        )
+
+    def _after_stall(self, at_ns: int, origin_ns: int) -> int:
+        """The same time, or the end of the stall that it falls into."""
+        if not self.stall_ms:
+            return at_ns
+        every_ns = round(self.stall_every_ms * MS)
+        left_ns = every_ns - (at_ns - origin_ns) % every_ns
+        return at_ns + left_ns if left_ns <= self.stall_ms * MS else at_ns
+
+
+CASES = {
+    "fixed": Case("each answer after 20 ms", delay_ms=20),
+    "bimodal": Case("5 ms, 1 in 100 at 200 ms", delay_ms=5, slow_share=0.01, slow_ms=200),
+    "stalled": Case(
+        "20 ms, stalled for 1 s in every 5 s", delay_ms=20, stall_ms=1000, stall_every_ms=5000
+    ),
+    "split": Case("first byte after 10 ms, the rest after 50 ms", delay_ms=10, rest_ms=50),
+    "failing": Case("20 ms, 2 % answer 503", delay_ms=20, fail_share=0.02),
+    "lying": Case("20 ms, 2 % of ETags are another's", delay_ms=20, lie_share=0.02),
+    "swift": Case("no delay at all"),
+}

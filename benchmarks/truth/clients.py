@@ -1,0 +1,220 @@
+"""Those who measure: ssbench's own commands, and wrk, against a server of known delays."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.truth.log import Entry, read_log
+from benchmarks.truth.place import CLIENT, MASTER_PLACE, SERVER, standing
+from ssbench import statfile
+from ssbench.core.model import Phase
+from ssbench.core.records import ResultBatch
+
+ROOT = Path(__file__).resolve().parents[2]
+MASTER = ROOT / "bin" / "ssbench-master"
+WORKER = ROOT / "bin" / "ssbench-worker"
+PERCENTS = (50.0, 95.0, 99.0, 99.9)
+_WRK_TARGET = "wrk/object"
+_WRK_SAYS = """
+done = function(summary, latency, requests)
+  io.write(string.format("SAYS %d %f %f %f %f %f\\n", summary.requests, latency.mean,
+    latency:percentile(50), latency:percentile(95), latency:percentile(99),
+    latency:percentile(99.9)))
+end
+"""
+_SCENARIO = {
+    "name": "Truth",
+    "sizes": [{"name": "small", "size_min": 1000, "size_max": 8000}],
+    "initial_files": {"small": 200},
+    "crud_profile": [1, 6, 2, 1],
+    "container_count": 4,
+    "user_count": 64,
+}
+
+
+class Trouble(Exception):
+    """A command didn't do what it should; the message has its words."""
+
+
+@dataclass
+class Server:
+    """A server's process."""
+
+    url: str
+    process: subprocess.Popen[str]
+    log_file: Path
+
+    def log(self) -> list[Entry]:
+        """End it, and read what it wrote."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait(30)
+        return list(read_log(self.log_file))
+
+
+@contextmanager
+def serving(case: str, place: Path) -> Iterator[Server]:
+    """A server of this case, on a core of its own where there are two."""
+    log = place / "server.log"
+    command = [sys.executable, "-m", "benchmarks.truth.server", case, "--log", str(log)]
+    with standing(SERVER):
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+    try:
+        assert process.stdout
+        yield Server(process.stdout.readline().strip(), process, log)
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe:
+                pipe.close()
+
+
+@dataclass
+class Told:
+    """What ssbench says of a run."""
+
+    report: dict[str, Any]  #: its JSON report
+    status: int
+    results: dict[str, tuple[int, int, int]]
+    """Of the run phase: transaction id -> due, start, last byte, as the stat file has them."""
+    others: set[str]  #: transaction ids of the other phases
+
+
+def ssbench(options: Sequence[str], place: Path, timeout_s: float) -> Told:
+    """Run it with these options, and read its stat file and its report."""
+    scenario, stats = place / "truth.scenario", place / "truth.stat.gz"
+    scenario.write_text(json.dumps(_SCENARIO))
+    ports = _free_ports()
+    run = [
+        "run-scenario", "-f", scenario, "--expect-workers", "1", "-R", "--progress", "none",
+        "-s", stats, "--force", *ports, *options,
+    ]  # fmt: skip
+    with _worker(ports):
+        ended = _master(run, timeout_s)
+    if ended.returncode not in (0, 4):
+        raise Trouble(f"{run}: status {ended.returncode}\n{ended.stdout}{ended.stderr}")
+    report = ["report-scenario", "-s", stats, "--json"]
+    report += [word for percent in PERCENTS for word in ("--pctile", f"{percent:g}")]
+    told = _master(report, timeout_s)
+    results, others = _results(stats)
+    return Told(json.loads(told.stdout), ended.returncode, results, others)
+
+
+def takes_verify() -> bool:
+    """Whether this ssbench can check what it reads."""
+    return "--verify" in _master(["run-scenario", "--help"], 30).stdout
+
+
+def _master(words: Sequence[object], timeout_s: float) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(MASTER), "-q", *map(str, words)]
+    with standing(MASTER_PLACE):
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    with process:
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+@contextmanager
+def _worker(ports: Sequence[str]) -> Iterator[None]:
+    """One worker, that ends with its master."""
+    command = [sys.executable, str(WORKER), "--retries", "0", "--exit-with-master", *ports]
+    with standing(CLIENT):
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    try:
+        yield
+        process.wait(30)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _free_ports() -> list[str]:
+    """Options for three that nobody listens on."""
+    with ExitStack() as opened:
+        ports = []
+        for _ in range(3):
+            sock = opened.enter_context(socket.socket())
+            sock.bind(("127.0.0.1", 0))
+            ports.append(str(sock.getsockname()[1]))
+    options = ("--zmq-work-port", "--zmq-results-port", "--zmq-control-port")
+    return [word for pair in zip(options, ports, strict=True) for word in pair]
+
+
+def _results(stats: Path) -> tuple[dict[str, tuple[int, int, int]], set[str]]:
+    results: dict[str, tuple[int, int, int]] = {}
+    others: set[str] = set()
+    with statfile.read(stats) as records:
+        for batch in records:
+            if not isinstance(batch, ResultBatch):
+                continue
+            ids = [identifier.decode("ascii") for identifier in batch.column("transaction_id")]
+            if batch.phase is Phase.RUN:
+                times = [batch.column(name) for name in ("due_ns", "start_ns", "last_byte_ns")]
+                results.update(zip(ids, zip(*times, strict=True), strict=True))
+            else:
+                others.update(ids)
+    return results, others
+
+
+@dataclass
+class WrkSays:
+    """wrk's own words, in ns."""
+
+    requests: int
+    mean: float
+    percentiles: dict[float, float]
+
+
+def wrk(url: str, place: Path, seconds: float) -> WrkSays | None:
+    """64 connections READ one object; None where wrk isn't installed."""
+    program = shutil.which("wrk")
+    if program is None:
+        return None
+    target, script = f"{url}/{_WRK_TARGET}", place / "says.lua"
+    put = urllib.request.Request(target, data=b"w" * 4000, method="PUT")  # noqa: S310
+    with urllib.request.urlopen(put, timeout=30):  # noqa: S310
+        pass
+    script.write_text(_WRK_SAYS)
+    command = [program, "-t1", "-c64", f"-d{seconds:.0f}s", "--timeout", "10s", "-s", str(script)]
+    with standing(CLIENT):
+        ended = subprocess.run(
+            [*command, target], capture_output=True, text=True, timeout=seconds + 30, check=False
+        )
+    for line in ended.stdout.splitlines():
+        if line.startswith("SAYS "):
+            requests, *microseconds = map(float, line.split()[1:])
+            mean, *percentiles = (value * 1000 for value in microseconds)
+            return WrkSays(int(requests), mean, dict(zip(PERCENTS, percentiles, strict=True)))
+    raise Trouble(f"{' '.join(command)}: {ended.stdout}{ended.stderr}")
+
+
+def of_wrk(log: Sequence[Entry]) -> list[Entry]:
+    """wrk's requests in a log."""
+    return [row for row in log if row.method == "GET" and row.target.endswith(f"/{_WRK_TARGET}")]
+
+
+def of_ssbench(log: Sequence[Entry]) -> list[Entry]:
+    """ssbench's requests for objects in a log."""
+    return [
+        row for row in log
+        if row.target.count("/") >= 4 and not row.target.endswith(f"/{_WRK_TARGET}")
+    ]  # fmt: skip

@@ -1,0 +1,121 @@
+"""Truth and report side by side: which figures are compared, and which may be how far off. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from benchmarks.truth.cases import MS
+from benchmarks.truth.log import Entry
+
+RELATIVE, LEAST_NS = 0.01, 0.4 * MS  #: how far off a time may be: the larger of the two
+Results = Mapping[str, tuple[int, int, int]]
+
+
+class Figure(NamedTuple):
+    """One line of the table; times in ns."""
+
+    name: str
+    truth: float
+    ours: float
+    bound: float  #: how far off it may be
+    is_time: bool = True
+
+    @property
+    def error(self) -> float:
+        """Ours less the truth."""
+        return self.ours - self.truth
+
+    @property
+    def fine(self) -> bool:
+        """Whether the bound is kept."""
+        return abs(self.error) <= self.bound
+
+
+def quantile(rising: Sequence[float], percent: float) -> float:
+    """As ssbench defines it: the mean of the two neighbours at a whole rank, else the next up."""
+    rank = len(rising) * Fraction(repr(percent)) / 100
+    lower = rank.numerator // rank.denominator
+    if rank.denominator != 1:
+        return rising[lower]
+    return (rising[lower - 1] + rising[min(lower, len(rising) - 1)]) / 2
+
+
+def time_figures(
+    name: str, truth: Sequence[float], told: Mapping[str, Any], looseness: float = 1.0
+) -> Iterator[Figure]:
+    """Mean and percentiles of logged times, beside a latency of the JSON report."""
+    rising = sorted(truth)
+    pairs = [("mean", sum(rising) / len(rising), told["mean_s"])]
+    pairs += [
+        (f"p{percent}", quantile(rising, float(percent)), value)
+        for percent, value in told["percentiles_s"].items()
+        if float(percent) < 100
+    ]
+    for figure, true_ns, told_s in pairs:
+        bound = max(RELATIVE * true_ns, LEAST_NS) * looseness
+        yield Figure(f"{name} {figure}", true_ns, told_s * 1e9, bound)
+
+
+def exact(name: str, truth: float, ours: float) -> Figure:
+    """A count."""
+    return Figure(name, truth, ours, 0, is_time=False)
+
+
+def count_figures(
+    log: Sequence[Entry], results: Results, report: Mapping[str, Any]
+) -> list[Figure]:
+    """Operations, errors and bytes of the run phase: equal to the unit.
+
+    :param log: of all phases.
+    """
+    run = [row for row in log if row.transaction in results]
+    good = [row for row in run if row.status < 300]
+    told, total = report["operations"], report["total"]
+    uploads = [row for row in good if row.method == "PUT"]
+    sent = sum(told[name]["moved_bytes"] for name in ("CREATE", "UPDATE"))
+    return [
+        exact("operations done", len(good), total["count"]),
+        exact("operations failed", len(run) - len(good), total["errors"]),
+        exact("bytes uploaded", sum(row.received for row in uploads), sent),
+        exact(
+            "bytes downloaded",
+            sum(row.sent for row in good if row.method == "GET"),
+            told["READ"]["moved_bytes"],
+        ),
+    ]
+
+
+def strangers(log: Sequence[Entry], ours: set[str]) -> Figure:
+    """Requests that only one side knows of; HEADs have no result of their own."""
+    theirs = {row.transaction for row in log if row.method != "HEAD"}
+    return exact("requests known to one side only", 0, len(theirs ^ ours))
+
+
+def service_times(log: Sequence[Entry], results: Results) -> list[float]:
+    """From the first byte that came to the last that left, of the run's successes."""
+    return [
+        row.last_ns - row.got_ns for row in log if row.transaction in results and row.status < 300
+    ]
+
+
+def first_bytes(log: Sequence[Entry], results: Results) -> list[float]:
+    """The same to the body's first byte, of READs."""
+    return [
+        row.first_ns - row.got_ns
+        for row in log
+        if row.transaction in results and row.status < 300 and row.method == "GET"
+    ]
+
+
+def response_times(log: Sequence[Entry], results: Results) -> list[float]:
+    """From due to the last byte that left.
+
+    When the offsets of the due times count from is taken from the request that travelled fastest.
+    """
+    run = [row for row in log if row.transaction in results]
+    origin_ns = min(row.got_ns - results[row.transaction][1] for row in run)
+    return [
+        row.last_ns - origin_ns - results[row.transaction][0] for row in run if row.status < 300
+    ]

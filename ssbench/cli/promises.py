@@ -1,0 +1,54 @@
+"""``--threshold``: read before the run, held against the scenario, judged at the end."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.facts import ScenarioFacts
+from ssbench.core.stats import RunStats
+from ssbench.core.thresholds import Threshold
+
+
+def thresholds_from(ns: argparse.Namespace) -> tuple[Threshold, ...]:
+    """Each once, in the order given.
+
+    :raises UsageError: a line for each that is malformed.
+    """
+    found, faults = [], []
+    for text in dict.fromkeys(ns.thresholds or ()):
+        try:
+            found.append(Threshold.parse(text))
+        except UsageError as error:
+            faults.append(str(error))
+    _raise(faults)
+    return tuple(found)
+
+
+def check(
+    thresholds: Sequence[Threshold], scenario: ScenarioFacts, *, open_loop: bool | None = None
+) -> None:
+    """See that a run of the scenario can have what they speak of.
+
+    :param open_loop: whether its operations fall due at a time; None where that isn't known.
+    :raises UsageError: a line for each of which it can't.
+    """
+    faults = []
+    for threshold in thresholds:
+        try:
+            threshold.check(scenario, open_loop=open_loop)
+        except UsageError as error:
+            faults.append(str(error))
+    _raise(faults)
+
+
+def _raise(faults: Sequence[str]) -> None:
+    if faults:
+        raise UsageError("\n".join(faults))
+
+
+def status(stats: RunStats, thresholds: Sequence[Threshold]) -> ExitStatus:
+    """THRESHOLD_MISSED where the run missed one."""
+    missed = any(not threshold.judge(stats).passed for threshold in thresholds)
+    return ExitStatus.THRESHOLD_MISSED if missed else ExitStatus.OK

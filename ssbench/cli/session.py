@@ -1,0 +1,127 @@
+"""What the runs of one command share: the store, the workers, the wire, the master.
+
+A run on its own has a session of its own; the steps of a series run in one, one after the other,
+so that workers are started, and containers made, once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import ExitStack
+
+from ssbench.cli.chosen import RunOptions
+from ssbench.cli.interrupts import Interrupts
+from ssbench.cli.local_workers import LocalWorkers
+from ssbench.cli.progress import make_progress
+from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
+from ssbench.cli.wiring import bind, calm_collector, key_of
+from ssbench.core.dispatch import MAX_BATCH, batch_limit
+from ssbench.core.settings import StorageSettings
+from ssbench.core.text import plural
+from ssbench.master import Master
+from ssbench.phases import Limits, Recorder
+from ssbench.wirekey import Key
+
+
+class Session:
+    """Opens things when they are first needed; they close with the stack.
+
+    :param most_users: of any run of it.
+    :param seed: None: one is drawn, for all runs.
+    :param is_series: more than one run may come: workers are let go with the stack, not before.
+    """
+
+    def __init__(
+        self,
+        options: RunOptions,
+        stack: ExitStack,
+        *,
+        most_users: int,
+        seed: int | None,
+        is_series: bool = False,
+    ) -> None:
+        self.options = options
+        self.most_users = most_users
+        self.seed = seed if seed is not None else secrets.randbits(32)
+        self.is_series = is_series
+        self.stack = stack
+        self.interrupts = stack.enter_context(Interrupts())
+        self.progress = stack.enter_context(make_progress(options.progress, quiet=options.quiet))
+        self.warnings: list[str] = []  #: of the present run
+        self.has_containers = False  #: they were made
+        self.has_workers = False  #: they were waited for
+        #: The initial objects are all there, and no run of the scenario changes them.
+        self.has_objects = False
+        self._store: Store | None = None
+        self._master: Master | None = None
+
+    def __repr__(self) -> str:
+        return f"<Session for {self.most_users} users, {self._master!r}>"
+
+    def say(self, text: str) -> None:
+        """Tell the user, unless -q."""
+        if not self.options.quiet:
+            self.progress.message(text)
+
+    def warn(self, text: str) -> None:
+        """Tell the user in any case, and the stat file of the present run."""
+        self.warnings.append(text)
+        self.progress.message(f"WARNING: {text}")
+
+    def store(self) -> Store:
+        """The store; the first time, log in."""
+        if self._store is None:
+            self._store = self._reach_store()
+            self._start_workers()
+        return self._store
+
+    def master(self, settings: StorageSettings, limits: Limits, recorder: Recorder) -> Master:
+        """The master, ready for a run with these settings."""
+        if self._master is None:
+            store = self.store()
+            self._master = Master(
+                self._wire, self.progress, settings,
+                limits=limits, renew=store.renew, warn=self.warn,
+            )  # fmt: skip
+            if self.is_series:
+                self.stack.callback(self._master.dismiss)
+            self.interrupts.listen(self._master.interrupt)
+            calm_collector()
+        self._master.begin_run(settings.run_id, recorder)
+        return self._master
+
+    def _reach_store(self) -> Store:
+        if self.options.noop:
+            return noop_store()
+        if self.options.embedded_swift:
+            self.say("Starting a throw-away Swift on this host")
+            return embedded_store(self.stack)
+        assert self.options.store is not None  # nosec B101 # chosen.py sees to it
+        return reach_store(self.options.store, self.warn)
+
+    def _start_workers(self) -> None:
+        """Open the ports, and start those workers that are ours to start."""
+        options = self.options
+        key, address = key_of(options.zmq), options.zmq.address
+        if options.workers and key is None and address is None:
+            key, address = Key.generate(), "127.0.0.1"  # nobody but our own
+        jobs = batch_limit(
+            options.batch_size or MAX_BATCH,
+            self.most_users,
+            options.expect_workers or options.workers or 1,
+        )
+        self._wire = self.stack.enter_context(bind(options.zmq, key, address, self.warn, jobs))
+        if not options.workers:
+            return
+        each = -(-self.most_users // options.workers)
+        local = LocalWorkers(
+            options.workers,
+            concurrency=each,
+            wire=self._wire,
+            key=key,
+            retries=options.retries,
+            verbose=options.verbose,
+        )
+        for path in self.stack.enter_context(local).logs:
+            users = plural(each, "user")
+            self.say(f"Spawned a local ssbench-worker for {users}, logging to {path}")

@@ -1,0 +1,89 @@
+"""What the text report says of the load: its model, its stages, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ssbench.core.stats import RunStats
+from ssbench.core.tally import Latency, Tally
+from ssbench.core.text import plural, printable
+from ssbench.report import cells
+
+_CLOSED = "closed loop: each user begins an operation when its last one is over"
+_COLUMNS = (
+    "#",
+    "Seconds",
+    "Users",
+    "Rate/s",
+    "Count",
+    "Errors",
+    "Ops/s",
+    "MB/s",
+    "p50",
+    "p99",
+    "max",
+)
+_WIDTHS = (3, 9, 7, 9, 10, 8, 11, 10, 15, 15, 15)
+
+
+def load_lines(stats: RunStats) -> Iterator[str]:
+    """For the header: nothing for a plain closed loop, which all runs were once."""
+    facts = stats.run.scenario
+    open_rates = [mark.rate for mark in stats.run.stages if mark.rate]
+    if open_rates:
+        rates = ", ".join(f"{rate:g}" for rate in open_rates)
+        arrivals = printable(facts.arrivals or "uniform")
+        yield f"Load: open loop, {rates} operations a second fall due ({arrivals} arrivals)"
+    elif facts.think_time or stats.stage_count > 1:
+        yield f"Load: {_CLOSED}{_thinking(facts.think_time)}"
+    if facts.warmup_s or facts.cooldown_s:
+        yield (
+            f"Left out: the first {facts.warmup_s:g} s and the last {facts.cooldown_s:g} s"
+            f" ({plural(stats.left_out, 'operation')}); no figure below has them"
+        )
+
+
+def _thinking(think_time: tuple[float, float] | None) -> str:
+    if think_time is None:
+        return ""
+    least, longest = think_time
+    span = f"{least:g} s" if least == longest else f"{least:g} to {longest:g} s"
+    return f", and a pause of {span}"
+
+
+def latency_of_load(tally: Tally) -> Latency:
+    """What whoever asked for the operations felt: from due where they were due, else from start."""
+    return tally.response if tally.response.histogram.count else tally.last_byte
+
+
+def stage_lines(stats: RunStats) -> Iterator[str]:
+    """A line for each stage of the load, where there is more than one."""
+    if stats.stage_count < 2:
+        return
+    is_open = any(mark.rate for mark in stats.run.stages)
+    yield f"STAGES (latencies: {'response' if is_open else 'service'} time)"
+    yield _row(_COLUMNS)
+    for index in range(stats.stage_count):
+        yield _row(_stage_cells(stats, index))
+
+
+def _stage_cells(stats: RunStats, index: int) -> tuple[str, ...]:
+    marks, tally = stats.run.stages, stats.total(stage=index)
+    mark = marks[index] if index < len(marks) else None
+    seconds = stats.stage_seconds(index)
+    quantiles = latency_of_load(tally).histogram.quantiles([50, 99, 100])
+    return (
+        str(index + 1),
+        "N/A" if seconds is None else f"{seconds:.1f}",
+        str(mark.users) if mark else "N/A",
+        f"{mark.rate:g}" if mark and mark.rate else "-",
+        str(tally.count),
+        str(tally.errors),
+        f"{tally.count / seconds:.1f}" if seconds else "N/A",
+        f"{tally.bytes_moved / seconds / 1e6:.2f}" if seconds else "N/A",
+        *(cells.milliseconds(value) for value in quantiles),
+    )
+
+
+def _row(values: tuple[str, ...]) -> str:
+    return "".join(f"{value:>{width}}" for value, width in zip(values, _WIDTHS, strict=True))

@@ -1,0 +1,90 @@
+"""What the runs of a command share."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssbench.cli.chosen import RunOptions, run_options
+from ssbench.cli.options import master_parser
+from ssbench.cli.session import Session
+from ssbench.phases import Limits
+from ssbench.wire import MasterWire
+from tests.cli.test_master import free_ports
+
+
+def options(*words: str) -> RunOptions:
+    command = ["run-scenario", "-f", "very_small", "--noop", *free_ports(), *words]
+    return run_options(master_parser().parse_args(command), {})
+
+
+def session(stack: ExitStack, *words: str, **more: Any) -> Session:
+    return Session(options(*words), stack, most_users=4, seed=None, **more)
+
+
+class Nowhere:
+    """A recorder without a file."""
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+
+    def write(self, record: Any) -> None:
+        self.records.append(record)
+
+    def append_results(self, phase: Any, worker: int, packed: bytes) -> None:
+        pass
+
+    def tick(self, now_s: float) -> None:
+        pass
+
+
+def test_a_seed_is_drawn_once_for_all_runs() -> None:
+    with ExitStack() as stack:
+        assert 0 <= session(stack).seed < 1 << 32
+        assert Session(options(), stack, most_users=4, seed=0).seed == 0
+
+
+def test_store_and_master_are_the_same_for_every_run() -> None:
+    with ExitStack() as stack:
+        here = session(stack)
+        store = here.store()
+        assert here.store() is store
+        master = here.master(store.settings, Limits(), Nowhere())
+        again = here.master(store.settings, Limits(), Nowhere())
+        assert again is master
+        assert here.master(store.settings, Limits(), Nowhere()).settings.driver == "noop"
+
+
+def test_a_warning_is_shown_and_kept_also_when_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    with ExitStack() as stack:
+        here = session(stack, "-q")
+        here.say("hush")
+        here.warn("mind the gap")
+        assert here.warnings == ["mind the gap"]
+    assert capsys.readouterr().err == "WARNING: mind the gap\n"
+
+
+def test_workers_of_a_series_are_let_go_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    beats: list[Any] = []
+    send = MasterWire.send_beat
+    monkeypatch.setattr(
+        MasterWire, "send_beat", lambda self, beat: (beats.append(beat), send(self, beat))
+    )
+    with ExitStack() as stack:
+        here = session(stack, is_series=True)
+        here.master(here.store().settings, Limits(), Nowhere())
+        assert beats == []
+    assert [beat.is_goodbye for beat in beats] == [True]
+
+
+def test_local_workers_can_be_all_users_of_the_largest_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with ExitStack() as stack:
+        here = Session(options("--workers", "2"), stack, most_users=7, seed=1)
+        here.store()
+    assert capsys.readouterr().err.count("Spawned a local ssbench-worker for 4 users") == 2

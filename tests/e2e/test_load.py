@@ -1,0 +1,94 @@
+"""Rates, stages and think time, in processes of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ssbench import statfile
+from ssbench.core.model import Phase
+from ssbench.core.records import MarkRecord, ResultBatch
+from tests.e2e.commands import Commands
+
+SECOND = 1_000_000_000
+
+
+def times(path: Path) -> tuple[list[MarkRecord], list[tuple[int, int, int]]]:
+    """The marks, and (due, start, end) of each operation of the run, by start."""
+    marks, rows = [], []
+    with statfile.read(str(path)) as reader:
+        for record in reader:
+            if isinstance(record, MarkRecord):
+                marks.append(record)
+            elif isinstance(record, ResultBatch) and record.phase is Phase.RUN:
+                columns = [record.column(name) for name in ("due_ns", "start_ns", "last_byte_ns")]
+                rows += [
+                    (due, start, start + last) for due, start, last in zip(*columns, strict=True)
+                ]
+    return marks, sorted(rows, key=lambda row: row[1])
+
+
+def most_at_once(rows: list[tuple[int, int, int]]) -> int:
+    events = sorted([(start, 1) for _, start, _ in rows] + [(end, -1) for _, _, end in rows])
+    most = now = 0
+    for _, step in events:
+        now += step
+        most = max(most, now)
+    return most
+
+
+@pytest.mark.parametrize("arrivals", ["uniform", "poisson"])
+def test_operations_fall_due_at_the_rate_and_never_start_before(
+    commands: Commands, arrivals: str
+) -> None:
+    path = commands.scenario(operation_count=None, run_seconds=3, user_count=16)
+    ended = commands.run("-f", path, "--noop", "--rate", 200, "--arrivals", arrivals).fine()
+    marks, rows = times(ended.results)
+    begin_ns = marks[0].at_ns
+    assert [mark.name for mark in marks] == ["stage", "end"]
+    assert marks[0].rate == 200
+    dues = [due - begin_ns for due, _, _ in rows]
+    assert all(start >= due for due, start, _ in rows)
+    assert min(dues) >= 0
+    assert max(dues) < 3 * SECOND
+    late = ended.stats.run.late
+    if arrivals == "uniform":
+        assert len(rows) + late == 600
+        assert sorted(dues) == [n * SECOND // 200 for n in range(len(rows))]
+    else:
+        # Six standard deviations of a Poisson count.
+        assert len(rows) + late == pytest.approx(600, abs=6 * 600**0.5)
+
+
+def test_stages_have_their_own_users_and_rates(commands: Commands) -> None:
+    stages = [{"seconds": 1, "rate": 50}, {"seconds": 1, "rate": 300}, {"seconds": 0.5, "rate": 20}]
+    path = commands.scenario(operation_count=None, stages=stages)
+    ended = commands.run("-f", path, "--noop").fine()
+    marks, rows = times(ended.results)
+    begins = [mark.at_ns for mark in marks if mark.name == "stage"]
+    assert [mark.rate for mark in marks] == [50, 300, 20, 20]
+    zero = begins[0]
+    counts = [
+        sum(low <= due - zero < high for due, _, _ in rows)
+        for low, high in ((0, SECOND), (SECOND, 2 * SECOND), (2 * SECOND, 3 * SECOND))
+    ]
+    assert sum(counts) + ended.stats.run.late == 50 + 300 + 10
+    assert counts[:2] == [50, 300]
+
+
+def test_users_come_and_go_with_the_stages(commands: Commands) -> None:
+    stages = [{"seconds": 1, "users": 2}, {"seconds": 1, "users": 9}, {"seconds": 1, "users": 4}]
+    path = commands.scenario(operation_count=None, user_count=None, stages=stages)
+    ended = commands.run("-f", path, "--noop", "--think-time", "0.01,0.03").fine()
+    marks, rows = times(ended.results)
+    assert [mark.users for mark in marks] == [2, 9, 4, 4]
+    assert ended.stats.total().errors == 0
+    begins = [mark.at_ns for mark in marks[:3]]
+    per_stage = [
+        sum(begin + SECOND // 5 <= start < begin + SECOND for _, start, _ in rows)
+        for begin in begins
+    ]
+    # Users think for 20 ms and are done in no time: each stage has its users' share.
+    shares = [count / users for count, users in zip(per_stage, (2, 9, 4), strict=True)]
+    assert max(shares) < 2 * min(shares), per_stage

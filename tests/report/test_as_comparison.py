@@ -1,0 +1,124 @@
+"""Runs side by side, for people."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.comparison import Comparison, comparison
+from ssbench.core.model import Operation
+from ssbench.core.stats import RunStats
+from ssbench.report.as_comparison import render_comparison
+from tests.golden import compare, legacy
+from tests.report import runs
+
+
+def compared(
+    *records: list[runs.Record], operations: tuple[int, ...] = (), names: tuple[str, ...] = ()
+) -> Comparison:
+    stats = [RunStats.of(each) for each in records]
+    names = names or tuple(f"{chr(97 + at)}.stat.gz" for at in range(len(records)))
+    return comparison(list(zip(names, stats, strict=True)), seed=1, operations=operations)
+
+
+def text_of(*records: list[runs.Record], operations: tuple[int, ...] = (None,)) -> str:  # type: ignore[assignment]
+    return render_comparison(compared(*records, operations=operations))
+
+
+def test_it_is_as_it_was_read_once() -> None:
+    found = compared(
+        runs.lasting(14, 50, due=True, rate=50),
+        runs.lasting(14, 60, seed=2, due=True, rate=60, slower=1.5),
+    )
+    compare.check("comparison.txt", render_comparison(found))
+
+
+def test_the_verdict_is_in_words() -> None:
+    base = runs.lasting(20, 50)
+    lines = text_of(base, runs.lasting(20, 60, seed=2)).splitlines()
+    (told,) = [line for line in lines if "operations a second" in line]
+    assert told.startswith("Run 2 against run 1: 20.")
+    assert told.endswith("% more operations a second: more than noise.")
+    (row,) = [line for line in lines if line.startswith("Operations/s")]
+    assert row.endswith("  more than noise")
+    lines = text_of(base, runs.lasting(20, 50, seed=3)).splitlines()
+    assert any(line.endswith("operations a second: no more than noise.") for line in lines)
+
+
+def test_scenarios_that_differ_come_first_and_seeds_after_them() -> None:
+    lines = text_of(runs.lasting(12, 20), runs.lasting(12, 20, seed=2, user_count=9)).splitlines()
+    assert lines[:4] == [
+        "THE SCENARIOS DIFFER, and the figures may because of that:",
+        "  user_count: 4 | 9",
+        "Also different:",
+        "  seed: 1 | 2",
+    ]
+    same = text_of(runs.lasting(12, 20), runs.lasting(12, 20))
+    assert same.startswith("The scenarios are the same.\n\nRun 1: a.stat.gz\n")
+
+
+def test_many_settings_that_differ_are_not_all_told() -> None:
+    keys = {f"key_{n}": n for n in range(30)}
+    text = text_of(runs.lasting(12, 20), runs.lasting(12, 20, long="x" * 99, **keys))
+    assert text.count(" | ") == 20
+    assert "  and 11 more (--json has all)\n" in text
+    assert "x" * 50 not in text
+
+
+def test_each_further_run_is_held_against_the_first() -> None:
+    text = text_of(*(runs.lasting(12, 20 * n, seed=n) for n in (1, 2, 3)))
+    assert "Run 2 against run 1: 100.0% more" in text or "Run 2 against run 1: 99." in text
+    titles = [line.split() for line in text.splitlines() if line.startswith("TOTAL")]
+    assert [title[5:7] for title in titles] == [["Run", "2"], ["Run", "3"]]
+
+
+def test_what_is_wrong_with_a_run_is_said_of_it() -> None:
+    drifting = runs.lasting(30, lambda second: 20 + second, seed=2)[:-1]
+    text = text_of(runs.lasting(30, 30), drifting, runs.lasting(5, 30, seed=3))
+    first, second, third = text.split("Run 1: ")[1].split("\n\n")[0].split("Run ")
+    assert "Warning" not in first
+    assert "  Warning: not all of its results are here\n" in second
+    assert "  Warning: The rate of operations rose" in second
+    assert "too short for intervals: its figures are of the whole run" in third
+
+
+def test_errors_stand_beside_the_figures() -> None:
+    text = text_of(runs.normal(), runs.all_errors())
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("Errors")]
+    assert row == ["Errors", "20", "of", "200", "20", "of", "20"]
+
+
+def test_what_moves_no_bytes_has_no_throughput() -> None:
+    both = runs.lasting(12, 20), runs.lasting(12, 20, seed=2)
+    assert "MB/s" in text_of(*both, operations=(Operation.READ,))
+    assert "MB/s" not in text_of(*both, operations=(Operation.DELETE,))
+
+
+def test_it_says_what_an_interval_does_not_know() -> None:
+    text = text_of(runs.lasting(12, 20), runs.lasting(12, 20))
+    assert text.endswith("repeat the runs to see that.\n")
+
+
+def test_files_of_0_3_9_are_compared_as_far_as_they_can_be() -> None:
+    named = [(name, legacy.stats_of(name)) for name in ("noop", "real")]
+    text = render_comparison(comparison(named, seed=1))
+    assert "Files of ssbench 0.3.9 don't tell bytes read: no throughput is compared.\n" in text
+    assert text.count("too little data to tell") > 20
+
+
+names = st.text(max_size=20)
+
+
+@settings(max_examples=30)
+@given(names, names, names)
+def test_nothing_from_outside_steers_the_terminal(path: str, name: str, key: str) -> None:
+    """Invariant: but for our own newlines, it steers no terminal."""
+    scenario = {**runs.SCENARIO, "name": name, key: name}
+    records: list[runs.Record] = [runs.header(scenario=scenario, driver=name)]
+    found = compared(records, runs.one_sample(), names=(path, name))
+    text = render_comparison(found)
+    categories = {unicodedata.category(char) for char in text if char != "\n"}
+    assert not categories & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    assert text.count("\nTOTAL ") == 1

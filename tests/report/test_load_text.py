@@ -1,0 +1,79 @@
+"""What the text report says of the load."""
+
+from __future__ import annotations
+
+from ssbench.core.model import Operation, Phase
+from ssbench.core.records import MarkRecord, PhaseRecord, Record
+from ssbench.core.stats import RunStats
+from ssbench.report import render
+from tests.report import runs
+
+SECOND = 1_000_000_000
+
+
+def report(records: list[Record], end_ns: int | None = None) -> list[str]:
+    return render("text", RunStats.of(records, end_ns)).splitlines()
+
+
+def run(
+    marks: list[MarkRecord], starts_s: list[float], *, due: bool, **load: object
+) -> list[Record]:
+    rows = [
+        runs.result(
+            number, Operation.READ, start_ns=round(start * SECOND) + SECOND // 2, bytes_moved=10**6,
+            last_byte_ns=SECOND // 10, **({"due_ns": round(start * SECOND)} if due else {}),
+        )
+        for number, start in enumerate(starts_s)
+    ]  # fmt: skip
+    header = runs.header(scenario={**runs.SCENARIO, **load})
+    return [header, PhaseRecord(Phase.RUN, 0.0, 4), *marks, runs.batch(rows)]
+
+
+OPEN = [
+    MarkRecord(0, "stage", 0, 8, 50.0),
+    MarkRecord(10 * SECOND, "stage", 1, 8, 400.0),
+    MarkRecord(30 * SECOND, "end", 1, 8, 400.0),
+]
+
+
+def test_an_open_loop_has_both_times_under_their_names() -> None:
+    lines = report(run(OPEN[:1] + OPEN[2:], [1, 2, 3], due=True, arrivals="poisson"))
+    assert "Load: open loop, 50 operations a second fall due (poisson arrivals)" in lines
+    service = next(line for line in lines if "Service time (from start)" in line)
+    response = next(line for line in lines if "Response time (from due)" in line)
+    assert "max 100.000 ms" in service
+    assert "max 600.000 ms" in response
+    assert not any("Last-byte percentiles" in line for line in lines)
+
+
+def test_stages_have_a_line_each_with_their_own_figures() -> None:
+    lines = report(run(OPEN, [1, 2, 12, 13, 14, 15], due=True))
+    at = lines.index("STAGES (latencies: response time)")
+    first, second = (line.split() for line in lines[at + 2 : at + 4])
+    assert first[:8] == ["1", "10.0", "8", "50", "2", "0", "0.2", "0.20"]
+    assert second[:8] == ["2", "20.0", "8", "400", "4", "0", "0.2", "0.20"]
+    assert "600.000 ms" in lines[at + 2]
+
+
+def test_closed_stages_and_thinking_users() -> None:
+    marks = [MarkRecord(0, "stage", 0, 2), MarkRecord(10 * SECOND, "stage", 1, 9)]
+    lines = report(run(marks, [1, 12], due=False, think_time=[0.1, 2]))
+    load = next(line for line in lines if line.startswith("Load: closed loop"))
+    assert load.endswith("a pause of 0.1 to 2 s")
+    at = lines.index("STAGES (latencies: service time)")
+    assert lines[at + 2].split()[2:4] == ["2", "-"]
+    assert lines[at + 3].split()[1] == "N/A", "nobody said when it ended"
+
+
+def test_what_was_left_out_is_told() -> None:
+    given = run([OPEN[0], OPEN[2]], [1, 2, 9, 28], due=True, warmup=5, cooldown=3)
+    lines = report(given, 30 * SECOND)
+    told = "Left out: the first 5 s and the last 3 s (3 operations); no figure below has them"
+    assert told in lines
+    assert any(line.startswith("       Count:     1 ") for line in lines)
+
+
+def test_a_plain_run_has_no_such_lines() -> None:
+    text = "\n".join(report(run([], [1, 2], due=False)))
+    for word in ("Load:", "Left out", "STAGES", "Response time"):
+        assert word not in text

@@ -1,0 +1,133 @@
+"""Promises in the reports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from decimal import Decimal
+
+import pytest
+
+from ssbench.core.stats import RunStats
+from ssbench.core.thresholds import Threshold
+from ssbench.report import ReportOptions, render
+from ssbench.report.threshold_text import threshold_lines, threshold_rows
+from tests.report import runs
+
+
+def lines(*texts: str, records: list[runs.Record] | None = None) -> list[str]:
+    thresholds = [Threshold.parse(text) for text in texts]
+    return list(threshold_lines(RunStats.of(records or runs.normal()), thresholds))
+
+
+def line(text: str, records: list[runs.Record] | None = None) -> list[str]:
+    """Word, threshold and finding."""
+    return lines(text, records=records)[1].split("  ")[1:]
+
+
+def test_without_a_threshold_nothing_is_said() -> None:
+    assert lines() == []
+    assert "THRESHOLDS" not in render("text", RunStats.of(runs.normal()))
+
+
+def test_each_is_said_to_have_passed_or_failed_with_the_value() -> None:
+    assert lines("errors < 5%", "errors <= 20", "p99(READ) < 50ms") == [
+        "THRESHOLDS",
+        "  FAIL  errors < 5%       10%",
+        "  pass  errors <= 20      20",
+        "  pass  p99(READ) < 50ms  28.5288ms (service time)",
+    ]
+
+
+def test_they_are_the_end_of_the_text_report() -> None:
+    options = ReportOptions(thresholds=(Threshold.parse("errors == 0"),))
+    text = render("text", RunStats.of(runs.normal()), options)
+    assert text.endswith("\n\nTHRESHOLDS\n  FAIL  errors == 0  20\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("p50(DELETE) < 1s", "no sample to judge by"),
+        ("rate > 1/s", "no operation to judge by"),
+        ("response_p99 < 1s", "no sample to judge by"),
+    ],
+)
+def test_where_nothing_is_to_judge_by_it_failed_and_says_why(text: str, said: str) -> None:
+    assert line(text, runs.no_results())[::2] == ["FAIL", said]
+
+
+def test_it_says_which_latency_was_judged() -> None:
+    assert line("max < 9s", runs.lasting(3, 9, due=True))[2].endswith("(response time)")
+    assert line("service_max < 9s", runs.lasting(3, 9, due=True))[2].endswith("(service time)")
+    assert line("first_byte_p50 < 9s")[2].endswith("(to the first byte)")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        # All take 5 ms.
+        ("mean < 5ms", "5ms"), ("mean < 5000.0001us", "5000us"), ("p50 < 5.0000001ms", "5ms"),
+        ("mean < 0.005s", "0.005s"), ("mean < 1m", "8.33333e-05m"),
+    ],
+)  # fmt: skip
+def test_values_are_in_the_thresholds_own_unit(text: str, shown: str) -> None:
+    assert line(text, runs.one_sample())[2].startswith(f"{shown} (")
+
+
+def test_a_value_never_looks_like_its_limit_unless_it_is() -> None:
+    # 1.2345678 ms is 1.23457 to six digits.
+    rows = [runs.result(1, runs.Operation.READ, last_byte_ns=1_234_567, headers_ns=1)]
+    records = [runs.header(), runs.PhaseRecord(runs.Phase.RUN, 0, 1), runs.batch(rows)]
+    assert line("max < 1.23457ms", records)[2] == "1.234567ms (service time)"
+    assert line("max < 1.234567ms", records)[2] == "1.234567ms (service time)"
+
+
+def test_large_values_have_no_exponent() -> None:
+    rows = [runs.result(n, runs.Operation.READ, bytes_moved=10**12) for n in (1, 2)]
+    records = [runs.header(), runs.PhaseRecord(runs.Phase.RUN, 0, 1), runs.batch(rows)]
+    assert line("throughput > 1B/s", records)[2] == "133333000000000B/s"
+
+
+def test_one_that_the_histogram_may_have_decided_says_so() -> None:
+    actual = float(
+        threshold_rows(RunStats.of(runs.normal()), [Threshold.parse("p99 < 1s")])[0]["actual"]
+    )
+    near = Decimal(actual * 1.0001).quantize(Decimal("1e-9"))
+    assert "nearer to it than a percentile is exact" in line(f"p99 < {near}s")[2]
+
+
+def test_json_has_all_of_it() -> None:
+    options = ReportOptions(
+        thresholds=(Threshold.parse("errors < 5%"), Threshold.parse("p9(DELETE) < 1s"))
+    )
+    found = json.loads(render("json", RunStats.of(runs.all_errors()), options))["thresholds"]
+    assert found[0] == {
+        "threshold": "errors < 5%",
+        "passed": False,
+        "actual": 100.0,
+        "limit": 5.0,
+        "unit": "%",
+        "latency": None,
+        "borderline": False,
+        "why": None,
+    }
+    assert found[1]["why"] == "no sample to judge by"
+    assert found[1]["actual"] is None
+
+
+def test_csv_has_three_columns_for_each() -> None:
+    options = ReportOptions(
+        thresholds=(Threshold.parse("errors < 5%"), Threshold.parse("errors <= 20"))
+    )
+    names, values = csv.reader(io.StringIO(render("csv", RunStats.of(runs.normal()), options)))
+    assert dict(zip(names[-6:], values[-6:], strict=True)) == {
+        "threshold_1": "errors < 5%", "threshold_1_passed": "0", "threshold_1_actual": "10.0",
+        "threshold_2": "errors <= 20", "threshold_2_passed": "1", "threshold_2_actual": "20.0",
+    }  # fmt: skip
+
+
+def test_a_size_class_steers_no_terminal() -> None:
+    (found,) = lines('errors("a\\u001b[1m") < 5%')[1:]
+    assert "\x1b" not in found
