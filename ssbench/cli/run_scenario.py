@@ -40,6 +40,7 @@ from ssbench.core.workload import (
     cleanup_jobs,
     initial_jobs,
 )
+from ssbench.hostlive import HostLive
 from ssbench.master import Master
 from ssbench.phases import Limits, PhaseOutcome
 from ssbench.prepare import check, make_containers
@@ -109,6 +110,7 @@ class _Run:
         master = Master(
             self.wire, self.progress, settings,
             limits=self._limits(settings), recorder=writer, renew=store.renew, warn=self.warn,
+            host=self.stack.enter_context(HostLive()),
         )  # fmt: skip
         self.interrupts.listen(master.interrupt)
         calm_collector()

@@ -14,6 +14,7 @@ from ssbench.core.model import Phase
 from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import COUNTERS, LATENCIES, Counts, Latency, Tally
 from ssbench.report import cells
+from ssbench.report.host_text import clock_rows, verdict_map
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.timeseries import series_rows
 
@@ -38,6 +39,8 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
         "completions_per_s": stats.completions(),
         "stages": [_stage(stats, options, index) for index in range(stats.stage_count)],
         "seconds": series_rows(stats),
+        "load_generator": verdict_map(stats.verdict()),
+        "clocks": clock_rows(stats),
     }
     return json.dumps(_finite(report), indent=2, default=_plain) + "\n"
 
