@@ -15,9 +15,12 @@ from math import isnan
 
 from ssbench.core.hostfigures import HostSeries
 
-FULL_PERCENT = 90.0  #: of a core that a loop uses, or of an interface's speed
-#: Of a second that a loop had to wait for a core: then it is the machine that is full.
-_WAITING_PERCENT = 20.0
+#: Of a core that a loop uses, or would use if it got one. A loop with less to spare makes what is
+#: due wait several times longer than it takes.
+FULL_PERCENT = 85.0
+_FULL_NETWORK_PERCENT = 90.0  #: of an interface's speed
+#: Of a second that a loop could have run, but got no core: every operation waits with it.
+_WAITING_PERCENT = 25.0
 _LATE_S = 0.01  #: a loop that gets to its timers so late on average has no time
 _SHORT_PERCENT = 5.0  #: of memory that can be had
 _MOST_OF_THE_TIME = 0.5
@@ -32,7 +35,7 @@ class Cause(Enum):
     """What there was too little of."""
 
     CORE = "core"  #: the loop used all of a core
-    CORES = "cores"  #: it wanted to, but the machine's cores were taken
+    CORES = "cores"  #: it could have run, but the machine's cores were taken
     LATE = "late"  #: it stood still, with a core to be had
     NETWORK = "network"  #: an interface was full
     MEMORY = "memory"  #: hardly any could be had
@@ -140,11 +143,10 @@ def _of_process(seat: Seat) -> Iterator[Finding]:
         loop, process, waited_percent, late_s = (_or_zero(value) for value in row)
         seconds += 1
         used_percent = process if isnan(row[0]) else loop
-        if used_percent + waited_percent >= FULL_PERCENT:
-            if waited_percent < _WAITING_PERCENT:
-                found[Cause.CORE].append(used_percent)
-            else:
-                found[Cause.CORES].append(waited_percent)
+        if waited_percent >= _WAITING_PERCENT:
+            found[Cause.CORES].append(waited_percent)
+        elif used_percent + waited_percent >= FULL_PERCENT:
+            found[Cause.CORE].append(used_percent)
         elif late_s >= _LATE_S:
             found[Cause.LATE].append(late_s)
     for cause, values in found.items():
@@ -153,7 +155,7 @@ def _of_process(seat: Seat) -> Iterator[Finding]:
 
 def _of_machine(seat: Seat) -> Iterator[Finding]:
     rows: Mapping[Cause, tuple[str, float, float]] = {
-        Cause.NETWORK: ("network_busiest_percent", FULL_PERCENT, float("inf")),
+        Cause.NETWORK: ("network_busiest_percent", _FULL_NETWORK_PERCENT, float("inf")),
         Cause.MEMORY: ("memory_available_percent", 0.0, _SHORT_PERCENT),
     }
     for cause, (name, low, high) in rows.items():

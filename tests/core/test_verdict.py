@@ -73,10 +73,12 @@ def test_how_long_it_was_so_decides(busy: int, calm: int, room: Room) -> None:
 @pytest.mark.parametrize(
     ("second", "cause", "value"),
     [
-        ({"loop_cpu_percent": 90.0}, Cause.CORE, 90),
+        ({"loop_cpu_percent": 85.0}, Cause.CORE, 85),
         ({"loop_cpu_percent": 60.0, "loop_waiting_percent": 38.0}, Cause.CORES, 38),
-        ({"loop_cpu_percent": 85.0, "loop_waiting_percent": 6.0}, Cause.CORE, 85),
+        ({"loop_cpu_percent": 80.0, "loop_waiting_percent": 6.0}, Cause.CORE, 80),
+        ({"loop_waiting_percent": 25.0}, Cause.CORES, 25),
         ({"loop_lag_mean_s": 0.03}, Cause.LATE, 0.03),
+        ({"loop_lag_mean_s": 0.03, "loop_waiting_percent": 40.0}, Cause.CORES, 40),
         ({"network_busiest_percent": 95.0}, Cause.NETWORK, 95),
         ({"memory_available_bytes": 3}, Cause.MEMORY, 3),
         # Where threads can't be told apart it is the process that counts.
@@ -92,9 +94,9 @@ def test_each_cause(second: dict[str, float], cause: Cause, value: float) -> Non
 @pytest.mark.parametrize(
     "second",
     [
-        {"loop_cpu_percent": 88.0},
+        {"loop_cpu_percent": 83.0},
         {"process_cpu_percent": 150.0},  # other threads of it are no limit
-        {"loop_waiting_percent": 50.0},
+        {"loop_waiting_percent": 24.0},
         {"loop_lag_max_s": 0.5},
         {"network_busiest_percent": -1},  # a virtual interface doesn't tell its speed
         {"memory_available_bytes": -1, "loop_waiting_percent": -1, "loop_lag_mean_s": -1},
