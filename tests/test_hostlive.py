@@ -154,8 +154,14 @@ def until(condition: object, seconds: float = 10) -> None:
 
 
 def test_only_what_is_wanted_is_kept_and_the_lag_with_it() -> None:
-    with HostLive(interval_s=0.01, make_sampler=Steady) as live:  # type: ignore[arg-type]
-        until(lambda: live._samples or live.is_alive())
+    made: list[Steady] = []
+
+    def make(*_thread: int) -> Steady:
+        made.append(Steady())
+        return made[0]
+
+    with HostLive(interval_s=0.01, make_sampler=make) as live:  # type: ignore[arg-type]
+        until(lambda: made and made[0].asked > 2)
         assert list(live.take()) == []
         live.lag.add(5_000_000)
         live.wanted = True

@@ -53,6 +53,11 @@ def test_a_loop_that_stands_still_is_as_late_as_it_is_by_now() -> None:
     lag.take()
     clock.now_ns = 2050 * MS
     assert lag.take() == (2.0, 2.0)
+    run_at(lag, clock, 2050, 2100)
+    clock.now_ns = 3150 * MS
+    most_s, mean_s = lag.take() or (0, 0)
+    assert most_s == 2.0  # it ran that late, and then stands still for a second
+    assert mean_s == pytest.approx((2.0 + 0.05 + 1.05) / 3)
 
 
 def test_others_may_tell_of_what_was_late() -> None:
