@@ -8,6 +8,7 @@ arrival: nobody here knows what a job is.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -61,6 +62,7 @@ class Crew:
         renew: Callable[[], tuple[str, int]] | None,
         warn: Callable[[str], None],
         clock: Callable[[], int],
+        wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self.roster = Roster(limits.worker_timeout_s)
         self.settings = settings
@@ -78,6 +80,7 @@ class Crew:
         self._renewal_fault = ""
         self._warn = warn
         self._clock = clock
+        self._wall_clock = wall_clock
         self._beat_ns = min(_BEAT_NS, self.roster.timeout_ns // _BEATS_A_TIMEOUT)
         self._next_beat_ns = 0
         self._on: Mapping[type, Callable[[Any], Iterable[Event]]] = {
@@ -112,7 +115,7 @@ class Crew:
     def turn(self, wait_s: float, *, or_room: bool = False) -> Iterator[Event]:
         """A beat if one is due, then whatever arrives within the wait.
 
-        Gives who came, who is gone, pulses of those who are here, and every message that isn't
+        Gives who came, who is gone, what those who are here say of themselves, and all that isn't
         for the crew, those that nobody should have sent included.
 
         :param or_room: don't wait where a worker has room for jobs.
@@ -186,13 +189,16 @@ class Crew:
             yield Came(worker)
 
     def _on_pulse(self, pulse: Pulse) -> Iterable[Event]:
-        return () if self.roster.pulse(pulse, self._clock()) is None else (pulse,)
+        worker = self.roster.pulse(pulse, self._clock(), self._wall_clock())
+        return () if worker is None else (pulse,)
 
     def _on_ready(self, ready: Ready) -> Iterable[Event]:
         worker = self.roster.workers.get(ready.incarnation)
-        if worker:
-            worker.ready = (ready.run, ready.phase, ready.stopped)
-        return ()
+        if worker is None:
+            return ()
+        worker.ready = (ready.run, ready.phase, ready.stopped)
+        worker.origin_ns = ready.origin_ns
+        return (ready,)
 
     def _on_bye(self, bye: Bye) -> Iterable[Event]:
         worker = self.roster.workers.get(bye.incarnation)

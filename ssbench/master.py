@@ -17,7 +17,7 @@ from ssbench.core.columns import pack_jobs, unpack_column
 from ssbench.core.course import Course
 from ssbench.core.dispatch import Dispatcher
 from ssbench.core.errors import MessageError, NoWorkersError, StatFileError
-from ssbench.core.messages import Jobs, Pulse, Results, Returned, Took, encode
+from ssbench.core.messages import Host, Jobs, Pulse, Ready, Results, Returned, Took, encode
 from ssbench.core.model import Phase, Result, Stage
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.roster import SECOND, Worker
@@ -26,6 +26,8 @@ from ssbench.core.settling import Settling
 from ssbench.core.watch import Watch
 from ssbench.core.workload import Workload
 from ssbench.crew import Came, Crew, Gone
+from ssbench.hostlive import HostLive
+from ssbench.hostlog import HostLog
 from ssbench.phases import Limits, Observer, PhaseOutcome, Recorder
 from ssbench.wire import MasterWire
 
@@ -35,6 +37,7 @@ _TICK_NS = SECOND // 20
 _SHOW_NS = SECOND // 4
 _SENDS_A_TURN = 64
 _WAIT_S = 0.05
+_POLL_NS = 999_999  #: polls are of whole milliseconds
 #: When to give up populating or cleaning up: failures without a success between, or, of DELETEs,
 #: so many network time-outs without an answer.
 _FAILURES_IN_A_ROW = 20
@@ -51,6 +54,7 @@ class Master:
     :param warn: called with what the user must know; None: the observer's message.
     :param renew: gives a fresh token and its serial; called in a thread of its own when the store
         refuses the present one. May raise AuthError.
+    :param host: samples the master's machine, and is running.
     """
 
     def __init__(
@@ -64,10 +68,12 @@ class Master:
         renew: Callable[[], tuple[str, int]] | None = None,
         warn: Callable[[str], None] | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
+        host: HostLive | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.workers_lost: list[str] = []
-        self.refused = 0
+        self._refused = 0
+        self._unread = 0  # messages that the wire refused before the present run
         self.record_error: StatFileError | None = None
         self._wire = wire
         self._observer = observer
@@ -76,6 +82,7 @@ class Master:
         self._clock = clock
         self._crew = Crew(wire, settings, self.limits, renew=renew, warn=self._warn, clock=clock)
         self.roster = self._crew.roster
+        self._hosts = HostLog(host, self._record, self._warn)
         self._dispatcher: Dispatcher | None = None
         self._settling: Settling | None = None
         self._watch = Watch(None, None)
@@ -88,6 +95,8 @@ class Master:
             Came: self._on_came,
             Gone: self._on_gone,
             Pulse: self._on_pulse,
+            Ready: self._on_ready,
+            Host: self._on_host,
             Took: self._on_took,
             Results: self._on_results,
             Returned: self._on_returned,
@@ -106,6 +115,11 @@ class Master:
         self._interrupted = reason
 
     @property
+    def refused(self) -> int:
+        """Messages of this run that were stale, malformed, or none of ours."""
+        return self._refused + self._wire.refused - self._unread
+
+    @property
     def interrupted(self) -> str:
         """Why the run was interrupted; "" where it wasn't."""
         return self._interrupted
@@ -116,7 +130,8 @@ class Master:
         """Go on to another run with the workers that are here, and count anew."""
         self._crew.settings = replace(self._crew.settings, run_id=run_id)
         self._recorder = recorder
-        self.workers_lost, self.refused, self.record_error = [], 0, None
+        self.workers_lost, self._refused, self.record_error = [], 0, None
+        self._unread = self._wire.refused
         for worker in self.roster.workers.values():
             self._record_worker(worker)
 
@@ -211,9 +226,10 @@ class Master:
     def _end_phase(self, dispatcher: Dispatcher) -> None:
         self._show(self._clock())
         dispatcher.close()
+        self._hosts.leave()
         self._observer.end_phase()
         self._numbers = (dispatcher.next_number, dispatcher.next_batch)
-        self.refused += dispatcher.counts.refused
+        self._refused += dispatcher.counts.refused
         self._dispatcher = self._pending = None
         self._crew.enter(Phase.IDLE)
 
@@ -249,6 +265,8 @@ class Master:
         crew.share_out(users)
         crew.start_ns = self._clock()
         self._record(PhaseRecord(crew.phase, time.time(), users))
+        self._hosts.enter(self.settings.run_id, crew.phase, crew.start_ns)
+        self._next_tick_ns = crew.start_ns
         deadline_ns = crew.start_ns + int((self.limits.connect_timeout_s + 5) * SECOND)
         crew.send_beat()
         while not self._interrupted_now() and self._clock() < deadline_ns:
@@ -376,13 +394,17 @@ class Master:
         crew, dispatcher = self._crew, self._dispatcher
         if dispatcher:
             crew.ending, crew.stopping = dispatcher.ending, dispatcher.stopping
-        for event in crew.turn(wait_s, or_room=self._pending is not None):
+        # So that the tick is late only where the loop is, or by the millisecond of a poll.
+        left_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND
+        for event in crew.turn(min(wait_s, left_s), or_room=self._pending is not None):
             self._on.get(type(event), self._refuse)(event)
         now_ns = self._clock()
         if now_ns >= self._next_tick_ns:
             self._tick(now_ns)
 
     def _tick(self, now_ns: int) -> None:
+        self._hosts.late(now_ns - self._next_tick_ns)
+        self._hosts.tick()
         self._next_tick_ns = now_ns + _TICK_NS
         for event in self._crew.tick(now_ns):
             self._on.get(type(event), self._refuse)(event)
@@ -424,7 +446,7 @@ class Master:
     # What the crew passes on --------------------------------------------------------------
 
     def _refuse(self, event: Any) -> None:
-        self.refused += 1
+        self._refused += 1
 
     def _on_came(self, came: Came) -> None:
         worker = came.worker
@@ -440,7 +462,16 @@ class Master:
             )
         )  # fmt: skip
 
+    def _on_ready(self, ready: Ready) -> None:
+        self._hosts.check_clock(self.roster.workers[ready.incarnation])
+
+    def _on_host(self, host: Host) -> None:
+        worker = self.roster.workers.get(host.incarnation)
+        if worker is not None:  # else a straggler of one that was given up
+            self._hosts.heard(worker, host)
+
     def _on_pulse(self, pulse: Pulse) -> None:
+        self._hosts.check_clock(self.roster.workers[pulse.incarnation])
         self._watch.heard((self._clock() - self._crew.start_ns) / SECOND, pulse.live)
 
     def _on_took(self, took: Took) -> None:
@@ -452,7 +483,7 @@ class Master:
         dispatcher = self._dispatcher
         here = (self.settings.run_id, self._crew.phase)
         if dispatcher is None or worker is None or (results.run, results.phase) != here:
-            self.refused += 1
+            self._refused += 1
             return
         if results.took:
             dispatcher.took(results.incarnation, results.took, self._clock())

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ssbench.core import live
-from ssbench.core.messages import Beat, Pulse
+from ssbench.core.messages import Beat, Message, Pulse
 from ssbench.wire import Control
 
 _POLL_S = 0.25
@@ -54,10 +54,15 @@ class PulseThread(threading.Thread):
 
     :param figures: asked for each pulse, in this thread.
     :param notify: called in this thread after each new beat; must be thread-safe.
+    :param more: asked a few times a second, in this thread: what else is to be told.
     """
 
     def __init__(
-        self, control: Control, figures: Callable[[], Figures], notify: Callable[[], None]
+        self,
+        control: Control,
+        figures: Callable[[], Figures],
+        notify: Callable[[], None],
+        more: Callable[[], Iterable[Message]] = lambda: (),
     ) -> None:
         super().__init__(name="ssbench-pulse", daemon=True)
         self.newest: tuple[Beat, int] | None = None  #: with its arrival on our clock
@@ -65,6 +70,7 @@ class PulseThread(threading.Thread):
         self._control = control
         self._figures = figures
         self._notify = notify
+        self._more = more
         self._ending = threading.Event()
 
     def run(self) -> None:
@@ -74,6 +80,8 @@ class PulseThread(threading.Thread):
                 message = self._control.receive(_POLL_S)
                 if isinstance(message, Beat):
                     self._answer(message)
+                for other in self._more():
+                    self._control.send(other)
         except Exception as error:  # noqa: BLE001 - nothing is swallowed: the loop's thread gets it
             self.fault = error
         self._control.close()
@@ -84,10 +92,11 @@ class PulseThread(threading.Thread):
         self._notify()
         figures = self._figures()
         now_ns = time.perf_counter_ns()
+        wall_ns = time.time_ns()
         self._control.send(
             Pulse(
                 figures.incarnation, beat.serial, now_ns, now_ns - arrived_ns,
-                figures.hub_idle_ns, figures.busy, figures.queued, figures.live,
+                figures.hub_idle_ns, figures.busy, figures.queued, figures.live, wall_ns,
             )
         )  # fmt: skip
 

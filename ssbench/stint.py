@@ -60,6 +60,7 @@ class Stint:
         connected: int = 0,
     ) -> None:
         self.incarnation = incarnation
+        self.origin_ns = origin_ns
         self.run, self.phase = beat.run, Phase(beat.phase)
         self.storage = storage
         self.connected = connected
@@ -95,7 +96,11 @@ class Stint:
         if self._stopping and not self._stop_reported:
             self._stop_reported = True
             self.users.flush()
-            self._ties.send(Ready(self.incarnation, self.run, self.phase, True))
+            self._ties.send(self.ready(stopped=True))
+
+    def ready(self, *, stopped: bool) -> Ready:
+        """What the master is told when it begins, and when it has stopped."""
+        return Ready(self.incarnation, self.run, self.phase, stopped, self.origin_ns)
 
     def give_all_back(self) -> None:
         """Give back what hasn't been started."""

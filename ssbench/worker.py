@@ -27,11 +27,13 @@ from ssbench import __version__
 from ssbench.breakdown import Breakdown
 from ssbench.core.beatclock import BeatClock
 from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.core.messages import MAX_TEXT, Beat, Bye, Expired, Hello, Message, Ready
+from ssbench.core.messages import MAX_TEXT, Beat, Bye, Expired, Hello, Message
 from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
 from ssbench.core.silence import Silence
 from ssbench.core.text import plural
+from ssbench.hostlive import HostLive
+from ssbench.hostwatch import HostWatch
 from ssbench.pulse import Figures, LiveCounts, PulseThread
 from ssbench.stint import Stint, Ties
 from ssbench.storage import open_storage
@@ -55,6 +57,7 @@ class Worker:
 
     :param concurrency: at most so many users.
     :param exit_with_master: end where the master is gone, instead of waiting for the next one.
+    :param host: samples this machine; started here. None: nothing is told of it.
     :param on_job: called once a job is taken (``-p`` counts them).
     """
 
@@ -67,6 +70,7 @@ class Worker:
         retries: int = 10,
         exit_with_master: bool = False,
         clock: Callable[[], int] = time.perf_counter_ns,
+        host: HostLive | None = None,
         on_job: Callable[[int], None] | None = None,
         open_driver: Callable[[StorageSettings], Storage] = open_storage,
     ) -> None:
@@ -102,7 +106,13 @@ class Worker:
         self._breakdown = Breakdown(self._hub, self._break_down)
         self._notice = self._hub.loop.async_()
         self._watcher: object | None = None  # of the work port, while it is open
-        self._pulse = PulseThread(wire.control(), self._figures, self._notice.send)
+        self._host = HostWatch(host)
+        self._pulse = PulseThread(
+            wire.control(),
+            self._figures,
+            self._notice.send,
+            lambda: self._host.messages(self.incarnation),
+        )
 
     def _tie(self, retries: int, on_job: Callable[[int], None] | None) -> Ties:
         return Ties(
@@ -130,6 +140,7 @@ class Worker:
         self._notice.start(lambda: gevent.spawn(self._hear))
         tick.start(self._tick)
         hello.start(self._say_hello)
+        self._host.start()
         self._pulse.start()
         try:
             self._over.wait()
@@ -177,6 +188,7 @@ class Worker:
             self._stint.users.close()
         self._send(Bye(self.incarnation, self._last_words[:MAX_TEXT]))
         self._pulse.stop()
+        self._host.stop()
         self._close_work()
         self._store.close()
         self._wire.close()
@@ -339,6 +351,7 @@ class Worker:
     def _change_phase(self, beat: Beat) -> None:
         self._end_stint()
         self._run, self._phase = beat.run, Phase(beat.phase)
+        self._host.follow(self._phase)
         if self._phase is Phase.IDLE or not beat.run:
             self._close_work()
             return
@@ -371,7 +384,7 @@ class Worker:
             return  # the master has gone on meanwhile
         log.info("%s of run %s with %d users", self._phase.name.lower(), self._run, share)
         self._stint = Stint(self._ties, storage, beat, self.incarnation, origin_ns, share)
-        self._send(Ready(self.incarnation, self._run, self._phase, False))
+        self._send(self._stint.ready(stopped=False))
         self._hear()  # the newest beat: shares, the fence, or all may have changed since
 
     def _end_stint(self) -> None:
@@ -424,6 +437,7 @@ class Worker:
         self._close_work()
         self._unsent.clear()
         self._run, self._phase = "", Phase.IDLE
+        self._host.follow(self._phase)
         self._known = False
         self._previous, self.incarnation = self.incarnation, _new_incarnation()
         self._say_hello()

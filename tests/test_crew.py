@@ -72,6 +72,7 @@ class Scene:
             renew=renew,
             warn=self.warnings.append,
             clock=lambda: self.now_ns,
+            wall_clock=lambda: self.now_ns + 5000 * SECOND,
         )
 
     def hear(self, *messages: Message) -> list[Event]:
@@ -349,3 +350,18 @@ def test_strangers_are_warned_of() -> None:
     scene.pass_time(1)
     scene.pass_time(1)
     assert scene.warnings == ["someone at 192.0.2.7", "someone at 192.0.2.8"]
+
+
+def test_what_a_worker_says_of_its_clocks_is_kept_and_passed_on() -> None:
+    here = Scene()
+    here.hear(hello(7))
+    worker = here.crew.roster.workers[7]
+    beat = here.wire.beats[-1].serial
+    said = Ready(7, "run1", Phase.RUN, False, 123)
+    answer = pulse(7, beat)._replace(worker_ns=9 * SECOND, wall_ns=6009 * SECOND)
+    stranger = Ready(9, "run1", Phase.RUN, False, 5)
+    assert here.hear(said, answer, stranger) == [said, answer]
+    assert worker.origin_ns == 123
+    assert worker.offset_ns == 9 * SECOND - here.now_ns
+    # Its wall clock is 6000 s ahead of its other one, ours 5000 s.
+    assert worker.wall_offset_ns == worker.offset_ns + 1000 * SECOND

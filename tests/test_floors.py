@@ -44,19 +44,25 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "doorkeeper": ({"core", "wirekey"}, {"zmq"}),
     "statfile": ({"core", "statfile"}, {"msgpack"}),
     "hostinfo": ({"__init__", "core"}, {"psutil"}),
+    "hostlive": ({"core"}, {"psutil"}),
     # second floor
     "worker": (
-        {"__init__", "core", "storage", "wire", "pulse", "stint", "workerstore", "breakdown"},
+        {
+            "__init__", "core", "storage", "wire", "pulse", "stint", "workerstore", "breakdown",
+            "hostlive", "hostwatch",
+        },
         {"gevent"},
     ),
     "breakdown": (set(), set()),
+    "hostlog": ({"core", "hostlive"}, set()),
+    "hostwatch": ({"core", "hostlive"}, {"gevent"}),
     "stint": ({"core", "storage.base", "users"}, set()),
     "workerstore": ({"core", "storage.base"}, {"gevent"}),
     "users": ({"core", "storage.base", "agenda"}, {"gevent"}),
     "agenda": ({"core", "alarm"}, set()),
     "alarm": (set(), {"gevent"}),
     "pulse": ({"core", "wire"}, set()),
-    "master": ({"core", "wire", "crew", "phases"}, set()),
+    "master": ({"core", "wire", "crew", "phases", "hostlive", "hostlog"}, set()),
     "crew": ({"core", "wire", "phases", "renewal"}, set()),
     "phases": ({"core"}, set()),
     "renewal": ({"core"}, set()),
@@ -71,9 +77,9 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     # roof
     "cli": (
         {
-            "__init__", "core", "storage", "wire", "statfile", "hostinfo", "worker", "master",
-            "phases", "prepare", "cleanup", "deletions", "resume", "embedded", "report", "cli",
-            "wirekey",
+            "__init__", "core", "storage", "wire", "wirekey", "statfile", "hostinfo", "hostlive",
+            "worker", "master", "phases", "prepare", "cleanup", "deletions", "resume", "embedded",
+            "report", "cli",
         },
         {"rich", "gevent", "setproctitle"},
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ssbench.core import live
-from ssbench.core.messages import Beat, Bye, Message, Pulse
+from ssbench.core.messages import Beat, Bye, Host, Message, Pulse
 from ssbench.pulse import Figures, LiveCounts, PulseThread
 
 
@@ -39,7 +39,7 @@ def test_each_beat_is_answered_and_the_newest_kept() -> None:
     wire, notices = Wire(beat(1), Bye(1, "not for us"), beat(2)), []
     figures = Figures(7, 5, 3, 2, {4000: 1})
     thread = PulseThread(wire, lambda: figures, lambda: notices.append(1))  # type: ignore[arg-type]
-    before_ns = time.perf_counter_ns()
+    before_ns, wall_ns = time.perf_counter_ns(), time.time_ns()
     thread.start()
     while len(wire.sent) < 2:
         time.sleep(0.001)
@@ -54,6 +54,7 @@ def test_each_beat_is_answered_and_the_newest_kept() -> None:
         assert (pulse.incarnation, pulse.beat) == (7, serial)
         assert (pulse.hub_idle_ns, pulse.busy, pulse.queued, pulse.live) == (5, 3, 2, {4000: 1})
         assert before_ns < pulse.worker_ns - pulse.hold_ns <= pulse.worker_ns
+        assert wall_ns <= pulse.wall_ns <= time.time_ns()
 
 
 def test_it_ends_without_a_beat() -> None:
@@ -85,3 +86,20 @@ def test_latencies_are_taken_once() -> None:
     counts.add([1000])
     assert counts.take() == live.buckets([1000, 2000, 1000])
     assert counts.take() == {}
+
+
+def test_what_else_there_is_to_tell_goes_out_without_a_beat() -> None:
+    host = Host(7, 5, "", {"cpu_percent": 1.0})
+    more = [[host], [host, host]]
+    wire = Wire()
+    thread = PulseThread(
+        wire,  # type: ignore[arg-type]
+        lambda: Figures(1, 0, 0, 0, {}),
+        lambda: None,
+        lambda: more.pop() if more else (),
+    )
+    thread.start()
+    while len(wire.sent) < 3:
+        time.sleep(0.001)
+    thread.stop()
+    assert wire.sent == [host] * 3

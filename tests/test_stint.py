@@ -215,7 +215,7 @@ def test_when_stopping_all_goes_back_and_that_is_said_once() -> None:
     here.stint.pump()
     here.until(lambda: here.stint.users.busy == 1)
     here.follow(stopping=True)
-    assert here.sent[-2:] == [Returned(7, RUN, [2]), Ready(7, RUN, Phase.RUN, True)]
+    assert here.sent[-2:] == [Returned(7, RUN, [2]), here.stint.ready(stopped=True)]
     here.arrive(3)
     here.follow(stopping=False)  # a beat that was overtaken
     assert here.sent[-1] == Returned(7, RUN, [3])

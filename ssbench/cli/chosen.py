@@ -124,6 +124,7 @@ class ReportOptions:
     format: str  #: "text", "csv" or "json"
     rps_histogram: str | None
     time_series: str | None
+    host_stats: str | None
     profile: bool
 
 
@@ -233,7 +234,12 @@ def report_options(ns: argparse.Namespace) -> ReportOptions:
 
     :raises UsageError: where the report would overwrite the results.
     """
-    files = {"-f": ns.report_file, "-r": ns.rps_histogram, "--time-series": ns.time_series}
+    files = {
+        "-f": ns.report_file,
+        "-r": ns.rps_histogram,
+        "--time-series": ns.time_series,
+        "--host-stats": ns.host_stats,
+    }
     for option, path in files.items():
         if path and _same_file(path, ns.stats_file):
             raise UsageError(f"{option} {path}: that is the stat file itself; name another file")
@@ -245,6 +251,7 @@ def report_options(ns: argparse.Namespace) -> ReportOptions:
         format=_format(ns),
         rps_histogram=ns.rps_histogram,
         time_series=ns.time_series,
+        host_stats=ns.host_stats,
         profile=ns.profile,
     )
 

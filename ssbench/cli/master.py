@@ -16,7 +16,13 @@ from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
 from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.progress import make_progress
-from ssbench.cli.reporting import read_stats, write_report, write_rps, write_series
+from ssbench.cli.reporting import (
+    read_stats,
+    write_host_stats,
+    write_report,
+    write_rps,
+    write_series,
+)
 from ssbench.cli.wiring import bind, key_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.settings import StorageSettings
@@ -86,6 +92,8 @@ def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
             write_rps(stats, options.rps_histogram)
         if options.time_series:
             write_series(stats, options.time_series)
+        if options.host_stats:
+            write_host_stats(options.stats_file, options.host_stats)
     return promises.status(stats, options.thresholds)
 
 

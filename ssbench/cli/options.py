@@ -132,6 +132,12 @@ def _add_report_scenario(parser: argparse.ArgumentParser) -> None:
         help="write operations, bytes, errors, latencies and operations in flight of each second "
         "here, as CSV",
     )
+    add(
+        "--host-stats",
+        metavar="FILE",
+        help="write the live figures of the workers' and the master's machines here, a row a "
+        "second, as CSV",
+    )
     add("--profile", action="store_true",
         help="profile the making of the report with cProfile")  # fmt: skip
 

@@ -14,6 +14,7 @@ from ssbench.core.errors import SsbenchError
 from ssbench.core.stats import RunStats
 from ssbench.core.thresholds import Threshold
 from ssbench.report import ReportOptions, render
+from ssbench.report.host_stats import columns, host_rows
 from ssbench.report.rps import render_rps
 from ssbench.report.timeseries import render_series
 
@@ -64,6 +65,23 @@ def write_rps(stats: RunStats, path: str) -> None:
 def write_series(stats: RunStats, path: str) -> None:
     """Write the run by seconds."""
     write(render_series(stats), path)
+
+
+def write_host_stats(stats_file: str, path: str) -> None:
+    """Write the live figures of machines and processes, without holding them all."""
+    with statfile.read(stats_file) as reader:
+        names = columns(reader)
+    with statfile.read(stats_file) as reader:
+        rows = host_rows(reader, names)
+        if path == "-":
+            for row in rows:
+                _print(row)
+            return
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(rows)
+        except OSError as error:
+            raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error
 
 
 def write(text: str, path: str | None) -> None:

@@ -320,7 +320,7 @@ class Run:
             run_seconds=outcome.seconds,
             lost=outcome.counts.lost,
             late=outcome.never_started,
-            refused=master.refused + self.wire.refused,
+            refused=master.refused,
             skipped={operation.name: n for operation, n in self.skipped.items()},
             workers_lost=tuple(master.workers_lost),
             warnings=tuple(self.session.warnings),

@@ -18,6 +18,7 @@ from ssbench.cli.wiring import bind, calm_collector, key_of
 from ssbench.core.dispatch import MAX_BATCH, batch_limit
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural
+from ssbench.hostlive import HostLive
 from ssbench.master import Master
 from ssbench.phases import Limits, Recorder
 from ssbench.wirekey import Key
@@ -82,6 +83,7 @@ class Session:
             self._master = Master(
                 self._wire, self.progress, settings,
                 limits=limits, renew=store.renew, warn=self.warn,
+                host=self.stack.enter_context(HostLive()),
             )  # fmt: skip
             if self.is_series:
                 self.stack.callback(self._master.dismiss)

@@ -20,6 +20,7 @@ from ssbench.cli.options import worker_parser
 from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.wiring import allow_many_connections, calm_collector, key_of, ports_of
 from ssbench.core.errors import ExitStatus, SsbenchError
+from ssbench.hostlive import HostLive
 from ssbench.wire import WorkerWire
 from ssbench.wirekey import Key
 from ssbench.worker import Worker
@@ -53,6 +54,7 @@ def _run(options: WorkerOptions) -> ExitStatus:
         concurrency=options.concurrency,
         retries=options.retries,
         exit_with_master=options.exit_with_master,
+        host=HostLive(),
         on_job=counter.count if options.profile_count else None,
     )
     if options.parent_pipe is not None:

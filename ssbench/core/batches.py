@@ -81,6 +81,16 @@ def split(batch: ResultBatch) -> Iterator[Part]:
         yield Part(batch, those, group=group, failed=has_failed, counters=counters)
 
 
+def shifted(batch: ResultBatch, shift_ns: int) -> ResultBatch:
+    """The batch with its offsets corrected: all that says when, and nothing that says how long."""
+    columns = list(batch.columns)
+    columns[_AT["start_ns"]] = [start + shift_ns for start in batch.column("start_ns")]
+    dues = batch.column("due_ns")
+    if max(dues) != NONE_NS:
+        columns[_AT["due_ns"]] = [d if d == NONE_NS else d + shift_ns for d in dues]
+    return ResultBatch(batch.phase, batch.worker, columns)
+
+
 def _picker(rows: Sequence[int], length: int) -> Callable[[Sequence[Any]], Sequence[Any]]:
     if len(rows) == length:
         return _all_rows

@@ -13,6 +13,7 @@ took     worker -> master, results    these batches are mine now
 results  worker -> master, results    these operations are done
 returned worker -> master, results    these jobs were not started and come back
 expired  worker -> master, results    the store refuses the token of this serial
+host     worker -> master, results    my machine and I, the last second
 bye      worker -> master, results    I am gone (behind all of my results)
 jobs     master -> worker, work       a batch of jobs
 beat     master -> worker, control    all that a worker must know, once a second and at changes
@@ -35,6 +36,8 @@ PROTOCOL = 1
 #: A worker sends 256 results at once, 50 bytes each but for texts of errors.
 MAX_MESSAGE_BYTES = 8 << 20
 MAX_TEXT = 4096  #: characters in a worker's name, host or reason
+MAX_FIGURES = 4096  #: of one machine; each core is one
+_MAX_NAME = 64
 MAX_CLOCK_NS = 1 << 62  #: so that the difference of two clocks is still 64 bits
 
 
@@ -61,6 +64,7 @@ class Pulse(NamedTuple):
     busy: int  #: users with an operation in flight
     queued: int  #: jobs not yet started
     live: Mapping[int, int]  #: core.live.buckets of what was done since the last pulse
+    wall_ns: int = 0  #: the worker's wall clock at ``worker_ns``, since 1970; 0: not said
 
 
 class Ready(NamedTuple):
@@ -71,6 +75,17 @@ class Ready(NamedTuple):
     run: str
     phase: int
     stopped: bool
+    #: The phase's start on the worker's clock: what its offsets count from. None: not said.
+    origin_ns: int | None = None
+
+
+class Host(NamedTuple):
+    """Live figures of a worker and its machine: core.hostfigures has their names."""
+
+    incarnation: int
+    at_ns: int  #: the worker's clock at the end of the second
+    boot_id: str  #: the same for all that run on one machine; "" where it isn't known
+    figures: Mapping[str, float]
 
 
 class Took(NamedTuple):
@@ -152,7 +167,7 @@ class Beat(NamedTuple):
         return not self.run and not any(users for users, _ in self.workers.values())
 
 
-Message = Hello | Pulse | Ready | Took | Results | Returned | Expired | Bye | Jobs | Beat
+Message = Hello | Pulse | Ready | Host | Took | Results | Returned | Expired | Bye | Jobs | Beat
 
 
 def _int(value: Any) -> bool:
@@ -161,6 +176,10 @@ def _int(value: Any) -> bool:
 
 def _clock(value: Any) -> bool:
     return type(value) is int and -MAX_CLOCK_NS < value < MAX_CLOCK_NS
+
+
+def _clock_or_none(value: Any) -> bool:
+    return value is None or _clock(value)
 
 
 def _natural(value: Any) -> bool:
@@ -206,6 +225,15 @@ def _settings(value: Any) -> bool:
     return type(value) is dict and all(map(_text, value))
 
 
+def _figures(value: Any) -> bool:
+    return (
+        type(value) is dict
+        and len(value) <= MAX_FIGURES
+        and all(type(key) is str and len(key) <= _MAX_NAME for key in value)
+        and all(map(_number, value.values()))
+    )
+
+
 def _list(value: Any) -> bool:
     return type(value) is list
 
@@ -219,8 +247,12 @@ Check = Callable[[Any], bool]
 #: type on the wire -> the message and what each of its fields must be
 _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     "hello": (Hello, (_natural, _natural, _text, _natural, _text, _natural, _text)),
-    "pulse": (Pulse, (_natural, _natural, _clock, _clock, _clock, _natural, _natural, _counts)),
-    "ready": (Ready, (_natural, _text, _natural, _flag)),
+    "pulse": (
+        Pulse,
+        (_natural, _natural, _clock, _clock, _clock, _natural, _natural, _counts, _clock),
+    ),
+    "ready": (Ready, (_natural, _text, _natural, _flag, _clock_or_none)),
+    "host": (Host, (_natural, _clock, _text, _figures)),
     "took": (Took, (_natural, _text, _naturals)),
     "results": (Results, (_natural, _text, _natural, _naturals, _bytes)),
     "returned": (Returned, (_natural, _text, _naturals)),

@@ -12,6 +12,8 @@ from typing import Any
 
 from ssbench.core.model import Phase, Result
 
+MASTER = -1  #: in place of a worker's index
+
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
@@ -85,11 +87,30 @@ class ResultBatch:
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
-    """Live figures of one machine, a second's worth (the master's own has worker -1)."""
+    """Live figures of one machine and process, a second's worth, as core.hostfigures names them.
+
+    What a machine couldn't tell is missing.
+    """
+
+    worker: int  #: MASTER: the master's own
+    at_s: float  #: end of that second: offset from the phase's start, by the master's clock
+    figures: Mapping[str, float]
+    phase: Phase = Phase.RUN
+    host: str = ""
+    boot_id: str = ""  #: the same for all that run on one machine; "" where it isn't known
+
+
+@dataclass(frozen=True, slots=True)
+class ClockRecord:
+    """What the master knows of a worker's clocks, for the batches of the phase that follow."""
 
     worker: int
-    at_s: float  #: offset from the run's start
-    figures: Mapping[str, float]
+    phase: Phase
+    #: To be added to the offsets in that worker's results: it took the phase's start for so much
+    #: later than it was.
+    shift_ns: int
+    uncertainty_ns: int  #: how wrong that may be: half of the smallest round trip
+    wall_ns: int | None = None  #: the worker's wall clock minus the master's, as uncertain
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,4 +133,13 @@ class RunFooter:
     sent: int | None = None
 
 
-Record = RunHeader | WorkerRecord | PhaseRecord | MarkRecord | ResultBatch | HostRecord | RunFooter
+Record = (
+    RunHeader
+    | WorkerRecord
+    | PhaseRecord
+    | MarkRecord
+    | ClockRecord
+    | ResultBatch
+    | HostRecord
+    | RunFooter
+)

@@ -27,6 +27,8 @@ class Worker:
     users: int = 0  #: its share
     offset_ns: int | None = None  #: its clock minus the master's
     round_trip_ns: int = 0  #: the smallest seen; what the offset was taken from
+    wall_offset_ns: int | None = None  #: its wall clock minus the master's; None: not known
+    origin_ns: int | None = None  #: what it takes for the phase's start, on its clock
     beat: int = 0  #: serial of the newest beat that it answered
     #: the newest Ready: run, phase, and whether it has stopped there
     ready: tuple[str, int, bool] = ("", 0, False)
@@ -37,6 +39,11 @@ class Worker:
     def name(self) -> str:
         """``worker-3 (bench-host-02, pid 4711)``."""
         return f"{self.hello.worker_id} ({self.hello.host}, pid {self.hello.pid})"
+
+    @property
+    def uncertainty_ns(self) -> int:
+        """How wrong the offsets may be: a beat and its answer may differ in their ways."""
+        return self.round_trip_ns // 2
 
 
 class Roster:
@@ -112,8 +119,10 @@ class Roster:
         self.share_out()
         return worker, namesakes
 
-    def pulse(self, pulse: Pulse, now_ns: int) -> Worker | None:
+    def pulse(self, pulse: Pulse, now_ns: int, wall_ns: int = 0) -> Worker | None:
         """A heartbeat arrived; None from somebody who isn't here.
+
+        :param wall_ns: the wall clock, now; 0: not known.
 
         Fresh is judged by the beat that it answers, not by its arrival: an answer that waited
         in a buffer says nothing of now. One whose event loop stands still is not fresh either.
@@ -135,6 +144,11 @@ class Roster:
         if worker.offset_ns is None or round_trip_ns < worker.round_trip_ns:
             worker.round_trip_ns = round_trip_ns
             worker.offset_ns = pulse.worker_ns - (now_ns - round_trip_ns // 2)
+        if pulse.wall_ns and wall_ns:
+            # Each side knows exactly how far its two clocks are apart, so this is as good as the
+            # offset of the monotonic ones, and notices at once when a wall clock is set.
+            apart_ns = (pulse.wall_ns - pulse.worker_ns) - (wall_ns - now_ns)
+            worker.wall_offset_ns = apart_ns + worker.offset_ns
         return worker
 
     def leave(self, incarnation: int) -> Worker | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from ssbench.core.facts import ScenarioFacts
@@ -87,6 +88,14 @@ class RunFacts:
         """When its load ended, as an offset from the run phase's start; None where unknown."""
         marks = self.marks.get(self.header.run_id, []) if self.header else []
         return next((mark.at_ns for mark in marks if mark.name == "end"), None)
+
+    def window_s(self, run_id: str) -> tuple[float, float]:
+        """From when to when a run counts, as offsets from the run phase's start."""
+        marks, facts = self.marks.get(run_id, []), self.scenario_of(run_id)
+        begins = [mark.at_ns / 1e9 for mark in marks if mark.name == "stage"]
+        ends = [mark.at_ns / 1e9 for mark in marks if mark.name == "end"]
+        low_s = begins[0] + facts.warmup_s if begins else 0.0
+        return low_s, ends[0] - facts.cooldown_s if ends else math.inf
 
     @property
     def ending(self) -> str:

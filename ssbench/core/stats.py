@@ -10,9 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import add
 
-from ssbench.core.batches import Group, Part, gathered, split
+from ssbench.core.batches import Group, Part, gathered, shifted, split
+from ssbench.core.hostfigures import HostSeries
 from ssbench.core.model import CRUD, Operation, Phase
 from ssbench.core.records import (
+    MASTER,
+    ClockRecord,
+    HostRecord,
     MarkRecord,
     PhaseRecord,
     Record,
@@ -33,6 +37,7 @@ from ssbench.core.tally import (
     Tally,
     merged,
 )
+from ssbench.core.verdict import Seat, Verdict, Who, judge
 from ssbench.core.windows import LEFT_OUT, Windows
 
 Groups = dict[Group, Tally]
@@ -63,6 +68,9 @@ class RunStats:
         self._end_ns = end_ns
         self._windows = Windows()
         self.series = Series()
+        self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: newest of the run phase, by worker
+        self._hosts: dict[tuple[str, int], HostSeries] = {}
+        self._shifts: dict[int, int] = {}  # of the phase, by worker
 
     @classmethod
     def of(cls, records: Iterable[Record], end_ns: int | None = None) -> RunStats:
@@ -78,11 +86,20 @@ class RunStats:
     # What comes in
 
     def add(self, record: Record) -> None:
-        """Count one record; host figures are passed over."""
+        """Count one record."""
         if isinstance(record, ResultBatch):
             self._add_batch(record)
         elif isinstance(record, PhaseRecord):
             self._origins[record.phase] = _wall_ns(record.started_at)
+            self._shifts.clear()
+        elif isinstance(record, HostRecord):
+            if record.phase is Phase.RUN:
+                key = self.run.run_id, record.worker
+                self._hosts.setdefault(key, HostSeries()).add(record)
+        elif isinstance(record, ClockRecord):
+            self._shifts[record.worker] = record.shift_ns
+            if record.phase is Phase.RUN:
+                self.clocks[self.run.run_id, record.worker] = record
         elif isinstance(record, RunHeader | WorkerRecord | RunFooter | MarkRecord):
             self.run.add(record)
             self._legacy = self.run.legacy
@@ -109,6 +126,9 @@ class RunStats:
             self._origins.setdefault(phase, origin)
         self._requests.update(other._requests)
         self.series.merge(other.series)
+        self.clocks.update(other.clocks)
+        for of_worker, hosts in other._hosts.items():
+            self._hosts.setdefault(of_worker, HostSeries()).merge(hosts)
 
     # What comes out
 
@@ -253,12 +273,27 @@ class RunStats:
         """
         return self.series.per_second(from_first=self.run.legacy)
 
+    def verdict(self) -> Verdict:
+        """Whether the load generator was the limit."""
+        return judge([self._seat(*key) for key in sorted(self._hosts)])
+
+    def _seat(self, run_id: str, index: int) -> Seat:
+        series = self._hosts[run_id, index]
+        worker_id = ""
+        if index != MASTER:
+            worker = self.run.workers.get((run_id, index))
+            worker_id = worker.worker_id if worker else f"#{index}"
+        return Seat(Who(worker_id, series.host), series, *self.run.window_s(run_id))
+
     # How it is counted
 
     def _add_batch(self, batch: ResultBatch) -> None:
         if not len(batch):
             return
         origin_ns = self._origins.get(batch.phase, 0)
+        shift_ns = self._shifts.get(batch.worker, 0)
+        if shift_ns:
+            batch = shifted(batch, shift_ns)
         if batch.phase is not Phase.RUN:
             counts = self.phases.setdefault(batch.phase, Counts())
             for part in split(batch):

@@ -15,6 +15,7 @@ from ssbench.core.model import Phase
 from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import COUNTERS, Counts, Latency, Tally
 from ssbench.core.text import printable
+from ssbench.core.verdict import Verdict
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.threshold_text import threshold_columns
@@ -122,6 +123,7 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
         yield from _response_columns(options, name.replace(" ", "_"), stats.total(operation))
     yield "sent", run.sent
     yield "unaccounted", stats.unaccounted
+    yield from _verdict_columns(stats.verdict())
     yield from threshold_columns(stats, options.thresholds)
 
 
@@ -138,6 +140,17 @@ def _new_block_columns(
         if percent not in (options.percentiles[0], 100):  # 100 is the maximum, long there
             yield _percentile_column(f"{name}_first_all", tally.first_byte, percent)
             yield _percentile_column(f"{name}_last_all", tally.last_byte, percent)
+
+
+def _verdict_columns(verdict: Verdict) -> Iterator[Cell]:
+    yield "load_generator", verdict.room.value
+    yield "load_generator_busiest_core_percent", _rounded(verdict.busiest_core_percent)
+    yield "load_generator_busiest_loop_percent", _rounded(verdict.busiest_loop_percent)
+    yield "load_generator_loop_lag_max_s", _rounded(verdict.loop_lag_max_s)
+
+
+def _rounded(value: float | None) -> str | float:
+    return _NOTHING if value is None else round(value, _DIGITS)
 
 
 def _response_columns(options: ReportOptions, name: str, tally: Tally) -> Iterator[Cell]:

@@ -14,6 +14,7 @@ from ssbench.core.model import Phase
 from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import COUNTERS, LATENCIES, Counts, Latency, Tally
 from ssbench.report import cells
+from ssbench.report.host_text import clock_rows, verdict_map
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.steady_text import steady_rows
 from ssbench.report.threshold_text import threshold_rows
@@ -42,6 +43,8 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
         "seconds": series_rows(stats),
         "steadiness": steady_rows(stats),
         "thresholds": threshold_rows(stats, options.thresholds),
+        "load_generator": verdict_map(stats.verdict()),
+        "clocks": clock_rows(stats),
     }
     return json.dumps(finite(report), indent=2, default=plain) + "\n"
 

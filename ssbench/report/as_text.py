@@ -9,6 +9,7 @@ from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import Counts, Latency, Tally
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report import cells
+from ssbench.report.host_text import verdict_lines
 from ssbench.report.load_text import load_lines, stage_lines
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.steady_text import steady_lines
@@ -42,6 +43,7 @@ def render_text(stats: RunStats, options: ReportOptions) -> str:
         _counters(stats),
         _workers(stats),
         steady_lines(stats),
+        _load_generator(stats),
         _warnings(stats),
         threshold_lines(stats, options.thresholds),
     ):
@@ -215,6 +217,11 @@ def _workers(stats: RunStats) -> Iterator[str]:
         f"Distribution of requests per worker-ID: {spread.min:7.3f} - {spread.max:7.3f} "
         f"(avg: {spread.mean:7.3f}; stddev: {spread.std_dev:7.3f})"
     )
+
+
+def _load_generator(stats: RunStats) -> Iterator[str]:
+    if not stats.run.legacy:  # 0.3.9 took no such figures
+        yield from verdict_lines(stats.verdict())
 
 
 def _warnings(stats: RunStats) -> Iterator[str]:

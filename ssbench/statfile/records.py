@@ -21,6 +21,7 @@ from ssbench.core.columns import pack_results, unpack_results
 from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import (
+    ClockRecord,
     HostRecord,
     MarkRecord,
     PhaseRecord,
@@ -41,6 +42,7 @@ _COLD: dict[int, type[Any]] = {
     4: HostRecord,
     5: RunFooter,
     6: MarkRecord,
+    7: ClockRecord,
 }
 _CODES = {record: code for code, record in _COLD.items()}
 

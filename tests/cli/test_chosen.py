@@ -84,7 +84,7 @@ def test_formats_of_a_report(flag: str, name: str) -> None:
     assert report_options(ns(f"report-scenario -s f {flag}")).format == name
 
 
-@pytest.mark.parametrize("option", ["-f", "-r"])
+@pytest.mark.parametrize("option", ["-f", "-r", "--time-series", "--host-stats"])
 def test_a_report_does_not_overwrite_the_results(option: str, tmp_path: Path) -> None:
     (tmp_path / "run.gz").write_bytes(b"results")
     (tmp_path / "link").symlink_to("run.gz")

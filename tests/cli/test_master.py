@@ -247,6 +247,14 @@ def test_reports_of_a_run(shell: Shell, done: Path, tmp_path: Path) -> None:
     assert (said.status, said.out) == (0, "")
     assert rps.read_text()
     assert "99.9" in report.read_text()
+    hosts = tmp_path / "hosts.csv"
+    assert shell("report-scenario", "-s", done, "-f", report, "--host-stats", hosts).status == 0
+    said = shell("report-scenario", "-s", done, "-f", report, "--host-stats", "-")
+    assert said.out == hosts.read_text()
+    assert said.out.startswith("phase,at_s,")
+    said = shell("report-scenario", "-s", done, "-f", report, "--host-stats", tmp_path)
+    assert said.status == 1
+    assert "can't be written" in said.err
 
 
 def test_a_report_that_cannot_be_written(shell: Shell, done: Path, tmp_path: Path) -> None:

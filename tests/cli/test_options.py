@@ -65,10 +65,12 @@ def worker(text: str) -> argparse.Namespace:
             },
         ),
         (
-            "report-scenario -s a.gz -f out.txt --pctile 99 --csv -r rps.csv --profile",
+            "report-scenario -s a.gz -f out.txt --pctile 99 --csv -r rps.csv --profile "
+            "--host-stats h.csv",
             {
                 "stats_file": "a.gz", "report_file": "out.txt", "percentiles": [99.0],
                 "csv": True, "json": False, "rps_histogram": "rps.csv", "profile": True,
+                "host_stats": "h.csv",
             },
         ),
         ("report-scenario -s a.gz --json", {"json": True, "csv": False}),

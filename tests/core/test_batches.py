@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.batches import MOST_WAITING_ROWS, gathered, split
-from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase
+from ssbench.core.batches import MOST_WAITING_ROWS, gathered, shifted, split
+from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
 from ssbench.core.records import PhaseRecord, Record, ResultBatch
 from tests.report import runs
 
@@ -33,6 +33,18 @@ def test_each_row_is_in_the_part_of_its_kind(rows: list[tuple[Operation, int, bo
         assert all(rows[number] == (*part.group, part.failed) for number in numbers)
         seen += numbers
     assert sorted(seen) == list(range(len(rows)))
+
+
+def test_shifting_moves_what_says_when_and_nothing_else() -> None:
+    due = runs.result(1, Operation.READ, start_ns=50, due_ns=40)
+    rows = [due, runs.result(2, Operation.READ, start_ns=60)]
+    moved = shifted(runs.batch(rows), -45)
+    assert list(moved.column("start_ns")) == [5, 15]
+    assert list(moved.column("due_ns")) == [-5, NONE_NS]
+    same = set(Result._fields) - {"start_ns", "due_ns"}
+    assert all(moved.column(name) == runs.batch(rows).column(name) for name in same)
+    closed = runs.batch(rows[1:])
+    assert shifted(closed, 7).column("due_ns") is closed.column("due_ns")
 
 
 sizes = st.lists(st.tuples(st.integers(1, 300), st.integers(0, 1), st.booleans()), max_size=12)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 from contextlib import suppress
+from typing import Any
 
 import msgpack
 import pytest
@@ -20,6 +22,7 @@ from ssbench.core.messages import (
     Bye,
     Expired,
     Hello,
+    Host,
     Jobs,
     Message,
     Pulse,
@@ -51,9 +54,12 @@ ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
     Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text),
     Pulse: st.builds(
         Pulse, natural, natural, clock, clock, clock, natural, natural,
-        st.dictionaries(natural, natural, max_size=4),
+        st.dictionaries(natural, natural, max_size=4), clock,
     ),
-    Ready: st.builds(Ready, natural, text, natural, st.booleans()),
+    Ready: st.builds(Ready, natural, text, natural, st.booleans(), st.none() | clock),
+    Host: st.builds(
+        Host, natural, clock, text, st.dictionaries(text, st.floats(0, 1e18), max_size=4)
+    ),
     Took: st.builds(Took, natural, text, naturals),
     Results: st.builds(Results, natural, text, natural, naturals, st.binary(max_size=50)),
     Returned: st.builds(Returned, natural, text, naturals),
@@ -219,3 +225,21 @@ def test_spans_of_time_are_finite(seconds: float) -> None:
 
 def test_plain_data_comes_back() -> None:
     assert unpack(pack([1, b"x", "y", {3: [None]}])) == [1, b"x", "y", {3: [None]}]
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"cpu_percent": -1.0},
+        {"cpu_percent": math.inf},
+        {"cpu_percent": math.nan},
+        {"cpu_percent": True},
+        {"cpu_percent": "98"},
+        {"x" * 65: 1.0},
+        {7: 1.0},
+        {str(n): 1.0 for n in range(messages.MAX_FIGURES + 1)},
+    ],
+)
+def test_figures_that_none_can_have_are_refused(figures: Any) -> None:
+    with pytest.raises(MessageError, match="host: a field that is not figures"):
+        decode(encode(Host(1, 0, "", figures)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from ssbench.core.records import MarkRecord
 from ssbench.core.runfacts import RunFacts
 from tests.report import runs
 
@@ -53,3 +56,15 @@ def test_one_of_two_cut_off_is_incomplete() -> None:
     one = facts(runs.header(run_id="1"), runs.footer())
     one.merge(facts(runs.header(run_id="2")))
     assert not one.complete
+
+
+def test_what_counts_of_a_run_is_between_its_marks_without_the_ramps() -> None:
+    scenario = {**runs.SCENARIO, "warmup": 5, "cooldown": 2}
+    found = facts(
+        runs.header(scenario=scenario),
+        MarkRecord(1_500_000_000, "stage"),
+        MarkRecord(9_000_000_000, "stage", 1),
+        MarkRecord(20_000_000_000, "end", 1),
+    )
+    assert found.window_s("5e1f") == (6.5, 18.0)
+    assert found.window_s("another") == (0.0, math.inf)

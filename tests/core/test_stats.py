@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase
-from ssbench.core.records import HostRecord, MarkRecord, PhaseRecord, Record, ResultBatch
+from ssbench.core.records import (
+    ClockRecord,
+    HostRecord,
+    MarkRecord,
+    PhaseRecord,
+    Record,
+    ResultBatch,
+)
 from ssbench.core.stats import RunStats, operation_name
+from ssbench.core.verdict import Room, Who
 from ssbench.report import render
 from tests.golden import legacy
 from tests.report import runs
@@ -154,8 +163,51 @@ def test_a_later_versions_operation_is_shown_by_number() -> None:
     assert stats.class_name(99) == "class 99"
 
 
-def test_host_figures_are_passed_over() -> None:
-    assert runs.stats_of([HostRecord(-1, 0.0, {"cpu": 1.0})]).total().operations == 0
+def test_host_figures_make_a_verdict_and_no_operation() -> None:
+    stats = runs.stats_of([HostRecord(-1, 0.0, {"cpu": 1.0})])
+    assert stats.total().operations == 0
+    assert stats.verdict().room is Room.UNKNOWN
+    busy = runs.stats_of(runs.normal()).verdict()
+    assert busy.room is Room.NONE
+    assert busy.findings[0].who == Who("alpha", "bench-01")
+
+
+def test_only_the_run_phase_is_judged_and_of_it_what_counts() -> None:
+    full = runs.host(0, 0, loop_cpu_percent=99.0)
+    cleanup = replace(full, phase=Phase.CLEANUP)
+    assert runs.stats_of([runs.header(), cleanup]).verdict().room is Room.UNKNOWN
+    records = [*of_load([MarkRecord(0, "stage")], warmup=1.0), full, runs.host(0, 1)]
+    assert runs.stats_of(records).verdict().room is Room.ENOUGH
+
+
+def test_two_runs_merge_to_one_verdict() -> None:
+    merged = RunStats()
+    for run_id, percent in (("one", 20.0), ("two", 99.0)):
+        records = [
+            runs.header(run_id=run_id),
+            runs.worker(0, f"worker of {run_id}"),
+            runs.host(0, 0, loop_cpu_percent=percent),
+        ]
+        merged.merge(runs.stats_of(records))
+    assert [f.who.worker_id for f in merged.verdict().findings] == ["worker of two"]
+
+
+def test_a_workers_times_are_corrected_from_there_on_and_its_durations_are_not() -> None:
+    batch = runs.batch([runs.result(1, Operation.READ, start_ns=900 * MS, due_ns=890 * MS)])
+    other = replace(batch, worker=1)
+    frame = [runs.header(), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4)]
+    late = ClockRecord(0, Phase.RUN, 200 * MS, MS)
+    plain = runs.stats_of([*frame, batch, batch, other])
+    corrected = runs.stats_of([*frame, batch, late, batch, other])
+    assert plain.completions() == [3]
+    assert corrected.completions() == [2, 1]
+    for stats in (plain, corrected):
+        assert stats.total().last_byte.histogram.max == 5 * MS
+        assert stats.total().response.histogram.max == 15 * MS
+    assert corrected.clocks == {("5e1f", 0): late}
+    # The next phase's origin is another.
+    again = runs.stats_of([*frame, late, *frame[1:], batch])
+    assert again.completions() == [1]
 
 
 @pytest.mark.parametrize("name", ["noop", "real"])

@@ -8,6 +8,9 @@ from typing import Any
 
 from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
 from ssbench.core.records import (
+    MASTER,
+    ClockRecord,
+    HostRecord,
     MarkRecord,
     PhaseRecord,
     Record,
@@ -112,6 +115,23 @@ def batch(rows: Sequence[Result], phase: Phase = Phase.RUN, worker_index: int = 
     return ResultBatch(phase, worker_index, list(zip(*rows, strict=True)))
 
 
+def host(index: int, second: int, **figures: float) -> HostRecord:
+    """The figures of one second, from the first on."""
+    values = {
+        "interval_s": 1.0,
+        "cpu_percent": 60.0,
+        "cpu_busiest_core_percent": 99.0,
+        "process_cpu_percent": 35.5,
+        "loop_cpu_percent": 34.0,
+        "loop_waiting_percent": 0.5,
+        "loop_lag_max_s": 0.002,
+        "loop_lag_mean_s": 0.0001,
+        "memory_total_bytes": 8e9,
+        "memory_available_bytes": 5e9,
+    }
+    return HostRecord(index, second + 1.0, {**values, **figures}, Phase.RUN, "bench-01", "b007")
+
+
 def some_rows(count: int, rng: random.Random) -> list[Result]:
     """All operations and classes, every tenth a failure of one of three kinds."""
     rows = []
@@ -144,8 +164,15 @@ def normal() -> list[Record]:
         PhaseRecord(Phase.POPULATE, STARTED_AT - 2, 4),
         batch(uploads, Phase.POPULATE),
         PhaseRecord(Phase.RUN, STARTED_AT, 4),
+        ClockRecord(0, Phase.RUN, 0, 150_000, 12 * MS),
+        host(MASTER, 0),
         batch(rows[:120]),
+        host(0, 0, loop_cpu_percent=97.0, loop_lag_max_s=0.031),
+        host(1, 0),
         batch(rows[120:], worker_index=1),
+        host(MASTER, 1),
+        host(0, 1, loop_cpu_percent=99.0, loop_lag_max_s=0.045),
+        host(1, 1),
         PhaseRecord(Phase.CLEANUP, STARTED_AT + 3, 4),
         batch(removals, Phase.CLEANUP, 1),
         footer(lost=3, refused=1, skipped={"READ": 5, "DELETE": 0}, warnings=["policy is slow"]),

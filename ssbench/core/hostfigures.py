@@ -1,0 +1,104 @@
+"""The live figures of a machine and a process of ours: their names, which carry their units.
+
+A second's worth of them is a HostRecord; a machine that can't tell one leaves it out. Rates are
+of that second; what a machine does as a whole includes what others do on it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan, nan
+
+from ssbench.core.records import HostRecord
+
+#: Name -> what it says. The columns of --host-stats, in this order; behind them one for each core.
+FIGURES: Mapping[str, str] = {
+    "interval_s": "length of the time that the other figures are of",
+    "cpu_percent": "all cores, in per cent of all",
+    "cpu_busiest_core_percent": "the busiest core",
+    "process_cpu_percent": "our process, in per cent of one core",
+    "loop_cpu_percent": "the thread of its event loop, in per cent of one core",
+    "loop_waiting_percent": "time that this thread could have run, but got no core (Linux)",
+    "loop_lag_max_s": "how late the event loop got to a timer, at most",
+    "loop_lag_mean_s": "the same on average",
+    "process_rss_bytes": "memory of our process",
+    "memory_total_bytes": "memory of the machine",
+    "memory_used_bytes": "memory in use",
+    "memory_available_bytes": "memory that can be had without swapping",
+    "network_received_bytes_per_s": "all interfaces but loopback",
+    "network_sent_bytes_per_s": "all interfaces but loopback",
+    "network_busiest_percent": "the fuller direction of the fullest interface, of its speed",
+    "loopback_bytes_per_s": "what went over the loopback interface",
+    "disk_read_bytes_per_s": "all disks",
+    "disk_written_bytes_per_s": "all disks",
+    "context_switches_per_s": "all cores",
+    "interrupts_per_s": "all cores",
+    "tcp_retransmits_per_s": "TCP segments that were sent again",
+}
+
+
+def core_name(index: int) -> str:
+    """The name of one core's figure: ``core_0_percent``."""
+    return f"core_{index}_percent"
+
+
+#: What verdicts are founded on. Kept of each second, so they are few.
+KEPT = (
+    "cpu_percent",
+    "cpu_busiest_core_percent",
+    "process_cpu_percent",
+    "loop_cpu_percent",
+    "loop_waiting_percent",
+    "loop_lag_max_s",
+    "loop_lag_mean_s",
+    "memory_available_percent",
+    "network_busiest_percent",
+)
+
+
+class HostSeries:
+    """The seconds of one process of ours in the run phase, in 44 bytes each."""
+
+    def __init__(self, host: str = "", boot_id: str = "") -> None:
+        self.host = host
+        self.boot_id = boot_id
+        self._middles_s = array("d")
+        self._columns = {name: array("f") for name in KEPT}
+
+    def __repr__(self) -> str:
+        return f"<HostSeries {self.host} {len(self)} seconds>"
+
+    def __len__(self) -> int:
+        return len(self._middles_s)
+
+    def add(self, record: HostRecord) -> None:
+        """Keep one second."""
+        self.host, self.boot_id = record.host or self.host, record.boot_id or self.boot_id
+        figures = dict(record.figures)
+        total = figures.get("memory_total_bytes", 0)
+        if total and "memory_available_bytes" in figures:
+            figures["memory_available_percent"] = 100 * figures["memory_available_bytes"] / total
+        self._middles_s.append(record.at_s - figures.get("interval_s", 1.0) / 2)
+        for name, column in self._columns.items():
+            column.append(figures.get(name, nan))
+
+    def merge(self, other: HostSeries) -> None:
+        """Add the seconds of ``other``, which stays as it is."""
+        self.host, self.boot_id = self.host or other.host, self.boot_id or other.boot_id
+        self._middles_s.extend(other._middles_s)
+        for name, column in self._columns.items():
+            column.extend(other._columns[name])
+
+    def values(self, name: str, low_s: float, high_s: float) -> list[float]:
+        """One figure in the seconds whose middle is in that time; those without it left out."""
+        return [value for (value,) in self.rows([name], low_s, high_s) if not isnan(value)]
+
+    def rows(
+        self, names: Sequence[str], low_s: float, high_s: float
+    ) -> Iterator[tuple[float, ...]]:
+        """Several figures of each of these seconds; NaN for what wasn't told."""
+        columns = [self._columns[name] for name in names]
+        for at_s, *values in zip(self._middles_s, *columns, strict=True):
+            if low_s <= at_s < high_s:
+                yield tuple(values)

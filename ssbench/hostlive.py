@@ -1,0 +1,246 @@
+"""Live figures of this machine and process, once a second, by a thread of its own.
+
+psutil may take its time, where disks or network file systems hang: never on an event loop.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from ssbench.core.hostfigures import core_name
+from ssbench.core.lag import LoopLag
+
+INTERVAL_S = 1.0
+LAG_INTERVAL_S = 0.05  #: of the timer that the loop's lag is measured by
+_SECOND = 1_000_000_000
+#: Samples that wait for somebody to take them; older ones go.
+_MOST_WAITING = 60
+_LOOPBACK = ("lo", "lo0")
+_SNMP = Path("/proc/net/snmp")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BITS_OF_MB = 1e6 / 8
+
+
+class Sample(NamedTuple):
+    """A second's worth."""
+
+    at_ns: int  #: its end, by the clock of HostLive
+    boot_id: str
+    figures: Mapping[str, float]
+
+
+class Sampler:
+    """Gives figures of the time since it was asked last, or made.
+
+    :param loop_thread: ``threading.get_ident()`` of the event loop's thread.
+    :param native_id: ``threading.get_native_id()`` of the same.
+    """
+
+    def __init__(
+        self, loop_thread: int, native_id: int, clock: Callable[[], int] = time.perf_counter_ns
+    ) -> None:
+        self._clock = clock
+        self._process = psutil.Process()
+        self._loop_clock = _clock_of(loop_thread)
+        self._loop_schedule = Path(f"/proc/self/task/{native_id}/schedstat")
+        self._speeds = _interface_speeds()
+        self._before_ns = clock()
+        self._before = self._counters()
+
+    def sample(self) -> dict[str, float]:
+        """Figures by the names of core.hostfigures; what can't be had here is left out."""
+        now_ns, now = self._clock(), self._counters()
+        seconds = max(now_ns - self._before_ns, 1) / _SECOND
+        before, self._before = self._before, now
+        self._before_ns = now_ns
+        figures = {"interval_s": seconds}
+        figures.update(_cpu(before.pop("cores"), now["cores"]))
+        figures.update(_network(before.pop("nics"), now["nics"], self._speeds, seconds))
+        for name, value in before.items():
+            if value is not None and now[name] is not None:
+                factor = 100 if name.endswith("_percent") else 1
+                figures[name] = max(now[name] - value, 0) * factor / seconds
+        figures.update(self._memory())
+        return figures
+
+    def _counters(self) -> dict[str, Any]:
+        """What only ever grows. None: not known here."""
+        stats, disk = psutil.cpu_stats(), psutil.disk_io_counters(nowrap=False)
+        process = self._process.cpu_times()
+        return {
+            "cores": psutil.cpu_times(percpu=True),
+            "nics": psutil.net_io_counters(pernic=True, nowrap=False),
+            "process_cpu_percent": process.user + process.system,
+            "loop_cpu_percent": self._loop_seconds(),
+            "loop_waiting_percent": waited_seconds(self._loop_schedule),
+            "disk_read_bytes_per_s": disk.read_bytes if disk else None,
+            "disk_written_bytes_per_s": disk.write_bytes if disk else None,
+            "context_switches_per_s": stats.ctx_switches,
+            "interrupts_per_s": stats.interrupts,
+            "tcp_retransmits_per_s": tcp_retransmits(),
+        }
+
+    def _loop_seconds(self) -> float | None:
+        return None if self._loop_clock is None else time.clock_gettime(self._loop_clock)
+
+    def _memory(self) -> dict[str, float]:
+        memory = psutil.virtual_memory()
+        return {
+            "process_rss_bytes": self._process.memory_info().rss,
+            "memory_total_bytes": memory.total,
+            "memory_used_bytes": memory.used,
+            "memory_available_bytes": memory.available,
+        }
+
+
+class HostLive(threading.Thread):
+    """Samples once a second; to be made in the thread of the event loop.
+
+    Set ``wanted`` while there is somebody who wants them. Where nothing can be sampled here,
+    there are no samples, and ``fault`` says why.
+    """
+
+    def __init__(
+        self,
+        *,
+        interval_s: float = INTERVAL_S,
+        clock: Callable[[], int] = time.perf_counter_ns,
+        make_sampler: Callable[[int, int], Sampler] = Sampler,
+    ) -> None:
+        super().__init__(name="ssbench-host", daemon=True)
+        self.wanted = False
+        self.lag = LoopLag(LAG_INTERVAL_S, clock)
+        self.boot_id = boot_id()
+        self.fault: Exception | None = None
+        self._interval_ns = round(interval_s * _SECOND)
+        self._clock = clock
+        self._make_sampler = make_sampler
+        self._loop_thread = (threading.get_ident(), threading.get_native_id())
+        self._samples: deque[Sample] = deque(maxlen=_MOST_WAITING)
+        self._ending = threading.Event()
+
+    def run(self) -> None:
+        """Until ``stop``."""
+        try:
+            self._run()
+        except (psutil.Error, OSError, RuntimeError, NotImplementedError) as error:
+            # A sandbox without /proc, say: a run can do without these figures.
+            self.fault = error
+
+    def _run(self) -> None:
+        sampler = self._make_sampler(*self._loop_thread)
+        due_ns = self._clock() + self._interval_ns
+        while not self._ending.wait(max(due_ns - self._clock(), 0) / _SECOND):
+            figures = sampler.sample()
+            late_s = self.lag.take()
+            if late_s is not None:
+                figures["loop_lag_max_s"], figures["loop_lag_mean_s"] = late_s
+            now_ns = self._clock()
+            if self.wanted:
+                self._samples.append(Sample(now_ns, self.boot_id, figures))
+            due_ns = max(due_ns + self._interval_ns, now_ns)
+
+    def take(self) -> Iterator[Sample]:
+        """The samples that nobody has taken yet; from any one thread."""
+        while self._samples:
+            yield self._samples.popleft()
+
+    def stop(self) -> None:
+        """End the thread, but don't wait for one that hangs in the system."""
+        self._ending.set()
+        if self.is_alive():
+            self.join(1.0)
+
+    def __enter__(self) -> HostLive:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+
+def boot_id() -> str:
+    """The same for all processes on one kernel, whatever their host names; "" where unknown."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def waited_seconds(schedstat: Path) -> float | None:
+    """Time that a thread could have run, but got no core; None where nobody counts it."""
+    try:
+        return int(schedstat.read_text().split()[1]) / _SECOND
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def tcp_retransmits(snmp: Path = _SNMP) -> int | None:
+    """Segments sent again since the machine started; None where nobody counts them."""
+    try:
+        lines = [line.split() for line in snmp.read_text().splitlines() if line.startswith("Tcp:")]
+        return int(dict(zip(*lines, strict=True))["RetransSegs"])
+    except (OSError, TypeError, ValueError, KeyError):
+        return None
+
+
+def _clock_of(thread: int) -> int | None:
+    """The clock of a thread's CPU time; None where the system has none."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return None
+    return time.pthread_getcpuclockid(thread)
+
+
+def _interface_speeds() -> dict[str, float]:
+    """Bytes a second of the interfaces that tell their speed (virtual ones seldom do)."""
+    found = psutil.net_if_stats()
+    return {name: nic.speed * _BITS_OF_MB for name, nic in found.items() if 0 < nic.speed < 65535}
+
+
+def _cpu(before: Any, now: Any) -> dict[str, float]:
+    shares = [_busy_percent(*pair) for pair in zip(before, now, strict=False)]
+    if not shares:
+        return {}
+    return {
+        "cpu_percent": sum(shares) / len(shares),
+        "cpu_busiest_core_percent": max(shares),
+        **{core_name(index): share for index, share in enumerate(shares)},
+    }
+
+
+def _busy_percent(before: Any, now: Any) -> float:
+    """Time that a core was not idle. What a hypervisor took away (steal) counts as busy: it
+    wasn't to be had."""
+    spent = {name: max(getattr(now, name) - getattr(before, name), 0) for name in now._fields}
+    total = sum(spent.values()) - spent.get("guest", 0) - spent.get("guest_nice", 0)
+    idle = spent["idle"] + spent.get("iowait", 0)
+    return 100 * max(total - idle, 0) / total if total > 0 else 0.0
+
+
+def _network(
+    before: Any, now: Any, speeds: Mapping[str, float], seconds: float
+) -> dict[str, float]:
+    received = sent = loopback = 0.0
+    fullest = None
+    for name in before.keys() & now.keys():
+        came = max(now[name].bytes_recv - before[name].bytes_recv, 0) / seconds
+        went = max(now[name].bytes_sent - before[name].bytes_sent, 0) / seconds
+        if name in _LOOPBACK:
+            loopback += went
+            continue
+        received, sent = received + came, sent + went
+        if name in speeds:
+            fullest = max(fullest or 0.0, 100 * max(came, went) / speeds[name])
+    figures = {
+        "network_received_bytes_per_s": received,
+        "network_sent_bytes_per_s": sent,
+        "loopback_bytes_per_s": loopback,
+    }
+    return figures if fullest is None else {**figures, "network_busiest_percent": fullest}

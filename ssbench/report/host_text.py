@@ -1,0 +1,134 @@
+"""What reports say of the machines: was the load generator the limit? And of their clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from ssbench.core.stats import RunStats
+from ssbench.core.text import printable
+from ssbench.core.verdict import Cause, Finding, Room, Verdict, Who
+
+#: Cause -> what is said of those seconds, and what helps (a worker; the master).
+_WORDS: dict[Cause, tuple[str, str, str]] = {
+    Cause.CORE: (
+        "used {value:.0f} % of a core",
+        "add workers",
+        "give the master a larger --batch-size, or a faster core",
+    ),
+    Cause.CORES: (
+        "waited for a core {value:.0f} % of the time",
+        "its machine's cores were taken: move it, or what else runs there",
+        "its machine's cores were taken: move it, or what else runs there",
+    ),
+    Cause.LATE: (
+        "got to what was due {value_ms:.0f} ms late",
+        "see what stops it",
+        "see what stops it",
+    ),
+    Cause.NETWORK: (
+        "had its network interface {value:.0f} % full",
+        "add machines",
+        "add machines",
+    ),
+    Cause.MEMORY: (
+        "had {value:.1f} % of its memory left",
+        "add memory or machines",
+        "add memory or machines",
+    ),
+}
+_MOST_SENTENCES = 4
+_OF_MACHINES = (Cause.NETWORK, Cause.MEMORY)
+_ROOM_WORDS = {
+    Room.AT_TIMES: "the load generator was the limit at times",
+    Room.NONE: "the load generator was the limit",
+}
+
+
+def verdict_lines(verdict: Verdict) -> Iterator[str]:
+    """A sentence for each cause; one where there was none."""
+    if verdict.room is Room.UNKNOWN:
+        yield (
+            "Load generator: not known whether it was the limit (no whole second with figures of"
+            " its machines)"
+        )
+    for finding in verdict.findings[:_MOST_SENTENCES]:
+        yield _sentence(finding, verdict.room)
+    more = len(verdict.findings) - _MOST_SENTENCES
+    if more > 0:
+        yield f"Of the same kind: {more} more (--json has them all)"
+    if verdict.room is Room.ENOUGH:
+        yield (
+            f"Load generator had room (busiest core {_percent(verdict.busiest_core_percent)};"
+            f" busiest of ours, {_name(verdict.busiest)}:"
+            f" {_percent(verdict.busiest_loop_percent)} of a core)"
+        )
+
+
+def _sentence(finding: Finding, room: Room) -> str:
+    said, for_workers, for_master = _WORDS[finding.cause]
+    said = said.format(value=finding.value, value_ms=1000 * finding.value)
+    who = finding.who
+    name = f"machine {printable(who.host)}" if finding.cause in _OF_MACHINES else _name(who)
+    return (
+        f"{name[0].upper()}{name[1:]} {said} for {finding.seconds} of {finding.of_seconds} s:"
+        f" {_ROOM_WORDS[room]}; {for_workers if who.worker_id else for_master}"
+    )
+
+
+def _name(who: Who | None) -> str:
+    if who is None:
+        return "nobody"
+    host = f" ({printable(who.host)})" if who.host else ""
+    return f"worker {printable(who.worker_id)}{host}" if who.worker_id else f"the master{host}"
+
+
+def _percent(value: float | None) -> str:
+    return "N/A" if value is None else f"{value:.0f} %"
+
+
+def verdict_map(verdict: Verdict) -> dict[str, Any]:
+    """The same for JSON, in words and figures."""
+    return {
+        "verdict": verdict.room.value,
+        "sentences": list(verdict_lines(verdict)),
+        "findings": [_finding_map(finding) for finding in verdict.findings],
+        "busiest": asdict(verdict.busiest) if verdict.busiest else None,
+        "busiest_loop_percent": _rounded(verdict.busiest_loop_percent),
+        "busiest_core_percent": _rounded(verdict.busiest_core_percent),
+        "loop_lag_max_s": _rounded(verdict.loop_lag_max_s),
+    }
+
+
+def _finding_map(finding: Finding) -> dict[str, Any]:
+    late = finding.cause is Cause.LATE
+    return {
+        "cause": finding.cause.value,
+        **asdict(finding.who),
+        "percent": None if late else _rounded(finding.value),
+        "late_s": _rounded(finding.value) if late else None,
+        "seconds": finding.seconds,
+        "of_seconds": finding.of_seconds,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def clock_rows(stats: RunStats) -> list[dict[str, Any]]:
+    """Each worker's clocks, as the master saw them last in the run phase."""
+    rows = []
+    for (run_id, index), clock in sorted(stats.clocks.items()):
+        worker = stats.run.workers.get((run_id, index))
+        rows.append(
+            {
+                "worker_id": worker.worker_id if worker else f"#{index}",
+                "host": worker.host if worker else None,
+                "corrected_by_s": clock.shift_ns / 1e9,
+                "uncertainty_s": clock.uncertainty_ns / 1e9,
+                "wall_clock_ahead_s": None if clock.wall_ns is None else clock.wall_ns / 1e9,
+            }
+        )
+    return rows

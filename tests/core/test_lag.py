@@ -1,0 +1,69 @@
+"""How late an event loop is, by a timer of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.lag import LoopLag
+
+MS = 1_000_000
+
+
+class Clock:
+    now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+def run_at(lag: LoopLag, clock: Clock, *times_ms: int) -> None:
+    for at_ms in times_ms:
+        clock.now_ns = at_ms * MS
+        lag.ran()
+
+
+def test_a_timer_that_runs_in_time_shows_no_lag() -> None:
+    clock = Clock()
+    lag = LoopLag(0.05, clock)
+    assert lag.take() is None
+    run_at(lag, clock, 0, 50, 100, 150)
+    assert lag.take() == (0, 0)
+
+
+def test_lateness_is_most_and_mean_and_taken_once() -> None:
+    clock = Clock()
+    lag = LoopLag(0.05, clock)
+    run_at(lag, clock, 0, 50, 130, 150)  # the third is 30 ms late; the fourth in time again
+    assert lag.take() == (pytest.approx(0.03), pytest.approx(0.0075))
+    run_at(lag, clock, 200)
+    assert lag.take() == (0, 0)
+
+
+def test_after_a_long_stop_the_next_is_due_at_once() -> None:
+    clock = Clock()
+    lag = LoopLag(0.05, clock)
+    run_at(lag, clock, 0, 350, 350, 400)
+    assert lag.take() == (pytest.approx(0.3), pytest.approx(0.3 / 4))
+
+
+def test_a_loop_that_stands_still_is_as_late_as_it_is_by_now() -> None:
+    clock = Clock()
+    lag = LoopLag(0.05, clock)
+    run_at(lag, clock, 0)
+    lag.take()
+    clock.now_ns = 2050 * MS
+    assert lag.take() == (2.0, 2.0)
+    run_at(lag, clock, 2050, 2100)
+    clock.now_ns = 3150 * MS
+    most_s, mean_s = lag.take() or (0, 0)
+    assert most_s == 2.0  # it ran that late, and then stands still for a second
+    assert mean_s == pytest.approx((2.0 + 0.05 + 1.05) / 3)
+
+
+def test_others_may_tell_of_what_was_late() -> None:
+    lag = LoopLag(0.05, Clock())
+    lag.add(7 * MS)
+    lag.add(-MS)  # early is not late
+    assert repr(lag) == "<LoopLag 2 not yet taken>"
+    assert lag.take() == (pytest.approx(0.007), pytest.approx(0.0035))
+    assert lag.take() is None

@@ -1,0 +1,155 @@
+"""Was it us, and what time is it there? In processes of their own."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ssbench import statfile
+from ssbench.core.hostfigures import FIGURES
+from ssbench.core.model import Phase
+from ssbench.core.records import (
+    MASTER,
+    ClockRecord,
+    HostRecord,
+    PhaseRecord,
+    Record,
+    ResultBatch,
+)
+from ssbench.core.verdict import Cause, Room
+from tests.e2e.commands import Commands, Ended, free_ports
+
+#: A worker whose event loop has no rest: always at something for 5 ms, then at what is due.
+PINNED = """
+import sys, time, gevent
+from ssbench.cli.worker import main
+def spin():
+    while True:
+        until = time.perf_counter() + 0.005
+        while time.perf_counter() < until:
+            pass
+        gevent.sleep(0)
+gevent.spawn(spin)
+sys.exit(main())
+"""
+#: One on another machine, as far as its clocks go: up for a week more, and 1.3 s ahead.
+ELSEWHERE = """
+import sys, time
+mono, wall = time.perf_counter_ns, time.time_ns
+time.perf_counter_ns = lambda: mono() + 604_800_000_000_000
+time.time_ns = lambda: wall() + 1_300_000_000
+from ssbench.cli.worker import main
+sys.exit(main())
+"""
+
+
+def records_of(path: Path) -> list[Record]:
+    with statfile.read(str(path)) as reader:
+        return list(reader)
+
+
+def run_with(commands: Commands, script: str, seconds: int, *options: object) -> Ended:
+    """A run of two workers at 50 operations a second, one of them as the script makes it."""
+    ports = free_ports()
+    commands.start(["-c", script, "-c", 8, *ports, "odd"])
+    path = commands.scenario(operation_count=None, run_seconds=seconds, user_count=16)
+    words = ["-f", path, "--noop", "--rate", 50, "--expect-workers", 2, *options]
+    words += ["--zmq-bind-ip", "127.0.0.1"]  # without a key
+    return commands.run(*words, workers=1, ports=ports)
+
+
+def test_all_tell_once_a_second_what_they_and_their_machine_do(commands: Commands) -> None:
+    path = commands.scenario(operation_count=None, run_seconds=4, user_count=8)
+    ended = commands.run("-f", path, "--noop", "--rate", 50).fine()
+    seconds = [
+        record
+        for record in records_of(ended.results)
+        if isinstance(record, HostRecord) and record.phase is Phase.RUN
+    ]
+    for index in (MASTER, 0, 1):
+        mine = [record for record in seconds if record.worker == index]
+        assert 2 <= len(mine) <= 5
+        ends = [record.at_s for record in mine]
+        assert ends == sorted(ends)
+        assert sum(record.figures["interval_s"] for record in mine) <= ends[-1] + 1.5
+    assert len({record.boot_id for record in seconds}) == 1
+    for record in seconds:
+        figures = record.figures
+        assert 0 <= figures["cpu_percent"] <= figures["cpu_busiest_core_percent"] <= 100
+        assert 0 < figures["process_rss_bytes"] < figures["memory_used_bytes"]
+        assert figures["loop_cpu_percent"] < 60
+    # Two workers, a master, their sockets: whatever else runs here, it is on that machine.
+    assert max(record.figures["context_switches_per_s"] for record in seconds) > 20
+    # 50 operations a second are nothing. Where a neighbour takes the cores, that is said instead.
+    verdict = ended.stats.verdict()
+    assert verdict.room is not Room.NONE
+    assert {finding.cause for finding in verdict.findings} <= {Cause.CORES, Cause.LATE}
+    assert verdict.findings or "Load generator had room (busiest core " in ended.out
+    assert_csv(commands, ended.results, len(records_of(ended.results)))
+
+
+def assert_csv(commands: Commands, results: Path, most: int) -> None:
+    out = commands.place / "hosts.csv"
+    words = ["report-scenario", "-s", results, "--json", "--host-stats", out]
+    report = json.loads(commands.master(*words).wait().fine().out)
+    assert report["load_generator"]["verdict"] != "unknown"
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert 6 <= len(rows) < most
+    assert {row["worker_id"].rpartition("-")[0] for row in rows} == {"", "local-0", "local-1"}
+    begin_s = next(r.started_at for r in records_of(results) if isinstance(r, PhaseRecord))
+    for row in rows:
+        assert 0 <= float(row["wall_clock_s"]) - begin_s < 60
+        assert float(row["core_0_percent"]) <= 100
+        assert set(row) >= set(FIGURES)
+
+
+def test_a_worker_without_a_rest_was_the_limit(commands: Commands) -> None:
+    ended = run_with(commands, PINNED, 4).fine()
+    verdict = ended.stats.verdict()
+    assert verdict.room is Room.NONE
+    first = verdict.findings[0]
+    assert first.who.worker_id == "odd"
+    # Where this test has a core to itself it is the first, on a busy machine the second.
+    assert first.cause in (Cause.CORE, Cause.CORES)
+    assert first.seconds >= first.of_seconds / 2
+    assert "Worker odd (" in ended.out
+    assert "the load generator was the limit; " in ended.out
+
+
+def test_a_run_at_full_speed_against_nothing_measures_ourselves(commands: Commands) -> None:
+    path = commands.scenario(operation_count=None, run_seconds=4, user_count=256)
+    ended = commands.run("-f", path, "--noop", "-R").fine()
+    assert ended.stats.verdict().room in (Room.NONE, Room.AT_TIMES)
+
+
+def test_a_worker_with_other_clocks_is_warned_of_and_its_results_are_in_time(
+    commands: Commands,
+) -> None:
+    ended = run_with(commands, ELSEWHERE, 2).fine()
+    (warning,) = [text for text in ended.stats.run.warnings if "clock" in text]
+    assert "The clock of worker odd (" in warning
+    said = re.search(r" is (\S+) s ahead of the master's", warning)
+    assert said is not None
+    assert float(said[1]) == pytest.approx(1.3, abs=0.25)  # a busy machine answers late
+    names = {w.index: w.worker_id for (_, _), w in ended.stats.run.workers.items()}
+    clocks = [r for r in records_of(ended.results) if isinstance(r, ClockRecord)]
+    assert {names[clock.worker] for clock in clocks if clock.phase is Phase.RUN} == set(
+        names.values()
+    )
+    for clock in clocks:
+        assert clock.wall_ns is not None
+        truth_ns = 1_300_000_000 if names[clock.worker] == "odd" else 0
+        # A clock may be read a moment after the other one.
+        assert clock.wall_ns == pytest.approx(truth_ns, abs=clock.uncertainty_ns + 2_000_000)
+    starts: list[int] = []
+    for record in records_of(ended.results):
+        if isinstance(record, ResultBatch) and record.phase is Phase.RUN:
+            starts += record.column("start_ns")
+    assert min(starts) > -100_000_000
+    assert max(starts) < 4_000_000_000
+    assert len(ended.stats.completions()) <= 4

@@ -1,0 +1,112 @@
+"""Was it us? In sentences, and for JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.verdict import Cause, Finding, Room, Verdict, Who
+from ssbench.report.host_text import clock_rows, verdict_lines, verdict_map
+from tests.report import runs
+
+WORKER, MASTER = Who("w2", "bench-02"), Who("", "bench-01")
+
+
+def sentences(*findings: Finding, room: Room = Room.NONE) -> list[str]:
+    return list(verdict_lines(Verdict(room, findings)))
+
+
+@pytest.mark.parametrize(
+    ("who", "cause", "value", "said"),
+    [
+        (
+            WORKER, Cause.CORE, 98.2,
+            "Worker w2 (bench-02) used 98 % of a core for 41 of 60 s: the load generator was the"
+            " limit; add workers",
+        ),
+        (
+            MASTER, Cause.CORE, 99.0,
+            "The master (bench-01) used 99 % of a core for 41 of 60 s: the load generator was the"
+            " limit; give the master a larger --batch-size, or a faster core",
+        ),
+        (
+            WORKER, Cause.CORES, 38.0,
+            "Worker w2 (bench-02) waited for a core 38 % of the time for 41 of 60 s: the load"
+            " generator was the limit; its machine's cores were taken: move it, or what else runs"
+            " there",
+        ),
+        (
+            WORKER, Cause.LATE, 0.0304,
+            "Worker w2 (bench-02) got to what was due 30 ms late for 41 of 60 s: the load"
+            " generator was the limit; see what stops it",
+        ),
+        (
+            WORKER, Cause.NETWORK, 95.0,
+            "Machine bench-02 had its network interface 95 % full for 41 of 60 s: the load"
+            " generator was the limit; add machines",
+        ),
+        (
+            MASTER, Cause.MEMORY, 2.5,
+            "Machine bench-01 had 2.5 % of its memory left for 41 of 60 s: the load generator was"
+            " the limit; add memory or machines",
+        ),
+    ],
+)  # fmt: skip
+def test_each_cause_is_a_sentence(who: Who, cause: Cause, value: float, said: str) -> None:
+    assert sentences(Finding(who, cause, value, 41, 60)) == [said]
+
+
+def test_a_limit_at_times_is_called_so() -> None:
+    (said,) = sentences(Finding(WORKER, Cause.CORE, 98, 6, 60), room=Room.AT_TIMES)
+    assert "6 of 60 s: the load generator was the limit at times; add workers" in said
+
+
+def test_many_workers_dont_fill_the_screen() -> None:
+    found = [Finding(Who(f"w{n}", "h"), Cause.CORE, 98, 9, 9) for n in range(64)]
+    said = sentences(*found)
+    assert len(said) == 5
+    assert said[-1] == "Of the same kind: 60 more (--json has them all)"
+
+
+def test_room_is_told_with_figures() -> None:
+    verdict = Verdict(Room.ENOUGH, (), MASTER, 12.3, 34.4, 0.001)
+    assert list(verdict_lines(verdict)) == [
+        "Load generator had room (busiest core 34 %; busiest of ours, the master (bench-01):"
+        " 12 % of a core)"
+    ]
+    assert "N/A" in next(verdict_lines(Verdict(Room.ENOUGH)))
+
+
+def test_where_nothing_is_known_that_is_said() -> None:
+    assert list(verdict_lines(Verdict(Room.UNKNOWN))) == [
+        "Load generator: not known whether it was the limit (no whole second with figures of"
+        " its machines)"
+    ]
+
+
+def test_names_cant_play_with_a_terminal() -> None:
+    (said,) = sentences(Finding(Who("w\x1b[2J", "h\n"), Cause.CORE, 98, 9, 9))
+    assert said.isprintable()
+
+
+def test_json_has_words_and_figures() -> None:
+    finding = Finding(WORKER, Cause.LATE, 0.03, 41, 60)
+    found = verdict_map(Verdict(Room.NONE, (finding,), MASTER, 12.3, None, 0.5))
+    assert found["verdict"] == "limit"
+    assert found["sentences"][0].startswith("Worker w2")
+    assert found["findings"] == [
+        {
+            "cause": "late", "worker_id": "w2", "host": "bench-02", "percent": None,
+            "late_s": 0.03, "seconds": 41, "of_seconds": 60,
+        }
+    ]  # fmt: skip
+    assert found["busiest"] == {"worker_id": "", "host": "bench-01"}
+    assert (found["busiest_core_percent"], found["loop_lag_max_s"]) == (None, 0.5)
+
+
+def test_each_workers_clock_is_a_row() -> None:
+    assert clock_rows(runs.stats_of(runs.normal())) == [
+        {
+            "worker_id": "alpha", "host": "bench-01", "corrected_by_s": 0.0,
+            "uncertainty_s": 0.00015, "wall_clock_ahead_s": 0.012,
+        }
+    ]  # fmt: skip
