@@ -14,7 +14,8 @@ from gevent.pool import Pool as GreenletPool
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.httpconn import IDLE, Collector, Connection, Shared, Stale, Upload
+from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpconn import IDLE, Connection, Shared, Stale, Upload
 from ssbench.storage.stream import Dialler
 
 _SWEEP_S = 0.08  #: how late a time-out may come
