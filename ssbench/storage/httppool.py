@@ -98,7 +98,11 @@ class Pool:
         longest: int,
     ) -> Timing:
         """Once more over a fresh connection, in place of a kept one that was closed."""
-        connection = self._open(deadline_ns)
+        try:
+            connection = self._open(deadline_ns)
+        except StorageError as error:
+            error.sent = True  # over the closed one: it may have been heard there
+            raise
         if not self._sweeping:  # nobody was in flight while it was opened
             self._start_sweeping()
         try:
