@@ -25,15 +25,21 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "storage.authbounds": ({"core"}, {"requests", "urllib3"}),
     "storage.stream": ({"core"}, {"gevent"}),
     "storage.httpparse": ({"core"}, set()),
-    "storage.httpconn": ({"core", "storage.stream", "storage.httpparse"}, set()),
-    "storage.httppool": ({"core", "storage.stream", "storage.httpconn"}, {"gevent"}),
+    "storage.httpbody": ({"core", "storage.stream", "storage.httpparse"}, set()),
+    "storage.httpconn": (
+        {"core", "storage.stream", "storage.httpbody", "storage.httpparse"}, set(),
+    ),
+    "storage.httppool": (
+        {"core", "storage.stream", "storage.httpbody", "storage.httpconn"}, {"gevent"},
+    ),
     "storage.swiftparse": ({"core", "storage.base"}, set()),
     "storage.swiftsite": (
         {"core", "storage.httppool", "storage.stream", "storage.tls"}, set(),
     ),
     "storage.swift": (
         {
-            "core", "storage.base", "storage.httpconn", "storage.swiftparse", "storage.swiftsite",
+            "core", "storage.base", "storage.httpbody", "storage.httpconn", "storage.swiftparse",
+            "storage.swiftsite",
         },
         set(),
     ),

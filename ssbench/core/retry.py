@@ -63,7 +63,7 @@ class Attempts:
             self.rate_limited += 1
         if error.status == 404:
             return self._after_not_found()
-        if facts.mutates and error.sent and leaves_unknown(error.kind, error.status):
+        if facts.mutates and error.sent and leaves_unknown(error.status):
             self.unknown = 1
         retried = error.kind in RETRIED_KINDS or error.status in RETRIED_STATUSES
         if retried and self.retries < self.max_retries:
@@ -101,8 +101,9 @@ class Attempts:
         return float(min(FIRST_PAUSE_S * 2**doublings, LONGEST_PAUSE_S))
 
 
-def leaves_unknown(kind: ErrorKind, status: int) -> bool:
-    """Whether a mutation that was sent and failed like this may have happened all the same."""
-    if status:
-        return status >= 500 or status in _UNDECIDED_STATUSES
-    return kind not in (ErrorKind.CONNECT, ErrorKind.CONNECT_TIMEOUT, ErrorKind.NAME_LOOKUP)
+def leaves_unknown(status: int) -> bool:
+    """Whether a mutation that went out and failed may have happened all the same.
+
+    :param status: of the answer; 0 where none came.
+    """
+    return not status or status >= 500 or status in _UNDECIDED_STATUSES

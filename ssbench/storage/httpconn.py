@@ -16,20 +16,11 @@ from typing import Any, NamedTuple
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.httpparse import (
-    CHUNKED,
-    MAX_HEAD,
-    UNTIL_CLOSE,
-    BadAnswer,
-    ChunkedBody,
-    Head,
-    Layouts,
-    parse_head,
-)
+from ssbench.storage.httpbody import BodyReader, Collector, Ended, Overlong
+from ssbench.storage.httpparse import MAX_HEAD, BadAnswer, Head, Layouts, parse_head
 from ssbench.storage.stream import PlainStream
 
 BUFFER_SIZE = 65536
-ANY_ANSWER = 1024 * 1024  #: bytes that the body of any answer may have: an error's page, say
 IDLE = -1  #: Connection.deadline_ns while nobody uses it
 _MAX_INTERIM = 100  #: 1xx answers to one request
 _GATHER = 8  #: pieces of a large body that go out in one system call
@@ -42,37 +33,6 @@ class Upload(NamedTuple):
     size: int
     first: memoryview | bytes
     rest: Callable[[], Iterator[memoryview]] | None = None
-
-
-class Collector:
-    """Asks for an answer's headers and body, which the hot path doesn't keep.
-
-    :param limit: the longest body that is accepted.
-    :param bodiless: the request is HEAD.
-    """
-
-    def __init__(self, limit: int, *, bodiless: bool = False) -> None:
-        self.bodiless = bodiless
-        self.headers: dict[str, str] = {}
-        self.body = bytearray()
-        self.limit = limit
-
-    def add(self, part: memoryview) -> None:
-        if len(self.body) + len(part) > self.limit:
-            raise _Overlong(f"a body of more than {self.limit} bytes")
-        self.body += part
-
-
-class _Overlong(BadAnswer):
-    """More body than the request can bring."""
-
-
-class _Ended(Exception):
-    """The stream came to its end within an answer."""
-
-    def __init__(self, kind: ErrorKind, where: str) -> None:
-        super().__init__(where)
-        self.kind = kind
 
 
 class Stale(Exception):
@@ -93,32 +53,27 @@ class Shared:
         self.layouts = Layouts()
 
 
-class Connection:
+class Connection(BodyReader):
     """One connection; one request at a time. ``exchange`` is all that it does."""
 
     __slots__ = (
-        "_answered", "_buffer", "_doom", "_early", "_in_head", "_interim", "_layouts", "_name",
-        "_read_head", "_recv_into", "_send", "_send_parts", "_url", "alive", "deadline_ns", "kept",
-        "quiet_ns", "reusable", "stream",
+        "_early", "_in_head", "_interim", "_layouts", "_name", "_read_head", "_send",
+        "_send_parts", "_url", "deadline_ns", "kept", "quiet_ns", "reusable",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, shared: Shared) -> None:
-        self.stream = stream
+        super().__init__(stream, shared.buffer)
         self.deadline_ns = IDLE
-        self.alive = True  #: bytes moved since the last sweep
         self.quiet_ns = 0  #: the sweep that last saw it alive
         self.reusable = True
         self.kept = False  #: it was idle: the server may have closed it meanwhile
         self._send, self._send_parts = stream.send, stream.send_parts
-        self._recv_into = stream.recv_into
-        self._buffer, self._name, self._url = shared.buffer, shared.name, shared.url
+        self._name, self._url = shared.name, shared.url
         self._layouts = shared.layouts
         self._read_head = shared.layouts.read
-        self._answered = False  #: a byte of the current answer has come
         self._in_head = False  #: of an answer that came in pieces
         self._early = bytearray()  #: of an answer, received during the upload
         self._interim = 0  #: answers during the upload
-        self._doom: tuple[ErrorKind, str] | None = None
 
     def exchange(
         self,
@@ -161,7 +116,7 @@ class Connection:
                 first = last = now
             else:
                 first, last = self._count_body(length, count - end, now, None, longest)
-        except (OSError, BadAnswer, _Ended) as error:
+        except (OSError, BadAnswer, Ended) as error:
             raise self._failure(error) from error
         if upload is None:
             moved = length
@@ -292,135 +247,17 @@ class Connection:
             del held[: head.end]
         raise BadAnswer(f"more than {_MAX_INTERIM} interim answers")
 
-    def _slow_body(
-        self,
-        length: int,
-        got: memoryview,
-        now: int,
-        add: Callable[[memoryview], None] | None,
-        longest: int,
-    ) -> tuple[int, int, int]:
-        """Receive a body that ``got`` begins: (its bytes, first byte's time, last byte's)."""
-        if length == CHUNKED:
-            return self._chunked_body(got, now, add, longest)
-        if length == UNTIL_CLOSE:
-            return self._body_until_close(got, now, add, longest)
-        if add is not None:
-            add(got[:length])
-        first, last = (now, now)
-        if len(got) != length:
-            first, last = self._count_body(length, len(got), now, add, longest)
-        return length, first, last
-
-    def _count_body(
-        self,
-        length: int,
-        got: int,
-        now: int,
-        add: Callable[[memoryview], None] | None,
-        longest: int,
-    ) -> tuple[int, int]:
-        """Receive a body of known length; (time of its first byte, of its last)."""
-        _check_length(length, longest)
-        left = length - got
-        if left < 0:
-            raise BadAnswer(f"{-left} bytes more than the announced {length}")
-        first = now if got else 0
-        discard = self.stream.discard
-        while left:
-            count = discard(left) if add is None else self._receive_part(left, add)
-            now = perf_counter_ns()
-            if not count:
-                raise _Ended(ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes")
-            if longest:
-                self.alive = True
-            first = first or now
-            left -= count
-        return first, now
-
-    def _receive_part(self, left: int, add: Callable[[memoryview], None]) -> int:
-        view = memoryview(self._buffer)[:left]
-        count = self._recv_into(view)
-        add(view[:count])
-        return count
-
-    def _chunked_body(
-        self,
-        got: memoryview,
-        now: int,
-        add: Callable[[memoryview], None] | None,
-        longest: int,
-    ) -> tuple[int, int, int]:
-        body = ChunkedBody()
-        received, first, last = 0, 0, now
-        while True:
-            for part in body.feed(got):
-                first = first or last
-                received += len(part)
-                _check_length(received, longest)
-                if add is not None:
-                    add(part)
-            if body.done:
-                break
-            count = self._receive(ErrorKind.TRUNCATED, f"after {received} bytes of chunks")
-            if longest:
-                self.alive = True
-            last = perf_counter_ns()
-            got = memoryview(self._buffer)[:count]
-        if body.rest:
-            raise BadAnswer(f"{body.rest} bytes behind the last chunk")
-        return received, first or now, last
-
-    def _body_until_close(
-        self,
-        got: memoryview,
-        now: int,
-        add: Callable[[memoryview], None] | None,
-        longest: int,
-    ) -> tuple[int, int, int]:
-        received, first, last = 0, 0, now
-        while True:
-            if got:
-                first = first or last
-                received += len(got)
-                _check_length(received, longest)
-                if add is not None:
-                    add(got)
-            count = self._recv_into(self._buffer)
-            last = perf_counter_ns()
-            if not count:
-                # Ours or the server's end? Only the latter ends the body.
-                if self._doom is not None:
-                    raise _Ended(ErrorKind.RESET, "")
-                return received, first or now, last
-            if longest:
-                self.alive = True
-            got = memoryview(self._buffer)[:count]
-
-    def _receive(self, kind: ErrorKind, where: str) -> int:
-        """Bytes into the buffer; their end is a failure of this kind."""
-        count = self._recv_into(self._buffer)
-        if not count:
-            raise _Ended(kind, where)
-        self._hear_first()
-        return count
-
-    def _hear_first(self) -> None:
-        """Bytes of an answer are there; the first ones show that the server lives."""
-        if not self._answered:
-            self._answered = self.alive = True
-
     def _failure(self, error: Exception) -> Exception:
         """What a failed exchange raises."""
         if self._doom is not None:
             kind, why = self._doom
         elif isinstance(error, BadAnswer):
             kind, why = ErrorKind.PROTOCOL, str(error)
-            if isinstance(error, _Overlong):
+            if isinstance(error, Overlong):
                 kind = ErrorKind.OVERLONG
         elif self.kept and not self._answered:
             return Stale(str(error))
-        elif isinstance(error, _Ended):
+        elif isinstance(error, Ended):
             kind, why = error.kind, f"connection closed {error}"
         elif isinstance(error, ssl.SSLError):
             kind, why = ErrorKind.TLS, f"TLS failed: {error.reason}"
@@ -431,13 +268,6 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"<Connection to {self._name}, {'idle' if self.deadline_ns == IDLE else 'busy'}>"
-
-
-def _check_length(length: int, longest: int) -> None:
-    """Refuse a body that is longer than any object that it can be, and than an error's page."""
-    most = max(longest, ANY_ANSWER)
-    if length > most:
-        raise _Overlong(f"a body of more than {most} bytes")
 
 
 def _skip(views: list[memoryview], count: int) -> int:

@@ -14,7 +14,8 @@ from gevent.pool import Pool as GreenletPool
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.httpconn import IDLE, Collector, Connection, Shared, Stale, Upload
+from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpconn import IDLE, Connection, Shared, Stale, Upload
 from ssbench.storage.stream import Dialler
 
 _SWEEP_S = 0.08  #: how late a time-out may come
@@ -97,7 +98,11 @@ class Pool:
         longest: int,
     ) -> Timing:
         """Once more over a fresh connection, in place of a kept one that was closed."""
-        connection = self._open(deadline_ns)
+        try:
+            connection = self._open(deadline_ns)
+        except StorageError as error:
+            error.sent = True  # over the closed one: it may have been heard there
+            raise
         if not self._sweeping:  # nobody was in flight while it was opened
             self._start_sweeping()
         try:

@@ -15,7 +15,8 @@ from ssbench.core.model import ErrorKind, Job, Operation, Timing
 from ssbench.core.naming import MARKER_HEADER, VERSION_HEADER, Naming
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action, ContainerEntry, ContainerFacts, StoreLimits
-from ssbench.storage.httpconn import Collector, Upload
+from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpconn import Upload
 from ssbench.storage.swiftparse import (
     bulk_failures,
     container_entries,

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from ssbench.cli.options import master_parser
 from ssbench.cli.reporting import read_stats
 from ssbench.cli.run_scenario import run_scenario
 from ssbench.core.errors import ExitStatus, ScenarioError, StatFileError
-from ssbench.core.model import Operation
+from ssbench.core.messages import Jobs, decode
+from ssbench.core.model import Operation, Phase
 from ssbench.core.records import Record, RunFooter, RunHeader
 from ssbench.statfile import StatFileWriter
 from ssbench.wire import MasterWire
@@ -103,12 +103,15 @@ def test_an_interrupt_keeps_the_results(
 
     def send_and_interrupt(self: MasterWire, data: bytes) -> bool:
         done = send_jobs(self, data)
-        if done and time.monotonic() > started + 1.5 and not sent.is_set():
+        message = decode(data)
+        if done and isinstance(message, Jobs) and message.phase == Phase.RUN:
+            batches.append(message.batch)
+        if len(batches) > 200 and not sent.is_set():
             sent.set()
             os.kill(os.getpid(), 2)
         return done
 
-    started = time.monotonic()
+    batches: list[int] = []
     monkeypatch.setattr(MasterWire, "send_jobs", send_and_interrupt)
     path = scenario(tmp_path, crud_profile=[1, 5, 0, 0])
     status, results = run(path, tmp_path, "--workers", "1", "-r", "60")

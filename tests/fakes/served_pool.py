@@ -96,3 +96,15 @@ def dripping(start: bytes, drop: bytes) -> Script:
             time.sleep(0.01)
 
     return script
+
+
+def endless(start: bytes, part: bytes) -> Script:
+    """Say the part again and again, as fast as it is taken."""
+
+    def script(peer: Peer) -> None:
+        peer.hear()
+        peer.say(start)
+        while True:
+            peer.say(part)
+
+    return script

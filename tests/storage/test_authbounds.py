@@ -9,7 +9,7 @@ from urllib3 import HTTPConnectionPool
 from ssbench.core.errors import AuthError
 from ssbench.storage.authbounds import LONGEST, BoundedAdapter
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
-from tests.fakes.served_pool import CHUNKED, START, dripping, silent_after
+from tests.fakes.served_pool import CHUNKED, START, dripping, endless, silent_after
 
 
 def asked(
@@ -21,16 +21,6 @@ def asked(
             session.mount(prefix, BoundedAdapter(longest_s))
         url = f"{scheme}://127.0.0.1:{server.port}/"
         return session.get(url, timeout=silence_s, verify=False)
-
-
-def endless(start: bytes, part: bytes) -> Script:
-    def script(peer: Peer) -> None:
-        peer.hear()
-        peer.say(start)
-        while True:
-            peer.say(part)
-
-    return script
 
 
 @pytest.mark.parametrize("size", [0, 5, LONGEST])

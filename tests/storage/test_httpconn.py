@@ -17,7 +17,8 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.storage.httpconn import Collector, Connection, Shared, Upload
+from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpconn import Connection, Shared, Upload
 from ssbench.storage.httpparse import BadAnswer, Layouts
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
@@ -30,6 +31,7 @@ from tests.fakes.served_pool import (
     START,
     ask,
     big_upload,
+    endless,
     failure,
     saying,
     serving,
@@ -154,57 +156,10 @@ def test_a_fault_is_an_error_of_its_kind(fault: str) -> None:
     assert re.search(words, error.detail)
 
 
-def endless(start: bytes, part: bytes) -> Script:
-    def script(peer: Peer) -> None:
-        peer.hear()
-        peer.say(start)
-        while True:
-            peer.say(part)
-
-    return script
-
-
 def test_headers_without_end_are_given_up() -> None:
     error = failure(endless(b"HTTP/1.1 200 OK\r\n", b"X-More: more\r\n" * 1000))
     assert error.kind is ErrorKind.PROTOCOL
     assert "65536 bytes" in error.detail
-
-
-def test_a_body_without_end_is_given_up_by_a_collector() -> None:
-    for start, part in [
-        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 1000),
-        (CHUNKED, b"64\r\n%b\r\n" % BODY[:100]),
-    ]:
-        with serving(endless(start, part)) as (_, pool), pytest.raises(StorageError) as caught:
-            pool.request(HEAD, None, 0, Collector(100_000))
-        assert caught.value.kind is ErrorKind.OVERLONG
-        assert "more than 100000 bytes" in caught.value.detail
-
-
-@pytest.mark.parametrize("longest", [0, 2_000_000])
-@pytest.mark.parametrize(
-    ("start", "part"),
-    [
-        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 60_000),
-        (CHUNKED, b"ea60\r\n" + b"x" * 60_000 + b"\r\n"),
-        (CHUNKED + b"fffffffffffffff\r\n", b"x" * 60_000),
-        (START.replace(b"100", b"999999999999999999"), b""),
-    ],
-)
-def test_no_body_is_longer_than_the_object_that_was_asked_for(
-    start: bytes, part: bytes, longest: int
-) -> None:
-    with serving(endless(start, part)) as (_, pool), pytest.raises(StorageError) as caught:
-        pool.request(HEAD, None, 0, None, longest)
-    assert caught.value.kind is ErrorKind.OVERLONG
-    assert f"more than {longest or 1048576} bytes" in caught.value.detail
-
-
-def test_objects_and_the_pages_of_errors_may_be_long() -> None:
-    page, large = ok(b"x" * 1_048_576), ok(b"x" * 2_000_000)
-    with serving(answering(page, large)) as (_, pool):
-        assert pool.request(HEAD, None, 0, None, 10).bytes_moved == 1_048_576
-        assert pool.request(HEAD, None, 0, None, 2_000_000).bytes_moved == 2_000_000
 
 
 # --- an answer before the end of the upload

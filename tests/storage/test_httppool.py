@@ -12,7 +12,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.storage import httppool
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.stream import Dialler, PlainStream
+from ssbench.storage.stream import Dialler, Endpoint, PlainStream
 from tests.fakes.scripted_server import Peer, Script, answering, ok
 from tests.fakes.served_pool import (
     CHUNKED,
@@ -85,6 +85,19 @@ def test_it_is_replaced_once_only() -> None:
             pool.request(HEAD)
         assert caught.value.kind is ErrorKind.RESET
         assert server.connections == 2
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_request_that_went_out_once_is_told_from_one_that_did_not(kept: bool) -> None:
+    """The server went down: what it heard over the kept connection it may have done."""
+    with serving(closed_after_one) as (_, pool):
+        if kept:
+            pool.request(HEAD)
+        pool._dialler = Dialler(Endpoint("127.0.0.1", free_port(), False), 1.0)
+        with pytest.raises(StorageError) as caught:
+            pool.request(HEAD)
+    assert caught.value.kind is ErrorKind.CONNECT
+    assert caught.value.sent is kept
 
 
 def test_nothing_is_sent_again_once_an_answer_began() -> None:

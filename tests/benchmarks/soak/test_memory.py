@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
@@ -34,7 +35,8 @@ def test_what_a_process_takes_is_seen_and_who_is_gone_is_left_out() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         memory.watch("other", other.pid)
         memory.sample()
-    held = bytearray(20 * MB)
+    held = mmap.mmap(-1, 20 * MB, mmap.MAP_PRIVATE)  # malloc might have it already
+    held.write(b"x" * len(held))
     memory.sample()
     us, gone = memory.tracks
     grown = us.samples[1][1].own - us.samples[0][1].own

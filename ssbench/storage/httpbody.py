@@ -1,0 +1,186 @@
+"""The bodies of answers: in what forms they come, and how long they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter_ns
+
+from ssbench.core.model import ErrorKind
+from ssbench.storage.httpparse import CHUNKED, UNTIL_CLOSE, BadAnswer, ChunkedBody
+from ssbench.storage.stream import PlainStream
+
+ANY_ANSWER = 1024 * 1024  #: bytes that the body of any answer may have: an error's page, say
+
+
+class Collector:
+    """Asks for an answer's headers and body, which the hot path doesn't keep.
+
+    :param limit: the longest body that is accepted.
+    :param bodiless: the request is HEAD.
+    """
+
+    def __init__(self, limit: int, *, bodiless: bool = False) -> None:
+        self.bodiless = bodiless
+        self.headers: dict[str, str] = {}
+        self.body = bytearray()
+        self.limit = limit
+
+    def add(self, part: memoryview) -> None:
+        if len(self.body) + len(part) > self.limit:
+            raise Overlong(f"a body of more than {self.limit} bytes")
+        self.body += part
+
+
+class Overlong(BadAnswer):
+    """More body than the request can bring."""
+
+
+class Ended(Exception):
+    """The stream came to its end within an answer."""
+
+    def __init__(self, kind: ErrorKind, where: str) -> None:
+        super().__init__(where)
+        self.kind = kind
+
+
+class BodyReader:
+    """What a connection does with the body of an answer.
+
+    ``longest`` is everywhere the longest object that the answer may bring, in bytes; 0 where it is
+    to bring none: then its bytes are no sign of life, and it must be whole within a time-out.
+    """
+
+    __slots__ = ("_answered", "_buffer", "_doom", "_recv_into", "alive", "stream")
+
+    def __init__(self, stream: PlainStream, buffer: bytearray) -> None:
+        self.stream = stream
+        self.alive = True  #: bytes moved since the last sweep
+        self._recv_into = stream.recv_into
+        self._buffer = buffer
+        self._answered = False  #: a byte of the current answer has come
+        self._doom: tuple[ErrorKind, str] | None = None
+
+    def _slow_body(
+        self,
+        length: int,
+        got: memoryview,
+        now: int,
+        add: Callable[[memoryview], None] | None,
+        longest: int,
+    ) -> tuple[int, int, int]:
+        """Receive a body that ``got`` begins: (its bytes, first byte's time, last byte's)."""
+        if length == CHUNKED:
+            return self._chunked_body(got, now, add, longest)
+        if length == UNTIL_CLOSE:
+            return self._body_until_close(got, now, add, longest)
+        if add is not None:
+            add(got[:length])
+        first, last = (now, now)
+        if len(got) != length:
+            first, last = self._count_body(length, len(got), now, add, longest)
+        return length, first, last
+
+    def _count_body(
+        self,
+        length: int,
+        got: int,
+        now: int,
+        add: Callable[[memoryview], None] | None,
+        longest: int,
+    ) -> tuple[int, int]:
+        """Receive a body of known length; (time of its first byte, of its last)."""
+        _check_length(length, longest)
+        left = length - got
+        if left < 0:
+            raise BadAnswer(f"{-left} bytes more than the announced {length}")
+        first = now if got else 0
+        discard = self.stream.discard
+        while left:
+            count = discard(left) if add is None else self._receive_part(left, add)
+            now = perf_counter_ns()
+            if not count:
+                raise Ended(ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes")
+            if longest:
+                self.alive = True
+            first = first or now
+            left -= count
+        return first, now
+
+    def _receive_part(self, left: int, add: Callable[[memoryview], None]) -> int:
+        view = memoryview(self._buffer)[:left]
+        count = self._recv_into(view)
+        add(view[:count])
+        return count
+
+    def _chunked_body(
+        self,
+        got: memoryview,
+        now: int,
+        add: Callable[[memoryview], None] | None,
+        longest: int,
+    ) -> tuple[int, int, int]:
+        body = ChunkedBody()
+        received, first, last = 0, 0, now
+        while True:
+            for part in body.feed(got):
+                first = first or last
+                received += len(part)
+                _check_length(received, longest)
+                if add is not None:
+                    add(part)
+            if body.done:
+                break
+            count = self._receive(ErrorKind.TRUNCATED, f"after {received} bytes of chunks")
+            if longest:
+                self.alive = True
+            last = perf_counter_ns()
+            got = memoryview(self._buffer)[:count]
+        if body.rest:
+            raise BadAnswer(f"{body.rest} bytes behind the last chunk")
+        return received, first or now, last
+
+    def _body_until_close(
+        self,
+        got: memoryview,
+        now: int,
+        add: Callable[[memoryview], None] | None,
+        longest: int,
+    ) -> tuple[int, int, int]:
+        received, first, last = 0, 0, now
+        while True:
+            if got:
+                first = first or last
+                received += len(got)
+                _check_length(received, longest)
+                if add is not None:
+                    add(got)
+            count = self._recv_into(self._buffer)
+            last = perf_counter_ns()
+            if not count:
+                # Ours or the server's end? Only the latter ends the body.
+                if self._doom is not None:
+                    raise Ended(ErrorKind.RESET, "")
+                return received, first or now, last
+            if longest:
+                self.alive = True
+            got = memoryview(self._buffer)[:count]
+
+    def _receive(self, kind: ErrorKind, where: str) -> int:
+        """Bytes into the buffer; their end is a failure of this kind."""
+        count = self._recv_into(self._buffer)
+        if not count:
+            raise Ended(kind, where)
+        self._hear_first()
+        return count
+
+    def _hear_first(self) -> None:
+        """Bytes of an answer are there; the first ones show that the server lives."""
+        if not self._answered:
+            self._answered = self.alive = True
+
+
+def _check_length(length: int, longest: int) -> None:
+    """Refuse a body that is longer than any object that it can be, and than an error's page."""
+    most = max(longest, ANY_ANSWER)
+    if length > most:
+        raise Overlong(f"a body of more than {most} bytes")
