@@ -69,9 +69,14 @@ def _escape_what_cannot_be_shown() -> None:
 def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:
     if namespace.resume_cleanup is not None:
         return _resume_cleanup(namespace)
+    options = chosen.run_options(namespace, os.environ)
+    if options.sweep is not None:
+        from ssbench.cli.sweep import run_sweep
+
+        return run_sweep(options, options.sweep)
     from ssbench.cli.run_scenario import run_scenario
 
-    return run_scenario(chosen.run_options(namespace, os.environ))
+    return run_scenario(options)
 
 
 def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:

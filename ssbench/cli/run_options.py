@@ -134,6 +134,13 @@ def _add_load(group: argparse._ArgumentGroup) -> None:
         help="time at its end that doesn't count",
     )
     add(
+        "--sweep",
+        type=types.sweep,
+        metavar="LOADS",
+        help="run the scenario once for each load, users=1,20,40 or rate=100,200, with the same "
+        "workers and initial objects, and report as a table",
+    )
+    add(
         "--auto-stop",
         action="store_true",
         help="end the run before its time, once operations a second have been steady",

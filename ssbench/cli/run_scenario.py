@@ -55,7 +55,7 @@ def run_scenario(options: RunOptions) -> ExitStatus:
 
     :raises SsbenchError: for what ends it before there are results.
     """
-    scenario = read_scenario(options)
+    scenario = resolved(options, *find_scenario_text(options.scenario, sys.stdin))
     with ExitStack() as stack:
         session = Session(options, stack, most_users=scenario.most_users, seed=scenario.seed)
         run = Run(session, scenario, options.stats_file)
@@ -64,13 +64,12 @@ def run_scenario(options: RunOptions) -> ExitStatus:
     return gravest([status, run.report()])
 
 
-def read_scenario(options: RunOptions) -> Scenario:
-    """The scenario as the options have it.
+def resolved(options: RunOptions, text: str | bytes, source: str, **changes: object) -> Scenario:
+    """The scenario of a text as the options have it, and over those the changes.
 
-    :raises UsageError: where it can't be had, is faulty, or doesn't go with the options.
+    :raises UsageError: where it is faulty, or doesn't go with the options.
     """
-    text, source = find_scenario_text(options.scenario, sys.stdin)
-    scenario = Scenario.resolve(text, source, **options.overrides)
+    scenario = Scenario.resolve(text, source, **{**options.overrides, **changes})
     if options.auto_stop and len(scenario.load) > 1:
         raise UsageError(
             f"{source}: with stages there is no steady rate to wait for: leave out --auto-stop"
@@ -78,6 +77,10 @@ def read_scenario(options: RunOptions) -> Scenario:
     is_open = any(stage.rate for stage in scenario.load)
     promises.check(options.thresholds, ScenarioFacts.of(scenario.to_dict()), open_loop=is_open)
     return scenario
+
+
+#: Users that make or delete objects around a run, unless the run itself has more.
+MOST_AROUND = 64
 
 
 class Run:
@@ -233,11 +236,13 @@ class Run:
 
     def _gather(self, master: Master) -> None:
         """Wait for workers; a later run of a series goes on with those who are left."""
+        session = self.session
+        if session.has_workers:
+            master.gather(self.scenario.most_users, 1)
+            return
         expected = self.options.expect_workers or self.options.workers
-        if self.session.has_workers:
-            expected = 1
-        master.gather(self.session.most_users, expected)
-        self.session.has_workers = True
+        master.gather(session.wanted_users, expected)
+        session.has_workers = True
 
     def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
         if self.interrupts.came:
@@ -254,6 +259,12 @@ class Run:
             stages=scenario.load, settling=self._settling(),
         )  # fmt: skip
 
+    @property
+    def _users_around(self) -> int:
+        """Users for what is around the run. One user's step needn't be populated by one."""
+        most = self.session.wanted_users
+        return max(self.scenario.most_users, min(most, MOST_AROUND))
+
     def _settling(self) -> Settling | None:
         stop = self.options.auto_stop
         if stop is None:
@@ -263,7 +274,7 @@ class Run:
 
     def _populate(self, master: Master, initial: InitialWorkload) -> PhaseOutcome | None:
         """Upload what isn't there; gives what there is to say instead of a run, None for a run."""
-        populated = master.run_phase(Phase.POPULATE, initial, self.session.most_users)
+        populated = master.run_phase(Phase.POPULATE, initial, self._users_around)
         if populated.ended != "complete":
             return PhaseOutcome.nothing(populated.ended, populated.reason)
         if initial.missing == initial.total:
@@ -287,7 +298,7 @@ class Run:
             return cleanup.total
         if not cleanup.total:
             return 0
-        outcome = master.run_phase(Phase.CLEANUP, cleanup, self.session.most_users)
+        outcome = master.run_phase(Phase.CLEANUP, cleanup, self._users_around)
         if cleanup.left_behind:
             why = outcome.reason or outcome.example
             because = f" ({why})" if why else ""
