@@ -79,6 +79,13 @@ def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:
     return run_scenario(options)
 
 
+def _find_limit(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.cli.find_limit import run_find_limit
+    from ssbench.cli.limit_options import limit_options
+
+    return run_find_limit(limit_options(namespace, os.environ))
+
+
 def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
     options = chosen.report_options(namespace)
     with profile.profiled(options.profile, "report", _say):
@@ -206,6 +213,7 @@ def _say(text: str) -> None:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], ExitStatus]] = {
     "run-scenario": _run_scenario,
+    "find-limit": _find_limit,
     "report-scenario": _report_scenario,
     "compare": _compare,
     "list-scenarios": _list_scenarios,

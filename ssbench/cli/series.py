@@ -90,7 +90,9 @@ class Series:
         scenario = self.scenario(load)
         path = step_path(self.options.stats_file, scenario, self.table.over, load)
         run = Run(self.session, scenario, path)
-        self.statuses.append(run.execute())
+        status = run.execute()
+        if self.table.search is None or status is not ExitStatus.FAILED:
+            self.statuses.append(status)  # to a search, a run that failed is an answer
         stats = self.session.meanwhile(lambda: read_stats(path))
         table = self.table
         step = Step.of(stats, load, path, table.percentiles, table.thresholds)

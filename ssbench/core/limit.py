@@ -57,6 +57,10 @@ class Search:
         else:
             self.broken = load
 
+    def limit(self, most: float) -> None:
+        """No load above this is tried, nor above what was said before."""
+        self._most = min(self._most, max(most, self._least))
+
     @property
     def next(self) -> float | None:
         """The load to try; None where the search is over."""
