@@ -37,9 +37,9 @@ class Search:
             raise ValueError("a least load above 0, a most not below it, a precision above 0")
         self.kept: float | None = None
         self.broken: float | None = None
-        self._first = min(max(first, least), most)
-        self._least, self._most = least, most
         self._whole = whole
+        self._least, self._most = self._rounded(least), self._rounded(most)
+        self._first = self._rounded(min(max(first, least), most))
         self._precision = precision
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class Search:
 
     def limit(self, most: float) -> None:
         """No load above this is tried, nor above what was said before."""
-        self._most = min(self._most, max(most, self._least))
+        self._most = min(self._most, self._rounded(max(most, self._least)))
 
     @property
     def next(self) -> float | None:
@@ -86,6 +86,8 @@ class Search:
         """Rates to three digits, as one would ask for them, where that is fine enough."""
         if self._whole:
             return int(load)
+        if self.kept is None and self.broken is None:
+            return load
         rounded = float(f"{load:.3g}")
         low, high = self.kept or 0, self.broken or math.inf
         return rounded if low < rounded < high else load

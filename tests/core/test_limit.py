@@ -61,6 +61,21 @@ def test_never_broken_up_to_the_most() -> None:
     assert tried(Search(64, 50), lambda load: True) == [50]
 
 
+def test_users_are_whole_whatever_was_given() -> None:
+    steps = tried(Search(1.0, 6.0), lambda load: load < 5)
+    assert [str(load) for load in steps] == ["1", "2", "4", "6", "5"]
+
+
+def test_the_most_may_turn_out_to_be_less() -> None:
+    search = Search(1, 100)
+    search.took(1, kept=True)
+    search.limit(5)
+    search.limit(70)
+    assert tried(search, lambda load: True) == [2, 4, 5]
+    search.limit(0)  # the workers are gone: there is nothing more to try
+    assert search.next is None
+
+
 def test_rates_need_not_be_whole() -> None:
     search = Search(10, 10_000, least=0.1, whole=False)
     steps = tried(search, lambda load: load <= 333.3)
