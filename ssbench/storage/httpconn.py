@@ -97,9 +97,9 @@ class Connection:
     """One connection; one request at a time. ``exchange`` is all that it does."""
 
     __slots__ = (
-        "_answered", "_buffer", "_doom", "_early", "_in_head", "_interim", "_layouts", "_name",
-        "_read_head", "_recv_into", "_send", "_send_parts", "_url", "alive", "deadline_ns", "kept",
-        "quiet_ns", "reusable", "stream",
+        "_answered", "_arrived_ns", "_buffer", "_doom", "_early", "_in_head", "_interim",
+        "_layouts", "_name", "_read_head", "_recv_into", "_send", "_send_parts", "_url", "alive",
+        "deadline_ns", "kept", "quiet_ns", "reusable", "stream",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, shared: Shared) -> None:
@@ -110,7 +110,7 @@ class Connection:
         self.reusable = True
         self.kept = False  #: it was idle: the server may have closed it meanwhile
         self._send, self._send_parts = stream.send, stream.send_parts
-        self._recv_into = stream.recv_into
+        self._recv_into, self._arrived_ns = stream.recv_into, stream.arrived_ns
         self._buffer, self._name, self._url = shared.buffer, shared.name, shared.url
         self._layouts = shared.layouts
         self._read_head = shared.layouts.read
@@ -151,7 +151,7 @@ class Connection:
             if self._early or collector is not None:
                 return self._slow_answer(0, perf_counter_ns(), upload, collector, longest)
             count = self._recv_into(self._buffer)
-            now = perf_counter_ns()
+            now = self._arrived_ns()
             answer = self._read_head(self._buffer, count)
             if answer is None:
                 return self._slow_answer(count, now, upload, None, longest)
@@ -281,7 +281,7 @@ class Connection:
                 if len(held) > MAX_HEAD:
                     raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
                 count = self._receive(ErrorKind.RESET, "in the headers" if held else "unanswered")
-                now = perf_counter_ns()
+                now = self._arrived_ns()
                 held += memoryview(self._buffer)[:count]
             if end > MAX_HEAD:
                 raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
@@ -329,7 +329,7 @@ class Connection:
         discard = self.stream.discard
         while left:
             count = discard(left) if add is None else self._receive_part(left, add)
-            now = perf_counter_ns()
+            now = self._arrived_ns()
             if not count:
                 raise _Ended(ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes")
             if longest:
@@ -365,7 +365,7 @@ class Connection:
             count = self._receive(ErrorKind.TRUNCATED, f"after {received} bytes of chunks")
             if longest:
                 self.alive = True
-            last = perf_counter_ns()
+            last = self._arrived_ns()
             got = memoryview(self._buffer)[:count]
         if body.rest:
             raise BadAnswer(f"{body.rest} bytes behind the last chunk")
@@ -387,7 +387,7 @@ class Connection:
                 if add is not None:
                     add(got)
             count = self._recv_into(self._buffer)
-            last = perf_counter_ns()
+            last = self._arrived_ns()
             if not count:
                 # Ours or the server's end? Only the latter ends the body.
                 if self._doom is not None:
