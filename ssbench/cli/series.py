@@ -8,7 +8,8 @@ from datetime import datetime
 
 from ssbench import statfile
 from ssbench.cli.reporting import read_stats, write
-from ssbench.cli.run_scenario import Run, resolved
+from ssbench.cli.run import Run
+from ssbench.cli.run_scenario import resolved
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.scenario import Scenario
