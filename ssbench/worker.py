@@ -378,6 +378,8 @@ class Worker:
         share = beat.workers[self.incarnation][0]
         if share:
             self._open_work(beat.pipe)  # before the store's connections take what there is
+        else:
+            self._close_work()  # open from the phase before: jobs would come that nobody here does
         storage = self._store.open(beat.settings)
         storage.connect(share)
         if here != (self._run, self._phase, self.incarnation):

@@ -27,18 +27,37 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/*.rst")])
 README = ROOT / "README.rst"
 
-STORE = frozenset({"run-scenario", "cleanup-containers"})
+STORE = frozenset({"run-scenario", "find-limit", "cleanup-containers"})
 EVERY = frozenset({*COMMANDS, "ssbench-worker"})
 
 #: Section of README with a table of options -> the commands that have all of them.
 SECTIONS = {
     "All commands": EVERY,
-    "Where workers meet the master": frozenset({"run-scenario", "kill-workers", "ssbench-worker"}),
+    "Where workers meet the master": frozenset(
+        {"run-scenario", "find-limit", "kill-workers", "ssbench-worker"}
+    ),
     "The store": STORE,
     **{name: frozenset({name}) for name in EVERY if name != "list-scenarios"},
+    "run-scenario": frozenset({"run-scenario", "find-limit"}),
 }
 #: Option -> commands that lack it, though they have the others of its table.
 LACKING = {
+    # Lengths, rates and windows are what find-limit itself decides on.
+    **dict.fromkeys(
+        (
+            "--op-count",
+            "--run-seconds",
+            "--rate",
+            "--cooldown",
+            "--auto-stop",
+            "--auto-stop-window",
+            "--auto-stop-tolerance",
+            "--sweep",
+            "--threshold",
+            "--resume-cleanup",
+        ),
+        {"find-limit"},
+    ),
     "--quiet": {"ssbench-worker"},
     "--zmq-bind-ip": {"ssbench-worker"},
 }
@@ -120,12 +139,14 @@ def default_shown(action: argparse.Action) -> str:
 def documented() -> dict[str, dict[str, tuple[set[str], str]]]:
     """Command -> longest name of each option in README -> all its names, and its default."""
     found: dict[str, dict[str, tuple[set[str], str]]] = {name: {} for name in EVERY}
-    for title, owners in SECTIONS.items():
+    # A command's own table comes last, and goes over one that it shares with others.
+    for title, owners in sorted(SECTIONS.items(), key=lambda item: -len(item[1])):
         for names, default, _meaning in rows(section(page(README), title)):
             flags = literals(names)
             longest = max(flags, key=len)
             for owner in owners - LACKING.get(longest, set()):
-                assert longest not in found[owner], f"{owner} {longest}: twice in README"
+                twice = longest in found[owner] and title != owner
+                assert not twice, f"{owner} {longest}: twice in README"
                 found[owner][longest] = (set(flags), default.astext())
     return found
 

@@ -289,6 +289,16 @@ def test_the_next_phase_begins_where_the_last_one_ended() -> None:
         master.wait_until_nobody_takes_jobs()
 
 
+def test_who_has_no_share_of_the_next_phase_takes_no_jobs_of_it() -> None:
+    with ScriptedMaster() as master, WorkerThread(master):
+        incarnation = master.begin(phase=Phase.POPULATE)
+        master.send(jobs(1), phase=Phase.POPULATE)
+        master.expect(Results)
+        master.share(incarnation, 0, Phase.RUN)  # no beat between them that says IDLE
+        master.expect(Ready, lambda ready: ready.phase == Phase.RUN)
+        master.wait_until_nobody_takes_jobs()
+
+
 # Jobs that are not for now ----------------------------------------------------------------
 
 

@@ -35,11 +35,12 @@ def main() -> int:
             continue
         # wrk knows no rate; against a server without delay it would measure something else.
         seconds = 0.0 if row.rate or row.starts else wrk_seconds
-        for attempt in range(1, chosen.tries + 1):
+        outcome = rows.run(row, chosen.seconds, chosen.loose, seconds)
+        taken = 1
+        while outcome.missed and taken < chosen.tries:
             outcome = rows.run(row, chosen.seconds, chosen.loose, seconds)
-            if not outcome.missed:
-                break
-        tries = f"  (try {attempt} of {chosen.tries})" if attempt > 1 else ""
+            taken += 1
+        tries = f"  (try {taken} of {chosen.tries})" if taken > 1 else ""
         print(*table.lines(outcome, tries), sep="\n", flush=True)
         missed += [f"{row.name}: {figure.name}" for figure in outcome.missed]
     print(*(f"MISSED: {name}" for name in missed), sep="\n")

@@ -190,8 +190,8 @@ def wrk(url: str, place: Path, seconds: float) -> WrkSays | None:
     if program is None:
         return None
     target, script = f"{url}/{_WRK_TARGET}", place / "says.lua"
-    put = urllib.request.Request(target, data=b"w" * 4000, method="PUT")  # noqa: S310
-    with urllib.request.urlopen(put, timeout=30):  # noqa: S310
+    put = urllib.request.Request(target, data=b"w" * 4000, method="PUT")
+    with urllib.request.urlopen(put, timeout=30):
         pass
     script.write_text(_WRK_SAYS)
     command = [program, "-t1", "-c64", f"-d{seconds:.0f}s", "--timeout", "10s", "-s", str(script)]

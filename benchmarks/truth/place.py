@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 
@@ -36,10 +36,8 @@ def standing(place: Place) -> Iterator[None]:
     allowed = os.sched_getaffinity(0)
     policy, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
     os.sched_setaffinity(0, {sorted(allowed)[place.core]})
-    try:
+    with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(place.priority))
-    except PermissionError:
-        pass
     try:
         yield
     finally:

@@ -20,6 +20,12 @@ STALL_SHOWS_NS = 900 * MS
 LATE_NS = 1 * MS
 
 
+_BLIND = (
+    "A closed loop can't show the stall: its users wait, and what would have come isn't sent. The"
+    " open loop's response time does."
+)
+
+
 @dataclass(frozen=True)
 class Row:
     """What is run."""
@@ -89,6 +95,8 @@ def run(row: Row, seconds: float, looseness: float = 1.0, wrk_seconds: float = 0
         outcome.figures = [lateness(told, looseness)]
         return outcome
     outcome.figures = figures(row, clients.of_ssbench(log), told, looseness)
+    if row.case == "stalled" and not row.rate:
+        outcome.notes.append(_BLIND)
     if wrk_seconds:
         _compare_wrk(outcome, clients.of_wrk(log), said)
     return outcome

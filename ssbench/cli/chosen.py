@@ -15,6 +15,7 @@ from ssbench.cli.promises import thresholds_from
 from ssbench.core.compare import PERCENTS
 from ssbench.core.credentials import Credentials
 from ssbench.core.errors import UsageError
+from ssbench.core.steps import OVER, Sweep
 from ssbench.core.thresholds import Threshold
 
 KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"
@@ -106,6 +107,7 @@ class RunOptions:
     format: str  #: "text", "csv" or "json"
     percentiles: tuple[float, ...]
     thresholds: tuple[Threshold, ...]
+    sweep: Sweep | None  #: None: one run
     auto_stop: AutoStopOptions | None  #: None: the run's length is what the scenario says
     progress: str | None  #: "chars", "live" or "none"; None: as the terminal is
     profile: bool
@@ -221,6 +223,7 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
         format=_format(ns),
         percentiles=percentiles_from(ns),
         thresholds=thresholds_from(ns),
+        sweep=_sweep(ns),
         auto_stop=_auto_stop(ns),
         progress=ns.progress,
         profile=ns.profile,
@@ -258,6 +261,14 @@ def report_options(ns: argparse.Namespace) -> ReportOptions:
 
 def _format(ns: argparse.Namespace) -> str:
     return "csv" if ns.csv else "json" if ns.json else "text"
+
+
+def _sweep(ns: argparse.Namespace) -> Sweep | None:
+    sweep: Sweep | None = ns.sweep
+    if sweep is not None and getattr(ns, OVER[sweep.over]) is not None:
+        option = {"users": "-u", "rate": "--rate"}[sweep.over]
+        raise UsageError(f"--sweep says how many {sweep.over} there are: leave out {option}")
+    return sweep
 
 
 def _auto_stop(ns: argparse.Namespace) -> AutoStopOptions | None:

@@ -74,9 +74,21 @@ def _escape_what_cannot_be_shown() -> None:
 def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:
     if namespace.resume_cleanup is not None:
         return _resume_cleanup(namespace)
+    options = chosen.run_options(namespace, os.environ)
+    if options.sweep is not None:
+        from ssbench.cli.sweep import run_sweep
+
+        return run_sweep(options, options.sweep)
     from ssbench.cli.run_scenario import run_scenario
 
-    return run_scenario(chosen.run_options(namespace, os.environ))
+    return run_scenario(options)
+
+
+def _find_limit(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.cli.find_limit import run_find_limit
+    from ssbench.cli.limit_options import limit_options
+
+    return run_find_limit(limit_options(namespace, os.environ))
 
 
 def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
@@ -208,6 +220,7 @@ def _say(text: str) -> None:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], ExitStatus]] = {
     "run-scenario": _run_scenario,
+    "find-limit": _find_limit,
     "report-scenario": _report_scenario,
     "compare": _compare,
     "list-scenarios": _list_scenarios,

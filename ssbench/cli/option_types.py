@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ssbench.core.credentials import check_http_url, parse_version
 from ssbench.core.errors import UsageError
 from ssbench.core.model import CRUD, Operation
+from ssbench.core.steps import OVER, Sweep
 
 MAX_WORKER_ID = 64  #: characters
 
@@ -83,6 +84,19 @@ def percentile(text: str) -> float:
     if not 0 < number <= 100:
         raise ArgumentTypeError(f"{text} is no percentile: give one above 0, 100 at most")
     return number
+
+
+def sweep(text: str) -> Sweep:
+    """``users=1,20,40``: what differs from run to run, and how."""
+    over, equals, values = text.partition("=")
+    if over not in OVER or not equals:
+        raise ArgumentTypeError(f"{text!r}: give users=1,20,40 or rate=100,200")
+    convert: Callable[[str], float] = count if over == "users" else rate
+    loads = tuple(convert(value.strip()) for value in values.split(","))
+    for load in loads:
+        if loads.count(load) > 1:
+            raise ArgumentTypeError(f"{text!r}: {load:g} is there more than once")
+    return Sweep(over, loads)
 
 
 def tolerance(text: str) -> float:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ssbench import __version__
 from ssbench.cli import option_types as types
 from ssbench.cli.chosen import CLEANUP_CONCURRENCY, CONTAINER_BASE
+from ssbench.cli.limit_options import add_find_limit
 from ssbench.cli.parser import Parser
 from ssbench.cli.run_options import add_run_scenario
 from ssbench.cli.shared_options import (
@@ -229,6 +230,13 @@ COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str, str]] 
         "run a scenario, keep its results and report on them",
         "Runs a scenario against a store: makes containers, uploads the initial objects, does "
         "the operations, deletes what it created, and reports.",
+    ),
+    "find-limit": (
+        add_find_limit,
+        "find the largest load that keeps a promise",
+        "Runs a scenario again and again, with twice the users (or rate) each time until a promise "
+        "like p99 < 50ms is broken, and with loads between from then on; prints a table of all "
+        "steps, and the largest load that kept it.",
     ),
     "report-scenario": (
         _add_report_scenario,

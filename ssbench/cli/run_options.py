@@ -20,24 +20,30 @@ PROGRESS = ("chars", "live", "none")
 
 
 def add_run_scenario(parser: argparse.ArgumentParser) -> None:
-    _add_scenario(parser.add_argument_group("what to run"))
-    _add_load(parser.add_argument_group("how hard, and what counts"))
-    _add_how(parser.add_argument_group("how to run it"))
-    _add_results(parser.add_argument_group("results"))
-    workers = parser.add_argument_group(
-        "workers",
-        "Without --workers or --expect-workers the run begins when the workers that came can be "
-        "all users together, or after --worker-wait.",
-    )
-    _add_workers(workers)
-    add_master_sockets(workers)
+    what = parser.add_argument_group("what to run")
+    one = what.add_mutually_exclusive_group(required=True)
+    add_file(one)
+    add_resume(
+        one, "run nothing: delete what the run of this stat file left behind, as "
+        "cleanup-containers --resume-cleanup does"
+    )  # fmt: skip
+    add_users(what)
+    _add_length(what)
+    add_objects(what)
+    load = parser.add_argument_group("how hard, and what counts")
+    _add_rate(load)
+    add_load(load)
+    _add_window(load)
+    add_how(parser.add_argument_group("how to run it"))
+    results = parser.add_argument_group("results")
+    add_results(results)
+    add_threshold(results)
+    add_workers(parser)
     add_store(parser)
 
 
-def _add_scenario(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    one = group.add_mutually_exclusive_group(required=True)
-    one.add_argument(
+def add_file(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
         "-f",
         "--filename",
         dest="scenario",
@@ -45,10 +51,10 @@ def _add_scenario(group: argparse._ArgumentGroup) -> None:
         help="scenario to run: a file, - for stdin, or the name of a canned one "
         "(list-scenarios shows them)",
     )
-    add_resume(
-        one, "run nothing: delete what the run of this stat file left behind, as "
-        "cleanup-containers --resume-cleanup does"
-    )  # fmt: skip
+
+
+def add_users(group: argparse._ActionsContainer) -> None:
+    add = group.add_argument
     add(
         "-u",
         "--user-count",
@@ -56,6 +62,10 @@ def _add_scenario(group: argparse._ArgumentGroup) -> None:
         metavar="COUNT",
         help="users at once; over the scenario's user_count",
     )
+
+
+def _add_length(group: argparse._ActionsContainer) -> None:
+    add = group.add_argument
     add(
         "-o",
         "--op-count",
@@ -71,6 +81,11 @@ def _add_scenario(group: argparse._ArgumentGroup) -> None:
         metavar="SECONDS",
         help="time to run; over the scenario's length, and over -o",
     )
+
+
+def add_objects(group: argparse._ActionsContainer) -> None:
+    """Where objects are put, and how."""
+    add = group.add_argument
     add(
         "-c",
         "--container-count",
@@ -101,7 +116,7 @@ def _add_scenario(group: argparse._ArgumentGroup) -> None:
         help="repeat the choices of the run that had this seed")  # fmt: skip
 
 
-def _add_load(group: argparse._ArgumentGroup) -> None:
+def _add_rate(group: argparse._ActionsContainer) -> None:
     add = group.add_argument
     add(
         "--rate",
@@ -110,6 +125,10 @@ def _add_load(group: argparse._ArgumentGroup) -> None:
         help="operations a second that fall due, whatever the store does (an open loop); over the "
         "scenario's",
     )
+
+
+def add_load(group: argparse._ActionsContainer) -> None:
+    add = group.add_argument
     add(
         "--arrivals",
         choices=ARRIVALS,
@@ -121,6 +140,11 @@ def _add_load(group: argparse._ArgumentGroup) -> None:
         metavar="SECONDS",
         help="without a rate: pause of a user after each operation; MIN,MAX for a random one",
     )
+
+
+def _add_window(group: argparse._ActionsContainer) -> None:
+    """What of the run counts, how often it is run, and when it ends."""
+    add = group.add_argument
     add(
         "--warmup",
         type=types.seconds_or_none,
@@ -132,6 +156,13 @@ def _add_load(group: argparse._ArgumentGroup) -> None:
         type=types.seconds_or_none,
         metavar="SECONDS",
         help="time at its end that doesn't count",
+    )
+    add(
+        "--sweep",
+        type=types.sweep,
+        metavar="LOADS",
+        help="run the scenario once for each load, users=1,20,40 or rate=100,200, with the same "
+        "workers and initial objects, and report as a table",
     )
     add(
         "--auto-stop",
@@ -154,7 +185,7 @@ def _add_load(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_how(group: argparse._ArgumentGroup) -> None:
+def add_how(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("-k", "--keep-objects", action="store_true", help="don't delete what the run created")
     add(
@@ -211,7 +242,7 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
         help="profile the master with cProfile, and say where the profile is")  # fmt: skip
 
 
-def _add_results(group: argparse._ArgumentGroup) -> None:
+def add_results(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add(
         "-s",
@@ -226,13 +257,17 @@ def _add_results(group: argparse._ArgumentGroup) -> None:
     form.add_argument("--csv", action="store_true", help="report as CSV")
     form.add_argument("--json", action="store_true", help="report as JSON")
     add_pctile(group)
-    add_threshold(group)
     add("--progress", choices=PROGRESS,
         help="chars: one character for each operation; live: a line that is kept up to date; "
         "none [default: live on a terminal, else chars]")  # fmt: skip
 
 
-def _add_workers(group: argparse._ArgumentGroup) -> None:
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "workers",
+        "Without --workers or --expect-workers the run begins when the workers that came can be "
+        "all users together, or after --worker-wait.",
+    )
     add = group.add_argument
     add(
         "--workers",
@@ -260,4 +295,5 @@ def _add_workers(group: argparse._ArgumentGroup) -> None:
         metavar="SECONDS",
         help="a worker that is silent for so long is given up",
     )
-    add_batch_size(group)  # fmt: skip
+    add_batch_size(group)
+    add_master_sockets(group)  # fmt: skip

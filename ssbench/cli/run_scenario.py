@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
-import time
-from collections import Counter
 from contextlib import ExitStack
-from dataclasses import replace
-from datetime import datetime
 
-from ssbench import __version__, hostinfo, statfile
 from ssbench.cli import profile, promises
 from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.chosen import RunOptions
-from ssbench.cli.reporting import read_stats, write_report
+from ssbench.cli.run import Run
 from ssbench.cli.session import Session
-from ssbench.cli.stores import Store
-from ssbench.core.dispatch import MAX_BATCH
-from ssbench.core.errors import (
-    ExitStatus,
-    ScenarioError,
-    SsbenchError,
-    StatFileError,
-    UsageError,
-    gravest,
-)
+from ssbench.core.errors import ExitStatus, UsageError, gravest
 from ssbench.core.facts import ScenarioFacts
-from ssbench.core.model import Operation, Phase
-from ssbench.core.naming import Naming
-from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.scenario import Scenario
-from ssbench.core.settings import StorageSettings
-from ssbench.core.settling import Settling
-from ssbench.core.steady import AutoStop
-from ssbench.core.workload import (
-    InitialWorkload,
-    bench_jobs,
-    cleanup_jobs,
-    initial_jobs,
-)
-from ssbench.master import Master
-from ssbench.phases import Limits, PhaseOutcome
-from ssbench.prepare import check, make_containers
-from ssbench.report.threshold_text import threshold_lines
-from ssbench.statfile import StatFileWriter
-from ssbench.storage import open_storage
-from ssbench.storage.base import Storage
-from ssbench.storage.errands import Renew
 
 
 def run_scenario(options: RunOptions) -> ExitStatus:
@@ -55,7 +20,7 @@ def run_scenario(options: RunOptions) -> ExitStatus:
 
     :raises SsbenchError: for what ends it before there are results.
     """
-    scenario = read_scenario(options)
+    scenario = resolved(options, *find_scenario_text(options.scenario, sys.stdin))
     with ExitStack() as stack:
         session = Session(options, stack, most_users=scenario.most_users, seed=scenario.seed)
         run = Run(session, scenario, options.stats_file)
@@ -64,13 +29,12 @@ def run_scenario(options: RunOptions) -> ExitStatus:
     return gravest([status, run.report()])
 
 
-def read_scenario(options: RunOptions) -> Scenario:
-    """The scenario as the options have it.
+def resolved(options: RunOptions, text: str | bytes, source: str, **changes: object) -> Scenario:
+    """The scenario of a text as the options have it, and over those the changes.
 
-    :raises UsageError: where it can't be had, is faulty, or doesn't go with the options.
+    :raises UsageError: where it is faulty, or doesn't go with the options.
     """
-    text, source = find_scenario_text(options.scenario, sys.stdin)
-    scenario = Scenario.resolve(text, source, **options.overrides)
+    scenario = Scenario.resolve(text, source, **{**options.overrides, **changes})
     if options.auto_stop and len(scenario.load) > 1:
         raise UsageError(
             f"{source}: with stages there is no steady rate to wait for: leave out --auto-stop"
@@ -78,311 +42,3 @@ def read_scenario(options: RunOptions) -> Scenario:
     is_open = any(stage.rate for stage in scenario.load)
     promises.check(options.thresholds, ScenarioFacts.of(scenario.to_dict()), open_loop=is_open)
     return scenario
-
-
-class Run:
-    """One run, step by step.
-
-    :param path: of the stat file; None: one that tells of the scenario.
-    """
-
-    def __init__(self, session: Session, scenario: Scenario, path: str | None = None) -> None:
-        self.session = session
-        self.options = session.options
-        self.scenario = scenario
-        self.run_id = secrets.token_hex(5)
-        self.interrupts = session.interrupts
-        self.progress = session.progress
-        self.say, self.warn = session.say, session.warn
-        self.skipped: Counter[Operation] = Counter()
-        self.path = path or str(
-            statfile.default_path(
-                scenario.name, scenario.user_count, scenario.operation_count,
-                scenario.run_seconds, datetime.now(),
-            )
-        )  # fmt: skip
-        self._writer: StatFileWriter | None = None
-
-    # The steps ----------------------------------------------------------------------------
-
-    def execute(self) -> ExitStatus:
-        """Everything up to the end of the stat file, which is closed.
-
-        :raises SsbenchError: for what ends it before there are results.
-        """
-        self.session.warnings.clear()
-        try:
-            with StatFileWriter.create(self.path, overwrite=self.options.force) as writer:
-                self._writer = writer
-                if self.options.thresholds and not writer.kept:
-                    raise UsageError(
-                        f"--threshold needs results to judge by: {self.path} keeps none"
-                    )
-                return self._execute(writer)
-        except KeyboardInterrupt:
-            self.say_where()
-            self.say_what_is_left()
-            raise
-
-    def _execute(self, writer: StatFileWriter) -> ExitStatus:
-        session = self.session
-        self.say(f"ssbench {__version__}, run {self.run_id}, seed {session.seed}")
-        store = session.store()
-        settings = self._complete(store)
-        writer.write(self._header(settings.driver))
-        master = session.master(settings, self._limits(settings), writer)
-        self.say(f'Starting scenario run for "{self.scenario.name}"')
-        self._prepare(store, settings)
-        return self._phases(master, writer)
-
-    def _complete(self, store: Store) -> StorageSettings:
-        scenario = self.scenario
-        return replace(
-            store.settings,
-            run_id=self.run_id,
-            sizes=scenario.sizes,
-            container_base=scenario.container_base,
-            container_count=scenario.container_count,
-            policy=scenario.policy,
-            delete_after_s=scenario.delete_after,
-            block_size=scenario.block_size,
-            compressible=self.options.compressible,
-        )
-
-    def _header(self, driver: str) -> RunHeader:
-        return RunHeader(
-            run_id=self.run_id,
-            started_at=time.time(),
-            ssbench_version=__version__,
-            scenario_given=self.scenario.given,
-            scenario=self.scenario.to_dict(),
-            overrides=self.scenario.overrides,
-            seed=self.session.seed,
-            driver=driver,
-            hosts=hostinfo.facts(),
-            versions=hostinfo.versions(),
-        )
-
-    def _limits(self, settings: StorageSettings) -> Limits:
-        options = self.options
-        return Limits(
-            worker_timeout_s=options.worker_timeout_s,
-            worker_wait_s=options.worker_wait_s,
-            operation_timeout_s=options.operation_timeout_s or 0.0,
-            drain_timeout_s=options.drain_timeout_s,
-            connect_timeout_s=settings.connect_timeout_s,
-            max_consecutive_errors=options.max_consecutive_errors,
-            max_batch=options.batch_size or MAX_BATCH,
-            think_s=self.scenario.think_time or (0.0, 0.0),
-        )
-
-    def _prepare(self, store: Store, settings: StorageSettings) -> None:
-        """Hold the scenario against the store's limits, and make the containers."""
-        if self.session.has_containers:
-            return
-        storage = open_storage(settings)
-        try:
-            self._check(storage)
-            self._make_containers(storage, store.renew)
-            self.session.has_containers = True
-        except SsbenchError as error:
-            if not self.interrupts.came:
-                raise
-            self.warn(str(error))  # it ends anyway, and in good order
-        finally:
-            storage.close()
-
-    def _check(self, storage: Storage) -> None:
-        found = check(storage.limits(), self.scenario, self.run_id)
-        for warning in found.warnings:
-            self.warn(warning)
-        if found.faults:
-            raise ScenarioError([f"{self.scenario.source}: {fault}" for fault in found.faults])
-
-    def _make_containers(self, storage: Storage, renew: Renew | None) -> None:
-        scenario = self.scenario
-        naming = Naming(
-            scenario.sizes, self.run_id, scenario.container_base,
-            scenario.container_count, scenario.policy,
-        )  # fmt: skip
-        self.progress.start_phase(Phase.IDLE, len(naming.containers))
-        make_containers(
-            storage, naming.containers, scenario.container_concurrency,
-            self.progress.count, policy=scenario.policy,
-            use_existing=self.options.use_existing, retries=self.options.retries,
-            renew=renew, stopping=lambda: self.interrupts.came,
-        )  # fmt: skip
-        self.progress.end_phase()
-
-    def _phases(self, master: Master, writer: StatFileWriter) -> ExitStatus:
-        initial = initial_jobs(self.scenario)
-        outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
-        left_behind = 0
-        try:
-            self._gather(master)
-            outcome = self._populate_and_run(master, initial)
-            if outcome.ended in ("exhausted", "failed") and not master.record_error:
-                self.warn(outcome.reason)
-            left_behind = self._clean_up(master, initial)
-        finally:
-            if not self.session.is_series:
-                master.dismiss()
-            if not master.record_error:  # said already, and nothing more can be written
-                self._conclude(master, writer, self._footer(master, outcome, left_behind))
-        return self._status(master, outcome)
-
-    def _gather(self, master: Master) -> None:
-        """Wait for workers; a later run of a series goes on with those who are left."""
-        expected = self.options.expect_workers or self.options.workers
-        if self.session.has_workers:
-            expected = 1
-        master.gather(self.session.most_users, expected)
-        self.session.has_workers = True
-
-    def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
-        if self.interrupts.came:
-            return PhaseOutcome.nothing("interrupted", self.interrupts.reason)
-        if not self.session.has_objects:
-            fault = self._populate(master, initial)
-            if fault is not None:
-                return fault
-        scenario = self.scenario
-        bench = bench_jobs(scenario, self.session.seed, initial.population)
-        self.skipped = bench.skipped
-        return master.run_phase(
-            Phase.RUN, bench, scenario.most_users, scenario.run_seconds,
-            stages=scenario.load, settling=self._settling(),
-        )  # fmt: skip
-
-    def _settling(self) -> Settling | None:
-        stop = self.options.auto_stop
-        if stop is None:
-            return None
-        rule = AutoStop(window_s=stop.window_s, tolerance=stop.tolerance)
-        return Settling(rule, self.scenario.warmup)
-
-    def _populate(self, master: Master, initial: InitialWorkload) -> PhaseOutcome | None:
-        """Upload what isn't there; gives what there is to say instead of a run, None for a run."""
-        populated = master.run_phase(Phase.POPULATE, initial, self.session.most_users)
-        if populated.ended != "complete":
-            return PhaseOutcome.nothing(populated.ended, populated.reason)
-        if initial.missing == initial.total:
-            return PhaseOutcome.nothing(
-                "failed", f"no initial object could be uploaded: {populated.example}"
-            )
-        if initial.missing:
-            why = populated.example or "they were lost with their worker"
-            self.warn(
-                f"{initial.missing} of {initial.total} initial objects could not be uploaded"
-                f" ({why}); the run goes on without them"
-            )
-        else:
-            self.session.has_objects = self.scenario.keeps_initial_objects
-        return None
-
-    def _clean_up(self, master: Master, initial: InitialWorkload) -> int:
-        """Delete what the run created; gives how many objects are left behind."""
-        cleanup = cleanup_jobs(initial.population)
-        if self.options.keep_objects:
-            return cleanup.total
-        if not cleanup.total:
-            return 0
-        outcome = master.run_phase(Phase.CLEANUP, cleanup, self.session.most_users)
-        if cleanup.left_behind:
-            why = outcome.reason or outcome.example
-            because = f" ({why})" if why else ""
-            self.warn(
-                f"{cleanup.left_behind} objects of this run could not be deleted{because};"
-                f" cleanup-containers --resume-cleanup {self.path} tries again"
-            )
-        return cleanup.left_behind
-
-    def _conclude(self, master: Master, writer: StatFileWriter, footer: RunFooter) -> None:
-        try:
-            writer.write(footer)
-        except StatFileError as error:
-            master.record_error = error
-            self.warn(str(error))
-
-    def _footer(
-        self,
-        master: Master,
-        outcome: PhaseOutcome,
-        left_behind: int,
-    ) -> RunFooter:
-        ended, reason = outcome.ended, outcome.reason
-        if ended == "complete" and self.interrupts.came:
-            ended, reason = "interrupted", f"{self.interrupts.reason} during clean-up"
-        return RunFooter(
-            ended_at=time.time(),
-            ended=ended,
-            reason=reason,
-            run_seconds=outcome.seconds,
-            lost=outcome.counts.lost,
-            late=outcome.never_started,
-            refused=master.refused,
-            skipped={operation.name: n for operation, n in self.skipped.items()},
-            workers_lost=tuple(master.workers_lost),
-            warnings=tuple(self.session.warnings),
-            left_behind=left_behind,
-            sent=outcome.counts.sent - outcome.counts.withdrawn,
-        )
-
-    def _status(self, master: Master, outcome: PhaseOutcome) -> ExitStatus:
-        statuses = [ExitStatus.OK]
-        if outcome.ended == "failed" or master.record_error:
-            statuses.append(ExitStatus.FAILED)
-        if outcome.counts.failed and not outcome.counts.done:
-            statuses.append(ExitStatus.FAILED)
-        if self.interrupts.came:
-            statuses.append(ExitStatus.INTERRUPTED)
-        if master.workers_lost:
-            statuses.append(ExitStatus.WORKERS_LOST)
-        return gravest(statuses)
-
-    # Afterwards ---------------------------------------------------------------------------
-
-    def report(self) -> ExitStatus:
-        """Print the report, unless -R, and where the results are.
-
-        :returns: THRESHOLD_MISSED where the run missed one, else OK.
-        """
-        if self._writer and not self._writer.kept:
-            self.say(f"No report: the results went to {self.path}")
-            return ExitStatus.OK
-        status = self._judged_report()
-        self.say_where()
-        return status
-
-    def _judged_report(self) -> ExitStatus:
-        options = self.options
-        if options.no_default_report and not options.thresholds:
-            return ExitStatus.OK
-        stats = read_stats(self.path)
-        if options.no_default_report:
-            for line in threshold_lines(stats, options.thresholds):
-                self.progress.message(line)
-        else:
-            write_report(stats, options.format, options.percentiles, thresholds=options.thresholds)
-        return promises.status(stats, options.thresholds)
-
-    def say_where(self) -> None:
-        """Where the results are, and how to look at them again."""
-        if self._has_results() and not self.options.quiet:
-            print(
-                f"Results are in {self.path}\nReport on them again with:\n"
-                f"  {sys.argv[0]} report-scenario -s {self.path}",
-                file=sys.stderr,
-            )
-
-    def say_what_is_left(self) -> None:
-        """Where the run was left in the midst of it: how to be rid of what it created."""
-        if self._has_results() and not (self.options.quiet or self.options.noop):
-            print(
-                "What the run created may still be there; this deletes it:\n"
-                f"  {sys.argv[0]} cleanup-containers --resume-cleanup {self.path}",
-                file=sys.stderr,
-            )
-
-    def _has_results(self) -> bool:
-        return self._writer is not None and self._writer.kept and self._writer.blocks > 0

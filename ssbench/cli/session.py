@@ -7,7 +7,10 @@ so that workers are started, and containers made, once.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import TypeVar
 
 from ssbench.cli.chosen import RunOptions
 from ssbench.cli.interrupts import Interrupts
@@ -23,12 +26,15 @@ from ssbench.master import Master
 from ssbench.phases import Limits, Recorder
 from ssbench.wirekey import Key
 
+T = TypeVar("T")
+
 
 class Session:
     """Opens things when they are first needed; they close with the stack.
 
     :param most_users: of any run of it.
     :param seed: None: one is drawn, for all runs.
+    :param wanted_users: how many the workers must be, to begin; None: ``most_users``.
     :param is_series: more than one run may come: workers are let go with the stack, not before.
     """
 
@@ -39,10 +45,12 @@ class Session:
         *,
         most_users: int,
         seed: int | None,
+        wanted_users: int | None = None,
         is_series: bool = False,
     ) -> None:
         self.options = options
         self.most_users = most_users
+        self.wanted_users = wanted_users or most_users
         self.seed = seed if seed is not None else secrets.randbits(32)
         self.is_series = is_series
         self.stack = stack
@@ -91,6 +99,20 @@ class Session:
             calm_collector()
         self._master.begin_run(settings.run_id, recorder)
         return self._master
+
+    @property
+    def concurrency(self) -> int:
+        """How many users the workers that are here can be."""
+        return self._master.roster.concurrency if self._master else 0
+
+    def meanwhile(self, work: Callable[[], T]) -> T:
+        """Do something that takes long between two runs, with an eye on the workers."""
+        if self._master is None:
+            return work()
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(work)
+            self._master.stand_by(done.done)
+        return done.result()
 
     def _reach_store(self) -> Store:
         if self.options.noop:

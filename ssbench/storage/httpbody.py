@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter_ns
 
 from ssbench.core.model import ErrorKind
 from ssbench.storage.httpparse import CHUNKED, UNTIL_CLOSE, BadAnswer, ChunkedBody
@@ -50,12 +49,12 @@ class BodyReader:
     to bring none: then its bytes are no sign of life, and it must be whole within a time-out.
     """
 
-    __slots__ = ("_answered", "_buffer", "_doom", "_recv_into", "alive", "stream")
+    __slots__ = ("_answered", "_arrived_ns", "_buffer", "_doom", "_recv_into", "alive", "stream")
 
     def __init__(self, stream: PlainStream, buffer: bytearray) -> None:
         self.stream = stream
         self.alive = True  #: bytes moved since the last sweep
-        self._recv_into = stream.recv_into
+        self._recv_into, self._arrived_ns = stream.recv_into, stream.arrived_ns
         self._buffer = buffer
         self._answered = False  #: a byte of the current answer has come
         self._doom: tuple[ErrorKind, str] | None = None
@@ -97,7 +96,7 @@ class BodyReader:
         discard = self.stream.discard
         while left:
             count = discard(left) if add is None else self._receive_part(left, add)
-            now = perf_counter_ns()
+            now = self._arrived_ns()
             if not count:
                 raise Ended(ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes")
             if longest:
@@ -133,7 +132,7 @@ class BodyReader:
             count = self._receive(ErrorKind.TRUNCATED, f"after {received} bytes of chunks")
             if longest:
                 self.alive = True
-            last = perf_counter_ns()
+            last = self._arrived_ns()
             got = memoryview(self._buffer)[:count]
         if body.rest:
             raise BadAnswer(f"{body.rest} bytes behind the last chunk")
@@ -155,7 +154,7 @@ class BodyReader:
                 if add is not None:
                     add(got)
             count = self._recv_into(self._buffer)
-            last = perf_counter_ns()
+            last = self._arrived_ns()
             if not count:
                 # Ours or the server's end? Only the latter ends the body.
                 if self._doom is not None:

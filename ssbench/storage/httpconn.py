@@ -106,7 +106,7 @@ class Connection(BodyReader):
             if self._early or collector is not None:
                 return self._slow_answer(0, perf_counter_ns(), upload, collector, longest)
             count = self._recv_into(self._buffer)
-            now = perf_counter_ns()
+            now = self._arrived_ns()
             answer = self._read_head(self._buffer, count)
             if answer is None:
                 return self._slow_answer(count, now, upload, None, longest)
@@ -236,7 +236,7 @@ class Connection(BodyReader):
                 if len(held) > MAX_HEAD:
                     raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
                 count = self._receive(ErrorKind.RESET, "in the headers" if held else "unanswered")
-                now = perf_counter_ns()
+                now = self._arrived_ns()
                 held += memoryview(self._buffer)[:count]
             if end > MAX_HEAD:
                 raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")

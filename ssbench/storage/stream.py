@@ -23,6 +23,7 @@ from gevent import Timeout, get_hub, getcurrent, sleep
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.outcome import outcome_of
+from ssbench.storage.arrival import arrival_clock
 
 READ, WRITE = 1, 2
 #: Linux's TCP drops what it "receives" with this flag, and writes nothing (tcp(7)).
@@ -58,6 +59,8 @@ class PlainStream:
         self.send: Callable[[Any], int] = sock.send
         self.send_parts: Callable[[Sequence[Any]], int] = sock.sendmsg
         self._recv_into: Callable[..., int] = sock.recv_into
+        #: When the bytes were there that were received last.
+        self.arrived_ns: Callable[[], int] = arrival_clock()
 
     def recv_into(self, buffer: Any) -> int:
         """Wait for bytes, then take what is there; 0 at the end of the stream."""
@@ -140,6 +143,7 @@ class TlsStream(PlainStream):
         self._unwaited = 0  #: pieces received since the hub was last heard
         self.send = self._send
         self.send_parts = self._send_parts
+        self.arrived_ns = perf_counter_ns  # it may have read without waiting
 
     def handshake(self) -> None:
         """Shake hands and check the server's certificate.

@@ -8,6 +8,7 @@ import pytest
 
 from ssbench.cli.chosen import (
     cleanup_options,
+    compare_options,
     overrides_from,
     report_options,
     run_options,
@@ -17,6 +18,7 @@ from ssbench.cli.chosen import (
 from ssbench.cli.options import master_parser, worker_parser
 from ssbench.core.credentials import plan_login
 from ssbench.core.errors import UsageError
+from ssbench.core.model import Operation
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line, steering
@@ -82,6 +84,32 @@ def test_percentiles_come_once_each_in_their_order() -> None:
 @pytest.mark.parametrize(("flag", "name"), [("", "text"), ("--csv", "csv"), ("--json", "json")])
 def test_formats_of_a_report(flag: str, name: str) -> None:
     assert report_options(ns(f"report-scenario -s f {flag}")).format == name
+
+
+def test_a_comparison() -> None:
+    chosen = compare_options(ns("compare a b c"))
+    assert chosen.stats_files == ("a", "b", "c")
+    assert (chosen.operations, chosen.percentiles) == ((), (50.0, 90.0, 95.0, 99.0, 99.9))
+    assert (chosen.json, chosen.seed) == (False, 1)
+    line = "compare a b --operation read --operation READ --pctile 99 --pctile 5 --pctile 99"
+    chosen = compare_options(ns(f"{line} --json --seed 9"))
+    assert (chosen.operations, chosen.percentiles) == ((Operation.READ,), (5.0, 99.0))
+    assert (chosen.json, chosen.seed) == (True, 9)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"), [("a", "a: one stat file alone"), ("- a -", "-: standard input is one")]
+)
+def test_a_comparison_needs_two(files: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        compare_options(ns(f"compare {files}"))
+
+
+@pytest.mark.parametrize("command", ["run-scenario --noop -f s", "report-scenario -s s"])
+def test_thresholds_are_read(command: str) -> None:
+    given = ns(f"{command} --threshold errors<1% --threshold rate>5/s")
+    chosen = run_options(given, {}) if "run" in command else report_options(given)
+    assert [str(each) for each in chosen.thresholds] == ["errors < 1%", "rate > 5/s"]
 
 
 @pytest.mark.parametrize("option", ["-f", "-r", "--time-series", "--host-stats"])

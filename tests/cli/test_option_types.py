@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.cli import option_types as types
+from ssbench.core.model import Operation
 
 GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (types.port, "1", 1),
@@ -20,6 +21,7 @@ GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (types.percentile, "99.9", 99.9),
     (types.percentile, "100", 100.0),
     (types.tolerance, "7.5", 7.5),
+    (types.operation, "read", Operation.READ),
     (types.batch_size, "auto", None),
     (types.batch_size, "8", 8),
     (types.http_url, "https://[::1]:8080/v1/A", "https://[::1]:8080/v1/A"),
@@ -39,6 +41,7 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
     (types.percentile, "0", "0 is no percentile: give one above 0, 100 at most"),
     (types.percentile, "100.1", "100.1 is no percentile: give one above 0, 100 at most"),
     (types.tolerance, "100", "100 is no tolerance: give percent, above 0 and below 100"),
+    (types.operation, "LIST", "'LIST': give one of CREATE, READ, UPDATE, DELETE"),
     (types.batch_size, "0", "'0': give auto, or a number of 1 or more"),
     (types.http_url, "saio:8080", "it should look like http://host:port/path"),
     (types.auth_version, "4", "auth version '4' is unknown"),

@@ -152,7 +152,10 @@ def test_defaults_of_the_worker() -> None:
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_verbose_and_quiet_go_before_or_after_the_command(command: str) -> None:
-    needed = {"run-scenario": "-f s", "report-scenario": "-s f", "make-key": "f"}
+    needed = {
+        "run-scenario": "-f s", "find-limit": "-f s --slo p", "report-scenario": "-s f",
+        "compare": "f g", "make-key": "f",
+    }  # fmt: skip
     line = f"{command} {needed.get(command, '')}"
     assert (master(line).verbose, master(line).quiet) == (False, False)
     for loud in (f"-v {line}", f"{line} -v", f"{line} --verbose"):

@@ -17,11 +17,9 @@ from ssbench.cli.master import main
 from ssbench.cli.options import master_parser
 from ssbench.cli.reporting import read_stats
 from ssbench.cli.run_scenario import run_scenario
-from ssbench.core.errors import ExitStatus, ScenarioError, StatFileError
+from ssbench.core.errors import ExitStatus, ScenarioError
 from ssbench.core.messages import Jobs, decode
 from ssbench.core.model import Operation, Phase
-from ssbench.core.records import Record, RunFooter, RunHeader
-from ssbench.statfile import StatFileWriter
 from ssbench.wire import MasterWire
 from tests.cli.test_master import free_ports
 
@@ -169,39 +167,3 @@ def test_results_that_go_nowhere_have_no_report(
     assert out == ""
     assert "No report: the results went to /dev/null" in err
     assert "Results are in" not in err
-
-
-def _full_disk_at(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
-    """From the first record of this kind on, nothing can be written any more."""
-
-    def full(file: int, data: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
-    def write(self: StatFileWriter, record: Record) -> None:
-        if isinstance(record, kind):
-            monkeypatch.setattr("ssbench.statfile.writer._write_all", full)
-        really(self, record)
-
-    really = StatFileWriter.write
-    monkeypatch.setattr(StatFileWriter, "write", write)
-
-
-def test_a_disk_that_is_full_at_the_footer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _full_disk_at(monkeypatch, RunFooter)
-    status, results = run(scenario(tmp_path), tmp_path, "--workers", "1")
-    out, err = capsys.readouterr()
-    assert status is ExitStatus.FAILED
-    assert "No space left on device; the first " in err
-    assert "are kept and can be read" in err
-    assert "Count:" in out
-    assert f"Results are in {results}" in err
-    assert read_stats(str(results)).run.footer is None
-
-
-def test_a_disk_that_is_full_at_the_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _full_disk_at(monkeypatch, RunHeader)
-    with pytest.raises(StatFileError, match="No space left on device; nothing was kept"):
-        run(scenario(tmp_path), tmp_path, "--workers", "1")
-    assert not (tmp_path / "x.stat.gz").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,26 @@ def test_workers_of_a_series_are_let_go_at_its_end(monkeypatch: pytest.MonkeyPat
         here.master(here.store().settings, Limits(), Nowhere())
         assert beats == []
     assert [beat.is_goodbye for beat in beats] == [True]
+
+
+def test_workers_are_kept_while_something_takes_long() -> None:
+    with ExitStack() as stack:
+        here = session(stack)
+        assert here.meanwhile(lambda: 1) == 1  # nobody to be kept yet
+        master = here.master(here.store().settings, Limits(), Nowhere())
+        turns: list[float] = []
+        turn, enough = master._turn, threading.Event()
+
+        def seen(wait_s: float) -> None:
+            turns.append(wait_s)
+            if len(turns) > 2:
+                enough.set()
+            turn(wait_s)
+
+        master._turn = seen  # type: ignore[method-assign]
+        assert here.meanwhile(lambda: enough.wait(20))
+        with pytest.raises(ZeroDivisionError):
+            here.meanwhile(lambda: 1 // 0)
 
 
 def test_local_workers_can_be_all_users_of_the_largest_run(

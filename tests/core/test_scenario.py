@@ -96,8 +96,10 @@ def test_whole_floats_are_whole_numbers() -> None:
 def test_whether_a_run_leaves_the_initial_objects_as_they_were(
     changes: dict[str, Any], keeps: bool
 ) -> None:
-    sizes = [{"name": "tiny", "size_min": 1, "size_max": 2},
-             {"name": "unused", "size_min": 1, "size_max": 2, "crud_profile": [0, 0, 0, 1]}]  # fmt: skip
+    sizes = [
+        {"name": "tiny", "size_min": 1, "size_max": 2},
+        {"name": "unused", "size_min": 1, "size_max": 2, "crud_profile": [0, 0, 0, 1]},
+    ]
     given = text(sizes=sizes, initial_files={"tiny": 5}, **changes)
     assert Scenario.from_json(given).keeps_initial_objects is keeps
 

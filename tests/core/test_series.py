@@ -132,3 +132,11 @@ def test_two_runs_stand_side_by_side_by_the_clock_on_the_wall() -> None:
     merged.merge(series_of(read(0, 2.5), read(0, 0.5), origin_ns=13 * S + S // 2))
     assert merged.per_second() == [0, 1, 0, 1, 0, 1]
     assert [s.in_flight for s in merged.seconds()] == [1, 0, 0, 1, 1, 0]
+
+
+def test_totals_are_those_of_the_seconds_asked_for() -> None:
+    series = series_of(read(0.1, 0.1), read(0.9, 1.2), read(0.9, 1.3))
+    assert series.span == range(3)
+    assert series.totals(range(1, 5)) == ([0, 2, 0, 0], [0, 10000, 0, 0])
+    assert series.totals(series.span)[0] == [second.count for second in series.seconds()]
+    assert Series().span == range(0)

@@ -49,6 +49,8 @@ def test_a_short_run_is_too_short_to_tell(counts: list[int]) -> None:
 
 def test_a_short_runs_stalls_are_told() -> None:
     assert check([1000] * 7 + [0, 3, 0]) == [TooShort(8), Stalled(2, 8, 2, 6)]
+    assert check([1000] * 7 + [0, 3, 0], zero_s=31)[1] == Stalled(2, 8, 2, 37)
+    assert "Only 1 whole second:" in check([1, 1, 1])[0].sentence()
 
 
 @pytest.mark.parametrize("rise", [0.2, -0.2, 3.0])

@@ -5,6 +5,7 @@ So a worker's rate is a matter of the clock, and no noise of the machine decides
 
 from __future__ import annotations
 
+import heapq
 import json
 import threading
 import time
@@ -24,6 +25,8 @@ class PacedSwift(ThreadingHTTPServer):
     :param delay_s: for each request for an object.
     :param slow: worker id -> its requests' delay instead.
     :param closes: each connection after its first answer.
+    :param refuses: to give an object away, by 403.
+    :param slots: at most so many requests for objects are worked on at once; others wait in turn.
     """
 
     daemon_threads = True
@@ -36,6 +39,8 @@ class PacedSwift(ThreadingHTTPServer):
         slow: Mapping[str, float] | None = None,
         *,
         closes: bool = False,
+        refuses: bool = False,
+        slots: int | None = None,
     ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self.server_port}{ACCOUNT}"
@@ -43,7 +48,10 @@ class PacedSwift(ThreadingHTTPServer):
         self.delay_s = delay_s
         self.slow = dict(slow or {})
         self.closes = closes
+        self.refuses = refuses
         self.numbers = count()
+        self._free = [time.monotonic()] * (slots or 0)
+        self._lock = threading.Lock()
 
     @contextmanager
     def listening(self) -> Iterator[PacedSwift]:
@@ -59,6 +67,19 @@ class PacedSwift(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         pass  # a client may leave when it likes
+
+    def work(self, extra: str) -> None:
+        """Take the time of a request, and its wait for a slot."""
+        delay_s = self.delay_of(extra)
+        now = time.monotonic()
+        if self._free:
+            with self._lock:
+                # From when the slot is free, not from when a thread of ours wakes up: so the slots
+                # together do exactly so many requests a second, however noisy the machine is.
+                until = max(heapq.heappop(self._free), now) + delay_s
+                heapq.heappush(self._free, until)
+            delay_s = until - now
+        time.sleep(delay_s)
 
     def delay_of(self, extra: str) -> float:
         """By what a worker appends to its transaction ids: the run's id and its own."""
@@ -76,13 +97,15 @@ class _Handler(BaseHTTPRequestHandler):
         extra = self.headers.get("X-Trans-Id-Extra") or ""
         is_object = self.path.count("/") > ACCOUNT.count("/") + 1
         if is_object:
-            time.sleep(self.server.delay_of(extra))
+            self.server.work(extra)
         body = self.server.body if is_object else b"[]"
         if self.path == "/info":
             body = json.dumps({"swift": {}}).encode()
         status = _STATUSES.get(self.command, 200)
         if not is_object and self.command == "HEAD":
             status = 404
+        if is_object and self.command == "GET" and self.server.refuses:
+            status = 403
         self.send_response_only(status)
         self.send_header("X-Trans-Id", f"tx{next(self.server.numbers):021x}-0123456789{extra}")
         sends_body = self.command in ("GET", "HEAD")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter_ns
 from typing import Any
 
 
 class PiecewiseStream:
     """As ``ssbench.storage.stream.PlainStream``, without a socket or a wait.
 
+    What it gives is there when it is read.
+
     :param size: gives the most bytes of each piece.
     :param room: bytes that can be sent before the answer begins to come; None: any number.
     """
+
+    arrived_ns = staticmethod(perf_counter_ns)
 
     def __init__(self, data: bytes, size: Callable[[], int], room: int | None = None) -> None:
         self.left = memoryview(data)

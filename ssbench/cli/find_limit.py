@@ -1,0 +1,88 @@
+"""``ssbench-master find-limit``: the largest load that keeps a promise."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+
+from ssbench.cli import profile
+from ssbench.cli.canned import find_scenario_text
+from ssbench.cli.limit_options import MOST_USERS, LimitOptions
+from ssbench.cli.run_scenario import resolved
+from ssbench.cli.series import Series, check_paths
+from ssbench.cli.session import Session
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
+from ssbench.core.limit import Search
+from ssbench.core.scenario import Scenario
+from ssbench.core.steps import OVER
+from ssbench.report.options import ReportOptions
+from ssbench.report.steps import StepTable
+
+#: No rate is tried that is lower than this part of the first.
+_LOWEST = 1 / 64
+
+
+def run_find_limit(options: LimitOptions) -> ExitStatus:
+    """The command. A load that breaks the promise is an answer, and no failure.
+
+    :raises SsbenchError: for what ends it before there are results.
+    """
+    run, over = options.run, options.over
+    check_paths(run.stats_file, over, force=run.force)
+    text, source = find_scenario_text(run.scenario, sys.stdin)
+    scenario = resolved(run, text, source, **{OVER[over]: options.first})
+    _check(scenario, over)
+    search = Search(
+        options.first,
+        options.most or MOST_USERS,
+        least=1 if over == "users" else options.first * _LOWEST,
+        whole=over == "users",
+        precision=options.precision,
+    )
+    percentiles = ReportOptions(run.percentiles).all_percentiles
+    table = StepTable(scenario.name, over, percentiles, run.thresholds, search)
+    by_users = over == "users"
+    with ExitStack() as stack:
+        session = Session(
+            run,
+            stack,
+            most_users=int(options.most or MOST_USERS) if by_users else scenario.most_users,
+            wanted_users=int(options.first) if by_users and options.most is None else None,
+            seed=scenario.seed,
+            is_series=True,
+        )
+        series = Series(session, table, text, source)
+        with profile.profiled(run.profile, "master", session.progress.message):
+            _search(series, search, by_users=by_users)
+        series.finish(over=search.next is None)
+    return _status(series, search)
+
+
+def _check(scenario: Scenario, over: str) -> None:
+    if len(scenario.load) > 1:
+        raise UsageError(f"{scenario.source}: stages have loads of their own: leave them out")
+    if over == "users" and scenario.rate:
+        raise UsageError(f"{scenario.source}: has a rate, which users don't change: --over rate")
+
+
+def _search(series: Series, search: Search, *, by_users: bool) -> None:
+    while search.next is not None and not series.stopped:
+        load = search.next
+        try:
+            step = series.run(load)
+        except SsbenchError as error:
+            series.fail(error)
+            return
+        if series.stopped:
+            return  # a step cut short proves nothing
+        search.took(load, kept=step.kept)
+        if by_users:
+            # More can't be had, whatever the options say; whoever came late counts from now on.
+            search.limit(series.session.concurrency)
+
+
+def _status(series: Series, search: Search) -> ExitStatus:
+    if search.kept is not None or series.stopped:
+        return series.status
+    failed = not any(step.operations for step in series.steps)
+    return gravest([series.status, ExitStatus.FAILED if failed else ExitStatus.THRESHOLD_MISSED])

@@ -1,0 +1,266 @@
+"""One run, step by step: from a scenario to a stat file, and a report of it."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from collections import Counter
+from datetime import datetime
+
+from ssbench import __version__, statfile
+from ssbench.cli import promises
+from ssbench.cli.reporting import read_stats, write_report
+from ssbench.cli.run_setup import header_of, limits_of, prepare, settings_of
+from ssbench.cli.session import Session
+from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest
+from ssbench.core.model import Operation, Phase
+from ssbench.core.records import RunFooter
+from ssbench.core.scenario import Scenario
+from ssbench.core.settling import Settling
+from ssbench.core.steady import AutoStop
+from ssbench.core.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
+from ssbench.master import Master
+from ssbench.phases import PhaseOutcome
+from ssbench.report.threshold_text import threshold_lines
+from ssbench.statfile import StatFileWriter
+
+#: Users that make or delete objects around a run, unless the run itself has more.
+MOST_AROUND = 64
+
+
+class Run:
+    """One run, step by step.
+
+    :param path: of the stat file; None: one that tells of the scenario.
+    """
+
+    def __init__(self, session: Session, scenario: Scenario, path: str | None = None) -> None:
+        self.session = session
+        self.options = session.options
+        self.scenario = scenario
+        self.run_id = secrets.token_hex(5)
+        self.interrupts = session.interrupts
+        self.progress = session.progress
+        self.say, self.warn = session.say, session.warn
+        self.skipped: Counter[Operation] = Counter()
+        self.path = path or str(
+            statfile.default_path(
+                scenario.name, scenario.user_count, scenario.operation_count,
+                scenario.run_seconds, datetime.now(),
+            )
+        )  # fmt: skip
+        self._writer: StatFileWriter | None = None
+
+    # The steps ----------------------------------------------------------------------------
+
+    def execute(self) -> ExitStatus:
+        """Everything up to the end of the stat file, which is closed.
+
+        :raises SsbenchError: for what ends it before there are results.
+        """
+        self.session.warnings.clear()
+        try:
+            with StatFileWriter.create(self.path, overwrite=self.options.force) as writer:
+                self._writer = writer
+                if self.options.thresholds and not writer.kept:
+                    raise UsageError(
+                        f"--threshold needs results to judge by: {self.path} keeps none"
+                    )
+                return self._execute(writer)
+        except KeyboardInterrupt:
+            self.say_where()
+            self.say_what_is_left()
+            raise
+
+    def _execute(self, writer: StatFileWriter) -> ExitStatus:
+        session = self.session
+        self.say(f"ssbench {__version__}, run {self.run_id}, seed {session.seed}")
+        store = session.store()
+        settings = settings_of(self.options, self.scenario, store, self.run_id)
+        writer.write(header_of(self.scenario, self.run_id, session.seed, settings.driver))
+        master = session.master(settings, limits_of(self.options, self.scenario, settings), writer)
+        self.say(f'Starting scenario run for "{self.scenario.name}"')
+        prepare(session, self.scenario, store, settings)
+        return self._phases(master, writer)
+
+    def _phases(self, master: Master, writer: StatFileWriter) -> ExitStatus:
+        initial = initial_jobs(self.scenario)
+        outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
+        left_behind = 0
+        try:
+            self._gather(master)
+            outcome = self._populate_and_run(master, initial)
+            if outcome.ended in ("exhausted", "failed") and not master.record_error:
+                self.warn(outcome.reason)
+            left_behind = self._clean_up(master, initial)
+        finally:
+            if not self.session.is_series:
+                master.dismiss()
+            if not master.record_error:  # said already, and nothing more can be written
+                self._conclude(master, writer, self._footer(master, outcome, left_behind))
+        return self._status(master, outcome)
+
+    def _gather(self, master: Master) -> None:
+        """Wait for workers; a later run of a series goes on with those who are left."""
+        session = self.session
+        if session.has_workers:
+            master.gather(self.scenario.most_users, 1)
+            return
+        expected = self.options.expect_workers or self.options.workers
+        master.gather(session.wanted_users, expected)
+        session.has_workers = True
+
+    def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
+        if self.interrupts.came:
+            return PhaseOutcome.nothing("interrupted", self.interrupts.reason)
+        if not self.session.has_objects:
+            fault = self._populate(master, initial)
+            if fault is not None:
+                return fault
+        scenario = self.scenario
+        bench = bench_jobs(scenario, self.session.seed, initial.population)
+        self.skipped = bench.skipped
+        return master.run_phase(
+            Phase.RUN, bench, scenario.most_users, scenario.run_seconds,
+            stages=scenario.load, settling=self._settling(),
+        )  # fmt: skip
+
+    @property
+    def _users_around(self) -> int:
+        """Users for what is around the run. One user's step needn't be populated by one."""
+        most = self.session.wanted_users
+        return max(self.scenario.most_users, min(most, MOST_AROUND))
+
+    def _settling(self) -> Settling | None:
+        stop = self.options.auto_stop
+        if stop is None:
+            return None
+        rule = AutoStop(window_s=stop.window_s, tolerance=stop.tolerance)
+        return Settling(rule, self.scenario.warmup)
+
+    def _populate(self, master: Master, initial: InitialWorkload) -> PhaseOutcome | None:
+        """Upload what isn't there; gives what there is to say instead of a run, None for a run."""
+        populated = master.run_phase(Phase.POPULATE, initial, self._users_around)
+        if populated.ended != "complete":
+            return PhaseOutcome.nothing(populated.ended, populated.reason)
+        if initial.missing == initial.total:
+            return PhaseOutcome.nothing(
+                "failed", f"no initial object could be uploaded: {populated.example}"
+            )
+        if initial.missing:
+            why = populated.example or "they were lost with their worker"
+            self.warn(
+                f"{initial.missing} of {initial.total} initial objects could not be uploaded"
+                f" ({why}); the run goes on without them"
+            )
+        else:
+            self.session.has_objects = self.scenario.keeps_initial_objects
+        return None
+
+    def _clean_up(self, master: Master, initial: InitialWorkload) -> int:
+        """Delete what the run created; gives how many objects are left behind."""
+        cleanup = cleanup_jobs(initial.population)
+        if self.options.keep_objects:
+            return cleanup.total
+        if not cleanup.total:
+            return 0
+        outcome = master.run_phase(Phase.CLEANUP, cleanup, self._users_around)
+        if cleanup.left_behind:
+            why = outcome.reason or outcome.example
+            because = f" ({why})" if why else ""
+            self.warn(
+                f"{cleanup.left_behind} objects of this run could not be deleted{because};"
+                f" cleanup-containers --resume-cleanup {self.path} tries again"
+            )
+        return cleanup.left_behind
+
+    def _conclude(self, master: Master, writer: StatFileWriter, footer: RunFooter) -> None:
+        try:
+            writer.write(footer)
+        except StatFileError as error:
+            master.record_error = error
+            self.warn(str(error))
+
+    def _footer(
+        self,
+        master: Master,
+        outcome: PhaseOutcome,
+        left_behind: int,
+    ) -> RunFooter:
+        ended, reason = outcome.ended, outcome.reason
+        if ended == "complete" and self.interrupts.came:
+            ended, reason = "interrupted", f"{self.interrupts.reason} during clean-up"
+        return RunFooter(
+            ended_at=time.time(),
+            ended=ended,
+            reason=reason,
+            run_seconds=outcome.seconds,
+            lost=outcome.counts.lost,
+            late=outcome.never_started,
+            refused=master.refused,
+            skipped={operation.name: n for operation, n in self.skipped.items()},
+            workers_lost=tuple(master.workers_lost),
+            warnings=tuple(self.session.warnings),
+            left_behind=left_behind,
+            sent=outcome.counts.sent - outcome.counts.withdrawn,
+        )
+
+    def _status(self, master: Master, outcome: PhaseOutcome) -> ExitStatus:
+        statuses = [ExitStatus.OK]
+        if outcome.ended == "failed" or master.record_error:
+            statuses.append(ExitStatus.FAILED)
+        if outcome.counts.failed and not outcome.counts.done:
+            statuses.append(ExitStatus.FAILED)
+        if self.interrupts.came:
+            statuses.append(ExitStatus.INTERRUPTED)
+        if master.workers_lost:
+            statuses.append(ExitStatus.WORKERS_LOST)
+        return gravest(statuses)
+
+    # Afterwards ---------------------------------------------------------------------------
+
+    def report(self) -> ExitStatus:
+        """Print the report, unless -R, and where the results are.
+
+        :returns: THRESHOLD_MISSED where the run missed one, else OK.
+        """
+        if self._writer and not self._writer.kept:
+            self.say(f"No report: the results went to {self.path}")
+            return ExitStatus.OK
+        status = self._judged_report()
+        self.say_where()
+        return status
+
+    def _judged_report(self) -> ExitStatus:
+        options = self.options
+        if options.no_default_report and not options.thresholds:
+            return ExitStatus.OK
+        stats = read_stats(self.path)
+        if options.no_default_report:
+            for line in threshold_lines(stats, options.thresholds):
+                self.progress.message(line)
+        else:
+            write_report(stats, options.format, options.percentiles, thresholds=options.thresholds)
+        return promises.status(stats, options.thresholds)
+
+    def say_where(self) -> None:
+        """Where the results are, and how to look at them again."""
+        if self._has_results() and not self.options.quiet:
+            print(
+                f"Results are in {self.path}\nReport on them again with:\n"
+                f"  {sys.argv[0]} report-scenario -s {self.path}",
+                file=sys.stderr,
+            )
+
+    def say_what_is_left(self) -> None:
+        """Where the run was left in the midst of it: how to be rid of what it created."""
+        if self._has_results() and not (self.options.quiet or self.options.noop):
+            print(
+                "What the run created may still be there; this deletes it:\n"
+                f"  {sys.argv[0]} cleanup-containers --resume-cleanup {self.path}",
+                file=sys.stderr,
+            )
+
+    def _has_results(self) -> bool:
+        return self._writer is not None and self._writer.kept and self._writer.blocks > 0

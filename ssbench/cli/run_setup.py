@@ -1,0 +1,116 @@
+"""What a run begins with: settings of its store, header, limits, checks, containers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from ssbench import __version__, hostinfo
+from ssbench.cli.chosen import RunOptions
+from ssbench.cli.session import Session
+from ssbench.cli.stores import Store
+from ssbench.core.dispatch import MAX_BATCH
+from ssbench.core.errors import ScenarioError, SsbenchError
+from ssbench.core.model import Phase
+from ssbench.core.naming import Naming
+from ssbench.core.records import RunHeader
+from ssbench.core.scenario import Scenario
+from ssbench.core.settings import StorageSettings
+from ssbench.phases import Limits
+from ssbench.prepare import check, make_containers
+from ssbench.storage import open_storage
+from ssbench.storage.base import Storage
+from ssbench.storage.errands import Renew
+
+
+def settings_of(
+    options: RunOptions, scenario: Scenario, store: Store, run_id: str
+) -> StorageSettings:
+    """What the workers open the store with in this run."""
+    return replace(
+        store.settings,
+        run_id=run_id,
+        sizes=scenario.sizes,
+        container_base=scenario.container_base,
+        container_count=scenario.container_count,
+        policy=scenario.policy,
+        delete_after_s=scenario.delete_after,
+        block_size=scenario.block_size,
+        compressible=options.compressible,
+    )
+
+
+def header_of(scenario: Scenario, run_id: str, seed: int, driver: str) -> RunHeader:
+    """What the stat file begins with."""
+    return RunHeader(
+        run_id=run_id,
+        started_at=time.time(),
+        ssbench_version=__version__,
+        scenario_given=scenario.given,
+        scenario=scenario.to_dict(),
+        overrides=scenario.overrides,
+        seed=seed,
+        driver=driver,
+        hosts=hostinfo.facts(),
+        versions=hostinfo.versions(),
+    )
+
+
+def limits_of(options: RunOptions, scenario: Scenario, settings: StorageSettings) -> Limits:
+    """The master's patience."""
+    return Limits(
+        worker_timeout_s=options.worker_timeout_s,
+        worker_wait_s=options.worker_wait_s,
+        operation_timeout_s=options.operation_timeout_s or 0.0,
+        drain_timeout_s=options.drain_timeout_s,
+        connect_timeout_s=settings.connect_timeout_s,
+        max_consecutive_errors=options.max_consecutive_errors,
+        max_batch=options.batch_size or MAX_BATCH,
+        think_s=scenario.think_time or (0.0, 0.0),
+    )
+
+
+def prepare(session: Session, scenario: Scenario, store: Store, settings: StorageSettings) -> None:
+    """Hold the scenario against the store's limits, and make the containers; once a session.
+
+    :raises ScenarioError: where the store can't take it.
+    :raises SsbenchError: for the first container that can't be made.
+    """
+    if session.has_containers:
+        return
+    storage = open_storage(settings)
+    try:
+        _check(session, scenario, storage, settings.run_id)
+        _make_containers(session, scenario, storage, settings.run_id, store.renew)
+        session.has_containers = True
+    except SsbenchError as error:
+        if not session.interrupts.came:
+            raise
+        session.warn(str(error))  # it ends anyway, and in good order
+    finally:
+        storage.close()
+
+
+def _check(session: Session, scenario: Scenario, storage: Storage, run_id: str) -> None:
+    found = check(storage.limits(), scenario, run_id)
+    for warning in found.warnings:
+        session.warn(warning)
+    if found.faults:
+        raise ScenarioError([f"{scenario.source}: {fault}" for fault in found.faults])
+
+
+def _make_containers(
+    session: Session, scenario: Scenario, storage: Storage, run_id: str, renew: Renew | None
+) -> None:
+    naming = Naming(
+        scenario.sizes, run_id, scenario.container_base, scenario.container_count, scenario.policy
+    )
+    options, progress = session.options, session.progress
+    progress.start_phase(Phase.IDLE, len(naming.containers))
+    make_containers(
+        storage, naming.containers, scenario.container_concurrency,
+        progress.count, policy=scenario.policy,
+        use_existing=options.use_existing, retries=options.retries,
+        renew=renew, stopping=lambda: session.interrupts.came,
+    )  # fmt: skip
+    progress.end_phase()

@@ -1,0 +1,137 @@
+"""Several runs of a scenario, one after the other, that differ in their load; and their table."""
+
+from __future__ import annotations
+
+import glob
+import os
+from datetime import datetime
+
+from ssbench import statfile
+from ssbench.cli.reporting import read_stats, write
+from ssbench.cli.run import Run
+from ssbench.cli.run_scenario import resolved
+from ssbench.cli.session import Session
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
+from ssbench.core.scenario import Scenario
+from ssbench.core.steps import OVER, Step
+from ssbench.report.steps import StepTable
+
+_SUFFIX = ".stat.gz"
+
+
+def check_paths(path: str | None, over: str, *, force: bool) -> None:
+    """See before the first run that none of the stat files is there already.
+
+    :param path: of -s: each run's has its load added to it.
+    :raises UsageError: where one is, or where nothing could be read again.
+    """
+    if path is None:
+        return
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UsageError(f"{path}: a table is made of what was kept of each run: name a file")
+    stem, suffix = _split(path)
+    there = sorted(glob.glob(f"{glob.escape(stem)}.{over}[0-9]*{glob.escape(suffix)}"))
+    if there and not force:
+        raise UsageError(f"{there[0]}: is there already; --force overwrites it")
+
+
+def step_path(path: str | None, scenario: Scenario, over: str, load: float) -> str:
+    """``x.stat.gz`` as ``x.users20.stat.gz``; without one, a new file that tells of the run."""
+    if path is None:
+        path = str(
+            statfile.default_path(
+                scenario.name, scenario.user_count, scenario.operation_count,
+                scenario.run_seconds, datetime.now(),
+            )
+        )  # fmt: skip
+    stem, suffix = _split(path)
+    return f"{stem}.{over}{load:g}{suffix}"
+
+
+def _split(path: str) -> tuple[str, str]:
+    return (path.removesuffix(_SUFFIX), _SUFFIX) if path.endswith(_SUFFIX) else (path, "")
+
+
+class Series:
+    """Runs step by step, and shows the table: as text while it grows, else at its end.
+
+    :param text: of the scenario, which faults call ``source``.
+    """
+
+    def __init__(self, session: Session, table: StepTable, text: bytes, source: str) -> None:
+        self.session = session
+        self.options = session.options
+        self.table = table
+        self.steps: list[Step] = []
+        self.statuses: list[ExitStatus] = []
+        self._text, self._source = text, source
+        self._shown = not self.options.no_default_report
+
+    def __repr__(self) -> str:
+        return f"<Series over {self.table.over}: {len(self.steps)} steps>"
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the user has had enough."""
+        return self.session.interrupts.came
+
+    def scenario(self, load: float) -> Scenario:
+        """The scenario with a load.
+
+        :raises UsageError: as ``resolved``.
+        """
+        changes = {OVER[self.table.over]: load}
+        return resolved(self.options, self._text, self._source, **changes)
+
+    def run(self, load: float) -> Step:
+        """One run, and its row.
+
+        :raises SsbenchError: where the run couldn't be made.
+        """
+        scenario = self.scenario(load)
+        path = step_path(self.options.stats_file, scenario, self.table.over, load)
+        run = Run(self.session, scenario, path)
+        status = run.execute()
+        if self.table.search is None or status is not ExitStatus.FAILED:
+            self.statuses.append(status)  # to a search, a run that failed is an answer
+        stats = self.session.meanwhile(lambda: read_stats(path))
+        table = self.table
+        step = Step.of(stats, load, path, table.percentiles, table.thresholds)
+        if not self.steps:
+            self._show(table.head())
+        self.steps.append(step)
+        self._show(table.row(step))
+        self.session.say(f"Results are in {path}")
+        return step
+
+    def fail(self, error: SsbenchError) -> None:
+        """A step couldn't be made: those before it are worth their table all the same.
+
+        :raises SsbenchError: the same, where there were none.
+        """
+        if not self.steps:
+            raise error
+        self.session.warn(str(error))
+        self.statuses.append(error.exit_status)
+
+    def _show(self, text: str) -> None:
+        if self._shown and self.options.format == "text":
+            write(text, None)
+
+    def finish(self, *, over: bool = True) -> None:
+        """Print what is still to be printed.
+
+        :param over: whether all was run that should be.
+        """
+        if not self.steps:
+            return
+        self._show(self.table.foot(over=over))
+        if self._shown and self.options.format == "csv":
+            write(self.table.as_csv(self.steps), None)
+        elif self._shown and self.options.format == "json":
+            write(self.table.as_json(self.steps, over=over), None)
+
+    @property
+    def status(self) -> ExitStatus:
+        """The gravest of all steps."""
+        return gravest(self.statuses)

@@ -1,0 +1,51 @@
+"""``run-scenario --sweep``: the scenario once for each load."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+
+from ssbench.cli import profile
+from ssbench.cli.canned import find_scenario_text
+from ssbench.cli.chosen import RunOptions
+from ssbench.cli.run_scenario import resolved
+from ssbench.cli.series import Series, check_paths
+from ssbench.cli.session import Session
+from ssbench.core.errors import ExitStatus, SsbenchError
+from ssbench.core.steps import OVER, Sweep
+from ssbench.report.options import ReportOptions
+from ssbench.report.steps import StepTable
+
+
+def run_sweep(options: RunOptions, sweep: Sweep) -> ExitStatus:
+    """The command; gives the gravest exit status of its runs.
+
+    :raises SsbenchError: for what ends it before there are results.
+    """
+    check_paths(options.stats_file, sweep.over, force=options.force)
+    text, source = find_scenario_text(options.scenario, sys.stdin)
+    scenarios = [resolved(options, text, source, **{OVER[sweep.over]: v}) for v in sweep.loads]
+    percentiles = ReportOptions(options.percentiles).all_percentiles
+    table = StepTable(scenarios[0].name, sweep.over, percentiles, options.thresholds)
+    with ExitStack() as stack:
+        session = Session(
+            options,
+            stack,
+            most_users=max(scenario.most_users for scenario in scenarios),
+            seed=scenarios[0].seed,
+            is_series=True,
+        )
+        series = Series(session, table, text, source)
+        with profile.profiled(options.profile, "master", session.progress.message):
+            for load in sweep.loads:
+                if series.stopped:
+                    break
+                try:
+                    step = series.run(load)
+                except SsbenchError as error:
+                    series.fail(error)
+                    break
+                if step.missed:
+                    series.statuses.append(ExitStatus.THRESHOLD_MISSED)
+        series.finish(over=len(series.steps) == len(sweep.loads))
+    return series.status

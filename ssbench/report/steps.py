@@ -1,0 +1,172 @@
+"""The table of a series of runs, a row for each load: as text, as CSV, as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ssbench.core.limit import Search
+from ssbench.core.steps import Step
+from ssbench.core.text import printable
+from ssbench.core.thresholds import Threshold
+from ssbench.report.options import percent_text
+
+#: What a series is over -> the head of its column, and a load in words.
+_HEADS = {"users": "Users", "rate": "Rate/s"}
+_WORDS = {"users": "{} users", "rate": "{} operations a second"}
+_COLUMNS = (("Seconds", 9), ("Count", 11), ("Errors", 8), ("Ops/s", 11), ("MB/s", 10))
+_LOAD_WIDTH, _LATENCY_WIDTH = 9, 12
+_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StepTable:
+    """What all rows of a table have in common.
+
+    :param over: a key of core.steps.OVER.
+    :param percentiles: of latencies; 100 is the maximum.
+    :param thresholds: what each step is judged by.
+    :param search: where the loads were searched for.
+    """
+
+    name: str
+    over: str
+    percentiles: tuple[float, ...]
+    thresholds: tuple[Threshold, ...] = ()
+    search: Search | None = None
+
+    # As text: line by line, so that it can be shown as it grows.
+
+    def head(self) -> str:
+        """Above the rows."""
+        which = "response time, from due" if self.over == "rate" else "service time, from start"
+        columns = [*_COLUMNS, *((_label(p), _LATENCY_WIDTH) for p in self.percentiles)]
+        names = "".join(f"{name:>{width}}" for name, width in columns)
+        lines = ["", f"{printable(self.name)}, by {self.over} (latencies in ms: {which})"]
+        if self.thresholds:
+            lines.append(f"Promised: {self._promises()}")
+        return "\n".join([*lines, f"{_HEADS[self.over]:>{_LOAD_WIDTH}}{names}"]) + "\n"
+
+    def row(self, step: Step) -> str:
+        """A step."""
+        cells = [
+            _figure(step.seconds, 1),
+            str(step.operations),
+            str(step.errors),
+            _figure(step.rate_per_s, 1),
+            _figure(step.bytes_per_s, 2, 1e6),
+        ]
+        widths = [width for _name, width in _COLUMNS]
+        line = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        for percent in self.percentiles:
+            line += f"{_figure(step.felt[percent], 3, 1e6):>{_LATENCY_WIDTH}}"
+        remarks = "; ".join(self._remarks(step))
+        return f"{step.load:>{_LOAD_WIDTH}g}{line}  {remarks}".rstrip() + "\n"
+
+    def _remarks(self, step: Step) -> list[str]:
+        """What a reader must know of a row besides its figures."""
+        found = [f"{step.lost} lost"] if step.lost else []
+        found += [f"{step.late} never started"] if step.late else []
+        found += [f"run {step.ended}"] if step.ended != "complete" else []
+        missed = ", ".join(printable(str(threshold)) for threshold in step.missed)
+        if missed:
+            return [*found, f"missed {missed}"]
+        return [*found, "kept" if step.kept else "no result"] if self.thresholds else found
+
+    def foot(self, *, over: bool = True) -> str:
+        """Below the rows: what a search has found.
+
+        :param over: whether the search came to its end.
+        """
+        if self.search is None:
+            return ""
+        kept, broken = self.search.kept, self.search.broken
+        lines = [""] if over else ["", "The search was ended before its end:"]
+        if kept is not None:
+            lines.append(f"Largest load that kept {self._promises()}: {self._words(kept)}")
+        else:
+            lines.append(f"No load was found that kept {self._promises()}")
+        if broken is not None:
+            lines.append(f"Smallest load that broke it: {self._words(broken)}")
+        elif over and kept is not None:
+            lines.append(
+                f"The limit may be higher: nothing above that was tried (--max-{self.over})"
+            )
+        return "\n".join(lines) + "\n"
+
+    def _promises(self) -> str:
+        return " and ".join(printable(str(threshold)) for threshold in self.thresholds)
+
+    def _words(self, load: float) -> str:
+        return (
+            "1 user" if (self.over, load) == ("users", 1) else _WORDS[self.over].format(f"{load:g}")
+        )
+
+    # For machines ---------------------------------------------------------------------------
+
+    def as_csv(self, steps: Sequence[Step]) -> str:
+        """A line of names, and a line for each step."""
+        out = io.StringIO()
+        names = [*self._record(None)]
+        writer = csv.DictWriter(out, names, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+        writer.writeheader()
+        for step in steps:
+            cells = self._record(step).items()
+            writer.writerow({k: printable(v) if isinstance(v, str) else v for k, v in cells})
+        return out.getvalue()
+
+    def as_json(self, steps: Sequence[Step], *, over: bool = True) -> str:
+        """One object: the steps, and what a search has found."""
+        found: dict[str, Any] = {
+            "schema_version": _SCHEMA,
+            "scenario": self.name,
+            "over": self.over,
+            "thresholds": [str(threshold) for threshold in self.thresholds],
+            "steps": [
+                {**self._record(step), "missed": [str(each) for each in step.missed]}
+                for step in steps
+            ],
+        }
+        if self.search is not None:
+            found["largest_kept"] = self.search.kept
+            found["smallest_broken"] = self.search.broken
+            found["complete"] = over
+        return json.dumps(found, indent=2) + "\n"
+
+    def _record(self, step: Step | None) -> dict[str, Any]:
+        """By name; None is for the names alone."""
+        record: dict[str, Any] = {
+            self.over: step and step.load,
+            "ended": step and step.ended,
+            "seconds": step and step.seconds,
+            "operations": step and step.operations,
+            "errors": step and step.errors,
+            "lost": step and step.lost,
+            "late": step and step.late,
+            "operations_per_s": step and step.rate_per_s,
+            "bytes_per_s": step and step.bytes_per_s,
+        }
+        for name in ("service", "response"):
+            values: Mapping[float, float | None] = getattr(step, name) if step else {}
+            for percent in self.percentiles:
+                record[f"{name}_{_label(percent)}_s"] = _seconds(values.get(percent))
+        if self.thresholds:
+            record["kept"] = step and int(step.kept)
+        record["stats_file"] = step and step.path
+        return record
+
+
+def _label(percent: float) -> str:
+    return "max" if percent == 100 else f"p{percent_text(percent)}"
+
+
+def _figure(value: float | None, digits: int, unit: float = 1.0) -> str:
+    return "N/A" if value is None else f"{value / unit:.{digits}f}"
+
+
+def _seconds(value_ns: float | None) -> float | None:
+    return None if value_ns is None else round(value_ns / 1e9, 9)

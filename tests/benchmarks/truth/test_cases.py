@@ -1,0 +1,36 @@
+"""What the server is to do with a request."""
+
+from __future__ import annotations
+
+from random import Random
+
+from benchmarks.truth.cases import CASES, MS, SECOND
+
+
+def test_a_fixed_delay_is_counted_from_the_request() -> None:
+    plan = CASES["fixed"].plan(7 * MS, 0, Random(1))
+    assert (plan.head_ns, plan.rest_ns, plan.fails, plan.lies) == (27 * MS, 27 * MS, False, False)
+
+
+def test_one_in_a_hundred_is_slow() -> None:
+    rng = Random(1)
+    delays = [CASES["bimodal"].plan(0, 0, rng).head_ns for _ in range(20_000)]
+    assert set(delays) == {5 * MS, 200 * MS}
+    assert 140 < delays.count(200 * MS) < 260
+
+
+def test_nothing_leaves_in_a_stall() -> None:
+    case, rng = CASES["stalled"], Random(1)
+    for got_ms, leaves_ms in [(0, 20), (3970, 3990), (3981, 5000), (4500, 5000), (4985, 5005)]:
+        assert case.plan(got_ms * MS + 11, 11, rng).head_ns == leaves_ms * MS + 11
+
+
+def test_a_body_may_leave_in_two_parts() -> None:
+    plan = CASES["split"].plan(SECOND, 0, Random(1))
+    assert (plan.head_ns - SECOND, plan.rest_ns - SECOND) == (10 * MS, 50 * MS)
+
+
+def test_two_in_a_hundred_fail_or_lie() -> None:
+    rng = Random(1)
+    assert 300 < sum(CASES["failing"].plan(0, 0, rng).fails for _ in range(20_000)) < 500
+    assert 300 < sum(CASES["lying"].plan(0, 0, rng).lies for _ in range(20_000)) < 500

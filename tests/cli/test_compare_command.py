@@ -1,0 +1,94 @@
+"""compare: stat files in, a table or JSON out, and one line where a file is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.master import main
+from ssbench.statfile import StatFileWriter
+from tests.report import runs
+
+OLD = Path(__file__).parents[1] / "golden" / "ssbench-0.3.9" / "noop.stat.gz"
+
+Write = Callable[[str, list[runs.Record]], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a stat file and gives its path."""
+
+    def to_file(name: str, records: list[runs.Record]) -> str:
+        path = str(tmp_path / name)
+        with StatFileWriter.create(path) as writer:
+            for record in records:
+                writer.write(record)
+        return path
+
+    return to_file
+
+
+def test_runs_are_held_side_by_side(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    first = write("a.gz", runs.lasting(12, 20))
+    second = write("b.gz", runs.lasting(12, 24, seed=2))
+    assert main(["compare", first, second, "--operation", "read"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "The scenarios are the same.\nAlso different:\n  seed: 1 | 2\n" in said.out
+    assert f"Run 1: {first}\n" in said.out
+    assert "\nREAD " in said.out
+    assert "\nTOTAL " not in said.out
+
+
+def test_the_cool_down_is_left_out(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [
+        write(f"{seed}.gz", runs.lasting(20, 20, seed=seed, warmup=2, cooldown=4))
+        for seed in (1, 2)
+    ]
+    assert main(["compare", *paths]) == 0
+    assert capsys.readouterr().out.count("13 whole seconds of which are compared") == 2
+
+
+def test_the_same_seed_gives_the_same(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [write(f"{seed}.gz", runs.lasting(12, 20, seed=seed)) for seed in (1, 2)]
+
+    def found(*words: str) -> str:
+        assert main(["compare", *paths, "--json", *words]) == 0
+        return capsys.readouterr().out
+
+    assert json.loads(found())["seed"] == 1
+    assert found() == found("--seed", "1") != found("--seed", "2")
+
+
+def test_percentiles_are_those_asked_for(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [write(f"{seed}.gz", runs.lasting(12, 20, seed=seed)) for seed in (1, 2)]
+    assert main(["compare", *paths, "--pctile", "75", "--pctile", "99.99"]) == 0
+    out = capsys.readouterr().out
+    assert "Service time p75 ms" in out
+    assert "Service time p99.99 ms" in out
+    assert "p50" not in out
+
+
+def test_files_of_0_3_9_stand_beside_ours(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(OLD), write("a.gz", runs.lasting(12, 20))]) == 0
+    assert "ssbench_version: 0.3.9 | 1.0.0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "status"), [("none.gz", 1), ("text", 1), (None, 2)])
+def test_what_cannot_be_compared_is_one_line(
+    write: Write,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    name: str | None,
+    status: int,
+) -> None:
+    (tmp_path / "text").write_text("no stat file")
+    words = [write("a.gz", runs.lasting(12, 20)), *([str(tmp_path / name)] if name else [])]
+    assert main(["compare", *words]) == status
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("ssbench-master: ")

@@ -1,0 +1,92 @@
+"""Runs held against each other, and against promises."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.commands import Commands, Ended
+
+#: Seconds: enough for ten whole ones, beside the two that are partial.
+LONG_ENOUGH = 12
+
+
+def run_at(commands: Commands, path: Path, rate: int) -> Ended:
+    return commands.run("-f", path, "--noop", "--rate", rate, "-q", workers=1).fine()
+
+
+def compare(commands: Commands, *words: object) -> Ended:
+    return commands.master("compare", *words).wait().fine()
+
+
+def test_a_fifth_more_is_more_than_noise_and_the_same_rate_is_not(commands: Commands) -> None:
+    path = commands.scenario(operation_count=None, run_seconds=LONG_ENOUGH, user_count=8)
+    slow, same, fast = (run_at(commands, path, rate).results for rate in (500, 500, 600))
+
+    ended = compare(commands, slow, same)
+    assert "The scenarios are the same.\n" in ended.out
+    assert re.search(r"^Run 2 against run 1: .* a second: no more than noise\.$", ended.out, re.M)
+    for block in ("TOTAL", "CREATE", "READ", "UPDATE", "DELETE"):
+        assert f"\n{block} " in ended.out
+
+    ended = compare(commands, slow, fast, "--operation", "READ")
+    assert ended.out.startswith("THE SCENARIOS DIFFER")
+    assert "  rate: 500.0 | 600.0\n" in ended.out
+    assert "\nTOTAL " not in ended.out
+
+    found: Any = json.loads(compare(commands, slow, fast, same, "--json").out)
+    rate = found["total"]["figures"]["operations_per_s"]
+    more, none = rate["changes_against_first"]
+    assert (more["verdict"], none["verdict"]) == ("real", "noise")
+    assert more["ratio"] == pytest.approx(1.2, rel=0.02)
+
+
+def test_a_promise_kept_is_status_0_and_one_missed_is_3(commands: Commands) -> None:
+    path = commands.scenario()
+    kept = ["--threshold", "errors == 0", "--threshold", "p99(READ, tiny) < 60s"]
+    ended = commands.run("-f", path, "--noop", *kept).fine(0)
+    assert ended.out.count("\n  pass  ") == 2
+    missed = [*kept, "--threshold", "rate > 1000000000/s"]
+    ended = commands.run("-f", path, "--noop", *missed).fine(3)
+    assert ended.out.count("\n  pass  ") == 2
+    assert re.search(r"\n  FAIL  rate > 1000000000/s +[0-9.]+/s\n$", ended.out)
+    # Results are kept, and can be judged again.
+    again = commands.master("report-scenario", "-s", ended.results, *missed).wait().fine(3)
+    assert again.out == ended.out
+    commands.master("report-scenario", "-s", ended.results, *kept).wait().fine(0)
+
+
+def test_without_a_report_the_verdicts_are_told_all_the_same(commands: Commands) -> None:
+    path = commands.scenario()
+    ended = commands.run("-f", path, "--noop", "-R", "--threshold", "rate < 1/s").fine(3)
+    assert ended.out == ""
+    assert "THRESHOLDS\n  FAIL  rate < 1/s  " in ended.err
+
+
+@pytest.mark.parametrize(
+    ("promise", "said"),
+    [
+        ("p99(READ) < 50", "p99 needs a unit"),
+        ("p99(tny) < 50ms", 'no size class "tny"; did you mean "tiny"?'),
+        ("response_p99 < 50ms", "a closed loop has no due times"),
+    ],
+)
+def test_a_promise_that_cannot_be_is_told_before_anything_is_done(
+    commands: Commands, promise: str, said: str
+) -> None:
+    ended = commands.run("-f", commands.scenario(), "--noop", "--threshold", promise)
+    assert said in ended.one_line(2)
+    assert not ended.results.exists()
+    assert not ended.logs
+
+
+def test_promises_need_results_to_be_kept(commands: Commands) -> None:
+    ended = commands.run(
+        "-f", commands.scenario(), "--noop", "--threshold", "errors == 0",
+        stat_file=Path("/dev/null"),
+    )  # fmt: skip
+    assert "--threshold needs results to judge by: /dev/null keeps none" in ended.one_line(2)

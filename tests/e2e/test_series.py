@@ -1,0 +1,103 @@
+"""Series of runs, and runs that end once they are steady, in processes of their own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.commands import Commands, Ended, free_ports, stats_of
+from tests.fakes.paced_swift import PacedSwift
+
+READS = {
+    "operation_count": None,
+    "crud_profile": [0, 1, 0, 0],
+    "sizes": [{"name": "tiny", "size_min": 1000, "size_max": 1000}],
+}
+
+
+def find(commands: Commands, swift: PacedSwift, *words: object) -> tuple[Ended, Path]:
+    path = commands.scenario(**READS)
+    results = commands.place / "limit.stat.gz"
+    ended = commands.master(
+        "find-limit", "-f", path, "-S", swift.url, "-T", "token", "--workers", 2, "-s", results,
+        "--step-seconds", 1, "--warmup", 0.4, "--json", *words, *free_ports(),
+    ).wait()  # fmt: skip
+    return ended, results
+
+
+def test_the_limit_of_a_store_of_known_slots_is_found(commands: Commands) -> None:
+    """4 slots of 40 ms do 100 operations a second; by Little's law the mean of u users is
+    10 ms x u once u is above 4, and 175 ms are kept by up to 17 users."""
+    with PacedSwift(1000, 0.04, slots=4).listening() as swift:
+        ended, results = find(
+            commands, swift, "--slo", "mean < 175ms", "--start", 4, "--max-users", 64
+        )
+    made = json.loads(ended.fine().out)
+    assert made["complete"]
+    assert 15 <= made["largest_kept"] <= 18, made
+    assert made["smallest_broken"] == made["largest_kept"] + 1
+    loads = [step["users"] for step in made["steps"]]
+    assert loads[:3] == [4, 8, 16]
+    for step in made["steps"]:
+        assert step["kept"] == (step["users"] <= made["largest_kept"])
+        assert step["stats_file"] == str(results).replace(
+            ".stat.gz", f".users{step['users']}.stat.gz"
+        )
+        assert stats_of(Path(step["stats_file"])).total().count == step["operations"]
+
+
+def test_a_store_that_refuses_quickly_keeps_no_promise_of_latencies(commands: Commands) -> None:
+    path = commands.scenario(**READS)
+    with PacedSwift(1000, 0.0, refuses=True).listening() as swift:
+        ended = commands.master(
+            "find-limit", "-f", path, "-S", swift.url, "-T", "token", "--workers", 1,
+            "--retries", 0,
+            "--slo", "p99 < 10s", "--step-seconds", 0.5, "--warmup", 0, *free_ports(),
+            "-s", commands.place / "x.stat.gz",
+        ).wait()  # fmt: skip
+    assert "No load was found that kept p99 < 10s and errors < 1%" in ended.fine(1).out
+
+
+def test_an_interrupt_ends_a_sweep_with_the_table_of_what_there_is(commands: Commands) -> None:
+    path = commands.scenario(**READS, run_seconds=1)
+    started = commands.start_run(
+        "-f", path, "--noop", "--sweep", "users=1,2,3", "--think-time", 0.01, "--csv",
+        stat_file=commands.place / "s.stat.gz",
+    )  # fmt: skip
+    started.wait_for("s.users1.stat.gz")
+    started.wait_for("Benchmark run" if "Benchmark run" in started.talk() else "Starting")
+    started.signal(signal.SIGINT)
+    ended = started.wait()
+    ended.fine(5)
+    rows = list(csv.DictReader(io.StringIO(ended.out)))
+    assert [row["users"] for row in rows] == ["1", "2"]
+    assert [row["ended"] for row in rows] == ["complete", "interrupted"]
+    assert not (commands.place / "s.users3.stat.gz").exists()
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
+def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
+    path = commands.scenario(**READS, run_seconds=60)
+    words = ["-f", path, "--noop", "--think-time", 0.02, "--warmup", 1, "--auto-stop",
+             "--auto-stop-window", 2, "--auto-stop-tolerance", 40]  # fmt: skip
+    if remote:
+        ports = free_ports()
+        commands.worker("far", *ports)
+        ended = commands.run(*words, "--expect-workers", 1, workers=None, ports=ports)
+    else:
+        ended = commands.run(*words)
+    ended.fine()
+    assert "Ended before its time: the rate was steady at second " in ended.out
+    assert ended.took_s < 50
+    footer = ended.stats.run.footer
+    assert footer is not None
+    assert footer.ended == "complete"
+    second = int(footer.reason.partition("at second ")[2].partition(":")[0])
+    # Two windows after the warm-up at least.
+    assert 5 <= second <= 30
+    assert ended.stats.stage_seconds(0) == pytest.approx(second - 1, abs=1.0)

@@ -1,0 +1,129 @@
+"""The table of a series of runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+from ssbench.core.limit import Search
+from ssbench.core.steps import Step
+from ssbench.core.thresholds import Threshold, Verdict
+from ssbench.report.steps import StepTable
+
+MS = 1_000_000
+PERCENTILES = (50.0, 99.9, 100.0)
+SLO = Threshold.parse("p99 < 50ms")
+NOTHING: dict[float, float | None] = dict.fromkeys(PERCENTILES)
+
+
+def step(load: float = 20, *, kept: bool | None = None) -> Step:
+    verdicts = () if kept is None else (Verdict(SLO, 61 * MS, passed=kept),)
+    return Step(
+        load=load, path=f"x.users{load:g}.stat.gz", ended="complete", seconds=30.04,
+        operations=3000, errors=2, lost=0, late=0, rate_per_s=99.87, bytes_per_s=12_345_678.0,
+        service={50.0: 20 * MS, 99.9: 33.25 * MS, 100.0: 40 * MS}, response=NOTHING,
+        verdicts=verdicts,
+    )  # fmt: skip
+
+
+def table(over: str = "users", **changes: object) -> StepTable:
+    return replace(StepTable("own", over, PERCENTILES), **changes)  # type: ignore[arg-type]
+
+
+def test_figures_stand_under_their_heads() -> None:
+    title, head = table().head().splitlines()[1:]
+    row = table().row(step()).rstrip("\n")
+    assert title == "own, by users (latencies in ms: service time, from start)"
+    assert head.split() == [
+        "Users", "Seconds", "Count", "Errors", "Ops/s", "MB/s", "p50", "p99.9", "max",
+    ]  # fmt: skip
+    assert row.split() == [
+        "20", "30.0", "3000", "2", "99.9", "12.35", "20.000", "33.250", "40.000",
+    ]  # fmt: skip
+    ends = [i for i, char in enumerate(f"{head} ") if i and char == " " != f"{head} "[i - 1]]
+    assert all(row[end - 1] != " " for end in ends)
+    assert len(row) == len(head)
+
+
+def test_a_rate_has_response_times() -> None:
+    open_loop = replace(step(250.5), response={50.0: 25 * MS, 99.9: 35 * MS, 100.0: 45 * MS})
+    assert "response time, from due" in table("rate").head()
+    assert "Rate/s" in table("rate").head()
+    row = table("rate").row(open_loop)
+    assert row.split()[0] == "250.5"
+    assert row.split()[-3:] == ["25.000", "35.000", "45.000"]
+
+
+def test_what_is_not_there_is_said_so() -> None:
+    nothing = replace(
+        step(), seconds=None, operations=0, rate_per_s=None, bytes_per_s=None, service=NOTHING
+    )
+    assert table().row(nothing).split() == ["20", "N/A", "0", "2", *["N/A"] * 5]
+
+
+def test_a_row_tells_what_its_figures_do_not() -> None:
+    odd = replace(step(), ended="failed", lost=3, late=7)
+    assert table().row(odd).rstrip().endswith("40.000  3 lost; 7 never started; run failed")
+    judged = table(thresholds=(SLO,))
+    assert judged.row(step(kept=True)).endswith("  kept\n")
+    assert judged.row(step(kept=False)).endswith("  missed p99 < 50ms\n")
+    assert judged.row(replace(step(kept=True), operations=0)).endswith("  no result\n")
+    assert "Promised: p99 < 50ms" in judged.head()
+
+
+def searched(*outcomes: tuple[float, bool], most: float = 100) -> str:
+    search = Search(1, most)
+    for load, kept in outcomes:
+        search.took(load, kept=kept)
+    over = search.next is None
+    return table(thresholds=(SLO,), search=search).foot(over=over)
+
+
+def test_what_a_search_has_found_stands_below() -> None:
+    assert table().foot() == ""
+    assert searched((1, True), (2, False)) == (
+        "\nLargest load that kept p99 < 50ms: 1 user\nSmallest load that broke it: 2 users\n"
+    )
+    assert searched((1, False)) == (
+        "\nNo load was found that kept p99 < 50ms\nSmallest load that broke it: 1 user\n"
+    )
+    assert searched((1, True), most=1).splitlines()[-1] == (
+        "The limit may be higher: nothing above that was tried (--max-users)"
+    )
+    assert searched((8, True), (16, False)).splitlines()[1] == (
+        "The search was ended before its end:"
+    )
+
+
+def test_csv_has_a_line_for_each_step() -> None:
+    made = table(thresholds=(SLO,)).as_csv([step(1, kept=True), step(2, kept=False)])
+    rows = list(csv.DictReader(io.StringIO(made)))
+    assert [row["users"] for row in rows] == ["1", "2"]
+    assert [row["kept"] for row in rows] == ["1", "0"]
+    assert rows[0]["operations"] == "3000"
+    assert rows[0]["service_p99.9_s"] == "0.03325"
+    assert rows[0]["service_max_s"] == "0.04"
+    assert rows[0]["response_p50_s"] == ""
+    assert rows[1]["stats_file"] == "x.users2.stat.gz"
+    assert table().as_csv([]).startswith('"users","ended"')
+
+
+def test_json_has_the_same_and_what_was_found() -> None:
+    search = Search(1, 100)
+    search.took(1, kept=True)
+    search.took(2, kept=False)
+    steps = [step(1, kept=True), step(2, kept=False)]
+    made = json.loads(table(thresholds=(SLO,), search=search).as_json(steps))
+    assert (made["largest_kept"], made["smallest_broken"], made["complete"]) == (1, 2, True)
+    assert (made["over"], made["scenario"], made["thresholds"]) == ("users", "own", ["p99 < 50ms"])
+    assert [each["missed"] for each in made["steps"]] == [[], ["p99 < 50ms"]]
+    assert made["steps"][0]["bytes_per_s"] == 12_345_678.0
+    assert made["steps"][0]["response_max_s"] is None
+    assert "largest_kept" not in json.loads(table().as_json([step()]))
+
+
+def test_names_from_outside_cannot_steer_a_terminal() -> None:
+    assert "\x1b" not in table(name="a\x1bb").head()
+    assert "\x1b" not in table().as_csv([replace(step(), path="a\x1bb")])
