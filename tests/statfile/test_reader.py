@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core import timeline
+from ssbench.core import series
 from ssbench.core.errors import StatFileError
 from ssbench.core.stats import RunStats
 from ssbench.report import FORMATS, render
@@ -107,7 +107,7 @@ def reported(data: bytes) -> None:
         return
     with pytest.MonkeyPatch.context() as patch:
         # A row a second up to 115 days is fine, but not 2,000 times.
-        patch.setattr(timeline, "MAX_SECONDS", 1000)
+        patch.setattr(series, "MAX_SECONDS", 1000)
         texts = {name: render(name, stats) for name in FORMATS}
         rows = render_rps(stats)
     assert not steering("".join(texts.values()) + rows)
