@@ -63,7 +63,7 @@ class Outcome:
 ROWS = (
     *(Row(case, rate) for case in CASES if case != "swift" for rate in (0.0, RATE)),
     Row("swift", 10_000, noop=True, starts=True),
-    Row("swift", 5_000, starts=True),
+    Row("swift", 10_000, starts=True),
 )
 
 

@@ -10,9 +10,10 @@ from ssbench.core.series import SECOND_NS, Second
 from ssbench.core.stats import RunStats
 from ssbench.core.steady import Finding, check
 
-#: Seconds behind the last completion that are believed to have been silent. A damaged file's end
-#: mark must not ask for more.
-LONGEST_SILENCE = 86_400
+#: Seconds behind the last completion that are believed to have been silent, and seconds of a run.
+#: What a damaged file says beyond must cost neither time nor memory.
+LONGEST_SILENCE = 3_600
+LONGEST_RUN = 1_000_000
 
 
 class Noted(NamedTuple):
@@ -32,7 +33,7 @@ def counted(stats: RunStats, stage: int | None = None) -> range:
     known = stats.series.span
     begins = [mark.at_ns for mark in stats.run.stages]
     if not begins or not known:
-        return known
+        return known[:LONGEST_RUN]
     first = stage or 0
     after = len(begins) if stage is None else stage + 1
     if first >= len(begins):
@@ -45,7 +46,8 @@ def counted(stats: RunStats, stage: int | None = None) -> range:
     elif stats.run.end_ns is not None:
         high_ns = stats.run.end_ns - facts.cooldown_s * SECOND_NS
     low, high = int(low_ns // SECOND_NS), -int(-high_ns // SECOND_NS)
-    return range(max(low, known.start), min(high, known.stop + LONGEST_SILENCE))
+    found = range(max(low, known.start), min(high, known.stop + LONGEST_SILENCE))
+    return found[:LONGEST_RUN]
 
 
 def counted_seconds(stats: RunStats, operation: int | None = None) -> list[Second]:

@@ -155,7 +155,7 @@ class Series:
     def span(self) -> range:
         """The seconds that ``seconds`` gives."""
         every = self._side_by_side(None)
-        return range(min(0, *every), max(every) + 1) if every else range(0)
+        return range(min(0, *every), max(every) + 1)[: MAX_SECONDS + 1] if every else range(0)
 
     def totals(self, seconds: range) -> tuple[list[int], list[int]]:
         """Successes of each of these seconds, and the bytes that they moved."""

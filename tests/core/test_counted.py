@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.counted import LONGEST_SILENCE, counted, counted_seconds, steadiness
+from ssbench.core.counted import (
+    LONGEST_RUN,
+    LONGEST_SILENCE,
+    counted,
+    counted_seconds,
+    steadiness,
+)
 from ssbench.core.model import Operation
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats import RunStats
@@ -61,6 +67,12 @@ def test_a_damaged_end_asks_for_no_endless_silence() -> None:
         else MarkRecord(1 << 62, "end") for mark in runs.lasting(5, 10)
     ]  # fmt: skip
     assert len(counted(RunStats.of(records))) <= LONGEST_SILENCE + 6
+
+
+def test_a_damaged_time_asks_for_no_endless_run() -> None:
+    late = runs.result(1, Operation.READ, start_ns=9_000_000 * SECOND)
+    stats = RunStats.of([*runs.lasting(5, 10)[:-2], runs.batch([late])])
+    assert len(counted(stats)) == LONGEST_RUN
 
 
 def test_a_steady_run_has_nothing_to_be_said() -> None:

@@ -129,3 +129,10 @@ def test_the_manual_names_every_cause_of_an_error() -> None:
     manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
     causes = re.findall(r"^([a-z][a-z ]+?)  +[A-Z4]", manual, re.MULTILINE)
     assert sorted(causes) == sorted(kind.label for kind in ErrorKind if kind is not ErrorKind.NONE)
+
+
+def test_a_run_that_ended_because_it_was_steady_says_so() -> None:
+    reason = "the rate was steady at second 31: within 7.5 % for 15 s"
+    records = [*runs.normal()[:-1], runs.footer(reason=reason)]
+    assert f"\nEnded before its time: {reason}\n" in render("text", runs.stats_of(records))
+    assert "before its time" not in render("text", runs.stats_of(runs.normal()))
