@@ -31,9 +31,11 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "storage.swift": (
         {
             "core", "storage.base", "storage.httpconn", "storage.swiftparse", "storage.swiftsite",
+            "storage.verify",
         },
         set(),
     ),
+    "storage.verify": ({"core", "storage.httpconn"}, {"gevent"}),
     "storage.tls": ({"core"}, set()),
     "wire": ({"__init__", "core", "wirekey", "doorkeeper"}, {"zmq"}),
     # Who gets in: what is of zmq here has nothing to do with messages.

@@ -104,5 +104,6 @@ class Attempts:
 def leaves_unknown(kind: ErrorKind, status: int) -> bool:
     """Whether a mutation that was sent and failed like this may have happened all the same."""
     if status:
-        return status >= 500 or status in _UNDECIDED_STATUSES
+        # A success that is a failure: what it did isn't what was asked.
+        return status < 300 or status >= 500 or status in _UNDECIDED_STATUSES
     return kind not in (ErrorKind.CONNECT, ErrorKind.CONNECT_TIMEOUT, ErrorKind.NAME_LOOKUP)

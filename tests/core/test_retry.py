@@ -173,6 +173,7 @@ def test_the_pause_after_a_404_does_not_grow() -> None:
         (ErrorKind.STATUS, 503, True),
         (ErrorKind.STATUS, 499, True),
         (ErrorKind.STATUS, 403, False),
+        (ErrorKind.CORRUPT, 201, True),
         (ErrorKind.RESET, 0, True),
         (ErrorKind.PROTOCOL, 0, True),
         (ErrorKind.INTERNAL, 0, True),
