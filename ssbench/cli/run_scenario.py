@@ -177,6 +177,7 @@ class _Run:
             delete_after_s=scenario.delete_after,
             block_size=scenario.block_size,
             compressible=self.options.compressible,
+            verify=self.options.verify,
         )
 
     def _header(self, driver: str) -> RunHeader:
@@ -191,6 +192,7 @@ class _Run:
             driver=driver,
             hosts=hostinfo.facts(),
             versions=hostinfo.versions(),
+            verify=self.options.verify,
         )
 
     def _limits(self, settings: StorageSettings) -> Limits:
@@ -251,6 +253,9 @@ class _Run:
             outcome = self._populate_and_run(master, initial)
             if outcome.ended in ("exhausted", "failed") and not master.record_error:
                 self.warn(outcome.reason)
+            if outcome.counts.corrupt:
+                met = plural(outcome.counts.corrupt, "operation")
+                self.warn(f"{met} met corrupt content: the exit status is not 0")
             left_behind = self._clean_up(master, initial)
         finally:
             master.dismiss()
@@ -275,7 +280,7 @@ class _Run:
                 f"{initial.missing} of {initial.total} initial objects could not be uploaded"
                 f" ({why}); the run goes on without them"
             )
-        bench = bench_jobs(self.scenario, self.seed, initial.population)
+        bench = bench_jobs(self.scenario, self.seed, initial.population, self.options.verify)
         self.skipped = bench.skipped
         return master.run_phase(
             Phase.RUN, bench, users, self.scenario.run_seconds, stages=self.scenario.load
@@ -335,6 +340,8 @@ class _Run:
             statuses.append(ExitStatus.FAILED)
         if outcome.counts.failed and not outcome.counts.done:
             statuses.append(ExitStatus.FAILED)
+        if outcome.counts.corrupt:
+            statuses.append(ExitStatus.CORRUPTION)
         if self.interrupts.came:
             statuses.append(ExitStatus.INTERRUPTED)
         if master.workers_lost:

@@ -16,6 +16,7 @@ from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import COUNTERS, Counts, Latency, Tally
 from ssbench.core.text import printable
 from ssbench.core.verdict import Verdict
+from ssbench.core.verified import VERIFIED
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
 
@@ -123,6 +124,8 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
     yield "sent", run.sent
     yield "unaccounted", stats.unaccounted
     yield from _verdict_columns(stats.verdict())
+    for name in VERIFIED:
+        yield f"verified_{name}", getattr(stats.verified, name, None)
 
 
 def _new_block_columns(
