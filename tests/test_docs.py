@@ -43,8 +43,9 @@ SECTIONS = {
 #: Option -> commands that lack it, though they have the others of its table.
 LACKING = {
     # Lengths, rates and windows are what find-limit itself decides on.
-    **dict.fromkeys(
-        (
+    **{
+        option: {"find-limit"}
+        for option in (
             "--op-count",
             "--run-seconds",
             "--rate",
@@ -55,9 +56,8 @@ LACKING = {
             "--sweep",
             "--threshold",
             "--resume-cleanup",
-        ),
-        {"find-limit"},
-    ),
+        )
+    },
     "--quiet": {"ssbench-worker"},
     "--zmq-bind-ip": {"ssbench-worker"},
 }

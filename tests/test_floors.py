@@ -23,7 +23,8 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"core", "storage.authbounds"}, {"keystoneauth1", "requests", "urllib3"},
     ),
     "storage.authbounds": ({"core"}, {"requests", "urllib3"}),
-    "storage.stream": ({"core"}, {"gevent"}),
+    "storage.arrival": (set(), {"gevent"}),
+    "storage.stream": ({"core", "storage.arrival"}, {"gevent"}),
     "storage.httpparse": ({"core"}, set()),
     "storage.httpbody": ({"core", "storage.stream", "storage.httpparse"}, set()),
     "storage.httpconn": (
@@ -39,10 +40,11 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "storage.swift": (
         {
             "core", "storage.base", "storage.httpbody", "storage.httpconn", "storage.swiftparse",
-            "storage.swiftsite",
+            "storage.swiftsite", "storage.verify",
         },
         set(),
     ),
+    "storage.verify": ({"core", "storage.httpbody"}, {"gevent"}),
     "storage.tls": ({"core"}, set()),
     "wire": ({"__init__", "core", "wirekey", "doorkeeper"}, {"zmq"}),
     # Who gets in: what is of zmq here has nothing to do with messages.

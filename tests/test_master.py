@@ -276,7 +276,8 @@ def test_another_run_goes_on_with_the_same_workers() -> None:
         asked: list[int] = []
         here.master.stand_by(lambda: asked.append(1) or len(asked) > 3)
         second = Recorder()
-        here.master.workers_lost, here.master.refused = ["b"], 3
+        here.master.workers_lost = ["b"]
+        here.master._refused = 3
         here.master.begin_run("run2", second)
         assert (here.master.workers_lost, here.master.refused) == ([], 0)
         assert here.master.settings.run_id == "run2"

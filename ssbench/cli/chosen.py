@@ -91,6 +91,7 @@ class RunOptions:
     keep_objects: bool
     use_existing: bool
     compressible: bool
+    verify: bool
     operation_timeout_s: float | None  #: None: no limit
     drain_timeout_s: float
     max_consecutive_errors: int | None  #: None: go on however many fail
@@ -197,6 +198,8 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
             f"--expect-workers {ns.expect_workers} is fewer than the {ns.workers} of --workers, "
             "which count among them"
         )
+    if ns.verify and ns.noop:
+        raise UsageError("--verify has nothing to check with --noop: leave out one of them")
     own_store = ns.noop or ns.embedded_swift
     return RunOptions(
         scenario=ns.scenario,
@@ -207,6 +210,7 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
         keep_objects=ns.keep_objects,
         use_existing=ns.use_existing,
         compressible=ns.compressible,
+        verify=ns.verify,
         operation_timeout_s=ns.operation_timeout,
         drain_timeout_s=ns.drain_timeout,
         max_consecutive_errors=ns.max_consecutive_errors,

@@ -19,6 +19,7 @@ from ssbench.core.records import RunFooter
 from ssbench.core.scenario import Scenario
 from ssbench.core.settling import Settling
 from ssbench.core.steady import AutoStop
+from ssbench.core.text import plural
 from ssbench.core.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
 from ssbench.master import Master
 from ssbench.phases import PhaseOutcome
@@ -78,7 +79,10 @@ class Run:
         self.say(f"ssbench {__version__}, run {self.run_id}, seed {session.seed}")
         store = session.store()
         settings = settings_of(self.options, self.scenario, store, self.run_id)
-        writer.write(header_of(self.scenario, self.run_id, session.seed, settings.driver))
+        verify = self.options.verify
+        writer.write(
+            header_of(self.scenario, self.run_id, session.seed, settings.driver, verify=verify)
+        )
         master = session.master(settings, limits_of(self.options, self.scenario, settings), writer)
         self.say(f'Starting scenario run for "{self.scenario.name}"')
         prepare(session, self.scenario, store, settings)
@@ -93,6 +97,9 @@ class Run:
             outcome = self._populate_and_run(master, initial)
             if outcome.ended in ("exhausted", "failed") and not master.record_error:
                 self.warn(outcome.reason)
+            if outcome.counts.corrupt:
+                met = plural(outcome.counts.corrupt, "operation")
+                self.warn(f"{met} met corrupt content: the exit status is not 0")
             left_behind = self._clean_up(master, initial)
         finally:
             if not self.session.is_series:
@@ -119,7 +126,7 @@ class Run:
             if fault is not None:
                 return fault
         scenario = self.scenario
-        bench = bench_jobs(scenario, self.session.seed, initial.population)
+        bench = bench_jobs(scenario, self.session.seed, initial.population, self.options.verify)
         self.skipped = bench.skipped
         return master.run_phase(
             Phase.RUN, bench, scenario.most_users, scenario.run_seconds,
@@ -212,6 +219,8 @@ class Run:
             statuses.append(ExitStatus.FAILED)
         if outcome.counts.failed and not outcome.counts.done:
             statuses.append(ExitStatus.FAILED)
+        if outcome.counts.corrupt:
+            statuses.append(ExitStatus.CORRUPTION)
         if self.interrupts.came:
             statuses.append(ExitStatus.INTERRUPTED)
         if master.workers_lost:

@@ -200,6 +200,11 @@ def add_how(group: argparse._ArgumentGroup) -> None:
         help="objects of one repeated letter, as ssbench 0.3.9 sent, instead of random bytes",
     )
     add(
+        "--verify",
+        action="store_true",
+        help="check every READ for the right content and length, and ETags against MD5",
+    )
+    add(
         "--operation-timeout",
         type=types.seconds,
         metavar="SECONDS",

@@ -37,10 +37,13 @@ def settings_of(
         delete_after_s=scenario.delete_after,
         block_size=scenario.block_size,
         compressible=options.compressible,
+        verify=options.verify,
     )
 
 
-def header_of(scenario: Scenario, run_id: str, seed: int, driver: str) -> RunHeader:
+def header_of(
+    scenario: Scenario, run_id: str, seed: int, driver: str, *, verify: bool = False
+) -> RunHeader:
     """What the stat file begins with."""
     return RunHeader(
         run_id=run_id,
@@ -53,6 +56,7 @@ def header_of(scenario: Scenario, run_id: str, seed: int, driver: str) -> RunHea
         driver=driver,
         hosts=hostinfo.facts(),
         versions=hostinfo.versions(),
+        verify=verify,
     )
 
 

@@ -59,6 +59,23 @@ class Content:
             at = (at + count) % PERIOD
             size -= count
 
+    def agreement(self, at: int, part: memoryview) -> int:
+        """How many bytes from the start of ``part`` are those of the block from ``at`` on.
+
+        ``at`` may lie beyond the block's end: it goes on from its start.
+        """
+        ready = self._ready or self._prepare()
+        whole: bytes = ready.obj  # type: ignore[assignment] # _prepare made it of bytes
+        done = 0
+        while done < len(part):
+            begin = (at + done) % PERIOD
+            piece = part[done : done + len(whole) - begin]
+            # startswith, because memoryviews compare byte by byte: 30 times as slow.
+            if not whole.startswith(piece, begin):
+                return done + _first_difference(whole, begin, piece)
+            done += len(piece)
+        return done
+
     def _prepare(self) -> memoryview:
         # The block goes on from its start for another block_size bytes, so that a piece that
         # begins anywhere in it is in one part.
@@ -69,6 +86,18 @@ class Content:
             ready = (block() * (length // PERIOD + 1))[:length]
         self._ready = memoryview(ready)
         return self._ready
+
+
+def _first_difference(whole: bytes, begin: int, piece: memoryview) -> int:
+    """Where a piece differs that is known to."""
+    right, wrong = 0, len(piece)  # so many bytes agree, and so many don't
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        if whole.startswith(piece[right:middle], begin + right):
+            right = middle
+        else:
+            wrong = middle
+    return right
 
 
 def pieces(

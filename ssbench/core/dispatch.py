@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ssbench.core.columns import result_count, unpack_column
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import unpack
-from ssbench.core.model import Job, Result
+from ssbench.core.model import ErrorKind, Job, Result
 from ssbench.core.roster import SECOND, Roster
 from ssbench.core.workload import Workload
 
@@ -57,6 +57,7 @@ class Counts:
     failed: int = 0
     lost: int = 0
     withdrawn: int = 0
+    corrupt: int = 0  #: of those failed, for wrong content
     refused: int = 0  #: messages of results that nobody here could have sent
 
 
@@ -240,6 +241,7 @@ class Dispatcher:
         done = [job for job, error in zip(jobs, errors, strict=True) if not error]
         self.counts.done += len(done)
         self.counts.failed += len(jobs) - len(done)
+        self.counts.corrupt += errors.count(ErrorKind.CORRUPT)
         if done:
             self.done_ns = now_ns
             self.workload.succeeded(done, now_s)

@@ -14,6 +14,8 @@ from ssbench.core.model import SizeClass
 MARKER_HEADER = "X-Container-Meta-Ssbench"  #: on every container that we make
 #: On objects that were updated: an initial one with it hasn't its initial content any more.
 VERSION_HEADER = "X-Object-Meta-Ssbench-Version"
+#: On objects of one repeated letter (--compressible): a run of random ones uploads its own.
+LETTERS_HEADER = "X-Object-Meta-Ssbench-Letters"
 #: A name of more digits is nobody's: numbers are 4 bytes.
 _MOST_DIGITS = 10
 

@@ -29,6 +29,7 @@ class RunHeader:
     driver: str  #: "swift", "noop", ...
     hosts: Mapping[str, Any] = field(default_factory=dict)  #: facts of the master's machine
     versions: Mapping[str, str] = field(default_factory=dict)  #: python, gevent, zmq, ...
+    verify: bool = False  #: what was read was checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ class Attempts:
 def leaves_unknown(status: int) -> bool:
     """Whether a mutation that went out and failed may have happened all the same.
 
-    :param status: of the answer; 0 where none came.
+    :param status: of the answer; 0 where none came. A success that is a failure (a wrong ETag) did
+        something else than what was asked.
     """
-    return not status or status >= 500 or status in _UNDECIDED_STATUSES
+    return status < 300 or status >= 500 or status in _UNDECIDED_STATUSES

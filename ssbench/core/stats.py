@@ -38,6 +38,7 @@ from ssbench.core.tally import (
     merged,
 )
 from ssbench.core.verdict import Seat, Verdict, Who, judge
+from ssbench.core.verified import Verified
 from ssbench.core.windows import LEFT_OUT, Windows
 
 Groups = dict[Group, Tally]
@@ -71,6 +72,7 @@ class RunStats:
         self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: newest of the run phase, by worker
         self._hosts: dict[tuple[str, int], HostSeries] = {}
         self._shifts: dict[int, int] = {}  # of the phase, by worker
+        self.verified: Verified | None = None  #: None where no run was verified
 
     @classmethod
     def of(cls, records: Iterable[Record], end_ns: int | None = None) -> RunStats:
@@ -106,6 +108,8 @@ class RunStats:
             if isinstance(record, RunHeader):
                 facts = self.run.scenario_of(record.run_id)
                 self._windows = Windows(facts.warmup_s, facts.cooldown_s, self._end_ns)
+                if record.verify:
+                    self.verified = self.verified or Verified()
             elif isinstance(record, MarkRecord):
                 self._windows.mark(record)
 
@@ -129,6 +133,9 @@ class RunStats:
         self.clocks.update(other.clocks)
         for of_worker, hosts in other._hosts.items():
             self._hosts.setdefault(of_worker, HostSeries()).merge(hosts)
+        if other.verified:
+            self.verified = self.verified or Verified()
+            self.verified.merge(other.verified)
 
     # What comes out
 
@@ -309,6 +316,8 @@ class RunStats:
 
     def _add_part(self, groups: Groups | None, part: Part, origin_ns: int) -> None:
         """Count some rows of the run; None: as those of the warm-up, in the series only."""
+        if self.verified:
+            self.verified.add(part, origin_ns)
         if groups is None:
             ends = _ends(part)
             self.left_out += len(ends)

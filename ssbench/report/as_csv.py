@@ -16,6 +16,7 @@ from ssbench.core.stats import RunStats, operation_name
 from ssbench.core.tally import COUNTERS, Counts, Latency, Tally
 from ssbench.core.text import printable
 from ssbench.core.verdict import Verdict
+from ssbench.core.verified import VERIFIED
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.threshold_text import threshold_columns
@@ -124,6 +125,8 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
     yield "sent", run.sent
     yield "unaccounted", stats.unaccounted
     yield from _verdict_columns(stats.verdict())
+    for name in VERIFIED:
+        yield f"verified_{name}", getattr(stats.verified, name, None)
     yield from threshold_columns(stats, options.thresholds)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from ssbench.core.model import Phase
 from ssbench.core.stats import RunStats, operation_name
-from ssbench.core.tally import COUNTERS, LATENCIES, Counts, Latency, Tally
+from ssbench.core.tally import COUNTERS, LATENCIES, Counts, ErrorExample, Latency, Tally
+from ssbench.core.verified import VERIFIED, Verified
 from ssbench.report import cells
 from ssbench.report.host_text import clock_rows, verdict_map
 from ssbench.report.options import ReportOptions, percent_text
@@ -45,6 +46,7 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
         "thresholds": threshold_rows(stats, options.thresholds),
         "load_generator": verdict_map(stats.verdict()),
         "clocks": clock_rows(stats),
+        "verified": _verified(stats.verified),
     }
     return json.dumps(finite(report), indent=2, default=plain) + "\n"
 
@@ -115,6 +117,13 @@ def _stage(stats: RunStats, options: ReportOptions, index: int) -> dict[str, Any
     }
 
 
+def _verified(verified: Verified | None) -> dict[str, Any] | None:
+    if verified is None:
+        return None
+    example = _example(verified.example) if verified.example else None
+    return {**{name: getattr(verified, name) for name in VERIFIED}, "first_corrupt": example}
+
+
 def _counts(counts: Counts) -> dict[str, Any]:
     return {
         "count": counts.count,
@@ -155,15 +164,19 @@ def _errors(stats: RunStats) -> list[dict[str, Any]]:
             "kind": cells.error_label(kind),
             "status": status or None,
             "count": error.count,
-            "example": {
-                "operation": operation_name(error.example.operation),
-                "detail": error.example.detail,
-                "transaction_id": error.example.transaction_id.decode("utf-8", "replace"),
-                "at_s": error.example.at_ns / 1e9,
-            },
+            "example": _example(error.example),
         }
         for (kind, status), error in sorted(stats.errors.items())
     ]
+
+
+def _example(example: ErrorExample) -> dict[str, Any]:
+    return {
+        "operation": operation_name(example.operation),
+        "detail": example.detail,
+        "transaction_id": example.transaction_id.decode("utf-8", "replace"),
+        "at_s": example.at_ns / 1e9,
+    }
 
 
 def _workers(stats: RunStats) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from ssbench.core.model import Phase
 from ssbench.core.stats import RunStats, operation_name
-from ssbench.core.tally import Counts, Latency, Tally
+from ssbench.core.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.text import bytes_text, plural, printable
+from ssbench.core.verified import Verified
 from ssbench.report import cells
 from ssbench.report.host_text import verdict_lines
 from ssbench.report.load_text import load_lines, stage_lines
@@ -82,10 +83,22 @@ def _more_header(stats: RunStats) -> Iterator[str]:
         given = (f"{key}={value}" for key, value in header.overrides.items())
         yield "Overridden on the command line: " + printable(", ".join(given))
     yield from load_lines(stats)
+    yield from _verified(stats.verified)
     if Phase.POPULATE in stats.phases:
         yield f"Initial objects: {_phase_text(stats.phase(Phase.POPULATE), 'uploaded')}"
     if Phase.CLEANUP in stats.phases:
         yield f"Clean-up: {_phase_text(stats.phase(Phase.CLEANUP), 'moved')}"
+
+
+def _verified(verified: Verified | None) -> Iterator[str]:
+    if verified is None:
+        return
+    yield (
+        f"Verified: {verified.reads:,} READs, {bytes_text(verified.bytes_read)}; "
+        f"{verified.corrupt:,} corrupt, {verified.stale:,} stale"
+    )
+    if verified.example:
+        yield f"  First corrupt: {_example_text(verified.example)}"
 
 
 def _phase_text(counts: Counts, verb: str) -> str:
@@ -177,13 +190,16 @@ def _errors(stats: RunStats) -> Iterator[str]:
     yield f"       {'Count':>7}  {'Cause':20}Status  Example"
     ranked = sorted(stats.errors.items(), key=lambda item: (-item[1].count, item[0]))
     for (kind, status), error in ranked:
-        example = error.example
-        identifier = cells.transaction_text(example.transaction_id)
         yield (
             f"       {error.count:7}  {cells.error_label(kind):20}"
-            f"{cells.status_text(status):6}  {operation_name(example.operation)}: "
-            f"{printable(example.detail) or 'no detail'}{f'  {identifier}' if identifier else ''}"
+            f"{cells.status_text(status):6}  {_example_text(error.example)}"
         )
+
+
+def _example_text(example: ErrorExample) -> str:
+    identifier = cells.transaction_text(example.transaction_id)
+    text = printable(example.detail) or "no detail"
+    return f"{operation_name(example.operation)}: {text}{f'  {identifier}' if identifier else ''}"
 
 
 def _counters(stats: RunStats) -> Iterator[str]:

@@ -184,6 +184,12 @@ def _text(value: Any) -> str:
     return value
 
 
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise MessageError("true or false is wanted")
+    return value
+
+
 def _whole(value: Any) -> int:
     if type(value) is not int:
         raise MessageError("a whole number is wanted")
@@ -242,6 +248,7 @@ def _anything(value: Any, depth: int = 0) -> Any:
 #: A field's annotation in core.records -> what checks and converts its value off the disk.
 _FROM_DISK: dict[str, Callable[[Any], Any]] = {
     "str": _text,
+    "bool": _flag,
     "int": _whole,
     "int | None": _whole_or_none,
     "float": _number,

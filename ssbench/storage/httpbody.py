@@ -95,21 +95,20 @@ class BodyReader:
         first = now if got else 0
         discard = self.stream.discard
         while left:
-            count = discard(left) if add is None else self._receive_part(left, add)
+            count = discard(left) if add is None else self._recv_into(self._room(left))
             now = self._arrived_ns()
             if not count:
                 raise Ended(ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes")
+            if add is not None:
+                add(self._room(count))
             if longest:
                 self.alive = True
             first = first or now
             left -= count
         return first, now
 
-    def _receive_part(self, left: int, add: Callable[[memoryview], None]) -> int:
-        view = memoryview(self._buffer)[:left]
-        count = self._recv_into(view)
-        add(view[:count])
-        return count
+    def _room(self, count: int) -> memoryview:
+        return memoryview(self._buffer)[:count]
 
     def _chunked_body(
         self,

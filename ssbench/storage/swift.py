@@ -12,7 +12,7 @@ from urllib.parse import quote
 from ssbench.core.content import Content
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Operation, Timing
-from ssbench.core.naming import MARKER_HEADER, VERSION_HEADER, Naming
+from ssbench.core.naming import LETTERS_HEADER, MARKER_HEADER, VERSION_HEADER, Naming
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action, ContainerEntry, ContainerFacts, StoreLimits
 from ssbench.storage.httpbody import Collector
@@ -25,6 +25,7 @@ from ssbench.storage.swiftparse import (
     store_limits,
 )
 from ssbench.storage.swiftsite import open_pools, take_apart
+from ssbench.storage.verify import Verifier
 
 _TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
 _LISTING_MAX = 64 * 1024 * 1024  #: bytes: 10,000 names of 1,024 bytes, escaped in JSON
@@ -65,10 +66,16 @@ class SwiftStorage:
         self._tails: list[str] = []
         self._put_tails: list[str] = []
         self.set_token(settings.token, settings.token_serial)
+        self._verifier = Verifier(settings, self._naming, self._content)
+        # Two ways, so that who doesn't verify pays nothing for it.
+        read: Action = self._read
+        write: Action = self._write
+        if settings.verify:
+            read, write = self._read_verified, self._write_verified
         self.actions: Mapping[int, Action] = {
-            Operation.CREATE: self._write,
-            Operation.READ: self._read,
-            Operation.UPDATE: self._write,
+            Operation.CREATE: write,
+            Operation.READ: read,
+            Operation.UPDATE: write,
             Operation.DELETE: self._delete,
             Operation.ENSURE: self._ensure,
             Operation.REMOVE: self._remove,
@@ -89,7 +96,21 @@ class SwiftStorage:
             return timing
         raise self._refusal("GET", timing)
 
-    def _write(self, job: Job, deadline_ns: int) -> Timing:
+    def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.body_of(job)
+        timing = self._ask("GET", self._path(job), body, deadline_ns)
+        if not 200 <= timing.status < 300:
+            raise self._refusal("GET", timing)
+        self._verifier.judge_read(job, body, timing)
+        return timing
+
+    def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
+        answer = Collector(_ANSWER_MAX)
+        timing = self._write(job, deadline_ns, answer)
+        self._verifier.judge_write(job, answer, timing)
+        return timing
+
+    def _write(self, job: Job, deadline_ns: int, answer: Collector | None = None) -> Timing:
         url = 0 if self._many == 1 else int(self._random() * self._many)
         version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
         timing = self._pools[url].request(
@@ -97,6 +118,7 @@ class SwiftStorage:
             f"{version}Content-Length: {job.size}\r\n\r\n".encode(),
             self._upload(job),
             deadline_ns,
+            answer,
         )
         if 200 <= timing.status < 300:
             return timing
@@ -130,7 +152,7 @@ class SwiftStorage:
             if timing.status != 404:
                 if timing.status // 100 != 2:
                     raise self._refusal("HEAD", timing)
-                if _is_initial(collector.headers, job.size):
+                if _is_initial(collector.headers, job.size, self._settings.compressible):
                     return timing._replace(status=200, bytes_moved=0)
         return self._write(job, deadline_ns)
 
@@ -165,14 +187,16 @@ class SwiftStorage:
         who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
         extra = quote("-".join(who), safe="")[:_TRANS_ID_EXTRA_MAX]
         delete_after_s = self._settings.delete_after_s
-        expiry = f"X-Delete-After: {delete_after_s}\r\n" if delete_after_s is not None else ""
+        extras = f"X-Delete-After: {delete_after_s}\r\n" if delete_after_s is not None else ""
+        if self._settings.compressible:
+            extras += f"{LETTERS_HEADER}: yes\r\n"
         self._tails = [
             f" HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\nX-Auth-Token: {token}\r\n"
             f"X-Trans-Id-Extra: {extra}\r\n"
             for site in self._sites
         ]
         self._put_tails = [
-            f"{tail}Content-Type: application/octet-stream\r\n{expiry}" for tail in self._tails
+            f"{tail}Content-Type: application/octet-stream\r\n{extras}" for tail in self._tails
         ]
 
     @property
@@ -313,10 +337,11 @@ class SwiftStorage:
         )
 
 
-def _is_initial(headers: Mapping[str, str], size: int) -> bool:
+def _is_initial(headers: Mapping[str, str], size: int, compressible: bool) -> bool:
     """Whether a HEAD's answer is of an initial object of this size as it was first uploaded."""
     changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
-    return headers.get("content-length") == str(size) and not changed
+    other = (LETTERS_HEADER.lower() in headers) is not compressible
+    return headers.get("content-length") == str(size) and not (changed or other)
 
 
 def _quoted_naming(settings: StorageSettings) -> Naming:

@@ -64,6 +64,13 @@ def test_runs_that_need_no_credentials_have_none(instead: str) -> None:
     assert run_options(ns(f"run-scenario -f s {instead}"), {"ST_KEY": "k"}).store is None
 
 
+def test_where_nothing_is_read_there_is_nothing_to_verify() -> None:
+    with pytest.raises(UsageError, match="--verify has nothing to check with --noop"):
+        run_options(ns("run-scenario -f s --noop --verify"), {})
+    assert run_options(ns("run-scenario -f s --embedded-swift --verify"), {}).verify
+    assert not run_options(ns("run-scenario -f s --embedded-swift"), {}).verify
+
+
 def test_the_embedded_swift_takes_no_credentials() -> None:
     with pytest.raises(UsageError, match="--embedded-swift has a user and a URL of its own"):
         run_options(ns(f"run-scenario -f s --embedded-swift {LOGIN}"), {})

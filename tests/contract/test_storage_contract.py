@@ -244,3 +244,24 @@ def test_a_closed_driver_may_be_closed_again(subject: Subject) -> None:
     other.connect(2)
     other.close()
     other.close()
+
+
+def test_what_is_read_is_checked_where_it_was_asked_for(subject: Subject, storage: Storage) -> None:
+    checking = subject.open(verify=True)
+    storage.actions[Operation.CREATE](job(Operation.CREATE), 0)
+    read, update = job(Operation.READ), job(Operation.UPDATE)._replace(version=1)
+    assert checking.actions[Operation.READ](read, 0).bytes_moved == 150
+    assert checking.actions[Operation.UPDATE](update, 0).bytes_moved == 150
+    assert checking.actions[Operation.READ](read._replace(version=1), 0).bytes_moved == 150
+    if subject.stateful:
+        wrong = {
+            ErrorKind.STALE: read._replace(version=2),
+            ErrorKind.CORRUPT: read._replace(version=1, size=149),
+        }
+        for kind, asked in wrong.items():
+            with pytest.raises(StorageError) as caught:
+                checking.actions[Operation.READ](asked, 0)
+            assert caught.value.kind is kind
+            assert caught.value.timing is not None
+            assert caught.value.timing.bytes_moved == 150
+    checking.close()

@@ -90,3 +90,16 @@ def test_making_the_block_takes_no_time_worth_telling() -> None:
     started = time.process_time()
     Content(65536).piece(b"x", 0, 1)
     assert time.process_time() - started < 0.1
+
+
+@settings(deadline=None)
+@given(st.integers(0, 3 * PERIOD), st.integers(1, 5000), st.integers(0), st.booleans())
+def test_agreement_ends_at_the_first_byte_that_differs(
+    at: int, size: int, wrong: int, compressible: bool
+) -> None:
+    content = Content(300, compressible=compressible)
+    whole = b"A" * 5000 if compressible else (block() * 2)[at % PERIOD :][:size]
+    part = bytearray(whole[:size])
+    assert content.agreement(at, memoryview(part)) == size
+    part[wrong % size] ^= 1
+    assert content.agreement(at, memoryview(part)) == wrong % size

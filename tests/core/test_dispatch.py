@@ -125,6 +125,20 @@ def test_failures_in_a_row_are_counted_in_the_order_of_their_coming() -> None:
     assert seen == [(0, 2), (2, 2), (0, 3)]
 
 
+def test_corrupt_ones_are_counted_among_the_failed() -> None:
+    fleet = Fleet(8)
+    worker = fleet.hello("w", 4)
+    jobs = [job for batch in fleet.send_all(worker) for job in batch.jobs]
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    kinds = [ErrorKind.CORRUPT, ErrorKind.STALE, ErrorKind.NONE, ErrorKind.CORRUPT, ErrorKind.RESET]
+    data = pack(pack_results([row(j, error=int(k)) for j, k in zip(jobs, kinds, strict=False)]))
+    assert fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns) is not None
+    counts = fleet.dispatcher.counts
+    assert (counts.done, counts.failed, counts.corrupt) == (1, 4, 2)
+
+
 def test_what_a_lost_worker_held_is_lost() -> None:
     fleet = Fleet(100)
     worker, other = fleet.hello("w", 2), fleet.hello("x", 2)

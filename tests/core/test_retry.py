@@ -177,7 +177,8 @@ def test_the_pause_after_a_404_does_not_grow() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "unknown"), [(503, True), (499, True), (403, False), (404, False), (0, True)]
+    ("status", "unknown"),
+    [(503, True), (499, True), (201, True), (403, False), (404, False), (0, True)],
 )
 def test_what_leaves_an_object_unknown(status: int, unknown: bool) -> None:
     assert leaves_unknown(status) is unknown

@@ -12,6 +12,7 @@ import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any, NamedTuple
@@ -219,9 +220,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def PUT_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
         there = self.swift.containers.get(container)
-        if there is not None:
+        if there is None:
+            self.reply(404)
+        else:
             there.objects[name] = FakeObject(body, dict(self.headers))
-        self.reply(404 if there is None else 201)
+            self.reply(201, Etag=etag_of(body))
 
     def GET_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
         there = self.swift.containers.get(container)
@@ -232,7 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
         extra = {k: v for k, v in found.headers.items() if k.startswith("X-Object-Meta-")}
         if "X-Delete-After" in found.headers:
             extra["X_Delete_At"] = "9999999999"
-        self.reply(200, found.body, **extra)
+        self.reply(200, found.body, Etag=etag_of(found.body), **extra)
 
     HEAD_object = GET_object
 
@@ -243,6 +246,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *args: object) -> None:
         pass
+
+
+def etag_of(body: bytes) -> str:
+    return md5(body, usedforsecurity=False).hexdigest()
 
 
 def _page(rows: list[dict[str, Any]], query: dict[str, str]) -> list[dict[str, Any]]:

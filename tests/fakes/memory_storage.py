@@ -254,10 +254,12 @@ class MemoryStorage:
     def _get(self, job: Job, deadline_ns: int) -> Timing:
         with self._operation(job, deadline_ns) as (container, name):
             found = self._object(container, name)
-            if self.settings.verify and found.version != job.version:
-                timing = _timing(200, found.size)
-                raise StorageError(ErrorKind.STALE, "an older version", status=200, timing=timing)
-            return _timing(200, found.size)
+            timing = _timing(200, found.size)
+            if self.settings.verify and (found.version, found.size) != (job.version, job.size):
+                older = found.version < job.version
+                kind = ErrorKind.STALE if older else ErrorKind.CORRUPT
+                raise StorageError(kind, "not what it should be", status=200, timing=timing)
+            return timing
 
     def _delete(self, job: Job, deadline_ns: int) -> Timing:
         with self._operation(job, deadline_ns) as (container, name):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import Job, Operation, SizeClass
+from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Storage
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
@@ -80,11 +80,18 @@ def test_objects_expire() -> None:
     assert status_of(storage.actions[Operation.READ], job(Operation.READ), 0) == 404
 
 
-def test_an_old_version_is_told_where_that_is_verified() -> None:
+@pytest.mark.parametrize(
+    ("version", "kind"), [(2, ErrorKind.STALE), (1, ErrorKind.NONE), (0, ErrorKind.CORRUPT)]
+)
+def test_another_version_is_told_where_that_is_verified(version: int, kind: ErrorKind) -> None:
     storage = ready_driver(verify=True)
     storage.actions[Operation.CREATE](job(Operation.CREATE, version=1), 0)
-    with pytest.raises(StorageError, match="older"):
-        storage.actions[Operation.READ](job(Operation.READ, version=2), 0)
+    try:
+        storage.actions[Operation.READ](job(Operation.READ, version=version), 0)
+        found = ErrorKind.NONE
+    except StorageError as error:
+        found = error.kind
+    assert found is kind
 
 
 def test_a_deadline_that_is_over_fails_the_operation() -> None:

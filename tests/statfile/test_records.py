@@ -43,6 +43,7 @@ JSON = st.recursive(
 #: A field's annotation -> values for it.
 VALUES: dict[str, Any] = {
     "str": TEXT,
+    "bool": st.booleans(),
     "int": WHOLE,
     "int | None": st.none() | WHOLE,
     "float": NUMBER,

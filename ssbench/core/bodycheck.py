@@ -1,0 +1,126 @@
+"""Whether the bytes of a body are those that its object must have: judged as they come.
+
+What an object holds follows from its name and version (``core.content``), so nothing is kept: the
+parts of a body, however it was cut, are held against the block where they must stand in it.
+
+Two bodies of different names or versions begin at different places of the block, but for one pair
+in four million: that seldom, another object's content would not be told from the right one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ssbench.core.content import Content
+from ssbench.core.model import ErrorKind
+from ssbench.core.naming import VERSION_HEADER
+
+#: On answers whose ETag is not the MD5 of the body: Swift's large objects.
+_MADE_OF_PARTS = ("x-static-large-object", "x-object-manifest")
+_MD5 = re.compile(r'("?)([0-9a-f]{32})\1')
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+class Expected(NamedTuple):
+    """What a READ must bring, and what it may bring in place of it from a store that lags."""
+
+    name: bytes
+    version: int
+    size: int
+    old_sizes: range  #: those that an earlier version can have had
+    first_size: int | None = None  #: that of version 0, where it is known
+
+
+class Finding(NamedTuple):
+    """What is wrong with a body."""
+
+    kind: ErrorKind  #: CORRUPT or STALE
+    text: str  #: to follow the object's name
+
+
+class BodyCheck:
+    """Holds one body against what is expected; ``finding`` once all of it was there."""
+
+    def __init__(self, content: Content, expected: Expected) -> None:
+        self.received = 0
+        self._content = content
+        self._expected = expected
+        self._begin = content.offset(expected.name, expected.version)
+        self._wrong_at = -1
+        self._older: list[int] = []  # once a byte was wrong: versions that all of it may be of
+
+    def add(self, part: memoryview) -> None:
+        """The next bytes, cut off anywhere."""
+        if self._wrong_at < 0:
+            right = self._content.agreement(self._begin + self.received, part)
+            if right < len(part):
+                self._wrong_at = self.received + right
+                versions = range(self._expected.version)
+                self._older = [version for version in versions if self._begins_alike(version)]
+        if self._older:
+            self._older = [version for version in self._older if self._fits(version, part)]
+        self.received += len(part)
+
+    def finding(self, headers: Mapping[str, str]) -> Finding | None:
+        """What is wrong with the body; None where it is right.
+
+        :param headers: of the answer, names in lower case. What the store says of the version
+            counts where the bytes leave it open: of a body so short, or of one repeated letter,
+            that it is right as far as it goes, but not of the right length.
+        """
+        expected, received = self._expected, self.received
+        if self._wrong_at < 0:
+            if received == expected.size:
+                return None
+            self._older = [version for version in [_said(headers)] if self._begins_alike(version)]
+        for version in self._older:
+            if self._had_length(version):
+                return Finding(ErrorKind.STALE, f"version {version} of it, not {expected.version}")
+        right = min(received, expected.size)
+        offset = right if self._wrong_at < 0 else min(right, self._wrong_at)
+        counted = f"{received} bytes" if received == expected.size else (
+            f"{received} bytes in place of {expected.size}"
+        )  # fmt: skip
+        return Finding(ErrorKind.CORRUPT, f"wrong from byte offset {offset} on ({counted})")
+
+    def _begins_alike(self, version: int) -> bool:
+        """Whether an earlier version has what was received and was right."""
+        name, expected = self._expected.name, self._expected.version
+        if version >= expected:
+            return False
+        at = self._content.offset(name, version)
+        for piece in self._content.pieces(name, expected, self.received):
+            if self._content.agreement(at, piece) < len(piece):
+                return False
+            at += len(piece)
+        return True
+
+    def _fits(self, version: int, part: memoryview) -> bool:
+        at = self._content.offset(self._expected.name, version) + self.received
+        return self._content.agreement(at, part) == len(part)
+
+    def _had_length(self, version: int) -> bool:
+        """Whether an earlier version can have been as long as what was received."""
+        first_size = self._expected.first_size
+        if version == 0 and first_size is not None:
+            return self.received == first_size
+        return self.received in self._expected.old_sizes
+
+
+def claimed_md5(headers: Mapping[str, str]) -> str | None:
+    """The MD5 that an answer's ETag says its body has; None where it says nothing of the kind.
+
+    An ETag of another form (weak, or of several parts) is the store's own affair.
+    """
+    if any(name in headers for name in _MADE_OF_PARTS):
+        return None
+    found = _MD5.fullmatch(headers.get("etag", "").lower())
+    return found[2] if found else None
+
+
+def _said(headers: Mapping[str, str]) -> int:
+    """The version that the store says the object has; the first one carries no header."""
+    found = _NUMBER.fullmatch(headers.get(VERSION_HEADER.lower(), "0"))
+    return int(found[0]) if found else 0

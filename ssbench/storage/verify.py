@@ -1,0 +1,119 @@
+"""What --verify does in a driver: bodies are checked as they are received, ETags against MD5.
+
+A body is neither kept nor copied. What it costs is nearly all MD5, and that only where the store
+says one; the time of an operation ends with its last byte, and what is left to be checked then
+isn't in it.
+"""
+
+from __future__ import annotations
+
+from hashlib import md5
+
+import gevent
+
+from ssbench.core.bodycheck import BodyCheck, Expected, claimed_md5
+from ssbench.core.content import Content
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, Timing
+from ssbench.core.naming import Naming, initial_size
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.httpbody import Collector
+
+#: Bytes to hash before others get their turn: a millisecond or two.
+_HASHED_AT_ONCE = 1024 * 1024
+
+
+class CheckedBody(Collector):
+    """Checks a body in place of collecting it.
+
+    :param limit: the longest body that any object of its class has.
+    """
+
+    def __init__(self, limit: int, check: BodyCheck) -> None:
+        super().__init__(limit)
+        self.check = check
+        self._hash = md5(usedforsecurity=False)
+        self._claimed: str | None = None
+        self._begun = False
+
+    def add(self, part: memoryview) -> None:
+        """As Collector's: the headers are there before the first part."""
+        if not self._begun:
+            self._begun, self._claimed = True, claimed_md5(self.headers)
+        self.check.add(part)
+        if self._claimed:
+            self._hash.update(part)
+
+    def lie(self) -> str:
+        """What is wrong with the ETag, given the bytes that came; "" for nothing."""
+        claimed, found = claimed_md5(self.headers), self._hash.hexdigest()
+        return f"the ETag is {claimed}, and its MD5 {found}" if claimed not in (None, found) else ""
+
+
+class Verifier:
+    """Judges the answers that a driver gets.
+
+    :param content: whatever its block size.
+    """
+
+    def __init__(self, settings: StorageSettings, naming: Naming, content: Content) -> None:
+        self._sizes = settings.sizes
+        self._naming = naming
+        self._content = content
+
+    def body_of(self, job: Job) -> CheckedBody:
+        """What is to take the body of this READ."""
+        size = self._sizes[job.size_class]
+        initial = job.object < size.initial_files
+        expected = Expected(
+            self._naming.object(job.size_class, job.object).encode(),
+            job.version,
+            job.size,
+            range(size.size_min, size.size_max + 1),
+            initial_size(size, job.object) if initial else None,
+        )
+        return CheckedBody(size.size_max, BodyCheck(self._content, expected))
+
+    def judge_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:
+        """Of an answer that promised success.
+
+        :raises StorageError: CORRUPT or STALE.
+        """
+        finding, lie = body.check.finding(body.headers), body.lie()
+        if finding is None and not lie:
+            return
+        if finding is None or (finding.kind is ErrorKind.STALE and lie):
+            # No store that merely lags has one version's bytes under another's ETag.
+            said = f"{finding.text}; " if finding else "the content is right, but "
+            raise self._failure(job, ErrorKind.CORRUPT, said + lie, timing)
+        raise self._failure(job, finding.kind, "; ".join(filter(None, [finding.text, lie])), timing)
+
+    def judge_write(self, job: Job, answer: Collector, timing: Timing) -> None:
+        """Of the answer to a PUT.
+
+        :raises StorageError: CORRUPT, where its ETag isn't the MD5 of what was sent.
+        """
+        claimed = claimed_md5(answer.headers)
+        if claimed is None:
+            return
+        sent = self._md5_of(job)
+        if sent != claimed:
+            lie = f"the ETag is {claimed}, and the MD5 of what was sent {sent}"
+            raise self._failure(job, ErrorKind.CORRUPT, lie, timing)
+
+    def _md5_of(self, job: Job) -> str:
+        digest = md5(usedforsecurity=False)
+        name = self._naming.object(job.size_class, job.object).encode()
+        hashed = 0
+        for piece in self._content.pieces(name, job.version, job.size):
+            digest.update(piece)
+            hashed += len(piece)
+            if hashed >= _HASHED_AT_ONCE:
+                hashed = 0
+                gevent.sleep(0)
+        return digest.hexdigest()
+
+    def _failure(self, job: Job, kind: ErrorKind, text: str, timing: Timing) -> StorageError:
+        naming, (size_class, number) = self._naming, (job.size_class, job.object)
+        where = f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"
+        return StorageError(kind, f"{where}: {text}", status=timing.status, timing=timing)

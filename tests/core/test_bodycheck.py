@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.bodycheck import BodyCheck, Expected, Finding, claimed_md5
+from ssbench.core.content import PERIOD, Content
+from ssbench.core.model import ErrorKind
+
+CORRUPT, STALE = ErrorKind.CORRUPT, ErrorKind.STALE
+BLOCK_SIZE = 1000  #: less than what is received at a time
+LETTERS = Content(BLOCK_SIZE, compressible=True)
+RANDOM = Content(BLOCK_SIZE)
+SIZES = range(1, 5_000_001)
+NAME = b"tiny_000007"
+
+
+def body(
+    version: int = 0, size: int = 3000, name: bytes = NAME, content: Content = RANDOM
+) -> bytes:
+    return b"".join(content.pieces(name, version, size))
+
+
+def judged(
+    parts: Sequence[bytes],
+    version: int = 0,
+    size: int = 3000,
+    *,
+    content: Content = RANDOM,
+    old_sizes: range = SIZES,
+    first_size: int | None = None,
+    said: str | None = None,
+) -> Finding | None:
+    check = BodyCheck(content, Expected(NAME, version, size, old_sizes, first_size))
+    for part in parts:
+        check.add(memoryview(part))
+    return check.finding({} if said is None else {"x-object-meta-ssbench-version": said})
+
+
+def kind(found: Finding | None) -> ErrorKind:
+    return found.kind if found else ErrorKind.NONE
+
+
+def cut(data: bytes, cuts: Sequence[int]) -> list[bytes]:
+    places = sorted({0, len(data), *(place % (len(data) + 1) for place in cuts)})
+    return [data[low:high] for low, high in pairwise(places)]
+
+
+CUTS = st.lists(st.integers(0, 10_000), max_size=8)
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    at = bit // 8
+    return data[:at] + bytes([data[at] ^ (1 << bit % 8)]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("content", [RANDOM, LETTERS])
+@pytest.mark.parametrize("version", [0, 1, 5])
+@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, PERIOD + 1])
+def test_the_right_body_is_right(content: Content, version: int, size: int) -> None:
+    whole = body(version, size, content=content)
+    assert judged([whole], version, size, content=content) is None
+    assert judged(cut(whole, range(0, size, 65536)), version, size, content=content) is None
+
+
+WRONG = {
+    "right": body(2),
+    "older": body(1),
+    "oldest, of another size": body(0, 2500),
+    "too old a size": body(1, 7),
+    "another object's": body(2, name=b"tiny_000008"),
+    "truncated": body(2, 2999),
+    "longer": body(2, 3001),
+    "empty": b"",
+    "first bit": flipped(body(2), 0),
+    "last bit": flipped(body(2), 23999),
+    "older and spoilt": flipped(body(1), 12_000),
+    "two blocks in the wrong order": body(2)[1000:2000] + body(2)[:1000] + body(2)[2000:],
+    "begins older, goes on as it should": body(1)[:1500] + body(2)[1500:],
+    "begins as it should, goes on older": body(2)[:1500] + body(1)[1500:],
+}
+KINDS = {
+    "right": ErrorKind.NONE,
+    "older": STALE,
+    "oldest, of another size": STALE,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@given(cuts=CUTS)
+def test_the_verdict_does_not_depend_on_how_the_body_was_cut(name: str, cuts: list[int]) -> None:
+    found = judged(cut(WRONG[name], cuts), 2, old_sizes=range(100, 5000))
+    assert kind(found) is KINDS.get(name, CORRUPT)
+    assert found == judged([WRONG[name]], 2, old_sizes=range(100, 5000))
+
+
+@settings(deadline=None)
+@given(st.integers(1, 4000), st.integers(0), CUTS, st.integers(0, 3))
+def test_any_flipped_bit_is_found_where_it_is(
+    size: int, bit: int, cuts: list[int], version: int
+) -> None:
+    bit %= 8 * size
+    found = judged(cut(flipped(body(version, size), bit), cuts), version, size)
+    assert found is not None
+    # One or two bytes may be the beginning of an older version.
+    if size > 8:
+        assert found == (CORRUPT, f"wrong from byte offset {bit // 8} on ({size} bytes)")
+
+
+@pytest.mark.parametrize("bit", [0, 7, 8 * 999, 8 * 1000, 8 * (PERIOD - 1), 8 * PERIOD, -1])
+def test_bits_at_the_edges_of_blocks(bit: int) -> None:
+    size = PERIOD + 2000
+    begin = (PERIOD - RANDOM.offset(NAME, 0)) % PERIOD  # where the block begins anew
+    for at in (bit % (8 * size), 8 * begin, 8 * begin - 1, 8 * (begin + BLOCK_SIZE)):
+        found = judged([flipped(body(0, size), at)], 0, size)
+        assert found == (CORRUPT, f"wrong from byte offset {at // 8} on ({size} bytes)")
+
+
+def test_lengths_are_told() -> None:
+    assert judged([body(0, 2999)]) == (
+        CORRUPT,
+        "wrong from byte offset 2999 on (2999 bytes in place of 3000)",
+    )
+    assert judged([body(0, 3000), b"more"]) == (
+        CORRUPT,
+        "wrong from byte offset 3000 on (3004 bytes in place of 3000)",
+    )
+    assert judged([]) == (CORRUPT, "wrong from byte offset 0 on (0 bytes in place of 3000)")
+
+
+def test_an_old_version_is_told_by_its_number() -> None:
+    assert judged([body(3, 700)], 9) == (STALE, "version 3 of it, not 9")
+    assert kind(judged([body(9, 700)], 3)) is CORRUPT  # nobody ever lags ahead
+
+
+def test_the_first_version_of_an_initial_object_has_one_size() -> None:
+    assert kind(judged([body(0, 700)], 1, first_size=700)) is STALE
+    assert kind(judged([body(0, 700)], 1, first_size=701)) is CORRUPT
+    assert kind(judged([body(1, 700)], 2, first_size=701)) is STALE
+
+
+@pytest.mark.parametrize(
+    ("said", "size", "wanted"),
+    [
+        ("1", 700, STALE),
+        (None, 700, STALE),  # version 0 carries no header
+        ("2", 700, CORRUPT),  # it says that it is the right one, and is too short
+        ("3", 700, CORRUPT),
+        ("x", 700, STALE),
+        ("1", 9, CORRUPT),  # no version can be as short
+        ("1", 3000, ErrorKind.NONE),  # nothing tells them apart
+    ],
+)
+def test_of_letters_the_store_says_which_version_they_are(
+    said: str | None, size: int, wanted: ErrorKind
+) -> None:
+    whole = body(0, size, content=LETTERS)
+    found = judged([whole], 2, content=LETTERS, old_sizes=range(10, 5000), said=said)
+    assert kind(found) is wanted
+
+
+def test_a_body_cut_off_is_not_an_old_version_because_the_store_says_so() -> None:
+    assert kind(judged([body(2, 700)], 2, said="1")) is CORRUPT
+
+
+MD5 = "d41d8cd98f00b204e9800998ecf8427e"
+
+
+@pytest.mark.parametrize(
+    ("headers", "claimed"),
+    [
+        ({"etag": MD5}, MD5),
+        ({"etag": f'"{MD5}"'}, MD5),
+        ({"etag": MD5.upper()}, MD5),
+        ({"etag": f'W/"{MD5}"'}, None),
+        ({"etag": f'"{MD5}-2"'}, None),
+        ({"etag": f'"{MD5}'}, None),
+        ({"etag": MD5[1:]}, None),
+        ({"etag": ""}, None),
+        ({}, None),
+        ({"etag": f'"{MD5}"', "x-static-large-object": "True"}, None),
+        ({"etag": f'"{MD5}"', "x-object-manifest": "c/o"}, None),
+    ],
+)
+def test_which_etags_claim_to_be_an_md5(headers: dict[str, str], claimed: str | None) -> None:
+    assert claimed_md5(headers) == claimed

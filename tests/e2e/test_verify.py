@@ -1,0 +1,142 @@
+"""--verify, in processes of its own: against stores that tell the truth, and that don't."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+
+import pytest
+
+from ssbench.core.model import ErrorKind
+from ssbench.core.stats import RunStats
+from ssbench.core.text import bytes_text
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Account, Commands, Ended, login, rows_of, until
+from tests.fakes.lying_swift import LIES, OLD, PUT_ETAG, LyingSwift
+
+CORRUPTION = 4
+#: One size, so that an object of the same length is always there to be given for another.
+SIZES = [{"name": "tiny", "size_min": 5000, "size_max": 5000}]
+
+
+def against(swift: LyingSwift, commands: Commands, *more: object, **keys: object) -> Ended:
+    values = {"sizes": SIZES, "crud_profile": [1, 6, 3, 0], "operation_count": 400, **keys}
+    who = ["-A", swift.auth_url, "-U", "test:tester", "-K", "testing"]
+    return commands.run("-f", commands.scenario(**values), *who, *more)
+
+
+def counted(stats: RunStats) -> Counter[str]:
+    """Errors of the run by kind."""
+    found: Counter[str] = Counter()
+    for (kind, _status), error in stats.errors.items():
+        found[ErrorKind(kind).label] += error.count
+    return found
+
+
+def test_every_lie_is_an_error_and_every_error_a_lie(commands: Commands) -> None:
+    with LyingSwift([*LIES, PUT_ETAG]) as swift:
+        ended = against(swift, commands, "--verify").fine(CORRUPTION)
+    told = swift.told
+    assert set(told) == {*LIES, PUT_ETAG}
+    stats = ended.stats
+    corrupt = told.total() - told[OLD]
+    assert counted(stats) == {"corrupt": corrupt, "stale": told[OLD]}
+    assert stats.run.complete
+    reads = stats.total(1).operations
+    found = f"{corrupt} corrupt, {told[OLD]} stale"
+    assert stats.verified is not None
+    assert stats.verified.bytes_read == reads * 5000 + told["longer"] - told["truncated"]
+    size = bytes_text(stats.verified.bytes_read)
+    assert f"Verified: {reads} READs, {size}; {found}" in ended.out
+    assert f"WARNING: {corrupt} operations met corrupt content" in ended.err
+    details = [row["detail"] for row in rows_of(ended.results) if row["error"]]
+    assert all(re.match(r"ssbench_\d{6}/tiny_\w+: ", detail) for detail in details), details
+    assert re.search(r"  First corrupt: \w+: ssbench_\d+/tiny\S+: .* tx\w+-\w+\n", ended.out)
+
+
+def test_stale_alone_is_no_corruption(commands: Commands) -> None:
+    with LyingSwift([OLD]) as swift:
+        ended = against(swift, commands, "--verify").fine(0)
+    assert swift.told[OLD] > 10
+    assert counted(ended.stats) == {"stale": swift.told[OLD]}
+    assert "corrupt content" not in ended.err
+
+
+def test_without_verify_nobody_notices(commands: Commands) -> None:
+    with LyingSwift([lie for lie in LIES if lie not in ("longer", "truncated")]) as swift:
+        ended = against(swift, commands).fine(0)
+    assert swift.told.total() > 20
+    assert not ended.stats.errors
+    assert "Verified" not in ended.out
+
+
+def test_what_the_warm_up_read_counts_for_the_verdict(commands: Commands) -> None:
+    with LyingSwift(["last bit flipped"]) as swift:
+        ended = against(
+            swift, commands, "--verify", "--warmup", 1, run_seconds=1.2, operation_count=None
+        ).fine(CORRUPTION)
+    verified = ended.stats.verified
+    assert verified is not None
+    assert verified.corrupt == swift.told.total() > counted(ended.stats)["corrupt"]
+
+
+def test_there_is_nothing_to_verify_without_a_store(commands: Commands) -> None:
+    line = commands.run("-f", commands.scenario(), "--noop", "--verify").one_line(2)
+    assert "--verify has nothing to check with --noop" in line
+
+
+@pytest.mark.parametrize(
+    ("count", "more"),
+    [(300, []), (300, ["--compressible"]), pytest.param(3000, [], marks=pytest.mark.slow)],
+)
+def test_a_store_that_works_passes(
+    embedded_swift: EmbeddedSwift, commands: Commands, count: int, more: list[str]
+) -> None:
+    # Not a base of each one's own: letters and random bytes may follow one another.
+    path = commands.scenario(
+        crud_profile=[1, 3, 2, 1], operation_count=count, user_count=64,
+        initial_files={"tiny": 100}, container_base="verify",
+    )  # fmt: skip
+    started = commands.start_run("-f", path, *login(embedded_swift), "--verify", *more)
+    ended = started.wait(300).fine()
+    verified = ended.stats.verified
+    assert verified is not None
+    assert (verified.corrupt, verified.stale) == (0, 0)
+    assert verified.reads == ended.stats.total(1).count > 0
+    assert verified.bytes_read == ended.stats.total(1).bytes_moved
+    assert not ended.stats.errors
+
+
+def test_it_works_over_tls(tls_swift: EmbeddedSwift, commands: Commands) -> None:
+    path = commands.scenario(container_base="verifytls", crud_profile=[1, 3, 2, 1])
+    ended = commands.run("-f", path, *login(tls_swift), "--insecure", "--verify").fine()
+    verified = ended.stats.verified
+    assert verified is not None
+    assert verified.reads > 0
+    assert not ended.stats.errors
+
+
+def test_an_object_overwritten_behind_the_runs_back_is_found(
+    embedded_swift: EmbeddedSwift, commands: Commands
+) -> None:
+    """Other bytes of the same length, put by somebody else in the midst of the run."""
+    base = "verifyback"
+    path = commands.scenario(
+        sizes=SIZES, crud_profile=[0, 1, 0, 0], run_seconds=4, operation_count=None,
+        user_count=4, initial_files={"tiny": 8}, container_base=base, container_count=1,
+    )  # fmt: skip
+    started = commands.start_run("-f", path, *login(embedded_swift), "--verify")
+    started.wait_for("Starting scenario run")
+    account = Account(embedded_swift)
+    until("the objects are there", lambda: len(account.objects(base)) == 8)
+    time.sleep(1.5)  # nothing tells that READs have begun
+    assert account.put(f"{base}_000000", "tiny_000003", b"x" * 5000) == 201
+    ended = started.wait().fine(CORRUPTION)
+    rows = list(rows_of(ended.results))
+    wrong = [row for row in rows if row["error"]]
+    assert {row["error"] for row in wrong} == {ErrorKind.CORRUPT}
+    assert {row["object"] for row in wrong} == {3}
+    place = f"{base}_000000/tiny_000003"
+    assert wrong[0]["detail"] == f"{place}: wrong from byte offset 0 on (5000 bytes)"
+    assert len(wrong) < len(rows)

@@ -1,0 +1,110 @@
+"""A small Swift whose answers are well formed, and not true.
+
+Lies take turns: the first READ meets the first lie that can be told of its object, and so on;
+every second READ (and upload) is answered well. Each lie that was told is counted.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from tests.fakes.hostile_swift import HostileSwift, _Hostile
+from tests.fakes.http_server import etag_of
+
+#: About READs. ``PUT_ETAG`` is told of uploads, but for the first of an object.
+OTHER, SHORT, LONG, FIRST_BIT, LAST_BIT, ORDER, ETAG, OLD = LIES = (
+    "another object's content",
+    "truncated",
+    "longer",
+    "first bit flipped",
+    "last bit flipped",
+    "halves in the wrong order",
+    "lying ETag",
+    "old version",
+)
+PUT_ETAG = "lying ETag of an upload"
+_WRONG_MD5 = "0" * 32
+
+
+class LyingSwift(HostileSwift):
+    """A context manager: listens within. It gives a token to everyone, at ``auth_url``.
+
+    :param lies: of LIES and PUT_ETAG, in the order of their turns.
+    """
+
+    def __init__(self, lies: Sequence[str] = LIES, context: ssl.SSLContext | None = None) -> None:
+        super().__init__({}, lambda request: False, context)
+        self.told: Counter[str] = Counter()
+        self._lies = [lie for lie in lies if lie != PUT_ETAG]
+        self._of_uploads = PUT_ETAG in lies
+        self._history: defaultdict[str, list[bytes]] = defaultdict(list)
+        self._reads = self._uploads = 0
+        self._telling = threading.Lock()
+        self._server.RequestHandlerClass = type("Handler", (_Liar,), {"swift": self})
+
+    def keep(self, place: str, body: bytes) -> str:
+        """An upload came; gives the ETag to be answered."""
+        with self._telling:
+            self._history[place].append(body)
+            if self._of_uploads and len(self._history[place]) > 1:
+                self._uploads += 1
+                if self._uploads % 2:
+                    self.told[PUT_ETAG] += 1
+                    return _WRONG_MD5
+        return etag_of(body)
+
+    def read(self, place: str, body: bytes) -> tuple[bytes, str]:
+        """Body and ETag for a READ."""
+        with self._telling:
+            self._reads += 1
+            lie = self._lies[0] if self._lies and self._reads % 2 else ""
+            said = self._said(lie, place, body) if lie else None
+            if said is None:
+                return body, etag_of(body)
+            self._lies.append(self._lies.pop(0))
+            self.told[lie] += 1
+            return said
+
+    def _said(self, lie: str, place: str, body: bytes) -> tuple[bytes, str] | None:
+        """None where it can't be told of this object."""
+        half = len(body) // 2
+        if lie == ETAG:
+            return body, _WRONG_MD5
+        if lie == OTHER:
+            others = [all_[-1] for name, all_ in self._history.items() if name != place]
+            told = next((other for other in others if len(other) == len(body)), None)
+        elif lie == OLD:
+            told = self._history[place][0] if len(self._history[place]) > 1 else None
+        else:
+            told = {
+                SHORT: body[:-1],
+                LONG: body + b"\0",
+                FIRST_BIT: bytes([body[0] ^ 0x80]) + body[1:],
+                LAST_BIT: body[:-1] + bytes([body[-1] ^ 1]),
+                ORDER: body[half:] + body[:half],
+            }[lie]
+        return None if told is None else (told, etag_of(told))
+
+
+class _Liar(_Hostile):
+    swift: LyingSwift
+
+    def PUT_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
+        self.etag = self.swift.keep(f"{container}/{name}", body)
+        super().PUT_object(body, query, container, name)
+
+    def GET_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
+        there = self.swift.containers[container].objects.get(name)
+        self.told = self.swift.read(f"{container}/{name}", there.body) if there else None
+        super().GET_object(body, query, container, name)
+
+    def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
+        if self.command == "GET" and status == 200 and getattr(self, "told", None):
+            body, headers["Etag"] = self.told
+            self.told = None
+        elif self.command == "PUT" and "Etag" in headers:
+            headers["Etag"] = self.etag
+        super().reply(status, body, **headers)

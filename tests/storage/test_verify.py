@@ -1,0 +1,220 @@
+"""Drivers with --verify, against stores that tell the truth and that don't."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.content import PERIOD, pieces
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.swift import SwiftStorage
+from tests.fakes.http_server import FakeContainer, etag_of
+from tests.fakes.lying_swift import ETAG, LIES, OLD, PUT_ETAG, LyingSwift
+from tests.fakes.scripted_server import ScriptedServer, answering, ok
+from tests.servers.certificates import make_certificates
+
+CRUD = (0.25, 0.25, 0.25, 0.25)
+SIZES = (SizeClass("tiny", 1000, 1000, CRUD, 10), SizeClass("any", 0, PERIOD + 1000, CRUD, 10))
+CREATE, READ, UPDATE, ENSURE = (
+    Operation.CREATE,
+    Operation.READ,
+    Operation.UPDATE,
+    Operation.ENSURE,
+)
+
+
+class Opened(ExitStack):
+    """Servers and drivers, closed in the end."""
+
+    def driver(self, url: str, **changes: object) -> SwiftStorage:
+        values = {"storage_urls": (url,), "token": "tk", "run_id": "run1", "sizes": SIZES}
+        values |= {"container_count": 1, "verify": True, "block_size": 700, **changes}
+        settings = StorageSettings(**values)  # type: ignore[arg-type]
+        return self.enter_context(closing(SwiftStorage(settings)))
+
+    def swift(self, lies: Sequence[str] = (), context: ssl.SSLContext | None = None) -> LyingSwift:
+        swift = self.enter_context(LyingSwift(lies, context))
+        swift.containers["ssbench_000000"] = FakeContainer("gold", {})
+        return swift
+
+    def answering(self, *answers: bytes, **changes: object) -> SwiftStorage:
+        server = self.enter_context(ScriptedServer(answering(*answers)))
+        return self.driver(f"http://127.0.0.1:{server.port}/v1/AUTH_test", **changes)
+
+
+@pytest.fixture
+def opened() -> Iterator[Opened]:
+    with Opened() as opened:
+        yield opened
+
+
+def job(
+    operation: Operation, number: int = 0, version: int = 0, size: int = 1000, size_class: int = 0
+) -> Job:
+    return Job(1, operation, size_class, number, version, size)
+
+
+def do(driver: SwiftStorage, what: Job) -> StorageError | None:
+    """What it raised; None where all of the object was moved."""
+    try:
+        moved = driver.actions[what.operation](what, 0).bytes_moved
+    except StorageError as error:
+        return error
+    assert moved == what.size
+    return None
+
+
+def kind(error: StorageError | None) -> ErrorKind:
+    return error.kind if error else ErrorKind.NONE
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("compressible", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 699, 700, 701, 200_000, PERIOD + 1])
+def test_what_is_true_is_right(
+    opened: Opened, tmp_path: Path, tls: bool, compressible: bool, size: int
+) -> None:
+    context = None
+    if tls:
+        made = make_certificates(tmp_path)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(made.certificate, made.key)
+    swift = opened.swift(context=context)
+    driver = opened.driver(swift.url, compressible=compressible, insecure=tls)
+    for operation, version in ((ENSURE, 0), (READ, 0), (UPDATE, 1), (READ, 1)):
+        assert do(driver, job(operation, 3, version, size, 1)) is None
+
+
+def test_each_lie_is_found_and_named(opened: Opened) -> None:
+    swift = opened.swift(LIES)
+    driver = opened.driver(swift.url)
+    for number in (0, 1):
+        assert do(driver, job(ENSURE, number)) is None
+        assert do(driver, job(UPDATE, number, 1)) is None
+    found = []
+    for _ in LIES:
+        found.append(do(driver, job(READ, 0, 1)))
+        assert do(driver, job(READ, 0, 1)) is None
+    assert swift.told == dict.fromkeys(LIES, 1)
+    for lie, error in zip(LIES, found, strict=True):
+        assert error is not None
+        assert error.detail.startswith("ssbench_000000/tiny_000000: ")
+        assert error.timing is not None
+        assert error.timing.transaction_id
+        assert error.timing.status == error.status == 200
+        assert error.kind is (ErrorKind.STALE if lie == OLD else ErrorKind.CORRUPT), lie
+    said = [error.detail.partition(": ")[2] for error in found if error]
+    md5 = etag_of(b"".join(pieces(b"tiny_000000", 1, 1000, 700)))
+    assert dict(zip(LIES, said, strict=True)) == {
+        "another object's content": "wrong from byte offset 0 on (1000 bytes)",
+        "truncated": "wrong from byte offset 999 on (999 bytes in place of 1000)",
+        "longer": "wrong from byte offset 1000 on (1001 bytes in place of 1000)",
+        "first bit flipped": "wrong from byte offset 0 on (1000 bytes)",
+        "last bit flipped": "wrong from byte offset 999 on (1000 bytes)",
+        "halves in the wrong order": "wrong from byte offset 0 on (1000 bytes)",
+        "lying ETag": f"the content is right, but the ETag is {'0' * 32}, and its MD5 {md5}",
+        "old version": "version 0 of it, not 1",
+    }
+
+
+@pytest.mark.parametrize("operation", [CREATE, UPDATE])
+def test_an_upload_is_told_by_its_etag(opened: Opened, operation: Operation) -> None:
+    swift = opened.swift([PUT_ETAG])
+    driver = opened.driver(swift.url)
+    assert do(driver, job(operation)) is None
+    error = do(driver, job(operation, 0, 1))
+    assert kind(error) is ErrorKind.CORRUPT
+    assert "MD5 of what was sent" in str(error)
+    assert do(driver, job(READ, 0, 1)) is None  # it had only said so
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_who_does_not_verify_is_told_nothing(opened: Opened, lie: str) -> None:
+    swift = opened.swift([lie, PUT_ETAG])
+    driver = opened.driver(swift.url, verify=False)
+    for number in (0, 1):
+        for what in (job(ENSURE, number), job(UPDATE, number, 1)):
+            driver.actions[what.operation](what, 0)
+    driver.actions[READ](job(READ, 0, 1), 0)
+    assert swift.told == {lie: 1, PUT_ETAG: 1}
+
+
+def test_an_old_version_under_the_new_ones_etag_is_no_lag(opened: Opened) -> None:
+    old = b"".join(pieces(b"tiny_000000", 0, 1000, 700))
+    new = etag_of(b"".join(pieces(b"tiny_000000", 1, 1000, 700)))
+    driver = opened.answering(ok(old, f'Etag: "{new}"'.encode()))
+    error = do(driver, job(READ, 0, 1))
+    assert kind(error) is ErrorKind.CORRUPT
+    assert "version 0 of it, not 1; the ETag is" in str(error)
+
+
+def chunked(body: bytes, step: int) -> bytes:
+    parts = [body[at : at + step] for at in range(0, len(body), step)]
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+
+
+def test_bodies_in_chunks_and_until_the_end(opened: Opened) -> None:
+    body = b"".join(pieces(b"any_000000", 0, 100_000, 700))
+    spoilt = body[:77_777] + bytes([body[77_777] ^ 4]) + body[77_778:]
+    driver = opened.answering(
+        chunked(body, 999), chunked(spoilt, 999), b"HTTP/1.1 200 OK\r\n\r\n" + spoilt
+    )
+    what = job(READ, 0, 0, 100_000, 1)
+    assert do(driver, what) is None
+    for _ in range(2):
+        error = do(driver, what)
+        assert kind(error) is ErrorKind.CORRUPT
+        assert "byte offset 77777 on" in str(error)
+
+
+def test_an_etag_that_is_no_md5_is_the_stores_affair(opened: Opened) -> None:
+    body = b"".join(pieces(b"tiny_000000", 0, 1000, 700))
+    etags = ('"0123456789abcdef0123456789abcdef-3"', 'W/"0"', "x")
+    driver = opened.answering(*(ok(body, f"Etag: {etag}".encode()) for etag in etags))
+    for _ in etags:
+        assert do(driver, job(READ)) is None
+
+
+def test_an_error_page_is_no_body(opened: Opened) -> None:
+    driver = opened.answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno!")
+    error = do(driver, job(READ))
+    assert kind(error) is ErrorKind.STATUS
+
+
+def test_what_an_earlier_life_left_is_found_by_the_read(opened: Opened) -> None:
+    swift = opened.swift()
+    driver = opened.driver(swift.url)
+    assert do(driver, job(ENSURE)) is None
+    found = swift.containers["ssbench_000000"].objects["tiny_000000"]
+    found.body = b"x" * 1000
+    driver.actions[ENSURE](job(ENSURE), 0)  # HEAD sees nothing of it
+    assert kind(do(driver, job(READ))) is ErrorKind.CORRUPT
+
+
+@pytest.mark.parametrize("letters_first", [False, True])
+def test_letters_and_random_bytes_are_not_taken_for_one_another(
+    opened: Opened, letters_first: bool
+) -> None:
+    swift = opened.swift()
+    for compressible in (letters_first, not letters_first):
+        driver = opened.driver(swift.url, compressible=compressible)
+        assert driver.actions[ENSURE](job(ENSURE), 0).bytes_moved == 1000
+        assert driver.actions[ENSURE](job(ENSURE), 0).bytes_moved == 0
+        assert do(driver, job(READ)) is None
+
+
+def test_a_lie_under_tls_is_a_lie(opened: Opened, tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.certificate, made.key)
+    swift = opened.swift([ETAG], context)
+    driver = opened.driver(swift.url, cacert_pem=made.authority.read_text())
+    assert do(driver, job(ENSURE)) is None
+    assert kind(do(driver, job(READ))) is ErrorKind.CORRUPT
