@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ssbench import statfile
 from ssbench.cli.plain import tell
-from ssbench.core.errors import SsbenchError
+from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.stats import RunStats
 from ssbench.report import ReportOptions, render
 from ssbench.report.rps import render_rps
+
+_GZIP = b"\x1f\x8b"  #: what stat files, of any age, begin with
 
 
 def read_stats(path: str) -> RunStats:
@@ -45,10 +48,24 @@ def _write(text: str, path: str | None) -> None:
     if path is None or path == "-":
         _print(text)
         return
+    _spare_results(path)
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error
+
+
+def _spare_results(path: str) -> None:
+    """A slip of the keyboard must not cost a run: no report goes where packed data is.
+
+    :raises UsageError: where it is.
+    """
+    with suppress(OSError):  # writing will tell
+        if Path(path).is_file():
+            with open(path, "rb") as file:
+                packed = file.read(len(_GZIP)) == _GZIP
+            if packed:
+                raise UsageError(f"{path}: is no report but a stat file, and isn't overwritten")
 
 
 def _print(text: str) -> None:
