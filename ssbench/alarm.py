@@ -110,7 +110,9 @@ class LoopAlarm:
 
     def set(self, at_ns: int) -> None:
         self.close()
-        self._timer = get_hub().loop.timer(max(at_ns - perf_counter_ns(), 0) / _SECOND)
+        loop = get_hub().loop
+        loop.update_now()  # timers count from what the loop takes for now
+        self._timer = loop.timer(max(at_ns - perf_counter_ns(), 0) / _SECOND)
         self._timer.start(self._call)
 
     def close(self) -> None:

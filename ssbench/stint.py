@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ssbench.core.beatclock import BeatClock
 from ssbench.core.columns import pack_results, unpack_jobs
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import Beat, Jobs, Message, Ready, Results, Returned, Took, decode, pack
 from ssbench.core.model import Job, Phase, Result
+from ssbench.refusals import Refusals
 from ssbench.storage.base import Storage
 from ssbench.users import Row, Users
-
-log = logging.getLogger(__name__)
 
 _WORTH_SENDING = 8  #: rows, when nothing else presses
 _LAST_BYTE = Result._fields.index("last_byte_ns")
@@ -40,6 +38,7 @@ class Ties:
     on_latencies: Callable[[list[int]], None]
     on_job: Callable[[int], None] | None = None
     retries: int = 10
+    refusals: Refusals = field(default_factory=lambda: Refusals("work"))
 
 
 class Stint:
@@ -136,7 +135,7 @@ class Stint:
         try:
             message, jobs = _read(data)
         except MessageError as error:
-            log.warning("Refused a message on the work port: %s", error)
+            self._ties.refusals.tell(error)
             return
         if message.run != self.run:
             # It goes back under that run's name: numbers of another run's mean nothing here.

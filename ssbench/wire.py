@@ -14,7 +14,6 @@ file descriptors with its own event loop, the master polls.
 
 from __future__ import annotations
 
-import logging
 import socket
 import time
 from collections.abc import Iterator
@@ -26,9 +25,8 @@ import zmq
 from ssbench.core.errors import MessageError, SsbenchError
 from ssbench.core.messages import MAX_MESSAGE_BYTES, Message, decode, encode
 from ssbench.doorkeeper import Doorbell, Doorkeeper
+from ssbench.refusals import Refusals
 from ssbench.wirekey import Key
-
-log = logging.getLogger(__name__)
 
 #: Short pipes for jobs: what waits in the buffers of a worker that doesn't read is out of reach.
 #: (Of batches of one job, 60 bytes each, a stopped worker swallows about 250 with these.)
@@ -135,7 +133,7 @@ class MasterWire:
         self.key_words = "with the same --zmq-key-file" if key else "without a --zmq-key-file"
         everywhere = "0.0.0.0"  # nosec B104 # where CURVE keeps strangers out
         self.ip = resolve(bind_ip) if bind_ip else (everywhere if key else "127.0.0.1")
-        self.refused = 0  #: messages that were none of ours
+        self._refusals = Refusals("results")
         self._context = zmq.Context()
         self._doorkeeper = Doorkeeper(self._context, key)
         try:
@@ -203,8 +201,12 @@ class MasterWire:
             try:
                 yield decode(data)
             except MessageError as error:
-                self.refused += 1
-                log.warning("Refused a message on the results port: %s", error)
+                self._refusals.tell(error)
+
+    @property
+    def refused(self) -> int:
+        """How many messages were none of ours."""
+        return self._refusals.count
 
     def strangers(self, *, last: bool = False) -> list[str]:
         """Lines about those who knocked without the right key; each address is told once.
@@ -347,6 +349,7 @@ class Control:
         self._beats = beats
         self._pulses = pulses
         self._doorbells = doorbells
+        self._refusals = Refusals("control")
 
     def receive(self, timeout_s: float) -> Message | None:
         """The newest beat that has arrived; None after the time-out."""
@@ -363,7 +366,7 @@ class Control:
         try:
             return decode(newest) if newest is not None else None
         except MessageError as error:
-            log.warning("Refused a message on the control port: %s", error)
+            self._refusals.tell(error)
             return None
 
     def send(self, message: Message) -> bool:

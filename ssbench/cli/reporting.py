@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from ssbench import statfile
 from ssbench.cli.plain import tell
-from ssbench.core.errors import SsbenchError
+from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.stats import RunStats
 from ssbench.core.thresholds import Threshold
 from ssbench.report import ReportOptions, render
 from ssbench.report.host_stats import columns, host_rows
 from ssbench.report.rps import render_rps
 from ssbench.report.timeseries import render_series
+
+_GZIP = b"\x1f\x8b"  #: what stat files, of any age, begin with
 
 
 def read_stats(path: str) -> RunStats:
@@ -77,6 +80,7 @@ def write_host_stats(stats_file: str, path: str) -> None:
             for row in rows:
                 _print(row)
             return
+        _spare_results(path)
         try:
             with open(path, "w", encoding="utf-8") as file:
                 file.writelines(rows)
@@ -89,10 +93,24 @@ def write(text: str, path: str | None) -> None:
     if path is None or path == "-":
         _print(text)
         return
+    _spare_results(path)
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error
+
+
+def _spare_results(path: str) -> None:
+    """A slip of the keyboard must not cost a run: no report goes where packed data is.
+
+    :raises UsageError: where it is.
+    """
+    with suppress(OSError):  # writing will tell
+        if Path(path).is_file():
+            with open(path, "rb") as file:
+                packed = file.read(len(_GZIP)) == _GZIP
+            if packed:
+                raise UsageError(f"{path}: is no report but a stat file, and isn't overwritten")
 
 
 def _print(text: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.reporting import read_stats, write_report, write_rps
-from ssbench.core.errors import SsbenchError, StatFileError
+from ssbench.core.errors import SsbenchError, StatFileError, UsageError
 from ssbench.core.stats import RunStats
 
 OLD = sorted((Path(__file__).parents[1] / "golden" / "ssbench-0.3.9").glob("*.stat*"))
@@ -31,6 +31,20 @@ def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path) -> None:
         with pytest.raises(SsbenchError, match="can't be written") as caught:
             write_rps(RunStats(), str(path))
         assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("path", OLD[:1], ids=lambda path: path.name)
+def test_results_of_a_run_are_never_overwritten_with_a_report(path: Path, tmp_path: Path) -> None:
+    victim, report = tmp_path / "run.stat.gz", tmp_path / "report"
+    victim.write_bytes(path.read_bytes())
+    for write in (lambda at: write_report(RunStats(), "csv", None, at),
+                  lambda at: write_rps(RunStats(), at)):  # fmt: skip
+        with pytest.raises(UsageError, match="stat file, and isn't overwritten"):
+            write(str(victim))
+        report.write_text("an older one")
+        write(str(report))
+        assert report.read_text() != "an older one"
+    assert victim.read_bytes() == path.read_bytes()
 
 
 def test_what_is_no_stat_file(tmp_path: Path) -> None:
