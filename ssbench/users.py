@@ -211,7 +211,7 @@ class Users:
             elif len(rows) == 1:
                 self._quiet.start(self.flush)
             if think_s:
-                gevent.sleep(random.uniform(*think_s))
+                gevent.sleep(random.uniform(*think_s))  # nosec B311 # a pause
         self._greenlets -= 1
 
     # When something went wrong ------------------------------------------------------------

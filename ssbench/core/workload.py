@@ -92,7 +92,8 @@ def bench_jobs(
     rates = [stage.rate for stage in scenario.load if stage.rate]
     if not rates:
         return bench
-    dues = due_times(scenario.load, MODELS[scenario.arrivals], Random(f"{rng_seed}/arrivals"))
+    rng = Random(f"{rng_seed}/arrivals")  # nosec B311 # choices that can be repeated
+    dues = due_times(scenario.load, MODELS[scenario.arrivals], rng)
     return PacedWorkload(bench, dues, max(rates))
 
 
