@@ -241,18 +241,17 @@ class _Run:
     def _phases(self, master: Master, writer: StatFileWriter) -> ExitStatus:
         initial = initial_jobs(self.scenario)
         outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
-        left_behind = 0
         try:
             expected = self.options.expect_workers or self.options.workers
             master.gather(self.scenario.user_count, expected)
             outcome = self._populate_and_run(master, initial)
             if outcome.ended in ("exhausted", "failed") and not master.record_error:
                 self.warn(outcome.reason)
-            left_behind = self._clean_up(master, initial)
+            self._clean_up(master, initial)
         finally:
             master.dismiss()
             if not master.record_error:  # said already, and nothing more can be written
-                self._conclude(master, writer, self._footer(master, outcome, left_behind))
+                self._conclude(master, writer, self._footer(master, outcome, initial))
         return self._status(master, outcome)
 
     def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
@@ -276,13 +275,11 @@ class _Run:
         self.skipped = bench.skipped
         return master.run_phase(Phase.RUN, bench, users, self.scenario.run_seconds)
 
-    def _clean_up(self, master: Master, initial: InitialWorkload) -> int:
-        """Delete what the run created; gives how many objects are left behind."""
+    def _clean_up(self, master: Master, initial: InitialWorkload) -> None:
+        """Delete what the run created."""
         cleanup = cleanup_jobs(initial.population)
-        if self.options.keep_objects:
-            return cleanup.total
-        if not cleanup.total:
-            return 0
+        if self.options.keep_objects or not cleanup.total:
+            return
         outcome = master.run_phase(Phase.CLEANUP, cleanup, self.scenario.user_count)
         if cleanup.left_behind:
             why = outcome.reason or outcome.example
@@ -291,7 +288,6 @@ class _Run:
                 f"{cleanup.left_behind} objects of this run could not be deleted{because};"
                 f" cleanup-containers --resume-cleanup {self.path} tries again"
             )
-        return cleanup.left_behind
 
     def _conclude(self, master: Master, writer: StatFileWriter, footer: RunFooter) -> None:
         try:
@@ -304,7 +300,7 @@ class _Run:
         self,
         master: Master,
         outcome: PhaseOutcome,
-        left_behind: int,
+        initial: InitialWorkload,
     ) -> RunFooter:
         ended, reason = outcome.ended, outcome.reason
         if ended == "complete" and self.interrupts.came:
@@ -319,7 +315,8 @@ class _Run:
             skipped={operation.name: n for operation, n in self.skipped.items()},
             workers_lost=tuple(master.workers_lost),
             warnings=tuple(self.warnings),
-            left_behind=left_behind,
+            # Asked for last: the clean-up may have been cut short by a second Ctrl-C.
+            left_behind=initial.population.left_behind,
             sent=outcome.counts.sent - outcome.counts.withdrawn,
         )
 
