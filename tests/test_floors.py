@@ -44,7 +44,8 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         set(),
     ),
     "storage.tls": ({"core"}, set()),
-    "wire": ({"__init__", "core", "wirekey", "doorkeeper"}, {"zmq"}),
+    "wire": ({"__init__", "core", "wirekey", "doorkeeper", "refusals"}, {"zmq"}),
+    "refusals": ({"core"}, set()),
     # Who gets in: what is of zmq here has nothing to do with messages.
     "wirekey": ({"core"}, {"zmq"}),
     "doorkeeper": ({"core", "wirekey"}, {"zmq"}),
@@ -56,7 +57,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         {"gevent"},
     ),
     "breakdown": (set(), set()),
-    "stint": ({"core", "storage.base", "users"}, set()),
+    "stint": ({"core", "storage.base", "users", "refusals"}, set()),
     "workerstore": ({"core", "storage.base"}, {"gevent"}),
     "users": ({"core", "storage.base", "alarm"}, {"gevent"}),
     "alarm": (set(), {"gevent"}),
