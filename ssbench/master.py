@@ -87,7 +87,7 @@ class Master:
         self._settling: Settling | None = None
         self._watch = Watch(None, None)
         self._pending: bytes | None = None
-        self._interrupted = ""
+        self._interrupted = self._told_interrupt = ""
         self._next_tick_ns = self._next_show_ns = 0
         self._alone_since_ns = 0
         self._numbers = (1, 1)  # of the next job and batch
@@ -208,7 +208,9 @@ class Master:
         self._observer.start_phase(phase, workload.total, title)
         try:
             self._announce(course.stage.users or users)
-            started_ns = self._alone_since_ns = self._clock()
+            started_ns = self._clock()
+            if self.roster.workers or not self._alone_since_ns:
+                self._alone_since_ns = started_ns  # else they are waited for since they left
             course.begin(started_ns)
             if settling:
                 settling.begin(started_ns)
@@ -271,7 +273,7 @@ class Master:
         crew.send_beat()
         while not self._interrupted_now() and self._clock() < deadline_ns:
             self._turn(_WAIT_S)
-            if self.roster.workers and crew.ready():
+            if crew.ready() if self.roster.workers else self._deserted():
                 break
 
     def _interrupted_now(self) -> bool:
@@ -331,7 +333,7 @@ class Master:
             return "failed", str(self.record_error)
         if self.roster.workers:
             self._alone_since_ns = now_ns
-        elif now_ns - self._alone_since_ns > self.limits.worker_wait_s * SECOND:
+        elif self._deserted():
             return "failed", "all workers are gone"
         if end_ns is not None and now_ns >= end_ns:
             return "complete", ""
@@ -342,6 +344,11 @@ class Master:
             return None
         steady = self._settling.heard(now_ns, self._dispatcher.counts.done)
         return ("complete", steady) if steady else None
+
+    def _deserted(self) -> bool:
+        """Whether those who left have been waited for; in a former phase, too."""
+        alone_ns = self._clock() - self._alone_since_ns
+        return bool(self._alone_since_ns) and alone_ns > self.limits.worker_wait_s * SECOND
 
     def _why_give_up(self, now_ns: int) -> tuple[str, str] | None:
         """Around the run nobody gains by trying a dead store object by object; in it, the user
@@ -398,9 +405,22 @@ class Master:
         left_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND
         for event in crew.turn(min(wait_s, left_s), or_room=self._pending is not None):
             self._on.get(type(event), self._refuse)(event)
+        if self._interrupted != self._told_interrupt:
+            self._tell_of_interrupt()
         now_ns = self._clock()
         if now_ns >= self._next_tick_ns:
             self._tick(now_ns)
+
+    def _tell_of_interrupt(self) -> None:
+        """Not in the signal's handler: it may have come in the midst of another line."""
+        reason = self._told_interrupt = self._interrupted
+        if self._crew.phase is Phase.CLEANUP:
+            self._observer.message(f"{reason}: the clean-up goes on; once more ends at once")
+        elif self._dispatcher:
+            self._observer.message(
+                f"{reason}: waiting for what is in flight, {self.limits.drain_timeout_s:g} s at"
+                " most; once more ends at once"
+            )
 
     def _tick(self, now_ns: int) -> None:
         self._hosts.late(now_ns - self._next_tick_ns)

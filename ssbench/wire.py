@@ -113,14 +113,25 @@ def _shorten(sock: zmq.Socket[bytes], pipe: int) -> None:
     sock.setsockopt(zmq.RCVBUF, _WORK_BUFFER_BYTES)
 
 
+@contextmanager
+def _sockets_needed() -> Iterator[None]:
+    """Say in a line where the system has none left."""
+    try:
+        yield
+    except zmq.ZMQError as error:
+        reason = zmq.strerror(error.errno or 0)
+        raise WireError(f"no socket is to be had: {reason} (see ulimit -n)") from error
+
+
 class MasterWire:
     """The master's ends. A context manager.
 
     :param bind_ip: None: every interface where there is a key, loopback without one.
     :param pipe: ``pipe_length`` of the run to come.
-    :raises WireError: where a port can't be bound.
+    :raises WireError: where a port can't be bound, or no socket is to be had.
     """
 
+    @_sockets_needed()
     def __init__(
         self,
         bind_ip: str | None,
@@ -229,16 +240,6 @@ class MasterWire:
 
 def _port_of(sock: zmq.Socket[bytes]) -> int:
     return int(sock.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
-
-
-@contextmanager
-def _sockets_needed() -> Iterator[None]:
-    """Say in a line where the system has none left."""
-    try:
-        yield
-    except zmq.ZMQError as error:
-        reason = zmq.strerror(error.errno or 0)
-        raise WireError(f"no socket is to be had: {reason} (see ulimit -n)") from error
 
 
 class WorkerWire:

@@ -423,7 +423,7 @@ class Worker:
 
     # The fence ----------------------------------------------------------------------------
 
-    def _fence(self, why: str = "No beat for half the worker time-out") -> None:
+    def _fence(self, why: str = "No word from the master for half the worker time-out") -> None:
         """Whatever was given to us may have been given up: nothing of it may be started."""
         before = self._dropped
         self._start_anew()

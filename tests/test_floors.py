@@ -46,7 +46,8 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "storage.verify": ({"core", "storage.httpbody"}, {"gevent"}),
     "storage.tls": ({"core"}, set()),
-    "wire": ({"__init__", "core", "wirekey", "doorkeeper"}, {"zmq"}),
+    "wire": ({"__init__", "core", "wirekey", "doorkeeper", "refusals"}, {"zmq"}),
+    "refusals": ({"core"}, set()),
     # Who gets in: what is of zmq here has nothing to do with messages.
     "wirekey": ({"core"}, {"zmq"}),
     "doorkeeper": ({"core", "wirekey"}, {"zmq"}),
@@ -64,7 +65,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "breakdown": (set(), set()),
     "hostlog": ({"core", "hostlive"}, set()),
     "hostwatch": ({"core", "hostlive"}, {"gevent"}),
-    "stint": ({"core", "storage.base", "users"}, set()),
+    "stint": ({"core", "storage.base", "users", "refusals"}, set()),
     "workerstore": ({"core", "storage.base"}, {"gevent"}),
     "users": ({"core", "storage.base", "agenda"}, {"gevent"}),
     "agenda": ({"core", "alarm"}, set()),

@@ -384,6 +384,10 @@ def test_an_interrupt_ends_a_phase_in_good_order() -> None:
         assert (outcome.ended, outcome.reason) == ("interrupted", "interrupted by SIGINT")
         assert adds_up(outcome)
         assert (outcome.counts.lost, outcome.counts.failed) == (0, 0)
+        assert here.observer.messages == [
+            "interrupted by SIGINT: waiting for what is in flight, 30 s at most;"
+            " once more ends at once"
+        ]
         # The clean-up is done all the same.
         assert here.master.run_phase(Phase.CLEANUP, Ledger(8), 4).counts.done == 8
 
@@ -431,6 +435,11 @@ def test_all_workers_leave() -> None:
         outcome = here.master.run_phase(Phase.RUN, Ledger(10**6), 4)
         assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
         assert adds_up(outcome)
+        # They have been waited for: no later phase does that again, nor for their connections.
+        began_s = time.monotonic()
+        outcome = here.master.run_phase(Phase.CLEANUP, Ledger(8), 4)
+        assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
+        assert time.monotonic() - began_s < 8
 
 
 def test_a_worker_that_is_told_to_end_loses_nothing() -> None:

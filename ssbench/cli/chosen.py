@@ -369,12 +369,14 @@ def zmq_options(
 ) -> ZmqOptions:
     """Ports and key; of kill-workers too, with ``ns.zmq_bind_ip`` as its address.
 
-    :raises UsageError: two ports are one.
+    :raises UsageError: two ports are one, or the key file has an empty name.
     """
     ports = (ns.zmq_work_port, ns.zmq_results_port, ns.zmq_control_port)
     if len(set(ports)) < len(ports):
         named = "--zmq-work-port {}, --zmq-results-port {}, --zmq-control-port {}".format(*ports)
         raise UsageError(f"{named}: give three different ports")
+    if ns.zmq_key_file == "":  # a variable that was never set: not to go on in the clear
+        raise UsageError("--zmq-key-file: the name is empty; leave it out for no key")
     key_file = ns.zmq_key_file or environ.get(KEY_FILE_VARIABLE) or None
     return ZmqOptions(address, *ports, key_file)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from ssbench.cli import chosen, profile, promises
 from ssbench.cli.canned import list_canned
@@ -30,6 +31,10 @@ from ssbench.core.text import printable
 from ssbench.wirekey import Key
 
 
+#: What no user's mistake and no defect of ours is: of descriptors, processes, memory, disk.
+_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; gives the exit status."""
     _open_closed_streams()
@@ -44,10 +49,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(f"ssbench-master: {str(error) or 'interrupted'}")
         return int(ExitStatus.INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our words has enough; what Python still holds for stdout goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_stdout()  # whoever read our words has enough
         return int(ExitStatus.OK)
+    except OSError as error:
+        if error.errno not in _SHORTAGES:
+            raise
+        _forget_stdout()
+        tell(f"ssbench-master: the system refuses: {error.strerror}")
+        return int(ExitStatus.FAILED)
     return int(status)
+
+
+def _forget_stdout() -> None:
+    """What Python still holds for it goes nowhere, without a last word when we end."""
+    with suppress(OSError):  # no descriptor is left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _command(arguments: Sequence[str] | None) -> ExitStatus:

@@ -91,7 +91,6 @@ class Run:
     def _phases(self, master: Master, writer: StatFileWriter) -> ExitStatus:
         initial = initial_jobs(self.scenario)
         outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
-        left_behind = 0
         try:
             self._gather(master)
             outcome = self._populate_and_run(master, initial)
@@ -100,12 +99,12 @@ class Run:
             if outcome.counts.corrupt:
                 met = plural(outcome.counts.corrupt, "operation")
                 self.warn(f"{met} met corrupt content: the exit status is not 0")
-            left_behind = self._clean_up(master, initial)
+            self._clean_up(master, initial)
         finally:
             if not self.session.is_series:
                 master.dismiss()
             if not master.record_error:  # said already, and nothing more can be written
-                self._conclude(master, writer, self._footer(master, outcome, left_behind))
+                self._conclude(master, writer, self._footer(master, outcome, initial))
         return self._status(master, outcome)
 
     def _gather(self, master: Master) -> None:
@@ -165,13 +164,11 @@ class Run:
             self.session.has_objects = self.scenario.keeps_initial_objects
         return None
 
-    def _clean_up(self, master: Master, initial: InitialWorkload) -> int:
-        """Delete what the run created; gives how many objects are left behind."""
+    def _clean_up(self, master: Master, initial: InitialWorkload) -> None:
+        """Delete what the run created."""
         cleanup = cleanup_jobs(initial.population)
-        if self.options.keep_objects:
-            return cleanup.total
-        if not cleanup.total:
-            return 0
+        if self.options.keep_objects or not cleanup.total:
+            return
         outcome = master.run_phase(Phase.CLEANUP, cleanup, self._users_around)
         if cleanup.left_behind:
             why = outcome.reason or outcome.example
@@ -180,7 +177,6 @@ class Run:
                 f"{cleanup.left_behind} objects of this run could not be deleted{because};"
                 f" cleanup-containers --resume-cleanup {self.path} tries again"
             )
-        return cleanup.left_behind
 
     def _conclude(self, master: Master, writer: StatFileWriter, footer: RunFooter) -> None:
         try:
@@ -193,7 +189,7 @@ class Run:
         self,
         master: Master,
         outcome: PhaseOutcome,
-        left_behind: int,
+        initial: InitialWorkload,
     ) -> RunFooter:
         ended, reason = outcome.ended, outcome.reason
         if ended == "complete" and self.interrupts.came:
@@ -209,7 +205,8 @@ class Run:
             skipped={operation.name: n for operation, n in self.skipped.items()},
             workers_lost=tuple(master.workers_lost),
             warnings=tuple(self.session.warnings),
-            left_behind=left_behind,
+            # Asked for last: the clean-up may have been cut short by a second Ctrl-C.
+            left_behind=initial.population.left_behind,
             sent=outcome.counts.sent - outcome.counts.withdrawn,
         )
 

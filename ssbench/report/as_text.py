@@ -209,7 +209,7 @@ def _counters(stats: RunStats) -> Iterator[str]:
     if skipped:
         yield f"Skipped, no object to be had: {skipped}"
     rows = (
-        (run.lost, "Lost with their worker (not among the results)"),
+        (run.lost, "Lost with their worker, or without an end (not among the results)"),
         (stats.unaccounted or 0, "Sent, but neither among the results nor known to be lost"),
         (run.late, "Fell due and never started"),
         (total.not_found_retries, "Retries after 404 (not among the retries above)"),

@@ -134,6 +134,8 @@ def test_the_key_file_of_the_environment_gives_way_to_the_flags() -> None:
     line = "kill-workers --zmq-bind-ip ::1"
     assert zmq_options(ns(line), environ, "::1").key_file == "env.key"
     assert zmq_options(ns(line), {"SSBENCH_KEY_FILE": ""}, None).key_file is None
+    with pytest.raises(UsageError, match="--zmq-key-file: the name is empty"):
+        zmq_options(ns(f"{line} --zmq-key-file="), environ, None)
     typed = ns(f"{line} --zmq-key-file my.key")
     assert zmq_options(typed, environ, "::1").key_file == "my.key"
     worker = worker_options(worker_parser().parse_args(["--zmq-host", "m"]), environ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -344,3 +345,26 @@ def test_a_scenario_from_standard_input(
     said = shell("run-scenario", "-f", "-", "--noop", "-s", tmp_path / "x")
     assert said.status == 2
     assert "stdin" in said.err
+
+
+def test_a_disk_without_room_for_our_words_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "ssbench.cli.master", "list-scenarios"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert ended.stderr == "ssbench-master: the system refuses: No space left on device\n"
+    assert ended.returncode == 1
+
+
+def test_descriptors_that_are_used_up_are_one_line(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def used_up(path: str) -> None:
+        raise OSError(errno.EMFILE, "Too many open files", "/dev/null")
+
+    monkeypatch.setattr("ssbench.cli.master.read_stats", used_up)
+    monkeypatch.setattr("ssbench.cli.master._forget_stdout", lambda: None)
+    said = shell("report-scenario", "-s", "x")
+    assert said == (1, "", "ssbench-master: the system refuses: Too many open files\n")

@@ -120,6 +120,26 @@ def test_an_interrupt_keeps_the_results(
     assert "SIGINT" in out + err
 
 
+def test_a_second_interrupt_in_the_clean_up_says_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send_jobs = MasterWire.send_jobs
+
+    def send_or_end(self: MasterWire, data: bytes) -> bool:
+        message = decode(data)
+        if isinstance(message, Jobs) and message.phase == Phase.CLEANUP:
+            raise KeyboardInterrupt("interrupted by SIGINT")
+        return send_jobs(self, data)
+
+    monkeypatch.setattr(MasterWire, "send_jobs", send_or_end)
+    path = scenario(tmp_path, crud_profile=[1, 0, 0, 0])
+    with pytest.raises(KeyboardInterrupt):
+        run(path, tmp_path, "--workers", "1", "-o", "20")
+    (results,) = tmp_path.glob("*.gz")
+    stats = read_stats(str(results))
+    assert stats.total().operations == stats.run.left_behind == 20
+
+
 def test_a_scenario_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = scenario(tmp_path).read_text()
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
