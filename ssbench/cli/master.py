@@ -30,7 +30,6 @@ from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.wirekey import Key
 
-
 #: What no user's mistake and no defect of ours is: of descriptors, processes, memory, disk.
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
 
