@@ -28,7 +28,7 @@ from tests.e2e.faults.matrix import Row
 
 ORPHANS_S = 5.0
 #: Until a new master knows workers that are there; its own start is in it, on a busy machine.
-KNOWN_S = 30.0
+KNOWN_S = 10.0
 GONE = "The master is gone"
 
 
