@@ -93,7 +93,7 @@ def compare(
 ) -> list[Row]:
     """The figures of runs side by side, each against the first.
 
-    :param sides: the seconds of each run that count (``whole_seconds``), in order, without gaps.
+    :param sides: the whole seconds of each run that count, in order.
     :param rng: what resamples are drawn with: the same seed gives the same intervals.
     """
     runs = [_Side(side, rng, resamples) if side else None for side in sides]
@@ -108,11 +108,6 @@ def compare(
             )
         )
     return rows
-
-
-def whole_seconds(seconds: Sequence[Second]) -> Sequence[Second]:
-    """Without the first and the last, which are partial."""
-    return seconds[1:-1]
 
 
 def unlike(headers: Sequence[RunHeader]) -> list[Unlike]:

@@ -17,9 +17,8 @@ from ssbench.core.compare import (
     Verdict,
     compare,
     unlike,
-    whole_seconds,
 )
-from ssbench.core.counted import counted, counted_seconds
+from ssbench.core.counted import counted, whole, whole_seconds
 from ssbench.core.histogram import Histogram
 from ssbench.core.model import CRUD
 from ssbench.core.records import RunHeader
@@ -79,7 +78,7 @@ def comparison(
     :param operations: what sections there are; of none given, one for all operations and one for
         each type that a run has results of.
     """
-    runs = [Run(name, stats, len(counted(stats)[1:-1])) for name, stats in named]
+    runs = [Run(name, stats, len(whole(counted(stats)))) for name, stats in named]
     headers = [run.stats.run.header or _NO_HEADER for run in runs]
     legacy = any(run.stats.run.legacy for run in runs)
     sections = []
@@ -97,9 +96,7 @@ def _rows(
     runs: Sequence[Run], operation: int | None, rng: random.Random, percents: Sequence[float]
 ) -> list[Row]:
     """Figures of the seconds that count; of a short run those of the whole, without intervals."""
-    sides = [
-        [] if run.short else whole_seconds(counted_seconds(run.stats, operation)) for run in runs
-    ]
+    sides = [[] if run.short else whole_seconds(run.stats, operation) for run in runs]
     by_seconds = {row.measure: row for row in compare(sides, rng, percents=percents)}
     tallies = [run.stats.total(operation) for run in runs]
     rows = []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ssbench.core.buckets import Buckets
 from ssbench.core.series import SECOND_NS, Second
+from ssbench.core.spans import joined
 from ssbench.core.stats import RunStats
 from ssbench.core.steady import Finding, check
 
@@ -23,43 +25,42 @@ class Noted(NamedTuple):
     finding: Finding
 
 
-def counted(stats: RunStats, stage: int | None = None) -> range:
-    """The seconds that count, without warm-up and cool-down; the first and the last are partial.
+def counted(stats: RunStats, stage: int | None = None) -> list[range]:
+    """The seconds that count, without warm-ups and cool-down: stretches of neighbours, of each of
+    which the first and the last are partial.
 
     Seconds at the end in which nothing completed any more are among them.
 
     :param stage: only of that stage of the load; None stands for all.
     """
-    known = stats.series.span
-    begins = [mark.at_ns for mark in stats.run.stages]
-    if not begins or not known:
-        return known[:LONGEST_RUN]
-    first = stage or 0
-    after = len(begins) if stage is None else stage + 1
-    if first >= len(begins):
-        return range(0)
-    facts = stats.run.scenario
-    low_ns = begins[first] + (facts.warmup_s * SECOND_NS if first == 0 else 0)
-    high_ns: float = known.stop * SECOND_NS
-    if after < len(begins):
-        high_ns = begins[after]
-    elif stats.run.end_ns is not None:
-        high_ns = stats.run.end_ns - facts.cooldown_s * SECOND_NS
-    low, high = int(low_ns // SECOND_NS), -int(-high_ns // SECOND_NS)
-    found = range(max(low, known.start), min(high, known.stop + LONGEST_SILENCE))
-    return found[:LONGEST_RUN]
+    known, spans = stats.series.span, stats.run.spans
+    if not spans or not known:
+        return [known[:LONGEST_RUN]] if known else []
+    last = min(known.stop + LONGEST_SILENCE, known.start + LONGEST_RUN)
+    if stats.run.end_ns is None:
+        last = min(last, known.stop)
+    found = []
+    for low_ns, high_ns in joined(spans if stage is None else spans[stage : stage + 1]):
+        low, high = low_ns // SECOND_NS, -(-high_ns // SECOND_NS)
+        found.append(range(max(low, known.start), min(high, last)))
+    return [each for each in found if each]
 
 
-def counted_seconds(stats: RunStats, operation: int | None = None) -> list[Second]:
-    """What completed in the seconds that count, without a gap.
+def whole(seconds: Sequence[range]) -> list[int]:
+    """Without the partial ones."""
+    return [second for stretch in seconds for second in stretch[1:-1]]
+
+
+def whole_seconds(stats: RunStats, operation: int | None = None) -> list[Second]:
+    """What completed in the whole seconds that count, as if there were no gaps between stages.
 
     :param operation: only of that type; None stands for all.
     """
-    wanted = counted(stats)
-    found = [each for each in stats.series.seconds(operation) if each.second in wanted]
-    in_flight = found[-1].in_flight if found else 0
-    silent = wanted[len(found) :]
-    return found + [Second(at, 0, 0, 0, in_flight, Buckets(), Buckets()) for at in silent]
+    known = list(stats.series.seconds(operation))
+    in_flight = known[-1].in_flight if known else 0
+    silent = Second(0, 0, 0, 0, in_flight, Buckets(), Buckets())  # behind the last completion
+    found = {each.second: each for each in known}
+    return [found.get(at) or replace(silent, second=at) for at in whole(counted(stats))]
 
 
 def steadiness(stats: RunStats) -> list[Noted]:
@@ -73,8 +74,9 @@ def steadiness(stats: RunStats) -> list[Noted]:
 def _noted(stats: RunStats) -> Iterator[Noted]:
     several = stats.stage_count > 1
     for stage in range(stats.stage_count) if several else (None,):
-        seconds = counted(stats, stage)
-        counts, moved = stats.series.totals(seconds)
-        # 0.3.9 doesn't store the size of what was read.
-        found = check(counts, () if stats.run.legacy else moved, zero_s=seconds.start + 1)
-        yield from (Noted(stage, finding) for finding in found)
+        # At most one stretch, as all that is left out of a stage is at its ends.
+        for seconds in counted(stats, stage):
+            counts, moved = stats.series.totals(seconds)
+            # 0.3.9 doesn't store the size of what was read.
+            found = check(counts, () if stats.run.legacy else moved, zero_s=seconds.start + 1)
+            yield from (Noted(stage, finding) for finding in found)

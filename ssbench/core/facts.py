@@ -48,6 +48,11 @@ class ScenarioFacts:
     think_time: tuple[float, float] | None  #: seconds, the least and the longest
     warmup_s: float  #: 0 where nothing is left out
     cooldown_s: float
+    stage_warmups_s: tuple[float, ...]  #: of each stage; () where none has one of its own
+
+    def stage_warmup_s(self, stage: int) -> float:
+        """What is left out of a stage's beginning."""
+        return self.stage_warmups_s[stage] if stage < len(self.stage_warmups_s) else 0.0
 
     @property
     def initial_files(self) -> int:
@@ -77,6 +82,7 @@ class ScenarioFacts:
             think_time=_range(merged.get("think_time")),
             warmup_s=_span(merged.get("warmup")),
             cooldown_s=_span(merged.get("cooldown")),
+            stage_warmups_s=_stage_warmups(merged.get("stages")),
         )
 
 
@@ -141,6 +147,12 @@ def _span(value: Any) -> float:
     """Seconds, up to a year, that nothing can overflow with."""
     number = _number(value)
     return number if number is not None and 0 <= number < _YEAR_S else 0.0
+
+
+def _stage_warmups(stages: Any) -> tuple[float, ...]:
+    rows = stages if isinstance(stages, Sequence) else ()
+    found = tuple(_span(row.get("warmup")) if isinstance(row, Mapping) else 0.0 for row in rows)
+    return found if any(found) else ()
 
 
 def _number(value: Any) -> float | None:

@@ -57,6 +57,9 @@ KEPT = (
 )
 
 
+Spans = Sequence[tuple[float, float]]  #: stretches of time, each from a second to another
+
+
 class HostSeries:
     """The seconds of one process of ours in the run phase, in 44 bytes each."""
 
@@ -90,15 +93,13 @@ class HostSeries:
         for name, column in self._columns.items():
             column.extend(other._columns[name])
 
-    def values(self, name: str, low_s: float, high_s: float) -> list[float]:
-        """One figure in the seconds whose middle is in that time; those without it left out."""
-        return [value for (value,) in self.rows([name], low_s, high_s) if not isnan(value)]
+    def values(self, name: str, spans_s: Spans) -> list[float]:
+        """One figure in the seconds whose middle is in one of these; those without it left out."""
+        return [value for (value,) in self.rows([name], spans_s) if not isnan(value)]
 
-    def rows(
-        self, names: Sequence[str], low_s: float, high_s: float
-    ) -> Iterator[tuple[float, ...]]:
+    def rows(self, names: Sequence[str], spans_s: Spans) -> Iterator[tuple[float, ...]]:
         """Several figures of each of these seconds; NaN for what wasn't told."""
         columns = [self._columns[name] for name in names]
         for at_s, *values in zip(self._middles_s, *columns, strict=True):
-            if low_s <= at_s < high_s:
+            if any(low_s <= at_s < high_s for low_s, high_s in spans_s):
                 yield tuple(values)

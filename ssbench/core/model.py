@@ -106,6 +106,7 @@ class Stage:
     seconds: float
     users: int | None = None  #: at most so many operations at once
     rate: float | None = None  #: operations a second that fall due; None: a closed loop
+    warmup: float = 0.0  #: seconds of its beginning that don't count
 
 
 class Job(NamedTuple):

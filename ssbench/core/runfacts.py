@@ -7,6 +7,7 @@ from collections import Counter
 
 from ssbench.core.facts import ScenarioFacts
 from ssbench.core.records import MarkRecord, RunFooter, RunHeader, WorkerRecord
+from ssbench.core.spans import SECOND_NS, Span, joined, spans
 
 
 class RunFacts:
@@ -89,13 +90,23 @@ class RunFacts:
         marks = self.marks.get(self.header.run_id, []) if self.header else []
         return next((mark.at_ns for mark in marks if mark.name == "end"), None)
 
-    def window_s(self, run_id: str) -> tuple[float, float]:
-        """From when to when a run counts, as offsets from the run phase's start."""
-        marks, facts = self.marks.get(run_id, []), self.scenario_of(run_id)
-        begins = [mark.at_ns / 1e9 for mark in marks if mark.name == "stage"]
-        ends = [mark.at_ns / 1e9 for mark in marks if mark.name == "end"]
-        low_s = begins[0] + facts.warmup_s if begins else 0.0
-        return low_s, ends[0] - facts.cooldown_s if ends else math.inf
+    @property
+    def spans(self) -> list[Span]:
+        """What counts of each of these stages."""
+        return self._spans(self.header.run_id) if self.header else []
+
+    def spans_s(self, run_id: str) -> list[tuple[float, float]]:
+        """The stretches of a run that count, in seconds from the run phase's start."""
+        parts = self._spans(run_id)
+        if not parts:
+            return [(0.0, math.inf)]
+        return [(low / SECOND_NS, high / SECOND_NS) for low, high in joined(parts)]
+
+    def _spans(self, run_id: str) -> list[Span]:
+        marks = self.marks.get(run_id, [])
+        begins = [mark.at_ns for mark in marks if mark.name == "stage"]
+        end_ns = next((mark.at_ns for mark in marks if mark.name == "end"), None)
+        return spans(begins, end_ns, self.scenario_of(run_id)) if begins else []
 
     @property
     def ending(self) -> str:

@@ -103,7 +103,7 @@ class Scenario:
         """
         seconds = math.inf if self.run_seconds is None else self.run_seconds
         return tuple(
-            Stage(stage.seconds, stage.users or self.user_count, stage.rate or self.rate)
+            replace(stage, users=stage.users or self.user_count, rate=stage.rate or self.rate)
             for stage in self.stages or (Stage(seconds),)
         )
 
@@ -276,6 +276,7 @@ def _size_to_dict(size: SizeClass) -> dict[str, object]:
 
 def _stage_to_dict(stage: Stage) -> dict[str, object]:
     row = {"seconds": stage.seconds, "users": stage.users, "rate": stage.rate}
+    row["warmup"] = stage.warmup or None
     return {key: value for key, value in row.items() if value is not None}
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from ssbench.core.checks import Fault, FaultList, kind, number, seconds, shown, whole
@@ -52,6 +54,7 @@ STAGE_KEYS: dict[str, Key] = {
     "seconds": Key(seconds, required=True, example="30"),
     "users": Key(whole(1)),
     "rate": Key(rate),
+    "warmup": Key(stretch),
 }
 
 
@@ -73,10 +76,16 @@ def read_stages(raw: object, faults: FaultList) -> tuple[Stage, ...]:
         row = read_keys(item, STAGE_KEYS, place, faults)
         if row and not (row.keys() & {"users", "rate"}):
             faults.add(place, "neither users nor rate", 'as in {"seconds": 30, "users": 8}')
+        if (row.get("warmup") or 0) >= (row.get("seconds") or math.inf):
+            wrong = f"{row['warmup']:g} s of a stage of {row['seconds']:g} s"
+            faults.add(f"{place}.warmup", wrong, "less than the stage")
         rows.append(row)
     if len(faults.lines) > before:
         return ()
-    return tuple(Stage(row["seconds"], row.get("users"), row.get("rate")) for row in rows)
+    return tuple(
+        Stage(row["seconds"], row.get("users"), row.get("rate"), row.get("warmup", 0.0))
+        for row in rows
+    )
 
 
 def have_users(raw: object) -> bool:
@@ -134,10 +143,22 @@ def _of_stages(
 
 def _check_window(values: Mapping[str, Any], faults: FaultList) -> None:
     """Something of the run must be left to count."""
-    left_out = (values.get("warmup") or 0) + (values.get("cooldown") or 0)
+    warmup, cooldown = (values.get(key) or 0 for key in ("warmup", "cooldown"))
     run_s = values.get("run_seconds")
-    if run_s is not None and left_out and left_out >= run_s:
-        faults.add(
-            "warmup", f"with cooldown it is {left_out:g} s of a run of {run_s:g} s",
-            "together less than the run",
-        )  # fmt: skip
+    if run_s is None or not warmup + cooldown:
+        return
+    if warmup + cooldown >= run_s:
+        wrong = f"with cooldown it is {warmup + cooldown:g} s of a run of {run_s:g} s"
+        faults.add("warmup", wrong, "together less than the run")
+    elif not _is_left(values.get("stages") or (), warmup, run_s - cooldown):
+        wrong = "with cooldown and those of the stages nothing of the run is left to count"
+        faults.add("warmup", wrong, "shorter ones")
+
+
+def _is_left(stages: Sequence[Stage], low_s: float, high_s: float) -> bool:
+    """Whether any stage counts in that part of the run."""
+    ends = list(accumulate(stage.seconds for stage in stages))
+    return not stages or any(
+        max(low_s, end_s - stage.seconds + stage.warmup) < min(high_s, end_s)
+        for stage, end_s in zip(stages, ends, strict=True)
+    )

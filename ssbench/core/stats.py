@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from operator import add
 
 from ssbench.core.batches import Group, Part, gathered, shifted, split
+from ssbench.core.facts import ScenarioFacts
 from ssbench.core.hostfigures import HostSeries
 from ssbench.core.model import CRUD, Operation, Phase
 from ssbench.core.records import (
@@ -27,6 +28,7 @@ from ssbench.core.records import (
 )
 from ssbench.core.runfacts import RunFacts
 from ssbench.core.series import SECOND_NS, Series
+from ssbench.core.spans import gaps_ns
 from ssbench.core.spread import Spread, spread_of, spread_of_legacy
 from ssbench.core.tally import (
     LATENCIES,
@@ -58,7 +60,7 @@ class RunStats:
 
     def __init__(self, end_ns: int | None = None) -> None:
         self.run = RunFacts()
-        self.left_out = 0  #: operations of the warm-up and the cool-down
+        self.left_out = 0  #: operations of warm-ups and the cool-down
         self._stages: list[Groups] = [{}]
         self._together: Groups | None = None  # what the stages add up to; None after a change
         self.phases: dict[Phase, Counts] = {}  #: all phases but the run
@@ -67,7 +69,7 @@ class RunStats:
         self._legacy = False
         self._origins: dict[Phase, int] = {}
         self._end_ns = end_ns
-        self._windows = Windows()
+        self._windows = Windows(ScenarioFacts.of({}))
         self.series = Series()
         self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: newest of the run phase, by worker
         self._hosts: dict[tuple[str, int], HostSeries] = {}
@@ -107,7 +109,7 @@ class RunStats:
             self._legacy = self.run.legacy
             if isinstance(record, RunHeader):
                 facts = self.run.scenario_of(record.run_id)
-                self._windows = Windows(facts.warmup_s, facts.cooldown_s, self._end_ns)
+                self._windows = Windows(facts, self._end_ns)
                 if record.verify:
                     self.verified = self.verified or Verified()
             elif isinstance(record, MarkRecord):
@@ -181,16 +183,8 @@ class RunStats:
 
     def stage_seconds(self, index: int) -> float | None:
         """How long the part of a stage was that counts; None where nobody said."""
-        begins = [mark.at_ns for mark in self.run.stages]
-        if index >= len(begins):
-            return None
-        facts = self.run.scenario
-        end_ns = self.run.end_ns if index + 1 == len(begins) else begins[index + 1]
-        if end_ns is None:
-            return None
-        left_out = facts.warmup_s * (index == 0) + facts.cooldown_s * (index + 1 == len(begins))
-        seconds = (end_ns - begins[index]) / 1e9 - left_out
-        return seconds if seconds > 0 else None
+        spans = self.run.spans
+        return spans[index].seconds if index < len(spans) else None
 
     def total(
         self,
@@ -200,14 +194,18 @@ class RunStats:
     ) -> Tally:
         """The sum over the groups; None stands for all."""
         groups = self.groups if stage is None else self._stage(stage)
-        return merged(
-            Tally(),
-            [
-                tally
-                for (of_operation, of_class), tally in groups.items()
-                if operation in (None, of_operation) and size_class in (None, of_class)
-            ],
-        )
+        parts = [
+            tally
+            for (of_operation, of_class), tally in groups.items()
+            if operation in (None, of_operation) and size_class in (None, of_class)
+        ]
+        total = merged(Tally(), parts)
+        if stage is None and total.first_start_ns is not None and total.last_end_ns is not None:
+            origin_ns = self._origins.get(Phase.RUN, 0)
+            total.left_out_ns = gaps_ns(
+                self.run.spans, total.first_start_ns - origin_ns, total.last_end_ns - origin_ns
+            )
+        return total
 
     def classes(self, operation: int | None = None) -> list[int]:
         """The size classes that have results (of that operation), rising."""
@@ -290,7 +288,7 @@ class RunStats:
         if index != MASTER:
             worker = self.run.workers.get((run_id, index))
             worker_id = worker.worker_id if worker else f"#{index}"
-        return Seat(Who(worker_id, series.host), series, *self.run.window_s(run_id))
+        return Seat(Who(worker_id, series.host), series, self.run.spans_s(run_id))
 
     # How it is counted
 
@@ -315,7 +313,7 @@ class RunStats:
                 self._add_part(groups, part, origin_ns)
 
     def _add_part(self, groups: Groups | None, part: Part, origin_ns: int) -> None:
-        """Count some rows of the run; None: as those of the warm-up, in the series only."""
+        """Count some rows of the run; None: as those of a warm-up, in the series only."""
         if self.verified:
             self.verified.add(part, origin_ns)
         if groups is None:

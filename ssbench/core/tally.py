@@ -74,6 +74,7 @@ class Counts:
         self.failed_bytes = 0  #: by failed operations
         self.first_start_ns: int | None = None
         self.last_end_ns: int | None = None
+        self.left_out_ns = 0  #: of the time between: warm-ups of later stages
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.count} done, {self.errors} errors>"
@@ -99,10 +100,11 @@ class Counts:
 
     @property
     def seconds(self) -> float | None:
-        """From the first start to the last end; None without a result, or where it is 0."""
+        """From the first start to the last end, without what is left out between; None without a
+        result, or where it is 0."""
         if self.first_start_ns is None or self.last_end_ns is None:
             return None
-        span_ns = self.last_end_ns - self.first_start_ns
+        span_ns = self.last_end_ns - self.first_start_ns - self.left_out_ns
         return span_ns / 1e9 if span_ns > 0 else None
 
     @property

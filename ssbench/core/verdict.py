@@ -1,7 +1,7 @@
 """Was it us? Whether the load generator was the limit of a run, by its machines' live figures.
 
 An event loop that uses a whole core, or would if it got one, can do no more than it does: what it
-measures then is itself. That is judged second by second, of what counts of the run (warm-up and
+measures then is itself. That is judged second by second, of what counts of the run (warm-ups and
 cool-down left out), for each worker and the master.
 """
 
@@ -92,12 +92,11 @@ class Seat:
 
     who: Who
     series: HostSeries
-    low_s: float
-    high_s: float
+    spans_s: Sequence[tuple[float, float]]
 
     def values(self, name: str) -> list[float]:
         """One figure in those seconds."""
-        return self.series.values(name, self.low_s, self.high_s)
+        return self.series.values(name, self.spans_s)
 
 
 def judge(seats: Sequence[Seat]) -> Verdict:
@@ -139,7 +138,7 @@ def _or_zero(value: float) -> float:
 def _of_process(seat: Seat) -> Iterator[Finding]:
     seconds = 0
     found: defaultdict[Cause, list[float]] = defaultdict(list)
-    for row in seat.series.rows(_OF_PROCESS, seat.low_s, seat.high_s):
+    for row in seat.series.rows(_OF_PROCESS, seat.spans_s):
         loop, process, waited_percent, late_s = (_or_zero(value) for value in row)
         seconds += 1
         used_percent = process if isnan(row[0]) else loop

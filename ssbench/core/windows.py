@@ -1,7 +1,7 @@
 """Which operations count, and to which stage of the load they belong.
 
 An operation belongs to the time at which it was due, or, in a closed loop, at which it began. What
-belongs to the warm-up or the cool-down is left out of the figures.
+belongs to a warm-up or the cool-down is left out of the figures.
 """
 
 from __future__ import annotations
@@ -12,53 +12,60 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import Any
 
+from ssbench.core.facts import ScenarioFacts
 from ssbench.core.model import Result
 from ssbench.core.records import MarkRecord, ResultBatch
+from ssbench.core.spans import NEVER_NS, counts_from_ns, counts_until_ns
 
-SECOND_NS = 1_000_000_000
 _DUE, _START = Result._fields.index("due_ns"), Result._fields.index("start_ns")
-_NEVER_NS = 1 << 63
 
 LEFT_OUT = -1
-_TOO_LATE = -2
 
 
 class Windows:
     """Cuts the run phase's batches at the marks of one run.
 
-    :param warmup_s: seconds left out after the first mark; without any mark nothing is left out.
-    :param cooldown_s: seconds left out before ``end_ns``.
+    :param facts: of its scenario: what is left out. Without any mark nothing is.
     :param end_ns: when the load ended, as an offset from the phase's start; None: not known, and
         nothing is left out at the end.
     """
 
-    def __init__(
-        self, warmup_s: float = 0.0, cooldown_s: float = 0.0, end_ns: int | None = None
-    ) -> None:
-        self._warmup_ns = round(warmup_s * SECOND_NS)
-        self._high_ns = _NEVER_NS
-        if end_ns is not None and cooldown_s:
-            self._high_ns = end_ns - round(cooldown_s * SECOND_NS)
-        #: Rising: where what counts begins, where each further stage begins.
+    def __init__(self, facts: ScenarioFacts, end_ns: int | None = None) -> None:
+        self._facts = facts
+        # What began after the end's mark counts, as all does that was begun.
+        self._end_ns = counts_until_ns(end_ns, facts) if facts.cooldown_s else NEVER_NS
+        self._first_ns: int | None = None
+        self._marks = 0
+        #: Rising; what begins from each on belongs to the stage at the same place.
         self._edges: list[int] = []
+        self._stages: list[int] = []
 
     def __repr__(self) -> str:
-        return f"<Windows from {self._edges} to {self._high_ns} ns>"
+        return f"<Windows of stages {self._stages} from {self._edges} ns>"
 
     def mark(self, mark: MarkRecord) -> None:
         """A stage begins."""
-        if mark.name == "stage":
-            self._edges.append(mark.at_ns if self._edges else self._begin(mark.at_ns))
+        if mark.name != "stage":
+            return
+        begin_ns, stage = mark.at_ns, self._marks
+        self._marks += 1
+        if self._first_ns is None:
+            self._first_ns = begin_ns
+        low_ns = counts_from_ns(stage, begin_ns, self._first_ns, self._facts)
+        if low_ns > begin_ns:
+            self._from(begin_ns, LEFT_OUT)
+        # Without a warm-up nothing can come before the first stage, whatever a worker's clock,
+        # which is known to a fraction of a millisecond, makes of it.
+        self._from(low_ns if stage or low_ns > begin_ns else -NEVER_NS, stage)
+        self._from(self._end_ns, LEFT_OUT)
 
-    def _begin(self, first_ns: int) -> int:
-        """Without a warm-up nothing can come before the first stage, whatever a worker's clock,
-        which is known to a fraction of a millisecond, makes of it."""
-        return first_ns + self._warmup_ns if self._warmup_ns else -_NEVER_NS
-
-    @property
-    def low_ns(self) -> int | None:
-        """Where what counts begins; None where nobody has said so yet."""
-        return self._edges[0] if self._edges else None
+    def _from(self, at_ns: int, stage: int) -> None:
+        """All from then on belongs to that stage, whatever was said before."""
+        while self._edges and self._edges[-1] >= at_ns:
+            self._edges.pop()
+            self._stages.pop()
+        self._edges.append(at_ns)
+        self._stages.append(stage)
 
     def cut(self, batch: ResultBatch) -> Iterator[tuple[int, ResultBatch]]:
         """The batch in parts, each with the index of its stage, or LEFT_OUT."""
@@ -66,18 +73,22 @@ class Windows:
             yield 0, batch
             return
         keys = _times(batch)
-        if self._stage_of(min(keys)) == self._stage_of(max(keys)):
-            yield max(self._stage_of(keys[0]), LEFT_OUT), batch
+        part = self._part_of(min(keys))
+        if part == self._part_of(max(keys)):
+            yield self._stage_of(part), batch
             return
         rows: defaultdict[int, list[bool]] = defaultdict(lambda: [False] * len(keys))
         for row, key in enumerate(keys):
-            rows[max(self._stage_of(key), LEFT_OUT)][row] = True
+            rows[self._stage_of(self._part_of(key))][row] = True
         for stage, chosen in sorted(rows.items()):
             columns: list[Sequence[Any]] = [list(compress(c, chosen)) for c in batch.columns]
             yield stage, ResultBatch(batch.phase, batch.worker, columns)
 
-    def _stage_of(self, at_ns: int) -> int:
-        return _TOO_LATE if at_ns >= self._high_ns else bisect_right(self._edges, at_ns) - 1
+    def _part_of(self, at_ns: int) -> int:
+        return bisect_right(self._edges, at_ns) - 1
+
+    def _stage_of(self, part: int) -> int:
+        return self._stages[part] if part >= 0 else LEFT_OUT
 
 
 def _times(batch: ResultBatch) -> Sequence[int]:

@@ -113,6 +113,7 @@ def _stage(stats: RunStats, options: ReportOptions, index: int) -> dict[str, Any
         "users": mark.users if mark else None,
         "rate_per_s": mark.rate if mark else None,
         "seconds": stats.stage_seconds(index),
+        "warmup_s": stats.run.scenario.stage_warmup_s(index),
         **_tally(stats.total(stage=index), options),
     }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
+from ssbench.core.facts import ScenarioFacts
 from ssbench.core.stats import RunStats
 from ssbench.core.tally import Latency, Tally
 from ssbench.core.text import plural, printable
@@ -36,11 +38,28 @@ def load_lines(stats: RunStats) -> Iterator[str]:
         yield f"Load: open loop, {rates} operations a second fall due ({arrivals} arrivals)"
     elif facts.think_time or stats.stage_count > 1:
         yield f"Load: {_CLOSED}{_thinking(facts.think_time)}"
-    if facts.warmup_s or facts.cooldown_s:
+    left_out = _left_out(facts, stats.stage_count)
+    if left_out:
         yield (
-            f"Left out: the first {facts.warmup_s:g} s and the last {facts.cooldown_s:g} s"
-            f" ({plural(stats.left_out, 'operation')}); no figure below has them"
+            f"Left out: {left_out} ({plural(stats.left_out, 'operation')});"
+            " no figure below has them"
         )
+
+
+def _left_out(facts: ScenarioFacts, stages: int) -> str:
+    """``the first 5 s, the last 3 s and the first 2 s of stages 2, 3``."""
+    parts = [f"the first {facts.warmup_s:g} s"] if facts.warmup_s else []
+    parts += [f"the last {facts.cooldown_s:g} s"] if facts.cooldown_s else []
+    of_stages: defaultdict[float, list[str]] = defaultdict(list)
+    for stage in range(stages):
+        of_stages[facts.stage_warmup_s(stage)].append(str(stage + 1))
+    for seconds, those in of_stages.items():
+        if seconds:
+            named = f"stage{'s' if len(those) > 1 else ''} {', '.join(those)}"
+            of = "each stage" if len(those) == stages > 1 else named
+            parts.append(f"the first {seconds:g} s of {of}")
+    *most, last = parts or [""]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _thinking(think_time: tuple[float, float] | None) -> str:

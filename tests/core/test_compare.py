@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.compare import Measure, Row, Unlike, Verdict, compare, unlike, whole_seconds
+from ssbench.core.compare import Measure, Row, Unlike, Verdict, compare, unlike
 from ssbench.core.records import RunHeader
 from ssbench.core.series import Second
 from tests.core.synthetic import MEDIAN_NS, seconds_of
@@ -99,12 +99,6 @@ def test_response_times_are_compared_where_there_are_some() -> None:
 def test_the_same_seed_gives_the_same_intervals() -> None:
     sides = [seconds_of(random.Random(n), 20, samples=20) for n in range(2)]
     assert rows_of(*sides) == rows_of(*sides)
-
-
-def test_partial_seconds_are_left_out() -> None:
-    seconds = seconds_of(random.Random(4), 5, samples=0)
-    assert [second.second for second in whole_seconds(seconds)] == [1, 2, 3]
-    assert whole_seconds(seconds[:1]) == []
 
 
 def header(scenario: dict[str, Any] | None = None, **changes: Any) -> RunHeader:

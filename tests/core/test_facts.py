@@ -33,6 +33,13 @@ def test_no_initial_files_is_no_share() -> None:
     assert facts.crud is None
 
 
+def test_a_stage_says_how_much_of_it_is_left_out() -> None:
+    stages = [{"seconds": 9, "warmup": 2}, {"seconds": 9}, "damaged", {"warmup": -3}]
+    facts = ScenarioFacts.of({**SCENARIO, "stages": stages})
+    assert [facts.stage_warmup_s(stage) for stage in range(5)] == [2, 0, 0, 0, 0]
+    assert ScenarioFacts.of({**SCENARIO, "stages": stages[1:]}).stage_warmups_s == ()
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner),
@@ -40,7 +47,7 @@ json_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from([*SCENARIO, "_scenario_data"]), json_values))
+@given(st.dictionaries(st.sampled_from([*SCENARIO, "_scenario_data", "stages"]), json_values))
 def test_nothing_raises(scenario: dict[str, Any]) -> None:
     """Invariant: any mapping has facts; shares are 0 or sum to 1."""
     facts = ScenarioFacts.of({**SCENARIO, **scenario})

@@ -28,16 +28,16 @@ def test_a_second_belongs_to_the_time_in_which_its_middle_is() -> None:
     for at_s in (0.4, 1.4, 2.4, 3.4):
         series.add(second(at_s, cpu_percent=10 * at_s))
     assert (series.host, series.boot_id, len(series)) == ("h", "b", 4)
-    assert [round(value) for value in series.values("cpu_percent", 0.0, 2.0)] == [14, 24]
-    assert len(series.values("cpu_percent", -inf, inf)) == 4
+    assert [round(value) for value in series.values("cpu_percent", [(0.0, 2.0)])] == [14, 24]
+    assert len(series.values("cpu_percent", [(-inf, 0.5), (1.9, inf)])) == 3
 
 
 def test_what_was_not_told_is_left_out_or_not_a_number() -> None:
     series = HostSeries()
     series.add(second(1, cpu_percent=5.0))
     series.add(second(2, loop_cpu_percent=7.0))
-    assert series.values("cpu_percent", 0, 9) == [5.0]
-    rows = list(series.rows(["cpu_percent", "loop_cpu_percent"], 0, 9))
+    assert series.values("cpu_percent", [(0, 9)]) == [5.0]
+    rows = list(series.rows(["cpu_percent", "loop_cpu_percent"], [(0, 9)]))
     assert rows[0][0] == 5.0
     assert isnan(rows[0][1])
     assert isnan(rows[1][0])
@@ -47,7 +47,7 @@ def test_memory_is_kept_as_a_share() -> None:
     series = HostSeries()
     series.add(second(1, memory_total_bytes=8e9, memory_available_bytes=2e9))
     series.add(second(2, memory_total_bytes=0, memory_available_bytes=2e9))
-    assert series.values("memory_available_percent", 0, 9) == [25.0]
+    assert series.values("memory_available_percent", [(0, 9)]) == [25.0]
 
 
 def test_merged_series_have_the_seconds_of_both() -> None:
@@ -55,6 +55,6 @@ def test_merged_series_have_the_seconds_of_both() -> None:
     other.add(second(1, cpu_percent=5.0))
     one.merge(other)
     one.merge(other)
-    assert one.values("cpu_percent", 0, 9) == [5.0, 5.0]
+    assert one.values("cpu_percent", [(0, 9)]) == [5.0, 5.0]
     assert repr(one) == "<HostSeries h 2 seconds>"
     assert len(other) == 1

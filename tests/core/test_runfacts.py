@@ -59,12 +59,20 @@ def test_one_of_two_cut_off_is_incomplete() -> None:
 
 
 def test_what_counts_of_a_run_is_between_its_marks_without_the_ramps() -> None:
-    scenario = {**runs.SCENARIO, "warmup": 5, "cooldown": 2}
+    stages = [{"seconds": 7.5, "users": 1}, {"seconds": 11, "users": 2, "warmup": 3}]
+    scenario = {**runs.SCENARIO, "warmup": 5, "cooldown": 2, "stages": stages}
     found = facts(
         runs.header(scenario=scenario),
         MarkRecord(1_500_000_000, "stage"),
         MarkRecord(9_000_000_000, "stage", 1),
         MarkRecord(20_000_000_000, "end", 1),
     )
-    assert found.window_s("5e1f") == (6.5, 18.0)
-    assert found.window_s("another") == (0.0, math.inf)
+    assert found.spans_s("5e1f") == [(6.5, 9.0), (12.0, 18.0)]
+    assert [span.seconds for span in found.spans] == [2.5, 6.0]
+    assert found.spans_s("another") == [(0.0, math.inf)]
+
+
+def test_of_a_run_that_ended_in_its_warm_up_nothing_counts() -> None:
+    scenario = {**runs.SCENARIO, "warmup": 5}
+    marks = MarkRecord(0, "stage"), MarkRecord(3_000_000_000, "end")
+    assert facts(runs.header(scenario=scenario), *marks).spans_s("5e1f") == []

@@ -49,10 +49,17 @@ def test_stages_say_how_long_and_how_many() -> None:
     assert rates.load == (Stage(1, 7, 5), Stage(1, 2, 3))
 
 
+def test_a_stage_may_warm_up_and_the_run_for_longer_than_a_stage() -> None:
+    stages = [{"seconds": 5, "users": 1}, {"seconds": 5, "users": 2, "warmup": 1}]
+    scenario = made(stages=stages, warmup=6, cooldown=2)
+    assert [stage.warmup for stage in scenario.load] == [0, 1]
+
+
 @pytest.mark.parametrize(
     "keys",
     [
         {"stages": STAGES, "warmup": 5, "cooldown": 2.5},
+        {"stages": [{"seconds": 2, "users": 8, "warmup": 0.5}]},
         {"stages": [{"seconds": 2, "rate": 8}], "user_count": 2, "arrivals": "poisson"},
         {"user_count": 2, "run_seconds": 5, "think_time": [0.5, 2]},
         {"user_count": 2, "operation_count": 5, "rate": 0.25},
@@ -91,6 +98,18 @@ def test_the_command_line_goes_before_the_file() -> None:
         ({"stages": [{"users": 5}]}, "stages[0].seconds: missing"),
         ({"stages": [{"seconds": 0, "users": 1}]}, "stages[0].seconds: 0 is no time"),
         ({"stages": [{"seconds": 1, "users": 1, "rat": 3}]}, "stages[0].rat: unknown key"),
+        (
+            {"stages": [{"seconds": 1, "users": 1, "warmup": -1}]},
+            "stages[0].warmup: -1 is negative",
+        ),
+        (
+            {"stages": [*STAGES, {"seconds": 5, "users": 1, "warmup": 5}]},
+            "stages[2].warmup: 5 s of a stage of 5 s",
+        ),
+        (
+            {"stages": [{"seconds": 5, "users": 1, "warmup": 3}], "warmup": 1, "cooldown": 2},
+            "warmup: with cooldown and those of the stages nothing",
+        ),
         ({"stages": STAGES, "operation_count": 9}, "operation_count: there are stages"),
         ({"stages": STAGES, "run_seconds": 9}, "run_seconds: 9 is not the 90 s of the stages"),
         (

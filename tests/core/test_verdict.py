@@ -31,7 +31,7 @@ def seat(
     for at_s, changes in enumerate(seconds, 1):
         figures = {k: v for k, v in {**CALM, **changes}.items() if v >= 0}
         series.add(HostRecord(0, float(at_s), figures))
-    return Seat(Who(worker_id, host), series, low_s, high_s)
+    return Seat(Who(worker_id, host), series, [(low_s, high_s)])
 
 
 BUSY = {"loop_cpu_percent": 98.0}

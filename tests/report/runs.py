@@ -229,13 +229,13 @@ def lasting(
     seed: int = 1,
     slower: float = 1.0,
     due: bool = False,
-    stages: Sequence[int] = (0,),
+    begins: Sequence[int] = (0,),
     **changes: Any,
 ) -> list[Record]:
     """A run of READs and CREATEs, evenly spaced, from a fifth of a second on.
 
     :param rate: operations a second, or what gives them for each second.
-    :param stages: the seconds in which stages begin.
+    :param begins: the seconds in which stages begin.
     :param changes: to the scenario.
     """
     rng = random.Random(seed)
@@ -259,9 +259,9 @@ def lasting(
                 )
             )
     marks = [
-        MarkRecord(begin_ns + at * SECOND, "stage", index, 4) for index, at in enumerate(stages)
+        MarkRecord(begin_ns + at * SECOND, "stage", index, 4) for index, at in enumerate(begins)
     ]
-    end = MarkRecord(begin_ns + seconds * SECOND, "end", len(stages) - 1, 4)
+    end = MarkRecord(begin_ns + seconds * SECOND, "end", len(begins) - 1, 4)
     return [
         header(scenario={**SCENARIO, **changes}, seed=seed, run_id=f"{seed:04x}"),
         worker(0, "alpha"),

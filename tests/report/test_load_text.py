@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ssbench.core.model import Operation, Phase
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.stats import RunStats
@@ -71,6 +73,39 @@ def test_what_was_left_out_is_told() -> None:
     told = "Left out: the first 5 s and the last 3 s (3 operations); no figure below has them"
     assert told in lines
     assert any(line.startswith("       Count:     1 ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("load", "told"),
+    [
+        ({"warmup": 5}, "Left out: the first 5 s (4 operations)"),
+        (
+            {"warmup": 1.5, "cooldown": 2, "stages": [{}, {"warmup": 3}]},
+            "Left out: the first 1.5 s, the last 2 s and the first 3 s of stage 2 (4 operations)",
+        ),
+        (
+            {"stages": [{"warmup": 3}, {"warmup": 3}]},
+            "Left out: the first 3 s of each stage (3 operations)",
+        ),
+    ],
+)
+def test_what_is_left_out_is_named(load: dict[str, object], told: str) -> None:
+    lines = report(run(OPEN, [1, 2, 3.5, 12, 28.5, 29, 4], due=True, **load), 30 * SECOND)
+    (line,) = (line for line in lines if line.startswith("Left out"))
+    assert line == f"{told}; no figure below has them"
+
+
+def test_warm_ups_of_stages_are_left_out_of_each_and_of_all_together() -> None:
+    given = run(OPEN, [1, 2, 12, 14, 15], due=True, stages=[{}, {"warmup": 3}])
+    lines = report(given)
+    at = lines.index("STAGES (latencies: response time)")
+    assert [line.split()[1:5:3] for line in lines[at + 2 : at + 4]] == [
+        ["10.0", "2"],
+        ["17.0", "2"],
+    ]
+    # From 1.5 s to 15.6 s, 3 of which don't count.
+    count = next(line for line in lines if line.startswith("       Count:     4 "))
+    assert "Average requests per second:   0.4" in count
 
 
 def test_a_plain_run_has_no_such_lines() -> None:

@@ -47,9 +47,9 @@ def test_a_short_run_is_only_noted() -> None:
 
 
 def test_stages_with_the_same_to_say_share_a_line() -> None:
-    (line,) = steady_lines(stats_of(40, 9, stages=(0, 4, 8)))
+    (line,) = steady_lines(stats_of(40, 9, begins=(0, 4, 8)))
     assert line.startswith("Note: Stages 1, 2: Only 3 whole seconds: too short")
-    stats = stats_of(40, lambda second: 9 if second < 20 else second, stages=(0, 20))
+    stats = stats_of(40, lambda second: 9 if second < 20 else second, begins=(0, 20))
     (line,) = steady_lines(stats)
     assert line.startswith("Warning: Stage 2: The rate of operations rose")
     assert [row["stage"] for row in steady_rows(stats)] == [2]
@@ -60,7 +60,7 @@ def test_there_are_two_lines_at_most() -> None:
         stage, at = divmod(second, 20)
         return (10 + 2 * at) * (stage + 1) + stage * at
 
-    stats = stats_of(80, wild, stages=(0, 20, 40, 60))
+    stats = stats_of(80, wild, begins=(0, 20, 40, 60))
     lines = steady_lines(stats)
     assert len(steady_rows(stats)) == 4
     assert len(lines) == 3
