@@ -16,6 +16,7 @@ from ssbench.core.tally import COUNTERS, LATENCIES, Counts, ErrorExample, Latenc
 from ssbench.core.verified import VERIFIED, Verified
 from ssbench.report import cells
 from ssbench.report.host_text import clock_rows, verdict_map
+from ssbench.report.notes import note_rows
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.steady_text import steady_rows
 from ssbench.report.threshold_text import threshold_rows
@@ -43,6 +44,7 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
         "stages": [_stage(stats, options, index) for index in range(stats.stage_count)],
         "seconds": series_rows(stats),
         "steadiness": steady_rows(stats),
+        "notes": note_rows(stats),
         "thresholds": threshold_rows(stats, options.thresholds),
         "load_generator": verdict_map(stats.verdict()),
         "clocks": clock_rows(stats),

@@ -12,6 +12,7 @@ from ssbench.core.verified import Verified
 from ssbench.report import cells
 from ssbench.report.host_text import verdict_lines
 from ssbench.report.load_text import load_lines, stage_lines
+from ssbench.report.notes import note_lines
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.steady_text import steady_lines
 from ssbench.report.threshold_text import threshold_lines
@@ -43,7 +44,7 @@ def render_text(stats: RunStats, options: ReportOptions) -> str:
         _errors(stats),
         _counters(stats),
         _workers(stats),
-        steady_lines(stats),
+        [*steady_lines(stats), *note_lines(stats)],
         _load_generator(stats),
         _warnings(stats),
         threshold_lines(stats, options.thresholds),

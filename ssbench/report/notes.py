@@ -1,0 +1,43 @@
+"""What to keep in mind when a run's figures are quoted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ssbench.core.omission import Omission, omission
+from ssbench.core.stats import RunStats
+from ssbench.report import cells
+
+_CLOSED_LOOP = (
+    "In a closed loop users who wait ask nothing, so what would have come meanwhile is in no"
+    " percentile; a run with --rate shows it."
+)
+
+
+def note_lines(stats: RunStats) -> list[str]:
+    """A line for each; nothing in most runs."""
+    return [f"Note: {row['sentence']}" for row in note_rows(stats)]
+
+
+def note_rows(stats: RunStats) -> list[dict[str, Any]]:
+    """The notes with their figures."""
+    found = omission(stats)
+    if found is None:
+        return []
+    return [
+        {
+            "note": "closed_loop",
+            "slowest_s": found.slowest_ns / 1e9,
+            "p99_s": found.p99_ns / 1e9,
+            "sentence": _sentence(found),
+        }
+    ]
+
+
+def _sentence(found: Omission) -> str:
+    if not found.hidden:
+        return _CLOSED_LOOP
+    return (
+        f"The slowest operation took {cells.milliseconds(found.slowest_ns)},"
+        f" 99 % of them at most {cells.milliseconds(found.p99_ns)}. {_CLOSED_LOOP}"
+    )

@@ -1,0 +1,40 @@
+"""What to keep in mind of a run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ssbench.core.stats import RunStats
+from ssbench.report import render
+from ssbench.report.notes import note_lines, note_rows
+from tests.core.test_omission import stats_of
+from tests.report import runs
+
+CLOSED = (
+    "In a closed loop users who wait ask nothing, so what would have come meanwhile is in no "
+    "percentile; a run with --rate shows it."
+)
+
+
+def test_a_closed_loop_that_met_a_stall_says_what_it_cannot_show() -> None:
+    stats = stats_of([20] * 500 + [1000])
+    (line,) = note_lines(stats)
+    told = "Note: The slowest operation took 1000.000 ms, 99 % of them at most "
+    p99, _, rest = line.removeprefix(told).partition(" ms. ")
+    assert float(p99) == pytest.approx(20, rel=0.001)
+    assert rest == CLOSED
+    assert f"\n{line}\n" in render("text", stats)
+    (row,) = json.loads(render("json", stats))["notes"]
+    assert (row["note"], row["slowest_s"]) == ("closed_loop", 1.0)
+    assert row["sentence"] in line
+
+
+def test_where_the_rate_tells_of_it_only_that_is_said() -> None:
+    stats = RunStats.of(runs.lasting(30, lambda second: 0 if second in (9, 10) else 100))
+    assert note_lines(stats) == [f"Note: {CLOSED}"]
+
+
+def test_a_plain_run_has_no_note() -> None:
+    assert note_rows(RunStats.of(runs.lasting(30, 100))) == []
