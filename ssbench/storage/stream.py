@@ -23,14 +23,13 @@ from gevent import Timeout, get_hub, getcurrent, sleep
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.outcome import outcome_of
-from ssbench.storage.arrival import arrival_clock
+from ssbench.storage.arrival import NOTES_SIZE, Notes, arrivals, ask_for_notes
 
 READ, WRITE = 1, 2
 #: Linux's TCP drops what it "receives" with this flag, and writes nothing (tcp(7)).
 _DROP = socket.MSG_TRUNC if sys.platform == "linux" else 0
 #: So this is address space, not memory.
-_ABYSS = mmap(-1, 16 * 1024 * 1024)
-_ABYSS_SIZE = len(_ABYSS)
+_ABYSS = memoryview(mmap(-1, 16 * 1024 * 1024))
 _UNWAITED_MAX = 64  #: pieces in a row over TLS, of 16 KiB at most
 
 
@@ -59,8 +58,11 @@ class PlainStream:
         self.send: Callable[[Any], int] = sock.send
         self.send_parts: Callable[[Sequence[Any]], int] = sock.sendmsg
         self._recv_into: Callable[..., int] = sock.recv_into
-        #: When the bytes were there that were received last.
-        self.arrived_ns: Callable[[], int] = arrival_clock()
+        self._recv_noted: Callable[..., tuple[int, Notes, int, Any]] = sock.recvmsg_into
+        ask_for_notes(sock)
+        self._arrivals = arrivals()
+        #: When the bytes were there that were received last; to be asked before the next wait.
+        self.arrived_ns: Callable[[], int] = self._arrivals.now
 
     def recv_into(self, buffer: Any) -> int:
         """Wait for bytes, then take what is there; 0 at the end of the stream."""
@@ -68,18 +70,21 @@ class PlainStream:
             # Wait first: an answer is hardly ever there before it was waited for.
             self.wait_readable()
             try:
-                return self._recv_into(buffer)
+                count, self._arrivals.notes, _, _ = self._recv_noted((buffer,), NOTES_SIZE)
             except BlockingIOError:
                 continue  # woken for nothing
+            return count
 
     def discard(self, count: int) -> int:
         """Wait for bytes, then drop at most ``count`` of them unseen; 0 at the end."""
+        room = (_ABYSS[:count],)
         while True:
             self.wait_readable()
             try:
-                return self._recv_into(_ABYSS, min(count, _ABYSS_SIZE), _DROP)
+                count, self._arrivals.notes, _, _ = self._recv_noted(room, NOTES_SIZE, _DROP)
             except BlockingIOError:
                 continue  # woken for nothing
+            return count
 
     def wait_readable(self) -> None:
         """Wait for bytes to receive, or the stream's end."""

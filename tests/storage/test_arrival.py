@@ -3,24 +3,92 @@
 from __future__ import annotations
 
 import os
+import socket
+import sys
 import time
-from time import perf_counter_ns
+from struct import pack
+from time import perf_counter_ns, time_ns
 
 import gevent
+import pytest
 from gevent import get_hub
 
-from ssbench.storage.arrival import arrival_clock
+from ssbench.storage.arrival import Arrivals, Notes, arrivals
+from ssbench.storage.stream import PlainStream
 
 MS = 1_000_000
+SECOND = 1_000_000_000
+
+
+def note(at_ns: int) -> Notes:
+    """The kernel's, of a time of perf_counter_ns."""
+    wall_ns = at_ns + time_ns() - perf_counter_ns()
+    return [(socket.SOL_SOCKET, 35, pack("ll", *divmod(wall_ns, SECOND)))]
+
+
+@pytest.fixture
+def woken() -> Arrivals:
+    """Of a loop that woke 20 ms ago and now, as far as it knows."""
+    found = Arrivals()
+    found.wake()
+    found._before_ns = found._woken_ns - 20 * MS
+    return found
+
+
+def test_the_kernels_note_is_when_the_bytes_came(woken: Arrivals) -> None:
+    came_ns = woken._woken_ns - 7 * MS
+    woken.notes = note(came_ns)
+    assert woken.now() == pytest.approx(came_ns, abs=MS)
+
+
+def test_bytes_may_come_between_the_waking_and_their_reading(woken: Arrivals) -> None:
+    woken._woken_ns -= 10 * MS
+    came_ns = perf_counter_ns() - 5 * MS
+    woken.notes = note(came_ns)
+    assert woken.now() == pytest.approx(came_ns, abs=MS)
+
+
+def test_a_wall_clock_that_was_set_moves_no_time_out_of_reach(woken: Arrivals) -> None:
+    woken.notes = note(perf_counter_ns() - 3600 * SECOND)
+    assert woken.now() == woken._before_ns
+    woken.notes = note(perf_counter_ns() + 3600 * SECOND)
+    assert woken._woken_ns <= woken.now() <= perf_counter_ns()
+
+
+def test_without_a_note_it_is_the_waking(woken: Arrivals) -> None:
+    assert woken.now() == woken._woken_ns
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other kernel is asked for notes")
+def test_what_waited_to_be_read_came_when_it_came() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sender = socket.create_connection(listener.getsockname())
+        receiver, _ = listener.accept()
+    receiver.setblocking(False)
+    stream = PlainStream(receiver)
+    while not stream._arrivals.notes:  # the kernel begins a moment after it was asked
+        sender.send(b"x")
+        stream.recv_into(bytearray(9))
+    for receive in (lambda: stream.recv_into(bytearray(9)), lambda: stream.discard(9)):
+        before_ns = perf_counter_ns()
+        sender.send(b"x")
+        sent_ns = perf_counter_ns()
+        time.sleep(0.005)  # nobody lets the loop wake
+        assert receive() == 1
+        came_ns = stream.arrived_ns()
+        assert before_ns - MS // 10 <= came_ns <= sent_ns + MS
+    stream.close()
+    sender.close()
 
 
 def test_what_was_there_when_the_loop_woke_has_the_time_of_waking() -> None:
-    now, loop = arrival_clock(), get_hub().loop
+    found, loop = arrivals(), get_hub().loop
+    found.notes = []  # pipes have none
     pipes = [os.pipe() for _ in range(4)]
     seen: list[tuple[int, int]] = []
 
     def read() -> None:
-        seen.append((now(), perf_counter_ns()))
+        seen.append((found.now(), perf_counter_ns()))
         time.sleep(0.005)  # what the handling of one answer takes
 
     watchers = [loop.io(reading, 1) for reading, _ in pipes]
@@ -41,12 +109,13 @@ def test_what_was_there_when_the_loop_woke_has_the_time_of_waking() -> None:
 
 
 def test_each_waking_has_its_own() -> None:
-    now = arrival_clock()
+    found = arrivals()
+    found.notes = []
     gevent.sleep(0.002)
-    first_ns = now()
+    first_ns = found.now()
     gevent.sleep(0.002)
-    assert now() - first_ns >= 1 * MS
+    assert found.now() - first_ns >= 1 * MS
 
 
 def test_a_hub_has_one() -> None:
-    assert arrival_clock() == arrival_clock()
+    assert arrivals() is arrivals()
