@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 
-.PHONY: help demo test test-long faults soak scale truth fuzz check clean
+.PHONY: help demo test test-long faults soak scale truth bench fuzz check clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -32,6 +32,9 @@ scale: $(VENV)/.for-test ## hundreds of workers, 20,000 users, 10,000,000 object
 truth: $(VENV)/.for-test ## what reports say against what a server of known delays logged; some minutes
 	$(BIN)/python -m benchmarks.truth
 
+bench: $(VENV)/.for-test ## our speed beside wrk's and others', a table; ROWS="small big" for some
+	$(BIN)/python -m benchmarks.bench $(ROWS) $(addprefix --rounds ,$(ROUNDS))
+
 fuzz: $(VENV)/.for-fuzz ## hostile input for each parser, SECONDS=60 of it (TARGETS="login key" for some)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
 
@@ -44,7 +47,7 @@ check: $(VENV)/.for-test ## format, lint, types, security, and the table of floo
 	$(BIN)/python -m pytest tests/test_floors.py
 
 clean: ## remove what make and the tools have made here
-	rm -rf $(VENV) .fuzz .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .bench .fuzz .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.for-demo: $(NEEDS) | $(BIN)/pip

@@ -22,18 +22,19 @@ class Moment(NamedTuple):
 
 
 class Watcher(threading.Thread):
-    """Looks at a process ten times a second until it ends."""
+    """Looks at a process, ten times a second unless told otherwise, until it ends."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, every_s: float = _EVERY_S) -> None:
         super().__init__(name="watcher", daemon=True)
         self.moments: list[Moment] = []
         self._process = psutil.Process(pid)
+        self._every_s = every_s
         self._over = threading.Event()
 
     def run(self) -> None:
         """Until the process is gone."""
         try:
-            while not self._over.wait(_EVERY_S):
+            while not self._over.wait(self._every_s):
                 self.moments.append(self._look())
         except psutil.Error:
             return
@@ -57,3 +58,17 @@ class Watcher(threading.Thread):
         """What was seen from one time to another, and once before."""
         times = [moment.at for moment in self.moments]
         return self.moments[max(bisect(times, start) - 1, 0) : bisect(times, end) + 1]
+
+    def cpu_between(self, start: float, end: float) -> float:
+        """Processor time that it took from one time to another; in a straight line between looks.
+
+        :raises ValueError: it wasn't looked at so early, or so late.
+        """
+        return self._cpu_at(end) - self._cpu_at(start)
+
+    def _cpu_at(self, at: float) -> float:
+        after = bisect([moment.at for moment in self.moments], at)
+        if not 0 < after < len(self.moments):
+            raise ValueError(f"nobody looked before and after {at}")
+        one, two = self.moments[after - 1 : after + 1]
+        return one.cpu_s + (two.cpu_s - one.cpu_s) * (at - one.at) / (two.at - one.at)

@@ -1,0 +1,28 @@
+"""A command on a core, and what it took."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from benchmarks.bench import child
+from benchmarks.bench.cores import CLIENT
+
+
+def test_it_stands_on_its_core_and_its_processor_time_is_known() -> None:
+    program = "import os; sum(range(1_000_000)); print(os.sched_getaffinity(0))"
+    ended = child.run([sys.executable, "-c", program], CLIENT)
+    assert ended.out == f"{{{CLIENT}}}\n"
+    assert ended.cpu_s > 0
+    assert ended.memory_mb > 1
+
+
+def test_one_that_fails_tells_its_words() -> None:
+    with pytest.raises(child.CommandError, match="status 3: no store"):
+        child.run([sys.executable, "-c", "print('no store'); raise SystemExit(3)"], CLIENT)
+
+
+def test_one_that_takes_too_long_is_ended() -> None:
+    with pytest.raises(child.CommandError, match="status -9"):
+        child.run([sys.executable, "-c", "import time; time.sleep(99)"], CLIENT, timeout_s=0.01)

@@ -1,0 +1,26 @@
+"""What is made of looks at a process."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from benchmarks.scale.watch import Moment, Watcher
+
+
+def watched() -> Watcher:
+    watcher = Watcher(os.getpid())
+    watcher.moments = [Moment(at, 50.0, cpu, 9) for at, cpu in ((10, 1.0), (11, 1.5), (13, 3.5))]
+    return watcher
+
+
+def test_processor_time_goes_in_a_straight_line_between_looks() -> None:
+    assert watched().cpu_between(10, 11) == 0.5
+    assert watched().cpu_between(10.5, 12) == 1.25
+
+
+@pytest.mark.parametrize(("start", "end"), [(9.9, 12), (10, 13.1)])
+def test_what_nobody_saw_is_not_made_up(start: float, end: float) -> None:
+    with pytest.raises(ValueError, match="nobody looked"):
+        watched().cpu_between(start, end)
