@@ -9,13 +9,14 @@ order), and a quarter of the seconds at most.
 from __future__ import annotations
 
 import random
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from math import ceil, sqrt
 from statistics import NormalDist, fmean
 
-from ssbench.core.buckets import Buckets, rank_of, value_of
+from ssbench.core.buckets import Buckets, merged, rank_of, value_of
+from ssbench.core.stretches import Stretches, divided, edges_about
 
 MOST_RESAMPLES = 10_000
 
@@ -24,8 +25,6 @@ _NORMAL = NormalDist()
 
 class Resampled:
     """A run of whole seconds, drawn anew many times.
-
-    A draw costs some 3 µs a rate and 40 µs a percentile for 600 seconds.
 
     :param counts: of each second: what sets the blocks' length.
     :raises ValueError: for no second, or more than MOST_RESAMPLES resamples.
@@ -54,9 +53,12 @@ class Resampled:
         sums = self._block_sums(values)
         return [sum(map(sums.__getitem__, draw)) / self._drawn_seconds for draw in self._draws]
 
-    def latencies(self, seconds: Sequence[Buckets]) -> Latencies:
-        """What percentiles are drawn from, of each second; keep it for several percentiles."""
-        return Latencies(self._draws, seconds, self._block_sums)
+    def latencies(self, seconds: Sequence[Buckets], percents: Sequence[float]) -> Latencies:
+        """What percentiles are drawn from, of each second.
+
+        :param percents: those that will be asked for; others take longer.
+        """
+        return Latencies(self._draws, seconds, percents, self._block_sums)
 
     def _block_sums(self, values: Sequence[int]) -> list[int]:
         """The sum of the block that begins at each second."""
@@ -65,50 +67,56 @@ class Resampled:
 
 
 class Latencies:
-    """The latencies of a run's seconds, drawn anew; made by ``Resampled.latencies``."""
+    """The latencies of a run's seconds, drawn anew; made by ``Resampled.latencies``.
+
+    Nearly all that a bootstrap does is to add up what the blocks of a draw have in each bucket. So
+    that is done once for all percentiles, by stretches of buckets that are narrow where these are;
+    where one falls into a wide stretch all the same, that one is divided in turn.
+    """
 
     def __init__(
         self,
         draws: Sequence[Sequence[int]],
         seconds: Sequence[Buckets],
-        block_sums: Callable[[Sequence[int]], list[int]],
+        percents: Sequence[float],
+        block_sums: Callable[[Sequence[int]], Sequence[int]],
     ) -> None:
         self._draws = draws
-        self._levels = [each.levels() for each in seconds]
-        self._keys = sorted({key for levels in self._levels for key in levels.keys})
+        self._seconds = seconds
         self._block_sums = block_sums
-        #: For a bucket, how many values each block has up to it; reckoned when asked for.
-        self._columns: dict[int, list[int]] = {}
+        self.whole = merged(seconds)
+        self._keys, upto = self.whole.levels()
+        self._values = [value_of(key) for key in self._keys]
+        self._parts: dict[tuple[int, int], Stretches] = {}
+        self._upto: list[Sequence[int]] = []  # of each draw
+        if self._keys:
+            self._top = self._stretches(edges_about(percents, upto))
+            self._upto = [self._top.upto(draw) for draw in draws]
 
     def quantiles(self, percent: float) -> list[float | None]:
         """The percentile over all values of the seconds, of each draw; None where it has none."""
-        return [self._quantile(draw, percent) for draw in self._draws]
+        if not self._upto:
+            return [None for _ in self._draws]
+        return [
+            self._quantile(draw, upto, rank_of(percent, upto[-1])) if upto[-1] else None
+            for draw, upto in zip(self._draws, self._upto, strict=True)
+        ]
 
-    def _quantile(self, draw: Sequence[int], percent: float) -> float | None:
-        low, high = 0, len(self._keys) - 1
-        total = sum(map(self._column(high).__getitem__, draw)) if self._keys else 0
-        if not total:
-            return None
-        rank = rank_of(percent, total)
-        while low < high:
-            middle = (low + high) // 2
-            if sum(map(self._column(middle).__getitem__, draw)) >= rank:
-                high = middle
-            else:
-                low = middle + 1
-        return value_of(self._keys[low])
+    def _quantile(self, draw: Sequence[int], upto: Sequence[int], rank: int) -> float:
+        stretches = self._top
+        while True:
+            at = bisect_left(upto, rank)
+            low, high = stretches.edges[at : at + 2]
+            if high - low == 1:
+                return self._values[low]
+            rank -= upto[at - 1] if at else 0
+            if (low, high) not in self._parts:
+                self._parts[low, high] = self._stretches(divided(low, high))
+            stretches = self._parts[low, high]
+            upto = stretches.upto(draw)
 
-    def _column(self, index: int) -> list[int]:
-        found = self._columns.get(index)
-        if found is None:
-            upto = list(self._upto(self._keys[index]))
-            found = self._columns[index] = self._block_sums(upto)
-        return found
-
-    def _upto(self, key: int) -> Iterator[int]:
-        for keys, upto in self._levels:
-            place = bisect_right(keys, key)
-            yield upto[place - 1] if place else 0
+    def _stretches(self, edges: Sequence[int]) -> Stretches:
+        return Stretches(self._seconds, self._keys, edges, self._block_sums)
 
 
 def block_length(counts: Sequence[int]) -> int:

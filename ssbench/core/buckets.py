@@ -1,17 +1,19 @@
 """Latency counts of one second: coarser than a report's histogram, and small while at rest.
 
 A bucket is the upper part of a value's IEEE 754 double with 9 bits of the mantissa (the report's
-have 11): at most 2**-9 of its lower edge wide, one whole nanosecond below 1024 ns.
+have 11): at most 2**-9 of its lower edge wide, one whole nanosecond below 1024 ns. Its key is that
+part less what all of them have in common, so that it fits two bytes; 0 is the bucket of 0.
 """
 
 from __future__ import annotations
 
 import struct
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -24,10 +26,14 @@ _BELOW_ONE = (1023 << 9) - 1  # one below the bucket of 1; less than that is 0, 
 
 
 class Levels(NamedTuple):
-    """Buckets in rising order, and how many values lie in each and all below it."""
+    """Keys of buckets in rising order, and how many values lie in each and all below it."""
 
     keys: Sequence[int]
     upto: Sequence[int]
+
+    def at(self, percent: float) -> int:
+        """The place in ``keys`` of the bucket with that percentile; there must be a value."""
+        return bisect_left(self.upto, rank_of(percent, self.upto[-1]))
 
 
 class Buckets:
@@ -41,7 +47,7 @@ class Buckets:
 
     def __init__(self) -> None:
         self._waiting: list[int] = []
-        self._keys = array("H")  # less _BELOW_ONE, so that they fit two bytes; rising
+        self._keys = array("H")  # rising
         self._counts = array("I")
 
     def __repr__(self) -> str:
@@ -68,9 +74,7 @@ class Buckets:
         """Add the counts of ``other``, which stays as it is."""
         self._waiting += other._waiting
         if other._keys:
-            counts = self._counter()
-            counts.update(other._counter())
-            self._keep(counts)
+            self._keep(_sums([self, other]))
 
     def settle(self) -> None:
         """Put what waits into buckets."""
@@ -80,59 +84,72 @@ class Buckets:
         if not waiting:
             return
         bits = memoryview(array("d", waiting)).cast("B").cast("Q")
-        counts = Counter([item >> _SHIFT for item in bits])
-        if self._keys:
-            counts.update(self._counter())
-        self._keep(counts)
+        found = Counter([item >> _SHIFT for item in bits])
+        counts = {max(0, upper - _BELOW_ONE): count for upper, count in found.items()}
+        self._keep(_sums([self], counts) if self._keys else counts)
+
+    def items(self, first: int, last: int) -> Iterable[tuple[int, int]]:
+        """(key, count) of each bucket from one key to another that has values, rising."""
+        self.settle()
+        these = slice(bisect_left(self._keys, first), bisect_right(self._keys, last))
+        return zip(self._keys[these], self._counts[these], strict=True)
 
     def levels(self) -> Levels:
         """What quantiles are read from."""
         self.settle()
-        return Levels([_widened(key) for key in self._keys], list(accumulate(self._counts)))
+        return Levels(self._keys, list(accumulate(self._counts)))
 
     def quantiles(self, percents: Sequence[float]) -> list[float | None]:
         """Nanoseconds at rank n * percent / 100, rounded up; None for each without a value.
 
         A value is off by at most ``RELATIVE_ERROR``.
         """
-        keys, upto = self.levels()
-        if not keys:
+        levels = self.levels()
+        if not levels.keys:
             return [None for _ in percents]
-        return [value_of(keys[bisect_left(upto, rank_of(p, upto[-1]))]) for p in percents]
+        return [value_of(levels.keys[levels.at(percent)]) for percent in percents]
 
-    def _counter(self) -> Counter[int]:
-        return Counter(dict(zip(map(_widened, self._keys), self._counts, strict=True)))
-
-    def _keep(self, counts: Counter[int]) -> None:
+    def _keep(self, counts: Mapping[int, int]) -> None:
         keys = sorted(counts)
         self._counts = array("I", map(counts.__getitem__, keys))
-        narrow = [key - _BELOW_ONE for key in keys]
-        narrow[0] = max(0, narrow[0])
-        self._keys = array("H", narrow)
-
-
-def _widened(key: int) -> int:
-    return key + _BELOW_ONE if key else 0
+        self._keys = array("H", keys)
 
 
 def rank_of(percent: float, count: int) -> int:
     """From 1 to ``count``: the place of that percentile among the sorted values."""
-    # A fraction of the printed number: 99.9 % of 1000 is rank 999, not 999.0000000000001.
-    rank = count * Fraction(repr(percent)) / 100
-    return max(1, -(-rank.numerator // rank.denominator))
+    part, of = _share(percent)
+    return max(1, -(-count * part // of))
+
+
+@lru_cache
+def _share(percent: float) -> tuple[int, int]:
+    """A fraction of the printed number: 99.9 % of 1000 is rank 999, not 999.0000000000001."""
+    return (Fraction(repr(percent)) / 100).as_integer_ratio()
 
 
 def value_of(key: int) -> float:
     """The middle of a bucket's whole values, in nanoseconds."""
-    low, after = struct.unpack("<2d", struct.pack("<2Q", key << _SHIFT, (key + 1) << _SHIFT))
+    upper = key + _BELOW_ONE if key else 0
+    low, after = struct.unpack("<2d", struct.pack("<2Q", upper << _SHIFT, (upper + 1) << _SHIFT))
     # Below 1024 a bucket holds the one whole number at its lower edge.
     highest = max(int(low), -int(-after // 1) - 1)
     return (int(low) + highest) / 2
 
 
-def merged(parts: Iterable[Buckets]) -> Buckets:
+def merged(parts: Sequence[Buckets]) -> Buckets:
     """All of these together; they stay as they are."""
     whole = Buckets()
     for part in parts:
-        whole.merge(part)
+        part.settle()
+    whole._keep(_sums(parts))
     return whole
+
+
+def _sums(parts: Iterable[Buckets], found: dict[int, int] | None = None) -> dict[int, int]:
+    """The counts of all of them, and of ``found``, by key; what waits isn't among them."""
+    found = {} if found is None else found
+    known = found.get
+    for part in parts:
+        for key, count in zip(part._keys, part._counts, strict=True):
+            found[key] = known(key, 0) + count
+    return found

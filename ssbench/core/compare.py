@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from ssbench.core.bootstrap import Latencies, Resampled, interval
-from ssbench.core.buckets import Buckets, merged
+from ssbench.core.buckets import Buckets
 from ssbench.core.records import RunHeader
 from ssbench.core.series import Second
 
@@ -96,7 +96,7 @@ def compare(
     :param sides: the whole seconds of each run that count, in order.
     :param rng: what resamples are drawn with: the same seed gives the same intervals.
     """
-    runs = [_Side(side, rng, resamples) if side else None for side in sides]
+    runs = [_Side(side, rng, resamples, percents) if side else None for side in sides]
     rows = []
     for measure in _measures(sides, percents):
         figures = [run.figure(measure) if run else _NOTHING for run in runs]
@@ -152,10 +152,17 @@ _NOTHING = _Figure(None, (), 0, enough=False)  #: of a run without a whole secon
 class _Side:
     """A run, and its seconds drawn anew."""
 
-    def __init__(self, seconds: Sequence[Second], rng: random.Random, resamples: int) -> None:
+    def __init__(
+        self,
+        seconds: Sequence[Second],
+        rng: random.Random,
+        resamples: int,
+        percents: Sequence[float],
+    ) -> None:
         self._seconds = seconds
+        self._percents = percents
         self._resampled = Resampled([second.count for second in seconds], rng, resamples)
-        self._latencies: dict[str, tuple[Buckets, Latencies]] = {}
+        self._latencies: dict[str, Latencies] = {}
 
     def figure(self, measure: Measure) -> _Figure:
         if measure.percent is not None:
@@ -165,15 +172,16 @@ class _Side:
         return self._figure(sum(values) / len(values), self._resampled.means(values))
 
     def _percentile(self, name: str, percent: float) -> _Figure:
-        whole, latencies = self._of(name)
+        latencies = self._of(name)
+        whole = latencies.whole
         (value,) = whole.quantiles((percent,))
         beyond = min(percent, 100 - percent) / 100 * whole.count
         return self._figure(value, latencies.quantiles(percent), enough=beyond >= ENOUGH_BEYOND)
 
-    def _of(self, name: str) -> tuple[Buckets, Latencies]:
+    def _of(self, name: str) -> Latencies:
         if name not in self._latencies:
             seconds = [_latency(second, name) for second in self._seconds]
-            self._latencies[name] = merged(seconds), self._resampled.latencies(seconds)
+            self._latencies[name] = self._resampled.latencies(seconds, self._percents)
         return self._latencies[name]
 
     def _figure(

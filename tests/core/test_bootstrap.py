@@ -25,7 +25,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(seconds: int, lasti
         drawn = Resampled(counts, rng, 200)
         low, high = interval(drawn.means(counts), 0.95, drawn.blocks)
         rate_held += low <= 300 <= high
-        found = drawn.latencies([second.service for second in run]).quantiles(90)
+        found = drawn.latencies([second.service for second in run], [90]).quantiles(90)
         low, high = interval([value or 0 for value in found], 0.95, drawn.blocks)
         percentile_held += low <= 1.001 * truth and 0.999 * truth <= high
     assert rate_held >= 106
@@ -33,17 +33,23 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(seconds: int, lasti
     assert rate_held + percentile_held < 240  # else they'd be too wide to be of use
 
 
-def test_a_percentile_is_that_of_all_values_drawn() -> None:
+@pytest.mark.parametrize("told", [(50, 99), (), (0.1, 25, 50, 90, 95, 99, 99.9, 100)])
+@pytest.mark.parametrize("slow", [1, 40])
+def test_a_percentile_is_that_of_all_values_drawn(told: tuple[float, ...], slow: int) -> None:
+    """Whatever was said before of percentiles, and however seconds differ from each other."""
     rng = random.Random(1)
     run = seconds_of(rng, 20, rate=50)
+    for second in run[:7]:
+        second.service.add([slow * rng.randrange(10**6, 10**9) for _ in range(100)])
     drawn = Resampled([second.count for second in run], rng, 30)
-    found = drawn.latencies([second.service for second in run]).quantiles(99)
-    for draw, value in zip(drawn._draws, found, strict=True):
+    latencies = drawn.latencies([second.service for second in run], told)
+    found = {percent: latencies.quantiles(percent) for percent in (0.1, 50, 99, 100)}
+    for index, draw in enumerate(drawn._draws):
         every = Buckets()
         for start in draw:
             for at in range(start, start + drawn.block):
                 every.merge(run[at % 20].service)
-        assert every.quantiles((99,)) == [value]
+        assert every.quantiles(list(found)) == [values[index] for values in found.values()]
 
 
 def test_seconds_alike_make_an_interval_of_no_width() -> None:
@@ -53,7 +59,7 @@ def test_seconds_alike_make_an_interval_of_no_width() -> None:
 
 def test_without_a_value_there_is_no_percentile() -> None:
     drawn = Resampled([0] * 12, random.Random(1), 5)
-    assert drawn.latencies([Buckets()] * 12).quantiles(50) == [None] * 5
+    assert drawn.latencies([Buckets()] * 12, [50]).quantiles(50) == [None] * 5
 
 
 def test_blocks_are_longer_where_seconds_are_alike() -> None:
