@@ -208,7 +208,8 @@ class Users:
             rows.append(row)
             if len(rows) >= FULL:
                 self.flush()
-            elif len(rows) == 1:
+            elif len(rows) == 1 and not self._agenda:
+                # Somebody may wait for them to give more; who has jobs for later can wait, too.
                 self._quiet.start(self.flush)
             if think_s:
                 gevent.sleep(random.uniform(*think_s))  # nosec B311 # a pause

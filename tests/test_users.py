@@ -485,6 +485,19 @@ def test_rows_go_out_in_batches_when_there_is_no_quiet() -> None:
     assert team.batches == [FULL, 10]
 
 
+def test_rows_gather_while_jobs_wait_for_their_time() -> None:
+    driver = Driver()
+    driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
+    team = Team(driver)
+    team.users.add([job(1, due_ns=0), job(2, due_ns=time.perf_counter_ns() + 3600 * SECOND)])
+    while not driver.done:
+        gevent.idle()
+    gevent.idle()
+    assert team.rows == []
+    team.settle(1)
+    team.users.close()
+
+
 def test_rows_go_out_at_once_when_there_is_nothing_else_to_do() -> None:
     driver = Driver()
     team = Team(driver, 4)

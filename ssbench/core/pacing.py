@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from ssbench.core.workload import Workload
 
 SECOND_NS = 1_000_000_000
-#: Jobs travel this far ahead of their due time, and wait at the worker.
+#: Jobs travel at most this far ahead of their due time, and wait at the worker.
 AHEAD_NS = SECOND_NS // 5
+#: They travel in helpings of so much time. Sent one by one as each came within reach, they cost
+#: ten times the operation itself: each message is answered, and the answer is a turn for the next.
+HELPING_NS = AHEAD_NS // 4
 
 
 #: ``gaps(rate, rng)``: offsets from the stage's start in ns, rising, without end.
@@ -90,7 +93,8 @@ class PacedWorkload:
 
     def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
         """Those that fall due soon, or are due already, in that order."""
-        horizon_ns = round((now_s - self._zero_s) * SECOND_NS) + AHEAD_NS
+        reach_ns = round((now_s - self._zero_s) * SECOND_NS) + AHEAD_NS
+        horizon_ns = reach_ns - reach_ns % HELPING_NS
         due = self._due_before(horizon_ns, limit)
         if not due:
             return []

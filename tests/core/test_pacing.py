@@ -85,6 +85,14 @@ def test_jobs_are_given_as_far_ahead_as_they_travel() -> None:
     assert paced.ahead >= 100 * AHEAD_NS // SECOND
 
 
+def test_jobs_travel_in_helpings_not_one_by_one() -> None:
+    paced = PacedWorkload(Ledger(10_000), open_loop(Stage(math.inf, 4, 1000)), 1000)
+    paced.begin(0.0, 0)
+    given = [len(paced.take(1, 500, n / 1000)) for n in range(150)]
+    assert sum(given) == 150 + 150
+    assert sorted(given)[-4:] == [0, 50, 50, 200]
+
+
 def test_it_is_over_with_its_stages_or_its_operations() -> None:
     paced = PacedWorkload(Ledger(1000), open_loop(Stage(1, 4, 10)), 10)
     paced.begin(0.0, 0)
