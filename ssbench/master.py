@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -86,7 +87,7 @@ class Master:
         self._dispatcher: Dispatcher | None = None
         self._settling: Settling | None = None
         self._watch = Watch(None, None)
-        self._pending: bytes | None = None
+        self._pending: deque[bytes] = deque()  # messages with jobs that no worker had room for
         self._interrupted = self._told_interrupt = ""
         self._next_tick_ns = self._next_show_ns = 0
         self._alone_since_ns = 0
@@ -232,7 +233,8 @@ class Master:
         self._observer.end_phase()
         self._numbers = (dispatcher.next_number, dispatcher.next_batch)
         self._refused += dispatcher.counts.refused
-        self._dispatcher = self._pending = None
+        self._dispatcher = None
+        self._pending.clear()
         self._crew.enter(Phase.IDLE)
 
     def dismiss(self, *, quit_: bool = False) -> None:
@@ -309,7 +311,8 @@ class Master:
                     ended, reason = why
                     self._mark("end", course)
                     dispatcher.stop()
-                    self._pending, self._crew.news = None, True
+                    self._pending.clear()
+                    self._crew.news = True
                     drain_until_ns = now_ns + int(self.limits.drain_timeout_s * SECOND)
             elif now_ns > drain_until_ns:
                 self._warn(
@@ -381,20 +384,15 @@ class Master:
         return not dispatcher.stopping or self._crew.ready(stopped=True)
 
     def _send_jobs(self, dispatcher: Dispatcher, now_ns: int) -> None:
-        for _ in range(_SENDS_A_TURN):
-            if self._pending is None:
-                batch = dispatcher.to_send(now_ns)
-                if batch is None:
-                    return
-                self._pending = encode(
-                    Jobs(
-                        self.settings.run_id, self._crew.phase, batch.number, now_ns,
-                        pack_jobs(batch.jobs),
-                    )
-                )  # fmt: skip
-            if not self._wire.send_jobs(self._pending):
-                return
-            self._pending = None
+        pending, send = self._pending, self._wire.send_jobs
+        if not pending:
+            run, phase = self.settings.run_id, self._crew.phase
+            pending.extend(
+                encode(Jobs(run, phase, batch.number, now_ns, pack_jobs(batch.jobs)))
+                for batch in dispatcher.to_send(now_ns, _SENDS_A_TURN)
+            )
+        while pending and send(pending[0]):
+            pending.popleft()
 
     def _turn(self, wait_s: float) -> None:
         """Once round: a beat if one is due, then whatever arrives within the wait."""
@@ -403,7 +401,7 @@ class Master:
             crew.ending, crew.stopping = dispatcher.ending, dispatcher.stopping
         # So that the tick is late only where the loop is, or by the millisecond of a poll.
         left_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND
-        for event in crew.turn(min(wait_s, left_s), or_room=self._pending is not None):
+        for event in crew.turn(min(wait_s, left_s), or_room=bool(self._pending)):
             self._on.get(type(event), self._refuse)(event)
         if self._interrupted != self._told_interrupt:
             self._tell_of_interrupt()

@@ -27,6 +27,7 @@ from ssbench.core.messages import MAX_MESSAGE_BYTES, Message, decode, encode
 from ssbench.doorkeeper import Doorbell, Doorkeeper
 from ssbench.refusals import Refusals
 from ssbench.wirekey import Key
+from ssbench.yielding import yielding
 
 #: Short pipes for jobs: what waits in the buffers of a worker that doesn't read is out of reach.
 #: (Of batches of one job, 60 bytes each, a stopped worker swallows about 250 with these.)
@@ -37,6 +38,7 @@ _BEAT_HWM = 16
 #: Connections that may wait to be let in. All workers come at once when a master starts; those of
 #: 256 were more than ZeroMQ's 100, and who isn't let in tries again a second later at the earliest.
 BACKLOG = 1024
+RECEIVED_AT_ONCE = 256  #: messages, until the master sees to its other duties
 _LINGER_MS = 2000
 _DEAD_MS = 10_000
 
@@ -65,6 +67,14 @@ def resolve(host: str) -> str:
         raise WireError(f"{host}: no address is known for this host ({error})") from error
     families = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
     return str(families[0][4][0])
+
+
+def _make_context() -> zmq.Context[zmq.Socket[bytes]]:
+    """A context whose own thread gives way to ours."""
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    with yielding():
+        context.socket(zmq.PAIR).close()  # the first socket is what begins the thread
+    return context
 
 
 def _endpoint(ip: str, port: int | str) -> str:
@@ -145,7 +155,7 @@ class MasterWire:
         everywhere = "0.0.0.0"  # nosec B104 # where CURVE keeps strangers out
         self.ip = resolve(bind_ip) if bind_ip else (everywhere if key else "127.0.0.1")
         self._refusals = Refusals("results")
-        self._context = zmq.Context()
+        self._context = _make_context()
         self._doorkeeper = Doorkeeper(self._context, key)
         try:
             self._work = self._bind(zmq.PUSH, ports.work)
@@ -197,22 +207,34 @@ class MasterWire:
 
         :param or_room: also return as soon as a worker has room for jobs.
         """
+        data = self._next_result()
+        if data is None and self._wait(timeout_s, or_room=or_room):
+            data = self._next_result()
+        left = RECEIVED_AT_ONCE
+        while data is not None:
+            try:
+                yield decode(data)
+            except MessageError as error:
+                self._refusals.tell(error)
+            left -= 1
+            data = self._next_result() if left else None
+
+    def _next_result(self) -> bytes | None:
+        try:
+            return self._results.recv(zmq.NOBLOCK)
+        except zmq.Again:
+            return None
+
+    def _wait(self, timeout_s: float, *, or_room: bool) -> bool:
+        """Until there is something; False where a signal came instead."""
         self._poller.register(self._work, zmq.POLLOUT if or_room else 0)
         try:
             self._poller.poll(int(max(timeout_s, 0) * 1000))
         except zmq.ZMQError as error:
             if error.errno != zmq.EINTR:  # type: ignore[attr-defined]
                 raise
-            return
-        for _ in range(256):
-            try:
-                data = self._results.recv(zmq.NOBLOCK)
-            except zmq.Again:
-                return
-            try:
-                yield decode(data)
-            except MessageError as error:
-                self._refusals.tell(error)
+            return False
+        return True
 
     @property
     def refused(self) -> int:
@@ -255,7 +277,7 @@ class WorkerWire:
         self._ip = resolve(host)
         self._ports = ports
         self._key = key
-        self._context = zmq.Context()
+        self._context = _make_context()
         self._work: zmq.Socket[bytes] | None = None
         self._results = self._make(zmq.PUSH)
         self._results.setsockopt(zmq.LINGER, _LINGER_MS)

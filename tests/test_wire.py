@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 import zmq
@@ -16,6 +17,7 @@ from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Beat, Bye, Expired, Jobs, Message, decode, encode
 from ssbench.wire import (
     BACKLOG,
+    RECEIVED_AT_ONCE,
     Control,
     MasterWire,
     Ports,
@@ -25,6 +27,7 @@ from ssbench.wire import (
     resolve,
 )
 from ssbench.wirekey import Key
+from ssbench.yielding import HAS_BATCH
 
 ANY = Ports(0, 0, 0)
 PATIENCE_S = 5.0  #: never needed in full, unless something is wrong
@@ -97,6 +100,19 @@ def test_all_channels_carry_messages(with_key: bool) -> None:
     with MasterWire("127.0.0.1", ANY, key) as master, worker_of(master, key) as (wire, control):
         assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
         assert master.refused == 0
+
+
+@pytest.mark.skipif(not HAS_BATCH, reason="only Linux has such threads")
+def test_zeromqs_own_threads_give_way_to_ours() -> None:
+    before = set(os.listdir("/proc/self/task"))
+    with MasterWire("127.0.0.1", ANY, None) as master, worker_of(master):
+        names = {
+            task: Path(f"/proc/self/task/{task}/comm").read_text()
+            for task in set(os.listdir("/proc/self/task")) - before
+        }
+        policies = [os.sched_getscheduler(int(task)) for task in names if "ZMQ" in names[task]]
+        assert policies == [os.SCHED_BATCH] * 4  # two of each side
+        assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 @has_ipv6
@@ -202,6 +218,25 @@ def test_a_closed_work_socket_gives_nothing() -> None:
 )
 def test_pipes_are_shorter_for_larger_batches(jobs: int, messages: int) -> None:
     assert pipe_length(jobs) == messages
+
+
+def test_of_many_messages_none_is_missing_and_the_loop_gets_its_turn() -> None:
+    with MasterWire("127.0.0.1", ANY, None) as master, worker_of(master) as (wire, _):
+        count = 2 * RECEIVED_AT_ONCE + 5
+        sent = 0
+        got: list[int] = []
+
+        def all_came() -> bool:
+            nonlocal sent
+            while sent < count and wire.send(Expired(1, sent)):
+                sent += 1
+            some = [m.token_serial for m in master.receive(0.02) if isinstance(m, Expired)]
+            assert len(some) <= RECEIVED_AT_ONCE
+            got.extend(some)
+            return len(got) == count
+
+        assert until(all_came)
+        assert got == list(range(count))
 
 
 def test_waiting_for_messages_is_bounded() -> None:

@@ -155,10 +155,9 @@ class Fleet:
 
     def send(self, worker: SimWorker) -> Batch | None:
         """The next batch, if there is one now, goes to this worker's pipe."""
-        batch = self.dispatcher.to_send(self.now_ns)
-        if batch:
-            worker.pipe.append(batch)
-        return batch
+        batches = self.dispatcher.to_send(self.now_ns)
+        worker.pipe.extend(batches)
+        return batches[0] if batches else None
 
     def send_all(self, worker: SimWorker) -> list[Batch]:
         """All that there is credit for."""

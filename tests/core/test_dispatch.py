@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ssbench.core.columns import pack_results
-from ssbench.core.dispatch import CREDIT, Batch, batch_limit
+from ssbench.core.dispatch import CREDIT, ON_THE_WAY, Batch, batch_limit
 from ssbench.core.messages import (
     Bye,
     Message,
@@ -42,8 +42,7 @@ def test_a_run_with_one_honest_worker() -> None:
 def test_credit_goes_by_the_users_and_counts_what_is_held() -> None:
     fleet = Fleet(100)
     worker = fleet.hello("w", 4)
-    one_batch = fleet.dispatcher.max_batch
-    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + one_batch
+    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + ON_THE_WAY
     while worker.take():
         pass
     fleet.deliver(worker)
@@ -72,7 +71,25 @@ def test_batches_leave_some_for_each_worker(max_batch: int, users: int, workers:
 
 
 def test_nothing_is_sent_without_workers() -> None:
-    assert Fleet().dispatcher.to_send(0) is None
+    assert Fleet().dispatcher.to_send(0) == []
+
+
+def test_many_batches_are_drawn_at_once_and_numbered_in_their_order() -> None:
+    fleet = Fleet(100, max_batch=3)
+    fleet.hello("w", 9)
+    batches = fleet.dispatcher.to_send(fleet.now_ns, 4)
+    assert [batch.number for batch in batches] == [1, 2, 3, 4]
+    assert [[job.number for job in batch.jobs] for batch in batches] == [
+        [1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]
+    ]  # fmt: skip
+    assert fleet.dispatcher.to_send(fleet.now_ns)[0].number == 5
+
+
+def test_the_last_of_many_batches_has_what_is_left() -> None:
+    fleet = Fleet(5, max_batch=2)
+    fleet.hello("w", 4)
+    batches = fleet.dispatcher.to_send(fleet.now_ns, 64)
+    assert [len(batch.jobs) for batch in batches] == [2, 2, 1]
 
 
 def test_failures_are_counted_apart_and_told_to_the_workload() -> None:
@@ -210,7 +227,8 @@ def test_stopping_withdraws_what_was_not_started() -> None:
     fleet.deliver(worker)
     fleet.dispatcher.close()
     counts = fleet.dispatcher.counts
-    assert (counts.sent, counts.done, counts.withdrawn, counts.lost) == (10, 3, 7, 0)
+    sent = 4 * CREDIT + ON_THE_WAY
+    assert (counts.sent, counts.done, counts.withdrawn, counts.lost) == (sent, 3, sent - 3, 0)
     fleet.check()
 
 
@@ -380,7 +398,7 @@ def test_closing_leaves_nothing_in_flight() -> None:
     fleet.dispatcher.close()
     assert fleet.dispatcher.in_flight == 0
     counts = fleet.dispatcher.counts
-    assert (counts.lost, counts.withdrawn) == (2, 8)
+    assert (counts.lost, counts.withdrawn) == (2, 4 * CREDIT + ON_THE_WAY - 2)
     assert "1 workers, 0 held" in repr(fleet.dispatcher)
     fleet.check()
 
