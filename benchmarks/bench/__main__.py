@@ -26,7 +26,7 @@ from benchmarks.bench.figure import Figure
 from benchmarks.nginx import NginxError
 
 #: Each is a module of this package with a ``run(rounds)`` that gives figures.
-ROWS = ("small",)
+ROWS = ("small", "growth")
 RECORD = Path(__file__).resolve().parent / "recorded.json"
 
 

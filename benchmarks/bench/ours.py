@@ -76,7 +76,7 @@ def run(load: Load) -> Ours:
     """
     with tempfile.TemporaryDirectory(prefix="ssbench-bench-") as folder:
         stats = Path(folder) / "bench.stat.gz"
-        ports = _free_ports()
+        ports = _port_options()
         with _worker(load.users, ports) as worker_watch:
             master_watch = _master(load, Path(folder), stats, ports)
         done = _read(stats)
@@ -186,13 +186,16 @@ def _read(stats: Path) -> _Done:
     return _Done(operations, start, end or start + seconds, seconds)
 
 
-def _free_ports() -> list[object]:
-    """Options for three that nobody listens on."""
-    with ExitStack() as opened:
-        ports = []
-        for _ in range(3):
-            sock = opened.enter_context(socket.socket())
-            sock.bind(("127.0.0.1", 0))
-            ports.append(sock.getsockname()[1])
+def _port_options() -> list[object]:
+    ports = free_ports()
     options = ("--zmq-work-port", "--zmq-results-port", "--zmq-control-port")
     return [word for pair in zip(options, ports, strict=True) for word in pair]
+
+
+def free_ports() -> list[int]:
+    """Three that nobody listens on: work, results, control."""
+    with ExitStack() as opened:
+        socks = [opened.enter_context(socket.socket()) for _ in range(3)]
+        for sock in socks:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in socks]

@@ -102,6 +102,11 @@ class Crowd:
             self._processes.append(process)
 
     @property
+    def pids(self) -> list[int]:
+        """Of its processes."""
+        return [process.pid for process in self._processes if process.pid is not None]
+
+    @property
     def begun(self) -> Counter[Operation]:
         """Operations that the drivers were asked for, by those killed too."""
         return Counter({op: sum(books.begun[op] for books in self._books) for op in Operation})
