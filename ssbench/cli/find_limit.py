@@ -38,6 +38,7 @@ def run_find_limit(options: LimitOptions) -> ExitStatus:
         least=1 if over == "users" else options.first * _LOWEST,
         whole=over == "users",
         precision=options.precision,
+        confirm=options.confirm,
     )
     percentiles = ReportOptions(run.percentiles).all_percentiles
     table = StepTable(scenario.name, over, percentiles, run.thresholds, search)

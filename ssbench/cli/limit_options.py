@@ -46,6 +46,7 @@ class LimitOptions:
     first: float
     most: float | None
     precision: float  #: as a share
+    confirm: int  #: how often the answer is tried again
 
 
 def add_find_limit(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +115,14 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
         help="how near the largest load that kept the promise and the smallest that broke it "
         "are to be",
     )  # fmt: skip
+    add(
+        "--confirm",
+        type=types.whole(0, 10),
+        default=1,
+        metavar="TIMES",
+        help="how often these two are run again; where a run contradicts, the majority counts, and "
+        "the search goes on",
+    )
 
 
 def limit_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> LimitOptions:
@@ -135,6 +144,7 @@ def limit_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> LimitOp
         first=first,
         most=most,
         precision=ns.precision / 100,
+        confirm=ns.confirm,
     )
 
 

@@ -35,8 +35,11 @@ def check_paths(path: str | None, over: str, *, force: bool) -> None:
         raise UsageError(f"{there[0]}: is there already; --force overwrites it")
 
 
-def step_path(path: str | None, scenario: Scenario, over: str, load: float) -> str:
-    """``x.stat.gz`` as ``x.users20.stat.gz``; without one, a new file that tells of the run."""
+def step_path(
+    path: str | None, scenario: Scenario, over: str, load: float, attempt: int = 1
+) -> str:
+    """``x.stat.gz`` as ``x.users20.stat.gz``, of the second run with that load
+    ``x.users20-2.stat.gz``; without one, a new file that tells of the run."""
     if path is None:
         path = str(
             statfile.default_path(
@@ -45,7 +48,7 @@ def step_path(path: str | None, scenario: Scenario, over: str, load: float) -> s
             )
         )  # fmt: skip
     stem, suffix = _split(path)
-    return f"{stem}.{over}{load:g}{suffix}"
+    return f"{stem}.{over}{load:g}{f'-{attempt}' if attempt > 1 else ''}{suffix}"
 
 
 def _split(path: str) -> tuple[str, str]:
@@ -89,7 +92,8 @@ class Series:
         :raises SsbenchError: where the run couldn't be made.
         """
         scenario = self.scenario(load)
-        path = step_path(self.options.stats_file, scenario, self.table.over, load)
+        attempt = 1 + sum(step.load == load for step in self.steps)
+        path = step_path(self.options.stats_file, scenario, self.table.over, load, attempt)
         run = Run(self.session, scenario, path)
         status = run.execute()
         if self.table.search is None or status is not ExitStatus.FAILED:

@@ -1,13 +1,15 @@
 """The search for the largest load that keeps a promise: doubling, then bisection.
 
 A pure machine: ask ``next`` for the load to try, tell ``took`` how that went, until ``next`` is
-None. It believes each step once: a load that breaks the promise by chance bounds the search all the
-same, so what is between certain and chance is a matter of how long a step is.
+None. On its way it believes each step, since most loads are far from the limit. At its end it tries
+the two loads again that it would answer with; where that contradicts, the majority counts, and the
+search goes on from there.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 
 class Search:
@@ -22,6 +24,8 @@ class Search:
     :param most: no load above it is tried.
     :param least: none below it either.
     :param whole: users are, rates needn't be.
+    :param confirm: how often the two loads are tried again; one on which tries differ, until a
+        majority of twice that and one is certain.
     """
 
     def __init__(
@@ -32,11 +36,15 @@ class Search:
         least: float = 1,
         whole: bool = True,
         precision: float = 0.05,
+        confirm: int = 0,
     ) -> None:
         if not 0 < least <= most or precision <= 0:
             raise ValueError("a least load above 0, a most not below it, a precision above 0")
         self.kept: float | None = None
         self.broken: float | None = None
+        self._confirm = confirm
+        self._kept_of: Counter[float] = Counter()  # how often a load has kept the promise
+        self._tries: Counter[float] = Counter()
         self._whole = whole
         self._least, self._most = self._rounded(least), self._rounded(most)
         self._first = self._rounded(min(max(first, least), most))
@@ -48,14 +56,21 @@ class Search:
     def took(self, load: float, *, kept: bool) -> None:
         """A step with this load was made.
 
-        :raises ValueError: where the load isn't between those that are known.
+        :raises ValueError: where it isn't the one that was asked for.
         """
-        if not (self.kept or 0) < load < (self.broken or math.inf):
-            raise ValueError(f"load {load:g} is known already, from {self!r}")
-        if kept:
-            self.kept = load
-        else:
-            self.broken = load
+        if load != self.next:
+            raise ValueError(f"load {load:g} was not asked for, by {self!r}")
+        self._tries[load] += 1
+        self._kept_of[load] += kept
+        leaning = {load: 2 * self._kept_of[load] - self._tries[load] for load in self._tries}
+        self.broken = min((load for load in leaning if leaning[load] < 0), default=None)
+        most = self.broken or math.inf
+        good = (load for load in leaning if leaning[load] > 0 and load < most)
+        self.kept = max(good, default=None)
+
+    def tries(self, load: float) -> tuple[int, int]:
+        """How often a load has kept the promise, and of how many steps."""
+        return self._kept_of[load], self._tries[load]
 
     def limit(self, most: float) -> None:
         """No load above this is tried, nor above what was said before."""
@@ -64,6 +79,23 @@ class Search:
     @property
     def next(self) -> float | None:
         """The load to try; None where the search is over."""
+        undecided = (
+            load for load, tries in self._tries.items() if tries == 2 * self._kept_of[load]
+        )
+        found = next((load for load in undecided if load <= self._most), None) or self._new()
+        return self._unconfirmed() if found is None else found
+
+    def _unconfirmed(self) -> float | None:
+        """Of the two loads at the limit one that isn't certain, and can still be tried."""
+        for load in (self.broken, self.kept):
+            if load is not None and load <= self._most:
+                kept, tries = self.tries(load)
+                if max(kept, tries - kept) <= self._confirm:
+                    return load
+        return None
+
+    def _new(self) -> float | None:
+        """A load between those that are known; None where there is none left."""
         if self.broken is None:
             return self._upwards()
         if self.kept is None:

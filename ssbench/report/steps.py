@@ -87,16 +87,24 @@ class StepTable:
         kept, broken = self.search.kept, self.search.broken
         lines = [""] if over else ["", "The search was ended before its end:"]
         if kept is not None:
-            lines.append(f"Largest load that kept {self._promises()}: {self._words(kept)}")
+            kept_text = self._words(kept) + self._tries(kept, kept=True)
+            lines.append(f"Largest load that kept {self._promises()}: {kept_text}")
         else:
             lines.append(f"No load was found that kept {self._promises()}")
         if broken is not None:
-            lines.append(f"Smallest load that broke it: {self._words(broken)}")
+            broken_text = self._words(broken) + self._tries(broken, kept=False)
+            lines.append(f"Smallest load that broke it: {broken_text}")
         elif over and kept is not None:
             lines.append(
                 f"The limit may be higher: nothing above that was tried (--max-{self.over})"
             )
         return "\n".join(lines) + "\n"
+
+    def _tries(self, load: float, *, kept: bool) -> str:
+        """How often it did, where it was tried more than once."""
+        kept_of, tries = self.search.tries(load) if self.search else (0, 0)
+        times = kept_of if kept else tries - kept_of
+        return f" (in {times} of {tries} runs)" if tries > 1 else ""
 
     def _promises(self) -> str:
         return " and ".join(printable(str(threshold)) for threshold in self.thresholds)

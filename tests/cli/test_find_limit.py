@@ -36,13 +36,14 @@ def test_the_most_is_tried_and_may_not_be_the_limit(
 ) -> None:
     assert find(tmp_path, "p99 < 10s", "--max-users", "3") is ExitStatus.OK
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[4:7]] == ["1", "2", "3"]
-    assert all(line.endswith("  kept") for line in lines[4:7])
+    assert [line.split()[0] for line in lines[4:8]] == ["1", "2", "3", "3"]
+    assert all(line.endswith("  kept") for line in lines[4:8])
     assert lines[-2:] == [
-        "Largest load that kept p99 < 10s and errors < 1%: 3 users",
+        "Largest load that kept p99 < 10s and errors < 1%: 3 users (in 2 of 2 runs)",
         "The limit may be higher: nothing above that was tried (--max-users)",
     ]
     assert (tmp_path / "x.users3.stat.gz").exists()
+    assert (tmp_path / "x.users3-2.stat.gz").exists()
 
 
 def test_a_promise_that_no_load_keeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +51,7 @@ def test_a_promise_that_no_load_keeps(tmp_path: Path, capsys: pytest.CaptureFixt
     made = json.loads(capsys.readouterr().out)
     assert status is ExitStatus.THRESHOLD_MISSED
     assert (made["largest_kept"], made["smallest_broken"]) == (None, 1)
-    assert [step["rate"] for step in made["steps"]] == [64, 32, 16, 8, 4, 2, 1]
+    assert [step["rate"] for step in made["steps"]] == [64, 32, 16, 8, 4, 2, 1, 1]
     assert made["complete"]
 
 
@@ -58,7 +59,7 @@ def test_the_workers_bound_the_users(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ssbench.cli.session.Session.concurrency", 5)
-    assert find(tmp_path, "p99 < 10s", "--json") is ExitStatus.OK
+    assert find(tmp_path, "p99 < 10s", "--json", "--confirm", "0") is ExitStatus.OK
     made = json.loads(capsys.readouterr().out)
     assert [step["users"] for step in made["steps"]] == [1, 2, 4, 5]
 

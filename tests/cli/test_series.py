@@ -30,6 +30,7 @@ SCENARIO = Scenario.resolve(TEXT, run_seconds=30)
 def test_each_run_has_a_file_of_its_own() -> None:
     assert step_path("a/x.stat.gz", SCENARIO, "users", 20) == "a/x.users20.stat.gz"
     assert step_path("a/x", SCENARIO, "rate", 0.5) == "a/x.rate0.5"
+    assert step_path("a/x.stat.gz", SCENARIO, "users", 20, 2) == "a/x.users20-2.stat.gz"
     path = step_path(None, SCENARIO, "rate", 500)
     assert Path(path).name.startswith("own.u4.o-.r30.")
     assert path.endswith(".rate500.stat.gz")

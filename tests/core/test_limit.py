@@ -119,10 +119,73 @@ def test_noise_neither_hangs_it_nor_makes_it_contradict_itself(rng: Random, most
         assert search.kept < search.broken
 
 
+def test_the_two_loads_at_the_limit_are_tried_again() -> None:
+    search = Search(1, 1000, confirm=1)
+    steps = tried(search, lambda load: load <= 6)
+    assert steps == [1, 2, 4, 8, 6, 7, 7, 6]
+    assert (search.kept, search.broken) == (6, 7)
+    assert (search.tries(6), search.tries(7), search.tries(5)) == ((2, 2), (0, 2), (0, 0))
+
+
+def noisy(wrong: dict[float, list[bool]], limit: float) -> Callable[[float], bool]:
+    """Keeps up to the limit, but for what the first tries of some loads say."""
+    return lambda load: wrong[load].pop(0) if wrong.get(load) else load <= limit
+
+
+def test_a_load_that_broke_the_promise_by_chance_ends_no_search() -> None:
+    search = Search(1, 1000, confirm=1)
+    steps = tried(search, noisy({8: [False]}, 21))
+    assert steps[:9] == [1, 2, 4, 8, 6, 7, 8, 8, 16], "7 kept it, and of three tries 8 did twice"
+    assert (search.kept, search.broken) == (21, 22)
+
+
+def test_a_load_that_kept_the_promise_by_chance_is_no_answer() -> None:
+    search = Search(1, 1000, confirm=1)
+    steps = tried(search, noisy({8: [True]}, 5))
+    assert steps == [1, 2, 4, 8, 16, 12, 10, 9, 9, 8, 8, 6, 5, 6, 5]
+    assert (search.kept, search.broken) == (5, 6)
+
+
+def test_of_more_tries_the_majority_counts() -> None:
+    search = Search(4, 4, confirm=2)
+    assert tried(search, noisy({4: [True, False, True, False, True]}, 0)) == [4] * 5
+    assert (search.kept, search.broken) == (4, None)
+
+
+def test_what_can_no_longer_be_tried_is_not_confirmed() -> None:
+    search = Search(4, 9, confirm=1)
+    for load, kept in ((4, True), (8, False), (6, False), (5, True)):
+        assert search.next == load
+        search.took(load, kept=kept)
+    search.limit(5)
+    assert tried(search, lambda load: True) == [5]
+    assert (search.kept, search.broken) == (5, 6)
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 500), st.integers(0, 3))
+def test_noise_never_hangs_it_however_often_it_tries(rng: Random, most: int, confirm: int) -> None:
+    outcomes: dict[float, list[bool]] = {}
+
+    def coin(load: float) -> bool:
+        outcomes.setdefault(load, []).append(rng.random() < 0.5)
+        return outcomes[load][-1]
+
+    search = Search(rng.randint(1, 600), most, confirm=confirm)
+    steps = 0
+    while (load := search.next) is not None:
+        search.took(load, kept=coin(load))
+        steps += 1
+        assert steps < 1000
+    for bound, kept in ((search.kept, True), (search.broken, False)):
+        if bound is not None:
+            assert outcomes[bound].count(kept) == confirm + 1 > outcomes[bound].count(not kept)
+    assert (search.kept or 0) < (search.broken or math.inf)
+
+
 def test_a_load_out_of_the_search_is_refused() -> None:
-    search = Search(1, 100)
+    search = Search(8, 100)
     search.took(8, kept=True)
-    with pytest.raises(ValueError, match="load 8 is known already"):
+    with pytest.raises(ValueError, match="load 8 was not asked for"):
         search.took(8, kept=False)
     for wrong in ({"least": 0}, {"least": 200}, {"precision": 0}):
         with pytest.raises(ValueError, match="a least load"):

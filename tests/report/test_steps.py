@@ -73,8 +73,8 @@ def test_a_row_tells_what_its_figures_do_not() -> None:
     assert "Promised: p99 < 50ms" in judged.head()
 
 
-def searched(*outcomes: tuple[float, bool], most: float = 100) -> str:
-    search = Search(1, most)
+def searched(*outcomes: tuple[float, bool], most: float = 100, confirm: int = 0) -> str:
+    search = Search(outcomes[0][0], most, confirm=confirm)
     for load, kept in outcomes:
         search.took(load, kept=kept)
     over = search.next is None
@@ -94,6 +94,10 @@ def test_what_a_search_has_found_stands_below() -> None:
     )
     assert searched((8, True), (16, False)).splitlines()[1] == (
         "The search was ended before its end:"
+    )
+    assert searched((1, True), (2, False), (2, True), (2, False), (1, True), confirm=1) == (
+        "\nLargest load that kept p99 < 50ms: 1 user (in 2 of 2 runs)\n"
+        "Smallest load that broke it: 2 users (in 2 of 3 runs)\n"
     )
 
 
