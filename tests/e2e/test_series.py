@@ -43,12 +43,28 @@ def test_the_limit_of_a_store_of_known_slots_is_found(commands: Commands) -> Non
     assert made["smallest_broken"] == made["largest_kept"] + 1
     loads = [step["users"] for step in made["steps"]]
     assert loads[:3] == [4, 8, 16]
-    for step in made["steps"]:
-        assert step["kept"] == (step["users"] <= made["largest_kept"])
+    assert sorted(loads[-2:]) == [made["largest_kept"], made["smallest_broken"]], "run again"
+    for at, step in enumerate(made["steps"]):
+        again = f"-{loads[: at + 1].count(loads[at])}" if loads[at] in loads[:at] else ""
         assert step["stats_file"] == str(results).replace(
-            ".stat.gz", f".users{step['users']}.stat.gz"
+            ".stat.gz", f".users{loads[at]}{again}.stat.gz"
         )
         assert stats_of(Path(step["stats_file"])).total().count == step["operations"]
+
+
+def test_a_store_of_known_slots_keeps_up_with_a_known_rate(commands: Commands) -> None:
+    """100 operations a second: of more the rest waits, and longer with each second."""
+    with PacedSwift(1000, 0.04, slots=4).listening() as swift:
+        ended, _results = find(
+            commands, swift, "--over", "rate", "--slo", "p90 < 200ms", "--start", 80,
+            "--max-rate", 400, "-u", 40, "--precision", 20,
+        )  # fmt: skip
+    made = json.loads(ended.fine().out)
+    assert made["complete"]
+    assert 80 <= made["largest_kept"] <= 110 < 1.1 * made["smallest_broken"] <= 140, made
+    for step in made["steps"]:
+        assert step["kept"] == (step["rate"] <= made["largest_kept"])
+        assert step["response_p99_s"] >= step["service_p99_s"]
 
 
 def test_a_store_that_refuses_quickly_keeps_no_promise_of_latencies(commands: Commands) -> None:
