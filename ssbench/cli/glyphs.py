@@ -13,9 +13,10 @@ _BOUNDS_NS = (1_000_000_000, 3_000_000_000, 10_000_000_000)
 _FIRST_BYTE = ".oO*"
 _LAST_BYTE = "_|^@"
 _FAILED, _STRANGE = "X", "?"
+TITLE = "Benchmark Run:\n"
 #: What ssbench has always printed; a DELETE shows as CREATE and UPDATE do.
-LEGEND = """\
-Benchmark Run:
+LEGEND = f"""\
+{TITLE}\
   X    work job raised an exception
   .  <  1s first-byte-latency
   o  <  3s first-byte-latency

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from ssbench.cli.glyphs import COLUMNS, LEGEND, glyphs
+from ssbench.cli.glyphs import COLUMNS, LEGEND, TITLE, glyphs
 from ssbench.cli.screen import PIECE, Screen, cut
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
@@ -120,12 +120,13 @@ class LineProgress(NoProgress):
 
 
 class CharsProgress(LineProgress):
-    """A character per operation, 78 a line, under a legend."""
+    """A character per operation, 78 a line, under a legend; in a series of runs that comes once."""
 
     wants_results = True
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(screen, clock)
+        self._legend = LEGEND
         self._running = False
         self._column = 0
         self._pending = ""
@@ -134,7 +135,8 @@ class CharsProgress(LineProgress):
         super().start_phase(phase, total, title)
         self._running = phase is Phase.RUN
         if self._running:
-            self._screen.write(LEGEND)
+            self._screen.write(self._legend)
+            self._legend = TITLE
 
     def results(self, columns: Sequence[Sequence[int]]) -> None:
         if self._running:

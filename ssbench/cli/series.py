@@ -56,7 +56,7 @@ def _split(path: str) -> tuple[str, str]:
 
 
 class Series:
-    """Runs step by step, and shows the table: as text while it grows, else at its end.
+    """Runs step by step, says how each went, and prints the table of all of them at the end.
 
     :param text: of the scenario, which faults call ``source``.
     """
@@ -68,7 +68,6 @@ class Series:
         self.steps: list[Step] = []
         self.statuses: list[ExitStatus] = []
         self._text, self._source = text, source
-        self._shown = not self.options.no_default_report
 
     def __repr__(self) -> str:
         return f"<Series over {self.table.over}: {len(self.steps)} steps>"
@@ -101,10 +100,9 @@ class Series:
         stats = self.session.meanwhile(lambda: read_stats(path))
         table = self.table
         step = Step.of(stats, load, path, table.percentiles, table.thresholds)
-        if not self.steps:
-            self._show(table.head())
+        # Where the rows grow there is much between them: the table stands by itself at the end.
+        self.session.say(f"{'' if self.steps else table.head()}{table.row(step)}")
         self.steps.append(step)
-        self._show(table.row(step))
         self.session.say(f"Results are in {path}")
         return step
 
@@ -118,22 +116,18 @@ class Series:
         self.session.warn(str(error))
         self.statuses.append(error.exit_status)
 
-    def _show(self, text: str) -> None:
-        if self._shown and self.options.format == "text":
-            write(text, None)
-
     def finish(self, *, over: bool = True) -> None:
-        """Print what is still to be printed.
+        """Print the table, if there is one, unless -R.
 
         :param over: whether all was run that should be.
         """
-        if not self.steps:
-            return
-        self._show(self.table.foot(over=over))
-        if self._shown and self.options.format == "csv":
-            write(self.table.as_csv(self.steps), None)
-        elif self._shown and self.options.format == "json":
-            write(self.table.as_json(self.steps, over=over), None)
+        if self.steps and not self.options.no_default_report:
+            forms = {
+                "text": self.table.as_text,
+                "csv": self.table.as_csv,
+                "json": self.table.as_json,
+            }
+            write(forms[self.options.format](self.steps, over=over), None)
 
     @property
     def status(self) -> ExitStatus:

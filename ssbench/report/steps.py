@@ -39,7 +39,14 @@ class StepTable:
     thresholds: tuple[Threshold, ...] = ()
     search: Search | None = None
 
-    # As text: line by line, so that it can be shown as it grows.
+    # As text, whole or line by line.
+
+    def as_text(self, steps: Sequence[Step], *, over: bool = True) -> str:
+        """All of the table.
+
+        :param over: whether all was run that should be.
+        """
+        return "".join([self.head(), *map(self.row, steps), self.foot(over=over)])
 
     def head(self) -> str:
         """Above the rows."""
@@ -116,8 +123,8 @@ class StepTable:
 
     # For machines ---------------------------------------------------------------------------
 
-    def as_csv(self, steps: Sequence[Step]) -> str:
-        """A line of names, and a line for each step."""
+    def as_csv(self, steps: Sequence[Step], *, over: bool = True) -> str:
+        """A line of names, and a line for each step; it doesn't tell whether that was all."""
         out = io.StringIO()
         names = [*self._record(None)]
         writer = csv.DictWriter(out, names, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")

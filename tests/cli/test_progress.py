@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ssbench.cli.glyphs import LEGEND
+from ssbench.cli.glyphs import LEGEND, TITLE
 from ssbench.cli.progress import PROGRESS, NoProgress, make_progress
 from ssbench.core.live import RunProgress
 from ssbench.core.model import NONE_NS, Operation, Phase
@@ -296,3 +296,13 @@ def test_first_byte_missing_is_no_trouble() -> None:
 def test_rich_is_imported_for_live_only() -> None:
     code = "import sys, ssbench.cli.progress; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_legend_comes_once_in_a_series() -> None:
+    stream = io.StringIO()
+    progress = make_progress("chars", stream, XTERM)
+    for _ in range(2):
+        progress.start_phase(Phase.RUN)
+        progress.end_phase()
+    assert stream.getvalue().count("first-byte-latency") == LEGEND.count("first-byte-latency")
+    assert stream.getvalue().count(TITLE) == 2

@@ -43,6 +43,7 @@ def test_a_run_for_each_load_with_the_same_workers_and_objects(
     out, err = capsys.readouterr()
     assert status is ExitStatus.OK
     assert [line.split()[0] for line in out.splitlines()[2:]] == ["Users", "3", "1", "8"]
+    assert all(line in err.splitlines() for line in out.splitlines()), "also while it grew"
     assert err.count("Spawned a local ssbench-worker for 4 users") == 2
     assert err.count("Making containers") <= 1
     stats = [read_stats(str(tmp_path / f"x.users{n}.stat.gz")) for n in (3, 1, 8)]
