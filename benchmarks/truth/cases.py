@@ -16,7 +16,7 @@ class Plan(NamedTuple):
     head_ns: int  #: when the head is to leave, and the first byte of the body with it
     rest_ns: int  #: when the rest is; the same where all leaves at once
     fails: bool  #: answered 503, whatever was asked for
-    lies: bool  #: a READ's ETag is another object's
+    lies: bool  #: a READ's answer isn't true
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Case:
     :param slow_share: of requests that take ``slow_ms``.
     :param rest_ms: when the body's rest leaves, counted from the request.
     :param stall_ms: at the end of every ``stall_every_ms``, in which nothing leaves.
+    :param lie: how READs are lied to: a name of lies.LIES.
     """
 
     words: str
@@ -37,6 +38,7 @@ class Case:
     stall_every_ms: float = 0.0
     fail_share: float = 0.0
     lie_share: float = 0.0
+    lie: str = "etag"
 
     def plan(self, got_ns: int, origin_ns: int, rng: Random) -> Plan:
         """For a request that came at ``got_ns`` to a server that was started at ``origin_ns``."""
@@ -67,6 +69,9 @@ CASES = {
     ),
     "split": Case("first byte after 10 ms, the rest after 50 ms", delay_ms=10, rest_ms=50),
     "failing": Case("20 ms, 2 % answer 503", delay_ms=20, fail_share=0.02),
-    "lying": Case("20 ms, 2 % of ETags are another's", delay_ms=20, lie_share=0.02),
+    "lying": Case("20 ms, 2 % of ETags are wrong", delay_ms=20, lie_share=0.02),
+    "mixed-up": Case("20 ms, 2 % get another's content", delay_ms=20, lie_share=0.02, lie="other"),
+    "short": Case("20 ms, 2 % lack their last byte", delay_ms=20, lie_share=0.02, lie="short"),
+    "flipped": Case("20 ms, 2 % have a bit flipped", delay_ms=20, lie_share=0.02, lie="bit"),
     "swift": Case("no delay at all"),
 }

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from operator import sub
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ class Told:
     status: int
     results: dict[str, tuple[int, int, int]]
     """Of the run phase: transaction id -> due, start, last byte, as the stat file has them."""
+    late_ns: list[int]  #: from due to start, of each operation of the run phase
     others: set[str]  #: transaction ids of the other phases
 
 
@@ -109,13 +111,7 @@ def ssbench(options: Sequence[str], place: Path, timeout_s: float) -> Told:
     report = ["report-scenario", "-s", stats, "--json"]
     report += [word for percent in PERCENTS for word in ("--pctile", f"{percent:g}")]
     told = _master(report, timeout_s)
-    results, others = _results(stats)
-    return Told(json.loads(told.stdout), ended.returncode, results, others)
-
-
-def takes_verify() -> bool:
-    """Whether this ssbench can check what it reads."""
-    return "--verify" in _master(["run-scenario", "--help"], 30).stdout
+    return Told(json.loads(told.stdout), ended.returncode, *_results(stats))
 
 
 def _master(words: Sequence[object], timeout_s: float) -> subprocess.CompletedProcess[str]:
@@ -159,20 +155,22 @@ def _free_ports() -> list[str]:
     return [word for pair in zip(options, ports, strict=True) for word in pair]
 
 
-def _results(stats: Path) -> tuple[dict[str, tuple[int, int, int]], set[str]]:
+def _results(stats: Path) -> tuple[dict[str, tuple[int, int, int]], list[int], set[str]]:
     results: dict[str, tuple[int, int, int]] = {}
+    late_ns: list[int] = []
     others: set[str] = set()
     with statfile.read(stats) as records:
         for batch in records:
             if not isinstance(batch, ResultBatch):
                 continue
             ids = [identifier.decode("ascii") for identifier in batch.column("transaction_id")]
-            if batch.phase is Phase.RUN:
-                times = [batch.column(name) for name in ("due_ns", "start_ns", "last_byte_ns")]
-                results.update(zip(ids, zip(*times, strict=True), strict=True))
-            else:
+            if batch.phase is not Phase.RUN:
                 others.update(ids)
-    return results, others
+                continue
+            due, start, last = map(batch.column, ("due_ns", "start_ns", "last_byte_ns"))
+            results.update(zip(ids, zip(due, start, last, strict=True), strict=True))
+            late_ns += map(sub, start, due)
+    return results, late_ns, others
 
 
 @dataclass

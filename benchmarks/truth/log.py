@@ -19,7 +19,7 @@ class Entry(NamedTuple):
     last_ns: int  #: all of it had
     received: int  #: bytes of the request's body
     sent: int  #: bytes of the answer's body
-    lied: int  #: 1 where its ETag was wrong
+    lied: int  #: 1 where the answer wasn't true
 
 
 def write_log(path: Path, entries: Iterable[Entry]) -> None:

@@ -6,11 +6,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
+from benchmarks import nginx
 from benchmarks.truth import clients, judge
 from benchmarks.truth.cases import CASES, MS
 from benchmarks.truth.judge import Figure
 from benchmarks.truth.log import Entry
+from benchmarks.truth.place import SERVER, standing
 
 USERS = 64
 RATE = 1000
@@ -30,17 +33,21 @@ _BLIND = (
 class Row:
     """What is run."""
 
-    case: str
+    case: str = ""  #: a name of CASES; "": only the lateness of starts is looked at
     rate: float = 0.0  #: operations a second; 0: a closed loop
     noop: bool = False  #: against no server at all
-    starts: bool = False  #: only the lateness of starts is looked at
 
     @property
     def name(self) -> str:
         """As the table has it."""
         load = f"open loop, {self.rate:,.0f}/s" if self.rate else f"closed loop, {USERS} users"
-        words = "no-op" if self.noop else CASES[self.case].words
-        return f"{words}; {load}"
+        fast = "no-op" if self.noop else "nginx"
+        return f"{CASES[self.case].words if self.case else fast}; {load}"
+
+    @property
+    def lies(self) -> bool:
+        """Whether READs are lied to: how many were is all that is looked at."""
+        return bool(self.case and CASES[self.case].lie_share)
 
 
 @dataclass
@@ -50,6 +57,7 @@ class Outcome:
     row: Row
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    not_run: str = ""  #: why
     wrk: list[tuple[str, float, float]] = field(default_factory=list)
     """Figure, the truth of wrk's own requests, and what wrk said; in ns."""
 
@@ -62,8 +70,8 @@ class Outcome:
 #: Everything; the last ones are of starts alone.
 ROWS = (
     *(Row(case, rate) for case in CASES if case != "swift" for rate in (0.0, RATE)),
-    Row("swift", 10_000, noop=True, starts=True),
-    Row("swift", 10_000, starts=True),
+    Row(rate=10_000, noop=True),
+    Row(rate=10_000),
 )
 
 
@@ -71,33 +79,52 @@ def run(row: Row, seconds: float, looseness: float = 1.0, wrk_seconds: float = 0
     """Run it once.
 
     :param looseness: what all bounds of times are multiplied by.
+    :param wrk_seconds: how long wrk runs; 0: not at all.
     """
-    outcome = Outcome(row)
     with tempfile.TemporaryDirectory(prefix="ssbench-truth-") as folder:
-        place = Path(folder)
         options = ["-u", str(USERS), "-r", f"{seconds:g}"]
-        if row.rate:
-            options += ["--rate", f"{row.rate:g}"]
+        options += ["--rate", f"{row.rate:g}"] if row.rate else []
+        ours = _Ours(Path(folder), options, seconds + 90)
+        if row.case:
+            return _against_truth(row, ours, looseness, wrk_seconds)
         if row.noop:
-            told = clients.ssbench([*options, "--noop"], place, seconds + 90)
-            outcome.figures = [lateness(told, looseness)]
-            return outcome
-        verify = row.case == "lying" and clients.takes_verify()
-        if row.case == "lying" and not verify:
-            outcome.notes.append("not run: this ssbench has no --verify")
-            return outcome
-        options += ["--verify"] if verify else []
-        with clients.serving(row.case, place) as server:
-            told = clients.ssbench([*options, "-S", server.url, "-T", "t"], place, seconds + 90)
-            said = clients.wrk(server.url, place, wrk_seconds) if wrk_seconds else None
-            log = server.log()
-    if row.starts:
-        outcome.figures = [lateness(told, looseness)]
-        return outcome
+            return Outcome(row, [lateness(ours.told("--noop"), looseness)])
+        return _against_nginx(row, ours, looseness)
+
+
+class _Ours(NamedTuple):
+    """ssbench, about to be run."""
+
+    place: Path
+    options: list[str]
+    timeout_s: float
+
+    def told(self, *options: str) -> clients.Told:
+        return clients.ssbench([*self.options, *options], self.place, self.timeout_s)
+
+
+def _against_nginx(row: Row, ours: _Ours, looseness: float) -> Outcome:
+    if nginx.find() is None:
+        return Outcome(row, not_run=nginx.NOT_HERE)
+    with standing(SERVER):
+        server = nginx.start()
+    with server:
+        return Outcome(row, [lateness(ours.told("-S", server.url, "-T", "t"), looseness)])
+
+
+def _against_truth(row: Row, ours: _Ours, looseness: float, wrk_seconds: float) -> Outcome:
+    outcome = Outcome(row)
+    options = ["--verify"] if row.lies else []
+    # wrk has no rate, and doesn't look at what it gets.
+    wanted = wrk_seconds and not (row.rate or row.lies)
+    with clients.serving(row.case, ours.place) as server:
+        told = ours.told(*options, "-S", server.url, "-T", "t")
+        said = clients.wrk(server.url, ours.place, wrk_seconds) if wanted else None
+        log = server.log()
     outcome.figures = figures(row, clients.of_ssbench(log), told, looseness)
     if row.case == "stalled" and not row.rate:
         outcome.notes.append(_BLIND)
-    if wrk_seconds:
+    if wanted:
         _compare_wrk(outcome, clients.of_wrk(log), said)
     return outcome
 
@@ -107,10 +134,10 @@ def figures(
 ) -> list[Figure]:
     """All that is compared."""
     results, total = told.results, told.report["total"]
-    if row.case == "lying":
+    if row.lies:
         lies = sum(entry.lied for entry in log if entry.transaction in results)
         corrupt = sum(e["count"] for e in told.report["errors"] if e["kind"] == "corrupt")
-        return [judge.exact("lying ETags", lies, corrupt), judge.exact("status", 4, told.status)]
+        return [judge.exact("lies found out", lies, corrupt), judge.exact("status", 4, told.status)]
     found = judge.count_figures(log, results, told.report)
     found.append(judge.strangers(log, set(results) | told.others))
     service = judge.service_times(log, results)
@@ -131,7 +158,7 @@ def figures(
 
 def lateness(told: clients.Told, looseness: float = 1.0) -> Figure:
     """From due to start: what 99 of 100 keep."""
-    late = sorted(start - due for due, start, _ in told.results.values())
+    late = sorted(told.late_ns)
     return Figure("start after due, p99", 0, judge.quantile(late, 99.0), LATE_NS * looseness)
 
 

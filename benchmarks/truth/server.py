@@ -23,6 +23,7 @@ from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple
 
 from benchmarks.truth.cases import CASES, SECOND, Case
+from benchmarks.truth.lies import LIES, Stored
 from benchmarks.truth.log import Entry, write_log
 from ssbench.alarm import Timerfd
 
@@ -34,18 +35,9 @@ _SO_TIMESTAMPNS = 35  #: socket(7); Python has no name for it
 _TIMESPEC = Struct("qq")
 _NOTES = socket.CMSG_SPACE(_TIMESPEC.size)
 _AGAIN_NS = 200_000  #: before what a full socket didn't take is tried once more
-_WRONG_ETAG = "0" * 32
 _REASONS = {
     200: "OK", 201: "Created", 204: "No Content", 404: "Not Found", 503: "Service Unavailable",
 }  # fmt: skip
-
-
-class Stored(NamedTuple):
-    """An object."""
-
-    body: bytes
-    etag: str
-    meta: str  #: lines of its headers that READs give back
 
 
 class Answer(NamedTuple):
@@ -98,6 +90,7 @@ class TruthServer:
         self._number = self._order = 0
         self._containers: dict[str, str] = {}
         self._objects: dict[str, Stored] = {}
+        self._newest: dict[str, Stored] = {}  # two, to have another one for each
         self._origin_ns = perf_counter_ns()
 
     def serve(self, until_fd: int) -> None:
@@ -210,14 +203,19 @@ class TruthServer:
         if method == "PUT":
             meta = "".join(f"{line.decode('ascii')}\r\n" for line in _META.findall(head))
             etag = md5(body, usedforsecurity=False).hexdigest()
-            self._objects[target] = Stored(body, etag, meta)
+            self._objects[target] = self._newest[target] = Stored(body, etag, meta)
+            if len(self._newest) > 2:
+                del self._newest[next(iter(self._newest))]
             return Answer(201, headers=f"Etag: {etag}\r\n")
         if method == "DELETE":
             return Answer(204 if self._objects.pop(target, None) else 404)
         stored = self._objects.get(target)
         if stored is None:
             return Answer(404)
-        headers = f"Etag: {_WRONG_ETAG if lies else stored.etag}\r\n{stored.meta}"
+        if lies:
+            other = next(found for name, found in self._newest.items() if name != target)
+            stored = LIES[self._case.lie](stored, other)
+        headers = f"Etag: {stored.etag}\r\n{stored.meta}"
         if method == "HEAD":
             return Answer(200, headers=headers, length=len(stored.body))
         return Answer(200, stored.body, headers)

@@ -23,6 +23,8 @@ def lines(outcome: Outcome, of_tries: str = "") -> Iterator[str]:
         verdict = "" if figure.fine else "  MISSED"
         error = f"{figure.error / MS:+.3f}" if figure.is_time else f"{figure.error:+.0f}"
         yield _line(figure.name, *cells, error, _cell(figure, figure.bound), *beside) + verdict
+    if outcome.not_run:
+        yield f"  {outcome.not_run}"
     for note in outcome.notes:
         yield f"  {note}"
     yield ""

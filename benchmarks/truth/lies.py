@@ -1,0 +1,46 @@
+"""What the server says about an object in place of the truth. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+_WRONG_ETAG = "0" * 32
+
+
+class Stored(NamedTuple):
+    """An object."""
+
+    body: bytes
+    etag: str
+    meta: str  #: lines of its headers that READs give back
+
+
+def _wrong_etag(stored: Stored, other: Stored) -> Stored:
+    return stored._replace(etag=_WRONG_ETAG)
+
+
+def _other_object(stored: Stored, other: Stored) -> Stored:
+    """All of it, ETag included: nothing but the content tells."""
+    return other
+
+
+def _cut_short(stored: Stored, other: Stored) -> Stored:
+    """By a byte, and Content-Length agrees."""
+    return stored._replace(body=stored.body[:-1])
+
+
+def _flipped_bit(stored: Stored, other: Stored) -> Stored:
+    """One, in the middle."""
+    body = bytearray(stored.body)
+    body[len(body) // 2] ^= 1
+    return stored._replace(body=bytes(body))
+
+
+#: ``LIES[name](stored, other)``: what is said of an object while there is another one.
+LIES: dict[str, Callable[[Stored, Stored], Stored]] = {
+    "etag": _wrong_etag,
+    "other": _other_object,
+    "short": _cut_short,
+    "bit": _flipped_bit,
+}

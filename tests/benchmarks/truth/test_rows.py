@@ -1,0 +1,33 @@
+"""What a row says when it can't be run, and what it counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import nginx
+from benchmarks.truth import rows, table
+from benchmarks.truth.clients import Told
+
+
+def test_a_row_without_its_server_says_so_and_has_no_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nginx, "find", lambda: None)
+    outcome = rows.run(rows.Row(rate=10_000), 1)
+    assert not outcome.figures
+    assert not outcome.missed
+    assert "nginx; open loop, 10,000/s\n  not run: apt-get install nginx" in "\n".join(
+        table.lines(outcome)
+    )
+
+
+def test_the_lateness_is_that_of_each_operation_id_or_not() -> None:
+    told = Told({}, 0, {}, [1000 * n for n in range(100, 0, -1)], set())
+    assert rows.lateness(told).ours == 99_500
+
+
+def test_names_tell_the_case_and_the_load() -> None:
+    assert rows.Row("flipped").name == "20 ms, 2 % have a bit flipped; closed loop, 64 users"
+    assert rows.Row(rate=10_000, noop=True).name == "no-op; open loop, 10,000/s"
+    assert rows.Row("flipped").lies
+    assert not rows.Row(rate=10_000).lies
