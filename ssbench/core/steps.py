@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ssbench.core.histogram import Histogram
 from ssbench.core.stats import RunStats
 from ssbench.core.thresholds import Threshold, Verdict
+from ssbench.core.verdict import Room
 
 #: What a series of runs can be over -> the scenario's key.
 OVER: Mapping[str, str] = {"users": "user_count", "rate": "rate"}
@@ -38,6 +39,7 @@ class Step:
     service: Mapping[float, float | None]  #: percentile -> from start to last byte
     response: Mapping[float, float | None]  #: from due to last byte; None each in a closed loop
     verdicts: tuple[Verdict, ...]
+    generator: Room = Room.UNKNOWN  #: how much room the load generator had
 
     @classmethod
     def of(
@@ -67,6 +69,7 @@ class Step:
             service=_quantiles(total.last_byte.histogram, percentiles),
             response=_quantiles(total.response.histogram, percentiles),
             verdicts=tuple(threshold.judge(stats) for threshold in thresholds),
+            generator=stats.verdict().room,
         )
 
     @property

@@ -13,6 +13,7 @@ from ssbench.core.limit import Search
 from ssbench.core.steps import Step
 from ssbench.core.text import printable
 from ssbench.core.thresholds import Threshold
+from ssbench.core.verdict import Room
 from ssbench.report.options import percent_text
 
 #: What a series is over -> the head of its column, and a load in words.
@@ -21,6 +22,7 @@ _WORDS = {"users": "{} users", "rate": "{} operations a second"}
 _COLUMNS = (("Seconds", 9), ("Count", 11), ("Errors", 8), ("Ops/s", 11), ("MB/s", 10))
 _LOAD_WIDTH, _LATENCY_WIDTH = 9, 12
 _SCHEMA = 1
+_GENERATOR = "the load generator was the limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class StepTable:
         found = [f"{step.lost} lost"] if step.lost else []
         found += [f"{step.late} never started"] if step.late else []
         found += [f"run {step.ended}"] if step.ended != "complete" else []
+        found += [_GENERATOR] if step.generator is Room.NONE else []
         missed = ", ".join(printable(str(threshold)) for threshold in step.missed)
         if missed:
             return [*found, f"missed {missed}"]
@@ -171,6 +174,7 @@ class StepTable:
                 record[f"{name}_{_label(percent)}_s"] = _seconds(values.get(percent))
         if self.thresholds:
             record["kept"] = step and int(step.kept)
+        record["load_generator"] = step and step.generator.value
         record["stats_file"] = step and step.path
         return record
 

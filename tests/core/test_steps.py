@@ -8,6 +8,7 @@ import pytest
 
 from ssbench.core.steps import Step
 from ssbench.core.thresholds import Threshold
+from ssbench.core.verdict import Room
 from tests.report import runs
 
 PERCENTILES = (50.0, 99.0, 100.0)
@@ -27,6 +28,8 @@ def test_the_figures_are_those_of_the_report() -> None:
     assert (found.operations, found.errors, found.lost, found.late) == (400, 0, 0, 0)
     assert found.seconds == pytest.approx(4, abs=0.2)
     assert found.rate_per_s == total.rate_per_s
+    assert found.generator is Room.UNKNOWN
+    assert step(records=runs.normal()).generator is Room.NONE
     assert found.bytes_per_s == total.bytes_per_s
     assert found.service[100.0] == total.last_byte.histogram.max
     assert found.response == dict.fromkeys(PERCENTILES)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from ssbench.core.limit import Search
 from ssbench.core.steps import Step
 from ssbench.core.thresholds import Threshold, Verdict
+from ssbench.core.verdict import Room
 from ssbench.report.steps import StepTable
 
 MS = 1_000_000
@@ -71,6 +72,8 @@ def test_a_row_tells_what_its_figures_do_not() -> None:
     assert judged.row(step(kept=False)).endswith("  missed p99 < 50ms\n")
     assert judged.row(replace(step(kept=True), operations=0)).endswith("  no result\n")
     assert "Promised: p99 < 50ms" in judged.head()
+    ours = replace(step(kept=False), generator=Room.NONE)
+    assert judged.row(ours).endswith("  the load generator was the limit; missed p99 < 50ms\n")
 
 
 def searched(*outcomes: tuple[float, bool], most: float = 100, confirm: int = 0) -> str:
