@@ -4,9 +4,9 @@
 
 Prints a table in Markdown: medians of interleaved runs with their spread, the ratio of the
 medians, and the bound that it has to keep. Exit status 0: all bounds are kept; 1: one is missed;
-2: none is, but a reference isn't installed, so nothing is proven. What got worse by more than 10 %
-against the recorded ratios (recorded.json) is pointed out, without changing the status: they are of
-another day, perhaps of another machine.
+2: none is, but a reference isn't installed or a row failed, so nothing is proven. What got worse by
+more than 10 % against the recorded ratios (recorded.json) is pointed out, without changing the
+status: they are of another day, perhaps of another machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.bench import cores, table
 from benchmarks.bench.child import CommandError
-from benchmarks.bench.figure import Figure
+from benchmarks.bench.figure import Figure, at_most, not_run
 from benchmarks.nginx import NginxError
 
 #: Each is a module of this package with a ``run(rounds)`` that gives figures.
@@ -38,7 +38,7 @@ def main() -> int:
     print(*_about(), *table.head(), sep="\n", flush=True)
     measured: list[tuple[str, Figure]] = []
     for row in chosen.rows or ROWS:
-        for figure in importlib.import_module(f"benchmarks.bench.{row}").run(chosen.rounds):
+        for figure in _figures(row, chosen.rounds):
             measured.append((row, figure))
             before = recorded.get(table.name(row, figure))
             print(table.line(row, figure, before), flush=True)
@@ -47,6 +47,15 @@ def main() -> int:
         recorded |= table.ratios(measured)
         RECORD.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
     return table.status([figure for _, figure in measured])
+
+
+def _figures(row: str, rounds: int) -> Iterator[Figure]:
+    """Those of a row; where it fails, the other rows go on, and no success is claimed."""
+    try:
+        yield from importlib.import_module(f"benchmarks.bench.{row}").run(rounds)
+    except (CommandError, NginxError) as error:
+        print(f"{row} failed: {error}", file=sys.stderr, flush=True)
+        yield not_run("the rest of the row", "", at_most(1.0), "failed: see above")
 
 
 def _options() -> argparse.Namespace:
@@ -79,7 +88,4 @@ def _processor() -> str:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (CommandError, NginxError) as error:
-        sys.exit(f"benchmarks.bench: {error}")
+    sys.exit(main())

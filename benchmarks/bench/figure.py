@@ -53,6 +53,7 @@ class Figure:
         in turn. A reference that is a known number is one sample.
     :param why_not: why it couldn't be measured, and what would help; "" where it was.
     :param optional: whether a success may be claimed without it, where it couldn't be measured.
+    :param note: what else to know in order to judge it.
     """
 
     words: str
@@ -63,6 +64,7 @@ class Figure:
     bound: Bound
     why_not: str = ""
     optional: bool = False
+    note: str = ""
 
     @property
     def ratio(self) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 
 from benchmarks.bench import ours, target, wrk
 from benchmarks.bench.figure import Bound, Figure, at_least, at_most, not_run
@@ -24,6 +25,9 @@ _RATES: Mapping[str, Bound] = {
     "swiftclient on gevent": at_least(40),
     "Locust": at_least(8),
 }
+
+#: Method -> our profile, and what wrk and the peers are to upload.
+_VERBS = {"GET": (ours.GET, None), "PUT": (ours.PUT, _SIZE)}
 
 Samples = defaultdict[str, list[float]]
 
@@ -45,9 +49,6 @@ def run(rounds: int) -> Iterator[Figure]:
                     _measure_peers(server, verb, taken, with_locust=not no_locust)
     for verb, taken in samples.items():
         yield from _figures(verb, taken, no_locust)
-
-
-_VERBS = {"GET": (ours.GET, None), "PUT": (ours.PUT, _SIZE)}
 
 
 def _measure(server: Nginx, verb: str, taken: Samples) -> None:
@@ -79,7 +80,10 @@ def _figures(verb: str, taken: Mapping[str, Sequence[float]], no_locust: str) ->
     words = f"{verb}, {_RATE}"
     for peer, bound in _RATES.items():
         if peer in taken:
-            yield Figure(words, "/s", taken["rate"], peer, taken[peer], bound)
+            wrks = median(taken["wrk rate"]) / median(taken[peer])
+            yield Figure(
+                words, "/s", taken["rate"], peer, taken[peer], bound, note=f"wrk: {wrks:.3g}"
+            )
         else:
             yield not_run(words, peer, bound, no_locust, optional=True)
     yield not_run(words, "nectar", at_least(1.0), _NO_NECTAR, optional=True)

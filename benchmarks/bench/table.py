@@ -28,6 +28,7 @@ def line(row: str, figure: Figure, recorded: float | None) -> str:
     remarks = [] if figure.verdict is Verdict.KEPT else [f"**{figure.verdict.value}**"]
     if worse_by(figure, recorded) > WORSE:
         remarks.append(f"worse than the recorded {recorded:.3g}")
+    remarks += [figure.note] if figure.note else []
     return _CELLS.format(
         f"{row}: {figure.words}",
         samples(figure.ours, figure.unit),

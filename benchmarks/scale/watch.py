@@ -10,6 +10,8 @@ from typing import NamedTuple
 import psutil
 
 _EVERY_S = 0.1
+#: A process may end, or a look be late, while a time that is asked for is still so near.
+_NEAR_S = 0.5
 
 
 class Moment(NamedTuple):
@@ -62,13 +64,15 @@ class Watcher(threading.Thread):
     def cpu_between(self, start: float, end: float) -> float:
         """Processor time that it took from one time to another; in a straight line between looks.
 
-        :raises ValueError: it wasn't looked at so early, or so late.
+        :raises ValueError: it wasn't looked at half a second before or after one of them.
         """
         return self._cpu_at(end) - self._cpu_at(start)
 
     def _cpu_at(self, at: float) -> float:
-        after = bisect([moment.at for moment in self.moments], at)
-        if not 0 < after < len(self.moments):
-            raise ValueError(f"nobody looked before and after {at}")
-        one, two = self.moments[after - 1 : after + 1]
-        return one.cpu_s + (two.cpu_s - one.cpu_s) * (at - one.at) / (two.at - one.at)
+        times = [moment.at for moment in self.moments]
+        if len(times) < 2 or not times[0] - _NEAR_S <= at <= times[-1] + _NEAR_S:
+            raise ValueError(f"nobody looked near {at}")
+        after = min(max(bisect(times, at), 1), len(times) - 1)
+        one, two = self.moments[after - 1], self.moments[after]
+        share = min(max((at - one.at) / (two.at - one.at), 0.0), 1.0)
+        return one.cpu_s + (two.cpu_s - one.cpu_s) * share

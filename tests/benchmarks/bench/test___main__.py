@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from benchmarks.bench import __main__ as bench
+from benchmarks.bench import table
+from benchmarks.bench.child import CommandError
 from benchmarks.bench.figure import Figure, at_most
 
 
@@ -34,3 +36,20 @@ def test_a_bound_that_is_missed_makes_status_1(
     monkeypatch.setattr(sys, "argv", ["bench", "small", "--rounds", "3"])
     assert bench.main() == status
     assert "| small: GET |" in capsys.readouterr().out
+
+
+def test_a_row_that_fails_does_not_stop_the_others_and_is_no_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(rounds: int) -> list[Figure]:
+        raise CommandError("wrk: status 1: no route")
+
+    figure = Figure("1 to 64", "times", [1.0], "no growth", [1.0], at_most(1.15))
+    for name, run in (("small", fail), ("growth", lambda rounds: [figure])):
+        monkeypatch.setattr(importlib.import_module(f"benchmarks.bench.{name}"), "run", run)
+    monkeypatch.setattr(bench.os, "sched_setaffinity", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["bench", "small", "growth"])
+    assert bench.main() == table.INCOMPLETE
+    said = capsys.readouterr()
+    assert "small failed: wrk: status 1: no route" in said.err
+    assert "| growth: 1 to 64 |" in said.out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.bench import table
@@ -17,6 +19,10 @@ def test_a_line_has_medians_spread_ratio_and_bound() -> None:
     assert table.line("small", FINE, None) == (
         "| small: GET, cpu | 12.2 µs (11.5 to 12.8) | wrk | 8 µs | 1.52 | <= 2 |  |"
     )
+
+
+def test_a_line_has_what_helps_to_judge_it() -> None:
+    assert table.line("small", replace(FINE, note="wrk: 6.7"), None).endswith("| wrk: 6.7 |")
 
 
 def test_a_line_points_out_what_is_missed_or_worse_than_recorded() -> None:

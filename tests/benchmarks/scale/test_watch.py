@@ -20,7 +20,12 @@ def test_processor_time_goes_in_a_straight_line_between_looks() -> None:
     assert watched().cpu_between(10.5, 12) == 1.25
 
 
-@pytest.mark.parametrize(("start", "end"), [(9.9, 12), (10, 13.1)])
+def test_just_before_and_after_it_stands_as_at_the_nearest_look() -> None:
+    assert watched().cpu_between(9.6, 11) == 0.5
+    assert watched().cpu_between(11, 13.4) == 2.0
+
+
+@pytest.mark.parametrize(("start", "end"), [(9.4, 12), (10, 13.6)])
 def test_what_nobody_saw_is_not_made_up(start: float, end: float) -> None:
     with pytest.raises(ValueError, match="nobody looked"):
         watched().cpu_between(start, end)

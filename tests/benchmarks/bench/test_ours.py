@@ -1,0 +1,31 @@
+"""A short run of the real commands, without a store: that they can be measured at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.bench import crowd, ours
+from benchmarks.bench.child import CommandError
+
+pytestmark = pytest.mark.e2e
+NOWHERE = "http://127.0.0.1:9/v1/AUTH_test"
+
+
+def test_operations_and_processor_time_of_both_are_told() -> None:
+    done = ours.run(ours.Load(NOWHERE, ours.GET, 4096, 4, 0.3, options=["--noop"]))
+    assert done.operations > 0
+    assert done.worker_cpu_s > 0
+    assert done.master_cpu_s > 0
+    assert done.worker_mb > 1
+    assert 0.3 <= done.seconds < 30
+
+
+def test_a_run_that_fails_gives_no_figure() -> None:
+    with pytest.raises(CommandError, match="status 1"):
+        ours.run(ours.Load(NOWHERE, ours.GET, 4096, 4, 0.3))
+
+
+def test_a_crowd_is_measured_in_the_midst_of_its_run() -> None:
+    cost = crowd.run(crowd.Host(2, 8, 10, 0.3))
+    assert cost.master_us > 0
+    assert cost.worker_us > 0
