@@ -14,7 +14,6 @@ from ssbench.refusals import Refusals
 from ssbench.storage.base import Storage
 from ssbench.users import Row, Users
 
-_WORTH_SENDING = 8  #: rows, when nothing else presses
 _LAST_BYTE = Result._fields.index("last_byte_ns")
 
 
@@ -75,7 +74,7 @@ class Stint:
             retries=ties.retries,
             operation_timeout_s=beat.operation_timeout_s,
             think_s=(beat.think_least_s, beat.think_longest_s),
-            on_low=self._pump_and_flush,
+            on_low=self.pump,
             on_rows=self._report,
             on_fence=ties.on_fence,
             on_exhausted=ties.on_exhausted,
@@ -107,9 +106,15 @@ class Stint:
 
     # Jobs in ------------------------------------------------------------------------------
 
+    def hear(self) -> None:
+        """Messages are there. They are left until the queue runs low, or until the users' next
+        look at them: a few large exchanges with the master cost less than many small ones."""
+        if self._stopping or self._ending or self.users.low:
+            self.pump()
+
     def pump(self) -> None:
         """Take jobs as far as they are wanted. The socket's descriptor tells of new messages
-        only once, so this is also called whenever the queue runs low, and at each tick."""
+        only once, so this is also called whenever the queue runs low, and now and then."""
         users, receive = self.users, self._ties.receive
         took: list[int] = []
         refused: list[int] = []
@@ -126,10 +131,6 @@ class Stint:
             self._tell_taken()
         if refused:
             self._give_back(refused)
-
-    def _pump_and_flush(self) -> None:
-        self.pump()
-        self.users.flush(_WORTH_SENDING)
 
     def _accept(self, data: bytes, took: list[int], refused: list[int]) -> None:
         try:

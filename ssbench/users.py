@@ -28,8 +28,11 @@ log = logging.getLogger(__name__)
 Row = tuple[Any, ...]  #: in the order of Result's fields
 
 MAX_RENEWALS = 3
-FULL = 256  #: rows that are flushed without waiting for a quieter moment
-FLUSH_S = 0.05
+FULL = 256  #: rows that are flushed without waiting for anything
+FLUSH_S = 0.05  #: how long a row or a batch of jobs may wait for a better moment
+#: Operations in FLUSH_S, up to which a row goes out as soon as the loop has nothing else to do: the
+#: least is unheard of where a worker dies. Above it that would cost more than the operations do.
+FEW = 50
 _NEVER_NS = 1 << 62
 _SECOND = 1_000_000_000
 _RECEIVES_BODY = [OPERATIONS[operation].receives_body for operation in sorted(OPERATIONS)]
@@ -40,7 +43,7 @@ class Users:
 
     :param origin_ns: the phase's start on this worker's clock.
     :param think_s: the least and the longest pause of a user after each operation.
-    :param on_low: called when the queue has run low: time to fetch more.
+    :param on_low: called when the queue has run low, and each FLUSH_S: time to fetch more.
     :param on_rows: called with finished rows.
     :param on_fence: called when the newest beat is too old to start anything.
     :param on_exhausted: called where an operation failed for want of memory.
@@ -85,10 +88,12 @@ class Users:
         self._idle: list[Any] = []
         self._waking = False  # one of them is on its way
         self._rows: list[Row] = []
+        self._enough = 1  # rows that something is done about
+        self._handed = 0  # rows since the last tick
         self._hub = get_hub()
         self._quiet = self._hub.loop.idle()
         self._timer = self._hub.loop.timer(FLUSH_S, FLUSH_S)
-        self._timer.start(self.flush)
+        self._timer.start(self.tick)
 
     def __repr__(self) -> str:
         return f"<Users {self.busy} busy of {self.count}, {len(self.queue)} jobs queued>"
@@ -99,6 +104,11 @@ class Users:
         return max(self.count - self.busy - len(self.queue) - len(self._agenda), 0)
 
     @property
+    def low(self) -> bool:
+        """Whether jobs should be fetched now; else it can wait until ``on_low``."""
+        return len(self.queue) <= self._low
+
+    @property
     def jobs(self) -> int:
         """Jobs here: waiting for their time, queued, in flight, or done and not yet sent."""
         return len(self._agenda) + len(self.queue) + self.busy + len(self._rows)
@@ -106,7 +116,7 @@ class Users:
     def resize(self, count: int) -> None:
         """Be so many users from now on; who is above that ends with the current operation."""
         self.count = count
-        self._low = count // 2
+        self._low = count // 4
         while self._greenlets < count:
             gevent.spawn(self._user)
             self._greenlets += 1
@@ -148,13 +158,14 @@ class Users:
         self._quiet.close()
         self.resize(0)
 
-    def flush(self, at_least: int = 1) -> None:
-        """Hand over the finished rows, if there are so many."""
-        if len(self._rows) < at_least or self.closed:
+    def flush(self) -> None:
+        """Hand over the finished rows, if there are any."""
+        if self.closed or not self._rows:
             return
         self._quiet.stop()
         rows = self._rows[:]
         self._rows.clear()
+        self._handed += len(rows)
         self._on_rows(rows)
 
     def _wake_next(self) -> None:
@@ -164,6 +175,32 @@ class Users:
             self._waking = True
             self._hub.loop.run_callback(self._idle.pop().switch)
 
+    def tick(self) -> None:
+        """Another FLUSH_S has gone by."""
+        done, self._handed = self._handed + len(self._rows), 0
+        self._enough = 1 if done <= FEW else FULL
+        self._exchange()
+
+    def _exchange(self) -> None:
+        """New jobs for finished rows, all at once: the master sends as many as come back."""
+        self._on_low()
+        self.flush()
+
+    def _see_to_rows(self) -> None:
+        if len(self._rows) >= FULL:
+            self.flush()
+        elif not self._agenda:
+            # Somebody may wait for them to give more; who has jobs for later can wait, too.
+            self._quiet.start(self.flush)
+
+    def _be_idle(self) -> None:
+        """Wait for a job."""
+        self._idle.append(getcurrent())
+        if self._rows:
+            self._see_to_rows()
+        self._hub.switch()
+        self._waking = False
+
     # One user -----------------------------------------------------------------------------
 
     def _user(self) -> None:
@@ -172,15 +209,13 @@ class Users:
         timeout_ns, origin_ns, think_s = self._timeout_ns, self._origin_ns, self._think_s
         while self._greenlets <= self.count:
             if not queue:
-                self._idle.append(getcurrent())
-                self._hub.switch()
-                self._waking = False
+                self._be_idle()
                 continue
             job = queue.popleft()
             if queue and idle:
                 self._wake_next()
-            if len(queue) == self._low:
-                self._on_low()
+            if len(queue) == self._low and not self._agenda:
+                self._exchange()
             start_ns = clock()
             if start_ns > self.fence_ns:
                 queue.appendleft(job)
@@ -206,11 +241,8 @@ class Users:
             if self.closed:
                 return
             rows.append(row)
-            if len(rows) >= FULL:
-                self.flush()
-            elif len(rows) == 1 and not self._agenda:
-                # Somebody may wait for them to give more; who has jobs for later can wait, too.
-                self._quiet.start(self.flush)
+            if len(rows) >= self._enough:
+                self._see_to_rows()
             if think_s:
                 gevent.sleep(random.uniform(*think_s))  # nosec B311 # a pause
         self._greenlets -= 1

@@ -399,7 +399,7 @@ class Worker:
     def _open_work(self, pipe: int) -> None:
         if self._watcher is None:
             watcher = self._hub.loop.io(self._wire.open_work(pipe), 1)
-            watcher.start(self._pump)
+            watcher.start(self._hear_of_jobs)
             self._watcher = watcher
 
     def _close_work(self) -> None:
@@ -408,6 +408,10 @@ class Worker:
             self._watcher.close()  # type: ignore[attr-defined]
             self._watcher = None
         self._wire.close_work()
+
+    def _hear_of_jobs(self) -> None:
+        if self._stint:
+            self._stint.hear()
 
     def _pump(self) -> None:
         if self._stint:

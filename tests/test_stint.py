@@ -112,16 +112,16 @@ def test_jobs_are_told_of_done_and_reported() -> None:
 
 
 def test_finished_rows_take_the_word_of_new_batches_along() -> None:
-    here = Scene(users=1)
+    here = Scene(users=4)
 
-    def third_arrives() -> None:
-        here.arrive(3)
+    def another_arrives() -> None:
+        here.arrive(6)
         here.stint.pump()
 
-    here.during = {2: third_arrives}  # the row of 1 is written, and not yet sent
-    here.arrive(1, 2)
+    here.during = {2: another_arrives}  # the row of 1 is written, and not yet sent
+    here.arrive(1, 2, 3, 4, 5)
     here.stint.pump()
-    assert here.done(3) == [1, 2, 3]
+    assert here.done(6) == [1, 2, 3, 4, 5, 6]
     assert [took.batches for took in here.all_of(Took)] == [[1]]
     first = here.all_of(Results)[0]
     assert ([row.number for row in rows_of(first)], first.took) == ([1], [2])
@@ -134,6 +134,31 @@ def test_no_more_is_read_than_users_can_use() -> None:
     here.stint.pump()
     assert len(here.coming) == 3
     assert here.done(5) == [1, 2, 3, 4, 5]  # the queue ran low, and the rest was read
+
+
+def test_messages_are_left_until_the_queue_runs_low() -> None:
+    here = Scene(users=4)
+    here.gate.clear()
+    here.arrive(*range(1, 8))
+    here.stint.hear()
+    here.until(lambda: here.stint.users.busy == 4)
+    here.arrive(8)
+    here.stint.hear()
+    assert len(here.coming) == 1
+    here.gate.set()
+    assert here.done(8) == [*range(1, 9)]
+
+
+def test_messages_are_read_at_once_where_they_have_to_go_back() -> None:
+    here = Scene(users=4)
+    here.gate.clear()
+    here.arrive(*range(1, 8))
+    here.stint.hear()
+    here.until(lambda: here.stint.users.busy == 4)
+    here.follow(ending=True)
+    here.arrive(8)
+    here.stint.hear()
+    assert here.all_of(Returned)[-1].numbers == [8]
 
 
 def test_latencies_are_counted_where_they_are_wanted() -> None:

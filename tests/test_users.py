@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssbench import users
 from ssbench.core import retry
 from ssbench.core.errors import StorageError
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Operation, Result, Timing
-from ssbench.users import FLUSH_S, FULL, MAX_RENEWALS, Users
+from ssbench.users import FEW, FLUSH_S, FULL, MAX_RENEWALS, Users
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -482,7 +483,46 @@ def test_rows_go_out_in_batches_when_there_is_no_quiet() -> None:
     driver = Driver()
     team = Team(driver, 1)
     team.do(*[job(n) for n in range(FULL + 10)])
-    assert team.batches == [FULL, 10]
+    assert team.batches == [FULL, 9, 1]
+
+
+def test_rows_wait_for_the_queue_to_run_low() -> None:
+    team = Team(Driver(), 4)
+    team.do(*[job(n) for n in range(12)])
+    assert team.batches == [10, 2]
+
+
+@pytest.mark.parametrize(("before", "gone"), [(FEW + 1, []), (FEW, [1])])
+def test_rows_of_few_operations_do_not_wait(
+    before: int, gone: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(users, "FLUSH_S", 3600.0)
+    driver = Driver()
+    team = Team(driver)
+    team.do(*[job(n) for n in range(before)])
+    team.users.tick()
+    team.batches.clear()
+    gate = gevent.event.Event()
+    driver.script.extend([None, gate.wait])
+    team.users.add([job(n) for n in range(4)])
+    while len(driver.script):
+        gevent.sleep(0)
+    for _ in range(5):
+        gevent.idle()
+    assert team.batches == gone
+    gate.set()
+    team.settle(before + 4)
+
+
+def test_every_now_and_then_jobs_are_fetched_and_rows_go_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(users, "FLUSH_S", 0.001)
+    team = Team(Driver(), 2)
+    before = team.lows
+    with gevent.Timeout(5):
+        while team.lows == before:
+            gevent.sleep(0.001)
 
 
 def test_rows_gather_while_jobs_wait_for_their_time() -> None:
