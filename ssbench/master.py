@@ -20,6 +20,7 @@ from ssbench.core.dispatch import Dispatcher
 from ssbench.core.errors import MessageError, NoWorkersError, StatFileError
 from ssbench.core.messages import Host, Jobs, Pulse, Ready, Results, Returned, Took, encode
 from ssbench.core.model import Phase, Result, Stage
+from ssbench.core.pacing import LEAD_NS
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.roster import SECOND, Worker
 from ssbench.core.settings import StorageSettings
@@ -209,7 +210,7 @@ class Master:
         self._observer.start_phase(phase, workload.total, title)
         try:
             self._announce(course.stage.users or users)
-            started_ns = self._clock()
+            started_ns = self._clock() + (LEAD_NS if workload.ahead else 0)
             if self.roster.workers or not self._alone_since_ns:
                 self._alone_since_ns = started_ns  # else they are waited for since they left
             course.begin(started_ns)
@@ -218,7 +219,7 @@ class Master:
             workload.begin(started_ns / SECOND, started_ns - self._crew.start_ns)
             self._mark("stage", course)
             ended, reason = self._loop(dispatcher, course)
-            took_s = (self._clock() - started_ns) / SECOND
+            took_s = max(self._clock() - started_ns, 0) / SECOND
         finally:
             self._end_phase(dispatcher)
         if ended == "complete" and workload.exhausted:

@@ -682,3 +682,21 @@ def test_a_worker_that_hears_no_beat_is_given_up_once() -> None:
         assert here.master.workers_lost == ["puppet (host, pid 1)"]
         (text,) = here.observer.messages
         assert f"can it reach port {here.wire.ports.control}, --zmq-control-port?" in text
+
+
+def test_an_open_loop_begins_when_its_first_jobs_have_travelled() -> None:
+    class Open(Ledger):
+        ahead = 10
+
+        def begin(self, now_s: float, offset_ns: int) -> None:
+            self.begins_s = now_s
+
+        def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+            self.first_asked_s = min(getattr(self, "first_asked_s", now_s), now_s)
+            return super().take(first_number, limit, now_s)
+
+    with scene() as here:
+        here.thread_worker()
+        ledger = Open(5)
+        assert here.run(ledger).counts.done == 5
+        assert ledger.begins_s - ledger.first_asked_s > 0.05

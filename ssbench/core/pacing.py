@@ -24,6 +24,8 @@ AHEAD_NS = SECOND_NS // 5
 #: They travel in helpings of so much time. Sent one by one as each came within reach, they cost
 #: ten times the operation itself: each message is answered, and the answer is a turn for the next.
 HELPING_NS = AHEAD_NS // 4
+#: So long after all are ready an open loop begins, so that its first jobs have travelled by then.
+LEAD_NS = AHEAD_NS // 2
 
 
 #: ``gaps(rate, rng)``: offsets from the stage's start in ns, rising, without end.
