@@ -190,7 +190,9 @@ class _Reader:
         sign = self._take(r"[<>=!≤≥~]+")
         if sign not in _OPERATORS:
             right = f"write {_MEANT[sign]}" if sign in _MEANT else "one of < <= > >= =="
-            self._fail(begin, f"{shown(sign)} is no comparison" if sign else "none there", right)
+            self._fail(
+                begin, f"{shown(sign)} is no comparison" if sign else "no comparison there", right
+            )
         number = self._number(metric)
         unit = self._unit(metric)
         return Threshold(metric, sign, number, unit, operation, size_class)

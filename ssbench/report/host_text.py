@@ -8,7 +8,7 @@ from typing import Any
 
 from ssbench.core.stats import RunStats
 from ssbench.core.text import printable
-from ssbench.core.verdict import Cause, Finding, Room, Verdict, Who
+from ssbench.core.verdict import FULL_PERCENT, Cause, Finding, Room, Verdict, Who
 
 #: Cause -> what is said of those seconds, and what helps (a worker; the master).
 _WORDS: dict[Cause, tuple[str, str, str]] = {
@@ -60,8 +60,8 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
         yield f"Of the same kind: {more} more (--json has them all)"
     if verdict.room is Room.ENOUGH:
         yield (
-            f"Load generator had room (busiest core {_percent(verdict.busiest_core_percent)};"
-            f" busiest of ours, {_name(verdict.busiest)}:"
+            f"Load generator had room (busiest core {_percent(verdict.busiest_core_percent)}"
+            f"{_whose(verdict)}; busiest of ours, {_name(verdict.busiest)}:"
             f" {_percent(verdict.busiest_loop_percent)} of a core)"
         )
 
@@ -75,6 +75,12 @@ def _sentence(finding: Finding, room: Room) -> str:
         f"{name[0].upper()}{name[1:]} {said} for {finding.seconds} of {finding.of_seconds} s:"
         f" {_ROOM_WORDS[room]}; {for_workers if who.worker_id else for_master}"
     )
+
+
+def _whose(verdict: Verdict) -> str:
+    """A core that is full says little where it isn't we who fill it: it is said that we don't."""
+    core, loop = verdict.busiest_core_percent or 0, verdict.busiest_loop_percent or 0
+    return ", mostly by others" if core >= FULL_PERCENT and loop <= core / 2 else ""
 
 
 def _name(who: Who | None) -> str:

@@ -82,6 +82,8 @@ class StepTable:
         found += [f"{step.late} never started"] if step.late else []
         found += [f"run {step.ended}"] if step.ended != "complete" else []
         found += [_GENERATOR] if step.generator is Room.NONE else []
+        if step.ended == "interrupted":
+            return found  # what it would have kept nobody knows
         missed = ", ".join(printable(str(threshold)) for threshold in step.missed)
         if missed:
             return [*found, f"missed {missed}"]

@@ -76,6 +76,14 @@ def test_room_is_told_with_figures() -> None:
     assert "N/A" in next(verdict_lines(Verdict(Room.ENOUGH)))
 
 
+@pytest.mark.parametrize(
+    ("core", "loop", "others"), [(98.0, 40.0, True), (98.0, 60.0, False), (80.0, 4.0, False)]
+)
+def test_a_full_core_that_others_fill_is_called_so(core: float, loop: float, others: bool) -> None:
+    (said,) = verdict_lines(Verdict(Room.ENOUGH, (), MASTER, loop, core, 0.001))
+    assert (f"(busiest core {core:.0f} %, mostly by others; busiest of ours" in said) is others
+
+
 def test_where_nothing_is_known_that_is_said() -> None:
     assert list(verdict_lines(Verdict(Room.UNKNOWN))) == [
         "Load generator: not known whether it was the limit (no whole second with figures of"

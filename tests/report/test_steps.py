@@ -72,6 +72,8 @@ def test_a_row_tells_what_its_figures_do_not() -> None:
     assert judged.row(step(kept=False)).endswith("  missed p99 < 50ms\n")
     assert judged.row(replace(step(kept=True), operations=0)).endswith("  no result\n")
     assert "Promised: p99 < 50ms" in judged.head()
+    nothing = replace(step(kept=False), operations=0, ended="interrupted")
+    assert judged.row(nothing).endswith("  run interrupted\n")
     ours = replace(step(kept=False), generator=Room.NONE)
     assert judged.row(ours).endswith("  the load generator was the limit; missed p99 < 50ms\n")
 
