@@ -23,7 +23,7 @@ _FULL_NETWORK_PERCENT = 90.0  #: of an interface's speed
 _WAITING_PERCENT = 25.0
 _LATE_S = 0.01  #: a loop that gets to its timers so late on average has no time
 _SHORT_PERCENT = 5.0  #: of memory that can be had
-_MOST_OF_THE_TIME = 0.5
+MOST_OF_THE_TIME = 0.5
 #: What a process is judged by.
 _OF_PROCESS = (
     "loop_cpu_percent", "process_cpu_percent", "loop_waiting_percent", "loop_lag_mean_s",
@@ -110,7 +110,7 @@ def judge(seats: Sequence[Seat]) -> Verdict:
     findings.sort(key=lambda finding: -finding.share)
     room = Room.ENOUGH
     if findings:
-        most = findings[0].share >= _MOST_OF_THE_TIME
+        most = findings[0].share >= MOST_OF_THE_TIME
         room = Room.NONE if most else Room.AT_TIMES
     means = {seat.who: _mean(_loops(seat)) for seat in seats}
     busiest = max(means, key=lambda who: means[who])

@@ -8,7 +8,7 @@ from typing import Any
 
 from ssbench.core.stats import RunStats
 from ssbench.core.text import printable
-from ssbench.core.verdict import FULL_PERCENT, Cause, Finding, Room, Verdict, Who
+from ssbench.core.verdict import FULL_PERCENT, MOST_OF_THE_TIME, Cause, Finding, Room, Verdict, Who
 
 #: Cause -> what is said of those seconds, and what helps (a worker; the master).
 _WORDS: dict[Cause, tuple[str, str, str]] = {
@@ -40,10 +40,6 @@ _WORDS: dict[Cause, tuple[str, str, str]] = {
 }
 _MOST_SENTENCES = 4
 _OF_MACHINES = (Cause.NETWORK, Cause.MEMORY)
-_ROOM_WORDS = {
-    Room.AT_TIMES: "the load generator was the limit at times",
-    Room.NONE: "the load generator was the limit",
-}
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
@@ -54,7 +50,7 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
             " its machines)"
         )
     for finding in verdict.findings[:_MOST_SENTENCES]:
-        yield _sentence(finding, verdict.room)
+        yield _sentence(finding)
     more = len(verdict.findings) - _MOST_SENTENCES
     if more > 0:
         yield f"Of the same kind: {more} more (--json has them all)"
@@ -66,14 +62,16 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
         )
 
 
-def _sentence(finding: Finding, room: Room) -> str:
+def _sentence(finding: Finding) -> str:
     said, for_workers, for_master = _WORDS[finding.cause]
     said = said.format(value=finding.value, value_ms=1000 * finding.value)
     who = finding.who
+    helps = for_workers if who.worker_id else for_master
+    at_times = "" if finding.share >= MOST_OF_THE_TIME else " at times"
     name = f"machine {printable(who.host)}" if finding.cause in _OF_MACHINES else _name(who)
     return (
         f"{name[0].upper()}{name[1:]} {said} for {finding.seconds} of {finding.of_seconds} s:"
-        f" {_ROOM_WORDS[room]}; {for_workers if who.worker_id else for_master}"
+        f" the load generator was the limit{at_times}; {helps}"
     )
 
 

@@ -12,6 +12,10 @@ _CLOSED_LOOP = (
     "In a closed loop users who wait ask nothing, so what would have come meanwhile is in no"
     " percentile; a run with --rate shows it."
 )
+_NOTHING = (
+    "Nothing counts: the run was over before its warm-up was, or its cool-down had the rest"
+    " ({:,} operations)."
+)
 
 
 def note_lines(stats: RunStats) -> list[str]:
@@ -21,6 +25,8 @@ def note_lines(stats: RunStats) -> list[str]:
 
 def note_rows(stats: RunStats) -> list[dict[str, Any]]:
     """The notes with their figures."""
+    if stats.left_out and not stats.total().operations:
+        return [{"note": "nothing_counts", "sentence": _NOTHING.format(stats.left_out)}]
     found = omission(stats)
     if found is None:
         return []

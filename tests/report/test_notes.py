@@ -38,3 +38,12 @@ def test_where_the_rate_tells_of_it_only_that_is_said() -> None:
 
 def test_a_plain_run_has_no_note() -> None:
     assert note_rows(RunStats.of(runs.lasting(30, 100))) == []
+
+
+def test_a_run_of_which_nothing_counts_says_so() -> None:
+    (line,) = note_lines(RunStats.of(runs.lasting(3, 100, warmup=5)))
+    assert line == (
+        "Note: Nothing counts: the run was over before its warm-up was, or its cool-down had the "
+        "rest (300 operations)."
+    )
+    assert note_rows(RunStats.of(runs.no_results())) == []
