@@ -16,6 +16,7 @@ import importlib
 import json
 import os
 import platform
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ RECORD = Path(__file__).resolve().parent / "recorded.json"
 def main() -> int:
     """Print the table; gives the exit status."""
     chosen = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and on the way out, all is cleared away
     recorded: dict[str, float] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     os.sched_setaffinity(0, {cores.TARGET})
     print(*_about(), *table.head(), sep="\n", flush=True)
