@@ -17,7 +17,8 @@ from typing import NamedTuple
 import gevent
 from gevent.hub import get_hub
 
-from ssbench.cli.wiring import allow_many_connections, calm_collector
+from ssbench.cli.collector import calm_collector
+from ssbench.cli.wiring import allow_many_connections
 from ssbench.core.model import Job, Operation, Timing
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage

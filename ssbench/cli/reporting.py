@@ -7,11 +7,16 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from ssbench import statfile
+from ssbench.cli.collector import calm_collector
 from ssbench.cli.plain import tell
 from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.facts import ScenarioFacts
+from ssbench.core.records import MarkRecord, Record, RunHeader
+from ssbench.core.runfacts import RunFacts
 from ssbench.core.stats import RunStats
 from ssbench.core.thresholds import Threshold
 from ssbench.report import ReportOptions, render
@@ -27,22 +32,32 @@ def read_stats(path: str) -> RunStats:
 
     :raises StatFileError: where it is none.
     """
+    calm_collector()
     with statfile.read(path) as reader:
-        stats = RunStats.of(reader)
+        records = reader.gathered()
+        first = next(records)
+        stats = RunStats.of(chain([first], records), _end_of_load_ns(path, first))
         stats.run.damage += reader.damage
         for line in [*reader.damage, *reader.notes]:
             tell(f"{path}: {line}")
-    if stats.run.scenario.cooldown_s and stats.run.end_ns is not None:
-        return _without_cooldown(stats, path)
     return stats
 
 
-def _without_cooldown(stats: RunStats, path: str) -> RunStats:
-    """Read again, now that the end is known from which the cool-down counts."""
+def _end_of_load_ns(path: str, first: Record) -> int | None:
+    """From which a cool-down counts; None where there is none. It is told behind the results.
+
+    :raises UsageError: where the file can't be read a second time.
+    """
+    if not isinstance(first, RunHeader) or not ScenarioFacts.of(first.scenario).cooldown_s:
+        return None
+    if path == "-":
+        raise UsageError("stdin: a run with a cool-down is read twice: name the file")
+    facts = RunFacts()
     with statfile.read(path) as reader:
-        again = RunStats.of(reader, stats.run.end_ns)
-    again.run.damage = stats.run.damage
-    return again
+        for record in reader.but_for_results():
+            if isinstance(record, RunHeader | MarkRecord):
+                facts.add(record)
+    return facts.end_ns
 
 
 def write_report(

@@ -13,11 +13,12 @@ from contextlib import ExitStack
 from typing import TypeVar
 
 from ssbench.cli.chosen import RunOptions
+from ssbench.cli.collector import calm_collector
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import LocalWorkers
 from ssbench.cli.progress import make_progress
 from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
-from ssbench.cli.wiring import bind, calm_collector, key_of
+from ssbench.cli.wiring import bind, key_of
 from ssbench.core.dispatch import MAX_BATCH, batch_limit
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural

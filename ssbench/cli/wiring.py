@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import resource
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,16 +11,6 @@ from ssbench.wire import MasterWire, Ports, pipe_length
 from ssbench.wirekey import Key
 
 LOOPBACK = ("127.", "::1")
-
-
-def calm_collector() -> None:
-    """Keep Python's garbage collector from pauses in the hot paths, which make no cycles.
-
-    What start-up has made is left alone for good; the rest is looked at 70 times less often.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def allow_many_connections() -> None:

@@ -16,9 +16,10 @@ from gevent import get_hub
 
 from ssbench.cli import profile
 from ssbench.cli.chosen import WorkerOptions, worker_options
+from ssbench.cli.collector import calm_collector
 from ssbench.cli.options import worker_parser
 from ssbench.cli.plain import log_to_stderr, tell
-from ssbench.cli.wiring import allow_many_connections, calm_collector, key_of, ports_of
+from ssbench.cli.wiring import allow_many_connections, key_of, ports_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.hostlive import HostLive
 from ssbench.wire import WorkerWire

@@ -25,8 +25,8 @@ from ssbench.core.errors import MessageError
 from ssbench.core.model import RESULT_NUMBERS, Job
 
 MAX_ROWS = 65536  #: more rows in one batch are refused
-_WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}
-_BIG_ENDIAN = sys.byteorder == "big"
+WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}  #: of a column's items, by their typecode
+BIG_ENDIAN = sys.byteorder == "big"
 _ID_BYTES = 16
 
 PackedColumn = int | list[Any]
@@ -37,11 +37,13 @@ def pack_column(values: Sequence[int]) -> PackedColumn:
     first = values[0]
     if values.count(first) == len(values):
         return first
-    base = min(values)
-    spread = max(values) - base
+    base, high = min(values), max(values)
+    spread = high - base
     code = "B" if spread < 1 << 8 else "H" if spread < 1 << 16 else "I" if spread < 1 << 32 else "Q"
+    if base >= 0 and high < 1 << 8 * WIDTHS[code]:
+        base = 0  # it would save nothing: neither side need reckon with it
     packed = array(code, [value - base for value in values] if base else values)
-    if _BIG_ENDIAN:
+    if BIG_ENDIAN:
         packed.byteswap()
     return [base, code, packed.tobytes()]
 
@@ -59,13 +61,13 @@ def unpack_column(packed: Any, count: int) -> Sequence[int]:
         and type(packed[0]) is int
         and isinstance(packed[1], str)
         and isinstance(packed[2], bytes)
-        and packed[1] in _WIDTHS
-        and len(packed[2]) == count * _WIDTHS[packed[1]]
+        and packed[1] in WIDTHS
+        and len(packed[2]) == count * WIDTHS[packed[1]]
     ):
         raise MessageError("a malformed column")
     base, typecode, data = packed
     items = array(typecode, data)
-    if _BIG_ENDIAN:
+    if BIG_ENDIAN:
         items.byteswap()
     return items if base == 0 else [base + item for item in items]
 
@@ -186,11 +188,15 @@ def unpack_results(packed: Any) -> list[Sequence[Any]]:
         unpack_column(column, count) for column in packed[1 : 1 + RESULT_NUMBERS]
     ]
     columns.append(unpack_ids(packed[-2], count))
-    columns.append(_unpack_details(packed[-1], count))
+    columns.append(unpack_details(packed[-1], count))
     return columns
 
 
-def _unpack_details(details: Any, count: int) -> list[str]:
+def unpack_details(details: Any, count: int) -> list[str]:
+    """The text of each row, "" for those that have none.
+
+    :raises MessageError: where a text has no row.
+    """
     if type(details) is not dict:
         raise MessageError("malformed error details")
     texts = list(repeat("", count))

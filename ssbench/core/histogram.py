@@ -64,11 +64,14 @@ class Histogram:
         """Count one value."""
         self.record_many((value_ns,))
 
-    def record_many(self, values_ns: Sequence[int]) -> None:
-        """Count whole nanoseconds, fast: some 0.15 µs a value."""
+    def record_many(self, values_ns: Sequence[int], bounds: tuple[int, int] | None = None) -> None:
+        """Count whole nanoseconds, fast: some 0.15 µs a value.
+
+        :param bounds: the smallest and the largest of them, where the caller knows.
+        """
         if not values_ns:
             return
-        low, high = min(values_ns), max(values_ns)
+        low, high = bounds or (min(values_ns), max(values_ns))
         if low < 0 or high > MAX_NS:
             in_range = [value for value in values_ns if 0 <= value <= MAX_NS]
             self.out_of_range += len(values_ns) - len(in_range)

@@ -12,6 +12,8 @@ from typing import Any
 
 from ssbench.core.model import Phase, Result
 
+_OPERATION = Result._fields.index("operation")
+
 MASTER = -1  #: in place of a worker's index
 
 
@@ -79,7 +81,7 @@ class ResultBatch:
     columns: Sequence[Sequence[Any]]
 
     def __len__(self) -> int:
-        return len(self.columns[0])
+        return len(self.columns[_OPERATION])  # who reads packed columns needs this one anyway
 
     def column(self, name: str) -> Sequence[Any]:
         """A column by the name of Result's field."""

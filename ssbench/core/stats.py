@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import add
 
-from ssbench.core.batches import Group, Part, gathered, shifted, split
+from ssbench.core.batches import Group, Part, shifted, split
 from ssbench.core.facts import ScenarioFacts
 from ssbench.core.hostfigures import HostSeries
 from ssbench.core.model import CRUD, Operation, Phase
@@ -78,9 +78,9 @@ class RunStats:
 
     @classmethod
     def of(cls, records: Iterable[Record], end_ns: int | None = None) -> RunStats:
-        """The sums of all of these; the fastest way to count a whole file."""
+        """The sums of all of these: of a whole file, most quickly of what is ``gathered``."""
         stats = cls(end_ns)
-        for record in gathered(records):
+        for record in records:
             stats.add(record)
         return stats
 
@@ -351,7 +351,7 @@ class RunStats:
         ends = _ends(part)
         # Of 0.3.9's failed operations only the end is known, and it leaves them out of the span.
         if not (part.failed and self._legacy):
-            counts.span(origin_ns + min(starts), origin_ns + max(ends))
+            counts.span(origin_ns + part.bounds("start_ns")[0], origin_ns + max(ends))
         return ends
 
     def _add_errors(self, part: Part, origin_ns: int) -> None:
@@ -374,16 +374,19 @@ class RunStats:
 def _ends(part: Part) -> Sequence[int]:
     """When each row completed, as an offset from the phase's start."""
     lasts = part.column("last_byte_ns")
-    if min(lasts) < 0:  # 0.3.9's of 0, and those of its failed operations, are none
+    if (
+        part.bounds("last_byte_ns")[0] < 0
+    ):  # 0.3.9's of 0, and those of its failed operations, are none
         lasts = [max(0, last) for last in lasts]
     return list(map(add, part.column("start_ns"), lasts))
 
 
 def _add_latencies(tally: Tally, part: Part) -> None:
-    ids = part.column("transaction_id")
+    ids = part.transaction_ids
     for name in LATENCIES:
         latency: Latency = getattr(tally, name)
-        latency.add(part.column(f"{name}_ns"), ids)
+        column = f"{name}_ns"
+        latency.add(part.column(column), ids, part.bounds(column))
     if part.responses_ns:
         tally.response.add(part.responses_ns, ids)
 

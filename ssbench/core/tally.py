@@ -28,20 +28,27 @@ class Latency:
     def __repr__(self) -> str:
         return f"<Latency {self.histogram!r}, worst {self.worst}>"
 
-    def add(self, values_ns: Sequence[int], ids: Sequence[bytes]) -> None:
+    def add(
+        self,
+        values_ns: Sequence[int],
+        ids: Sequence[bytes],
+        bounds: tuple[int, int] | None = None,
+    ) -> None:
         """Record the durations; negative ones mean "none" and are passed over.
 
-        :param ids: a transaction id for each value.
+        :param ids: a transaction id for each value; next to none are asked for.
+        :param bounds: the smallest and the largest of them, where the caller knows.
         """
-        slowest = max(values_ns)
+        least, slowest = bounds or (min(values_ns), max(values_ns))
         if slowest < 0:
             return
         if self.worst is None or slowest >= self.worst[0]:
             found = (slowest, _id_of(slowest, values_ns, ids))
             self.worst = max(self.worst or found, found)
-        if min(values_ns) < 0:
-            values_ns = [value for value in values_ns if value >= 0]
-        self.histogram.record_many(values_ns)
+        if least < 0:
+            self.histogram.record_many([value for value in values_ns if value >= 0])
+        else:
+            self.histogram.record_many(values_ns, (least, slowest))
 
     def merge(self, other: Latency) -> None:
         """Add ``other``, which stays as it is."""
@@ -53,7 +60,7 @@ class Latency:
 def _id_of(slowest: int, values_ns: Sequence[int], ids: Sequence[bytes]) -> bytes:
     if values_ns.count(slowest) == 1:
         return ids[values_ns.index(slowest)]
-    return max(i for value, i in zip(values_ns, ids, strict=True) if value == slowest)
+    return max(ids[at] for at, value in enumerate(values_ns) if value == slowest)
 
 
 class Counts:

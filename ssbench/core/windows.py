@@ -95,4 +95,6 @@ def _times(batch: ResultBatch) -> Sequence[int]:
     dues, starts = batch.columns[_DUE], batch.columns[_START]
     if max(dues) < 0:
         return starts
+    if min(dues) >= 0:
+        return dues
     return [start if due < 0 else due for due, start in zip(dues, starts, strict=True)]

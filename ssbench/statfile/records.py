@@ -11,7 +11,7 @@ new field needs no new format version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
@@ -19,6 +19,7 @@ import msgpack
 
 from ssbench.core.columns import pack_results, unpack_results
 from ssbench.core.errors import MessageError, StatFileError
+from ssbench.core.joined import Joined
 from ssbench.core.model import Phase
 from ssbench.core.records import (
     ClockRecord,
@@ -44,6 +45,8 @@ _COLD: dict[int, type[Any]] = {
     6: MarkRecord,
     7: ClockRecord,
 }
+#: Codes of records that bear on no result, so that results may pass them by; they come often.
+PASSED_BY = (1, 4)
 _CODES = {record: code for code, record in _COLD.items()}
 
 MAX_OBJECT = 16 << 20  #: bytes of one msgpack object
@@ -51,6 +54,8 @@ _MAX_ITEMS = 16384  #: of one array (msgpack makes room for all of them before t
 _MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one object
 _MAX_ENTRIES = 65536  #: of one map
 _MAX_DEPTH = 50
+_MAX_OF_MANY = 1 << 18  #: bytes of a packed batch that is unpacked together with others
+_FAULTS = (ValueError, TypeError, msgpack.UnpackException)
 
 
 def encode(record: Record) -> bytes:
@@ -94,16 +99,7 @@ def objects(pieces: Iterable[bytes], say: Say, *, raw: bool = False) -> Iterator
     Ends early, after telling ``say``, where the bytes are no msgpack or break a bound.
     """
     budget = _Budget()
-    unpacker = msgpack.Unpacker(
-        raw=raw,
-        strict_map_key=False,
-        max_buffer_size=2 * MAX_OBJECT,
-        max_array_len=_MAX_ITEMS,
-        max_map_len=_MAX_ENTRIES,
-        max_ext_len=0,
-        list_hook=budget.spend,
-        object_hook=budget.spend,
-    )
+    unpacker = _unpacker(raw=raw, list_hook=budget.spend, object_hook=budget.spend)
     try:
         for piece in pieces:
             for start in range(0, len(piece), MAX_OBJECT):
@@ -111,8 +107,20 @@ def objects(pieces: Iterable[bytes], say: Say, *, raw: bool = False) -> Iterator
                 for item in unpacker:
                     budget.items = 0
                     yield item
-    except (ValueError, TypeError, msgpack.UnpackException) as error:
+    except _FAULTS as error:
         say(f"it holds bytes that are no record ({type(error).__name__})")
+
+
+def _unpacker(*, raw: bool = False, **hooks: Any) -> Any:
+    return msgpack.Unpacker(
+        raw=raw,
+        strict_map_key=False,
+        max_buffer_size=2 * MAX_OBJECT,
+        max_array_len=_MAX_ITEMS,
+        max_map_len=_MAX_ENTRIES,
+        max_ext_len=0,
+        **hooks,
+    )
 
 
 class _Budget:
@@ -152,6 +160,25 @@ def decode(item: Any) -> Record:
         check_version(_whole(item[1].get("format", FORMAT)))
     decoded: Record = record(**_known_fields(record, item[1]))
     return decoded
+
+
+def together(phase: int, worker: int, packed: Sequence[bytes]) -> ResultBatch:
+    """Batches of one phase and worker as one, each as a record holds it.
+
+    :raises MessageError: where any of them is malformed, or too large to be one of many.
+    """
+    if max(map(len, packed)) > _MAX_OF_MANY:
+        raise MessageError("a large batch")
+    # Nobody counts what these unfold to, which takes longer than all else: they are short.
+    unpacker = _unpacker()
+    unpacker.feed(b"".join(packed))
+    try:
+        batches = list(unpacker)
+    except _FAULTS as error:
+        raise MessageError("malformed results") from error
+    if len(batches) != len(packed) or unpacker.tell() != sum(map(len, packed)):
+        raise MessageError("malformed results")
+    return ResultBatch(_phase(phase), _whole(worker), Joined(batches))
 
 
 def _decode_results(item: list[Any]) -> ResultBatch:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ssbench.cli.reporting import read_stats, write_report, write_rps
 from ssbench.core.errors import SsbenchError, StatFileError, UsageError
+from ssbench.core.model import Phase
+from ssbench.core.records import MarkRecord, PhaseRecord
+from ssbench.core.series import SECOND_NS
 from ssbench.core.stats import RunStats
+from ssbench.statfile import StatFileWriter
+from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result
 
 OLD = sorted((Path(__file__).parents[1] / "golden" / "ssbench-0.3.9").glob("*.stat*"))
 
@@ -57,3 +64,34 @@ def test_old_files_are_read(path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert read_stats(str(path)).total().operations
     for line in capsys.readouterr().err.splitlines():
         assert line.startswith(str(path))
+
+
+def a_run_with_a_cooldown(path: Path) -> Path:
+    """Ten seconds with an operation each, the last three of them cool-down."""
+    scenario = {**HEADER.scenario, "cooldown": 3}
+    with StatFileWriter.create(path) as writer:
+        writer.write(replace(HEADER, scenario=scenario))
+        writer.write(WORKER)
+        writer.write(PhaseRecord(Phase.RUN, 1_700_000_000.0, 1))
+        writer.write(MarkRecord(0, "stage", users=1))
+        for second in range(10):
+            row = result(second + 1, start_ns=second * SECOND_NS)
+            writer.append_results(Phase.RUN, 0, packed([row]))
+        writer.write(MarkRecord(10 * SECOND_NS, "end", users=1))
+        writer.write(FOOTER)
+    return path
+
+
+def test_a_cooldown_is_left_out_of_a_file(tmp_path: Path) -> None:
+    stats = read_stats(str(a_run_with_a_cooldown(tmp_path / "run.stat.gz")))
+    assert (stats.total().count, stats.left_out) == (7, 3)
+    assert stats.run.complete
+
+
+def test_a_cooldown_cannot_be_left_out_of_a_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_run_with_a_cooldown(tmp_path / "run.stat.gz").open("rb") as file:
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file))
+        with pytest.raises(UsageError, match="read twice: name the file"):
+            read_stats("-")

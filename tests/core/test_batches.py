@@ -110,3 +110,22 @@ def test_the_response_time_counts_from_the_due_time() -> None:
     assert part.responses_ns == [25, NONE_NS]
     (closed,) = split(runs.batch(rows[1:]))
     assert not closed.responses_ns
+
+
+def test_ids_of_a_part_are_its_rows_own() -> None:
+    rows = [
+        runs.result(n, Operation.READ, transaction_id=b"tx%d" % n, error=ErrorKind(n % 2))
+        for n in range(6)
+    ]
+    for part in split(runs.batch(rows)):
+        wanted = [b"tx%d" % number for number in part.column("number")]
+        assert list(part.transaction_ids) == list(part.column("transaction_id")) == wanted
+        assert list(part.transaction_ids[1:]) == wanted[1:]
+        assert part.bounds("number") == (min(part.column("number")), max(part.column("number")))
+
+
+def test_columns_that_nothing_is_added_to_stay_as_they_are() -> None:
+    batch = runs.batch([runs.result(1, Operation.READ, start_ns=60)])
+    moved = shifted(batch, 7)
+    assert len(moved.columns) == len(batch.columns)
+    assert [list(column) for column in moved.columns[-2:]] == [list(c) for c in batch.columns[-2:]]

@@ -1,0 +1,15 @@
+"""Python's garbage collector, kept out of the way of what makes much and leaves no cycles."""
+
+from __future__ import annotations
+
+import gc
+
+
+def calm_collector() -> None:
+    """Keep it from pauses in the hot paths.
+
+    What start-up has made is left alone for good; the rest is looked at 70 times less often.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
