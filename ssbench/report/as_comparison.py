@@ -15,6 +15,7 @@ from ssbench.report.steady_text import steady_lines
 
 _MOST_UNLIKE = 20  #: settings that differ, named in the text
 _LONGEST_VALUE = 40
+_MANY_TIMES = 5  #: from then on a change is told as a factor: +1,190 % makes nobody any wiser
 _HIGHEST_TOLD = 99.0  #: a percentile in the words at the top; what is above hangs on few values
 _CLOSING = (
     "An interval tells how far off a figure may be by the chance within its run (block bootstrap),",
@@ -124,6 +125,8 @@ def _difference(measure: Measure, change: Change) -> str:
     if change.ratio is None:
         return ""
     unit = _UNITS[measure.name]
+    if change.ratio >= _MANY_TIMES:
+        return f"{change.ratio:,.1f} times the "
     word = unit.more if change.ratio >= 1 else unit.less
     return f"{abs(change.ratio - 1):.1%} {word} "
 
@@ -173,7 +176,9 @@ def _between(low: str, high: str) -> str:
 
 
 def _percent(ratio: float | None) -> str:
-    return "N/A" if ratio is None else f"{ratio - 1:+,.1%}"
+    if ratio is None:
+        return "N/A"
+    return f"{ratio - 1:+.1%}" if ratio < _MANY_TIMES else f"x {ratio:,.1f}"
 
 
 _WIDTHS = (-24, 14, 24, 14, 24, 10, 20)

@@ -122,3 +122,12 @@ def test_nothing_from_outside_steers_the_terminal(path: str, name: str, key: str
     categories = {unicodedata.category(char) for char in text if char != "\n"}
     assert not categories & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
     assert text.count("\nTOTAL ") == 1
+
+
+def test_what_is_many_times_as_much_is_told_as_a_factor() -> None:
+    text = text_of(runs.lasting(20, 10), runs.lasting(20, 120, seed=2, slower=7))
+    assert "Run 2 against run 1: 12.0 times the operations a second: more than noise." in text
+    assert " times the service time p" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("Operations/s"))
+    assert " x 12.0 " in line
+    assert line.endswith(" x 11.9 to x 12.1  more than noise")
