@@ -11,7 +11,9 @@ from ssbench.cli.limit_options import MOST_USERS, LimitOptions
 from ssbench.cli.run_scenario import resolved
 from ssbench.cli.series import Series, check_paths
 from ssbench.cli.session import Session
+from ssbench.core.checks import FaultList
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
+from ssbench.core.jsontext import read_object
 from ssbench.core.limit import Search
 from ssbench.core.scenario import Scenario
 from ssbench.core.steps import OVER
@@ -30,6 +32,7 @@ def run_find_limit(options: LimitOptions) -> ExitStatus:
     run, over = options.run, options.over
     check_paths(run.stats_file, over, force=run.force)
     text, source = find_scenario_text(run.scenario, sys.stdin)
+    _check_stages(text, source)
     scenario = resolved(run, text, source, **{OVER[over]: options.first})
     _check(scenario, over)
     search = Search(
@@ -59,9 +62,14 @@ def run_find_limit(options: LimitOptions) -> ExitStatus:
     return _status(series, search)
 
 
+def _check_stages(text: bytes, source: str) -> None:
+    """Before all else: a step's length is a fault of stages, which nobody here has asked for."""
+    given = read_object(text, FaultList(source)) or {}
+    if given.get("stages"):
+        raise UsageError(f"{source}: stages have loads of their own; leave them out")
+
+
 def _check(scenario: Scenario, over: str) -> None:
-    if len(scenario.load) > 1:
-        raise UsageError(f"{scenario.source}: stages have loads of their own: leave them out")
     if over == "users" and scenario.rate:
         raise UsageError(f"{scenario.source}: has a rate, which users don't change: --over rate")
 

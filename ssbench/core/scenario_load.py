@@ -134,7 +134,8 @@ def _of_stages(
         faults.add("run_seconds", wrong, right)
     for key, own, option in (("user_count", "users", "-u"), ("rate", "rate", "--rate")):
         if key in overrides and any(getattr(stage, own) for stage in stages):
-            faults.add(f"stages ({option})", f"they have {own} of their own", f"leave out {option}")
+            words = f"they have {own.removesuffix('s')}s of their own"
+            faults.add(f"stages ({option})", words, f"leave out {option}")
     users = [stage.users for stage in stages if stage.users]
     most = max([*users, *([values["user_count"]] if values.get("user_count") else [])], default=0)
     needed = {} if not most or values.get("user_count") else {"user_count": most}

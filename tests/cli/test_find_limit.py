@@ -11,7 +11,7 @@ import pytest
 from ssbench.cli.find_limit import run_find_limit
 from ssbench.cli.limit_options import limit_options
 from ssbench.cli.options import master_parser
-from ssbench.core.errors import ExitStatus, ScenarioError, UsageError
+from ssbench.core.errors import ExitStatus, UsageError
 from tests.cli.test_master import free_ports
 from tests.cli.test_run_scenario import scenario
 
@@ -67,7 +67,7 @@ def test_the_workers_bound_the_users(
 def test_scenarios_that_it_is_not_for(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--over rate"):
         find(tmp_path, "p99 < 10s", rate=50)
-    with pytest.raises(ScenarioError):
+    with pytest.raises(UsageError, match="stages have loads of their own"):
         find(tmp_path, "p99 < 10s", stages=[{"seconds": 1, "users": 1}, {"seconds": 1, "users": 2}])
     with pytest.raises(UsageError, match="no size class"):
         find(tmp_path, "p99(huge) < 10s")

@@ -134,7 +134,8 @@ def test_faults(keys: dict[str, object], words: str) -> None:
 def test_options_that_the_stages_leave_no_room_for() -> None:
     assert fault({"user_count": 3}, stages=STAGES).startswith("stages (-u): they have users")
     rates = [{"seconds": 5, "rate": 5}]
-    assert fault({"rate": 3.0}, stages=rates, user_count=1).startswith("stages (--rate)")
+    words = "stages (--rate): they have rates of their own; leave out --rate"
+    assert fault({"rate": 3.0}, stages=rates, user_count=1) == words
     assert fault({"run_seconds": 3.0}, stages=STAGES).startswith("run_seconds: 3 is not the 90 s")
     assert fault({"operation_count": 3}, stages=STAGES).startswith("operation_count: there are")
     assert made({"user_count": 3}, stages=rates).most_users == 3
