@@ -9,14 +9,16 @@ import argparse
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ssbench.cli.auth_options import credentials_from, given_on_command_line
 from ssbench.cli.promises import thresholds_from
-from ssbench.core.compare import PERCENTS
 from ssbench.core.credentials import Credentials
 from ssbench.core.errors import UsageError
 from ssbench.core.steps import OVER, Sweep
-from ssbench.core.thresholds import Threshold
+
+if TYPE_CHECKING:
+    from ssbench.core.thresholds import Threshold
 
 KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"
 DEFAULT_PERCENTILES = (95.0,)
@@ -330,6 +332,8 @@ def compare_options(ns: argparse.Namespace) -> CompareOptions:
 
     :raises UsageError: where there is nothing to compare with.
     """
+    from ssbench.core.compare import PERCENTS  # no other command has a use for it
+
     if len(ns.stats_files) < 2:
         raise UsageError(f"{ns.stats_files[0]}: one stat file alone; name two or more to compare")
     if ns.stats_files.count("-") > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ssbench.cli import option_types as types
 from ssbench.cli.chosen import RunOptions, run_options
@@ -21,7 +22,9 @@ from ssbench.cli.shared_options import add_store
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario_load import MAX_RATE
 from ssbench.core.steps import OVER
-from ssbench.core.thresholds import Threshold
+
+if TYPE_CHECKING:
+    from ssbench.core.thresholds import Threshold
 
 MOST_USERS = 1024  #: where neither the user nor workers of other hosts say
 #: Quick errors make quick latencies: this is promised too, unless a promise speaks of errors.
@@ -161,6 +164,8 @@ def _check(ns: argparse.Namespace) -> None:
 
 
 def _promises(texts: list[str]) -> tuple[Threshold, ...]:
+    from ssbench.core.thresholds import Threshold
+
     found = [Threshold.parse(text, "--slo") for text in dict.fromkeys(texts)]
     if not any(threshold.metric == "errors" for threshold in found):
         found.append(Threshold.parse(FEW_ERRORS))

@@ -17,13 +17,6 @@ from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
 from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.progress import make_progress
-from ssbench.cli.reporting import (
-    read_stats,
-    write_host_stats,
-    write_report,
-    write_rps,
-    write_series,
-)
 from ssbench.cli.wiring import bind, key_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.settings import StorageSettings
@@ -107,20 +100,22 @@ def _find_limit(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.cli import reporting
+
     options = chosen.report_options(namespace)
     with profile.profiled(options.profile, "report", _say):
-        stats = read_stats(options.stats_file)
+        stats = reporting.read_stats(options.stats_file)
         promises.check(options.thresholds, stats.run.scenario)
-        write_report(
+        reporting.write_report(
             stats, options.format, options.percentiles, options.report_file,
             thresholds=options.thresholds,
         )  # fmt: skip
         if options.rps_histogram:
-            write_rps(stats, options.rps_histogram)
+            reporting.write_rps(stats, options.rps_histogram)
         if options.time_series:
-            write_series(stats, options.time_series)
+            reporting.write_series(stats, options.time_series)
         if options.host_stats:
-            write_host_stats(options.stats_file, options.host_stats)
+            reporting.write_host_stats(options.stats_file, options.host_stats)
     return promises.status(stats, options.thresholds)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import cProfile
 import io
 import os
-import pstats
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ssbench.cli.ownfiles import new_file
+
+if TYPE_CHECKING:
+    import cProfile
+
 
 HOTTEST = 10
 
@@ -20,6 +23,8 @@ def profiled(wanted: bool, what: str, say: Callable[[str], None]) -> Iterator[No
     if not wanted:
         yield
         return
+    import cProfile
+
     profile = cProfile.Profile()
     profile.enable()
     try:
@@ -34,6 +39,8 @@ def save(profile: cProfile.Profile, what: str) -> str:
     fd, path = new_file(f"ssbench-{what}-", ".prof")
     os.close(fd)
     profile.dump_stats(path)
+    import pstats
+
     text = io.StringIO()
     stats = pstats.Stats(profile, stream=text)
     stats.strip_dirs().sort_stats("tottime").print_stats(HOTTEST)

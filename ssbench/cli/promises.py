@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ssbench.core.errors import ExitStatus, UsageError
-from ssbench.core.facts import ScenarioFacts
-from ssbench.core.stats import RunStats
-from ssbench.core.thresholds import Threshold
+
+if TYPE_CHECKING:
+    from ssbench.core.facts import ScenarioFacts
+    from ssbench.core.stats import RunStats
+    from ssbench.core.thresholds import Threshold
 
 
 def thresholds_from(ns: argparse.Namespace) -> tuple[Threshold, ...]:
@@ -16,8 +19,12 @@ def thresholds_from(ns: argparse.Namespace) -> tuple[Threshold, ...]:
 
     :raises UsageError: a line for each that is malformed.
     """
+    if not ns.thresholds:
+        return ()
+    from ssbench.core.thresholds import Threshold  # few runs promise anything
+
     found, faults = [], []
-    for text in dict.fromkeys(ns.thresholds or ()):
+    for text in dict.fromkeys(ns.thresholds):
         try:
             found.append(Threshold.parse(text))
         except UsageError as error:

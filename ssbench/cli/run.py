@@ -7,11 +7,10 @@ import sys
 import time
 from collections import Counter
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from ssbench import __version__, statfile
 from ssbench.cli import promises
-from ssbench.cli.reporting import read_stats, write_report
-from ssbench.cli.run_setup import header_of, limits_of, prepare, settings_of
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest
 from ssbench.core.model import Operation, Phase
@@ -21,10 +20,11 @@ from ssbench.core.settling import Settling
 from ssbench.core.steady import AutoStop
 from ssbench.core.text import plural
 from ssbench.core.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
-from ssbench.master import Master
 from ssbench.phases import PhaseOutcome
-from ssbench.report.threshold_text import threshold_lines
 from ssbench.statfile import StatFileWriter
+
+if TYPE_CHECKING:
+    from ssbench.master import Master
 
 #: Users that make or delete objects around a run, unless the run itself has more.
 MOST_AROUND = 64
@@ -78,6 +78,9 @@ class Run:
         session = self.session
         self.say(f"ssbench {__version__}, run {self.run_id}, seed {session.seed}")
         store = session.store()
+        # Loaded while the workers start, which takes them as long.
+        from ssbench.cli.run_setup import header_of, limits_of, prepare, settings_of
+
         settings = settings_of(self.options, self.scenario, store, self.run_id)
         verify = self.options.verify
         writer.write(
@@ -242,6 +245,9 @@ class Run:
         options = self.options
         if options.no_default_report and not options.thresholds:
             return ExitStatus.OK
+        from ssbench.cli.reporting import read_stats, write_report
+        from ssbench.report.threshold_text import threshold_lines
+
         stats = read_stats(self.path)
         if options.no_default_report:
             for line in threshold_lines(stats, options.thresholds):

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ssbench.cli.chosen import RunOptions
 from ssbench.cli.collector import calm_collector
@@ -22,10 +22,11 @@ from ssbench.cli.wiring import bind, key_of
 from ssbench.core.dispatch import MAX_BATCH, batch_limit
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural
-from ssbench.hostlive import HostLive
-from ssbench.master import Master
-from ssbench.phases import Limits, Recorder
 from ssbench.wirekey import Key
+
+if TYPE_CHECKING:
+    from ssbench.master import Master
+    from ssbench.phases import Limits, Recorder
 
 T = TypeVar("T")
 
@@ -89,6 +90,10 @@ class Session:
         """The master, ready for a run with these settings."""
         if self._master is None:
             store = self.store()
+            # Loaded while the workers start, which takes them as long.
+            from ssbench.hostlive import HostLive
+            from ssbench.master import Master
+
             self._master = Master(
                 self._wire, self.progress, settings,
                 limits=limits, renew=store.renew, warn=self.warn,

@@ -10,7 +10,6 @@ from itertools import count
 from ssbench.cli.chosen import StoreOptions
 from ssbench.core.credentials import Credentials
 from ssbench.core.settings import StorageSettings
-from ssbench.embedded import EmbeddedSwift
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,8 @@ def embedded_store(stack: ExitStack) -> Store:
 
     :raises SsbenchError: where it can't be started.
     """
+    from ssbench.embedded import EmbeddedSwift
+
     swift = stack.enter_context(EmbeddedSwift())
     credentials = Credentials(auth=swift.auth_url, user=swift.user, key=swift.key)
     return reach_store(StoreOptions(credentials, (), 10.0, 20.0), lambda note: None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cProfile
 import logging
 import os
 import secrets
@@ -10,11 +9,11 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import gevent
 from gevent import get_hub
 
-from ssbench.cli import profile
 from ssbench.cli.chosen import WorkerOptions, worker_options
 from ssbench.cli.collector import calm_collector
 from ssbench.cli.options import worker_parser
@@ -25,6 +24,9 @@ from ssbench.hostlive import HostLive
 from ssbench.wire import WorkerWire
 from ssbench.wirekey import Key
 from ssbench.worker import Worker
+
+if TYPE_CHECKING:
+    import cProfile
 
 log = logging.getLogger("ssbench")
 
@@ -100,6 +102,8 @@ class _JobProfile:
     def count(self, jobs: int) -> None:
         """Jobs arrived."""
         if self._profile is None and self._left > 0:
+            import cProfile
+
             self._profile = cProfile.Profile()
             self._profile.enable()
         self._left -= jobs
@@ -111,6 +115,8 @@ class _JobProfile:
         if self._profile is not None and self._left > -1 << 60:
             self._profile.disable()
             self._left = -1 << 61
+            from ssbench.cli import profile
+
             print(profile.save(self._profile, "worker"), file=sys.stderr, flush=True)
 
 

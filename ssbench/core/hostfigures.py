@@ -9,8 +9,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan, nan
+from typing import TYPE_CHECKING
 
-from ssbench.core.records import HostRecord
+if TYPE_CHECKING:
+    from ssbench.core.records import HostRecord
 
 #: Name -> what it says. The columns of --host-stats, in this order; behind them one for each core.
 FIGURES: Mapping[str, str] = {

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ssbench.core.stats import RunStats
-from ssbench.core.tally import Tally
+if TYPE_CHECKING:
+    from ssbench.core.stats import RunStats
+    from ssbench.core.tally import Tally
+
 
 Number = int | float | Fraction
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ssbench.core.histogram import Histogram
-from ssbench.core.stats import RunStats
-from ssbench.core.thresholds import Threshold, Verdict
 from ssbench.core.verdict import Room
+
+if TYPE_CHECKING:
+    from ssbench.core.histogram import Histogram
+    from ssbench.core.stats import RunStats
+    from ssbench.core.thresholds import Threshold, Verdict
+
 
 #: What a series of runs can be over -> the scenario's key.
 OVER: Mapping[str, str] = {"users": "user_count", "rate": "rate"}

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ssbench.core.checks import near, shown
 from ssbench.core.errors import UsageError
@@ -27,8 +27,11 @@ from ssbench.core.facts import ScenarioFacts
 from ssbench.core.histogram import RELATIVE_ERROR
 from ssbench.core.metrics import KNOWN, LATENCY, METRICS, latency_of, metric_of, percent_of
 from ssbench.core.model import CRUD, Operation
-from ssbench.core.stats import RunStats
 from ssbench.core.tally import Tally
+
+if TYPE_CHECKING:
+    from ssbench.core.stats import RunStats
+
 
 _Compare = Callable[[Fraction, Fraction], bool]
 

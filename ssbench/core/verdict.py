@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import isnan
+from typing import TYPE_CHECKING
 
-from ssbench.core.hostfigures import HostSeries
+if TYPE_CHECKING:
+    from ssbench.core.hostfigures import HostSeries
 
 #: Of a core that a loop uses, or would use if it got one. A loop with less to spare makes what is
 #: due wait several times longer than it takes.

@@ -10,7 +10,6 @@ from functools import partial
 from itertools import chain, filterfalse, islice
 from typing import Any, BinaryIO
 
-from ssbench.core.batches import gathered
 from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
 from ssbench.statfile.blocks import Source, looks_like_blocks, read_blocks, read_plain
@@ -83,7 +82,11 @@ class StatFileReader:
         Results of one phase and worker keep their order, and pass no phase, mark or clock.
         """
         self._way = stretched
-        return gathered(self) if self.legacy else iter(self)
+        if not self.legacy:
+            return iter(self)
+        from ssbench.core.batches import gathered  # no run needs it: they begin the sooner
+
+        return gathered(self)
 
     def but_for_results(self) -> Iterator[Record]:
         """As iterating, without the results, which aren't even unpacked."""

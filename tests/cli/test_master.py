@@ -323,7 +323,7 @@ def test_a_reader_that_has_enough_is_no_error(done: Path, words: list[str]) -> N
 
 def test_a_name_that_stdout_cannot_show_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     stats = runs.stats_of([runs.header(scenario={**runs.SCENARIO, "name": "größe"})])
-    monkeypatch.setattr("ssbench.cli.master.read_stats", lambda path: stats)
+    monkeypatch.setattr("ssbench.cli.reporting.read_stats", lambda path: stats)
     shown = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
     assert main(["report-scenario", "-s", "x"]) == 0
@@ -334,7 +334,7 @@ def test_an_early_interrupt_is_told(shell: Shell, monkeypatch: pytest.MonkeyPatc
     def interrupted(path: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ssbench.cli.master.read_stats", interrupted)
+    monkeypatch.setattr("ssbench.cli.reporting.read_stats", interrupted)
     assert shell("report-scenario", "-s", "x") == (5, "", "ssbench-master: interrupted\n")
 
 
@@ -364,7 +364,7 @@ def test_descriptors_that_are_used_up_are_one_line(
     def used_up(path: str) -> None:
         raise OSError(errno.EMFILE, "Too many open files", "/dev/null")
 
-    monkeypatch.setattr("ssbench.cli.master.read_stats", used_up)
+    monkeypatch.setattr("ssbench.cli.reporting.read_stats", used_up)
     monkeypatch.setattr("ssbench.cli.master._forget_stdout", lambda: None)
     said = shell("report-scenario", "-s", "x")
     assert said == (1, "", "ssbench-master: the system refuses: Too many open files\n")
