@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ssbench.core.columns import result_count, unpack_column
@@ -38,6 +39,7 @@ YOUNG_NS = SECOND // 10
 #: How long held jobs may be unevenly spread at the end before they are called back.
 PATIENCE_NS = SECOND // 4
 
+_number_of = itemgetter(Job._fields.index("number"))
 _NUMBER = 1 + Result._fields.index("number")
 _STATUS = 1 + Result._fields.index("status")
 _ERROR = 1 + Result._fields.index("error")
@@ -192,7 +194,7 @@ class Dispatcher:
         for number in batches:
             if number in self._sent:
                 jobs = self._arrived(number)
-                held.update((job.number, job) for job in jobs)
+                held.update(zip(map(_number_of, jobs), jobs, strict=True))
                 self._held_count += len(jobs)
 
     def _arrived(self, number: int) -> Sequence[Job]:
@@ -218,11 +220,10 @@ class Dispatcher:
         except MessageError:
             self.counts.refused += 1
             return None
-        held = self._held.get(incarnation, {})
-        if len(set(numbers)) != count or not held.keys() >= set(numbers):
+        jobs = self._let_go(incarnation, numbers)
+        if jobs is None:
             self.counts.refused += 1
             return None
-        jobs = [held.pop(number) for number in numbers]
         self._held_count -= count
         self._active_ns[incarnation] = now_ns
         if errors is None:
@@ -233,6 +234,17 @@ class Dispatcher:
             self.example = self.example or _first_detail(columns[-1])
             self._settle(jobs, errors, statuses, unknowns, now_ns)
         return columns
+
+    def _let_go(self, incarnation: int, numbers: Iterable[int]) -> list[Job] | None:
+        """The jobs of these numbers, held no more; None where one isn't, and then all stay."""
+        held = self._held.get(incarnation, {})
+        jobs: list[Job] = []
+        try:
+            jobs.extend(map(held.pop, numbers))  # what came before the one that is missing stays
+        except KeyError:
+            held.update(zip(map(_number_of, jobs), jobs, strict=True))
+            return None
+        return jobs
 
     def _settle(
         self,

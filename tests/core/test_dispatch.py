@@ -367,6 +367,10 @@ def test_results_in_part_of_others_are_refused_as_a_whole() -> None:
     assert fleet.dispatcher.counts.refused == 2
     assert fleet.dispatcher.in_flight == len(batch.jobs)
     fleet.check()
+    # The worker holds them still, and what it says of them alone is heard.
+    assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
+    assert fleet.dispatcher.counts.done == len(batch.jobs)
+    fleet.check()
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", pack([]), pack({}), pack([1] * 3), pack(None)])
