@@ -107,14 +107,14 @@ class Stint:
     # Jobs in ------------------------------------------------------------------------------
 
     def hear(self) -> None:
-        """Messages are there. They are left until the queue runs low, or until the users' next
+        """Messages are there. They are left until the queue runs out, or until the users' next
         look at them: a few large exchanges with the master cost less than many small ones."""
         if self._stopping or self._ending or self.users.low:
             self.pump()
 
     def pump(self) -> None:
         """Take jobs as far as they are wanted. The socket's descriptor tells of new messages
-        only once, so this is also called whenever the queue runs low, and now and then."""
+        only once, so this is also called whenever the queue runs out, and now and then."""
         users, receive = self.users, self._ties.receive
         took: list[int] = []
         refused: list[int] = []

@@ -43,7 +43,7 @@ class Users:
 
     :param origin_ns: the phase's start on this worker's clock.
     :param think_s: the least and the longest pause of a user after each operation.
-    :param on_low: called when the queue has run low, and each FLUSH_S: time to fetch more.
+    :param on_low: called when the queue has run out, and each FLUSH_S: time to fetch more.
     :param on_rows: called with finished rows.
     :param on_fence: called when the newest beat is too old to start anything.
     :param on_exhausted: called where an operation failed for want of memory.
@@ -83,7 +83,6 @@ class Users:
         self._on_fence = on_fence
         self._on_exhausted = on_exhausted
         self._renew = renew
-        self._low = 0
         self._greenlets = 0
         self._idle: list[Any] = []
         self._waking = False  # one of them is on its way
@@ -106,7 +105,7 @@ class Users:
     @property
     def low(self) -> bool:
         """Whether jobs should be fetched now; else it can wait until ``on_low``."""
-        return len(self.queue) <= self._low
+        return not self.queue
 
     @property
     def jobs(self) -> int:
@@ -116,7 +115,6 @@ class Users:
     def resize(self, count: int) -> None:
         """Be so many users from now on; who is above that ends with the current operation."""
         self.count = count
-        self._low = count // 4
         while self._greenlets < count:
             gevent.spawn(self._user)
             self._greenlets += 1
@@ -214,8 +212,8 @@ class Users:
             job = queue.popleft()
             if queue and idle:
                 self._wake_next()
-            if len(queue) == self._low and not self._agenda:
-                self._exchange()
+            if not queue and not self._agenda:
+                self._exchange()  # the next jobs are here already, in the socket's pipe
             start_ns = clock()
             if start_ns > self.fence_ns:
                 queue.appendleft(job)

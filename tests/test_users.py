@@ -469,7 +469,7 @@ def test_what_is_here() -> None:
     assert (team.users.jobs, team.users.free) == (0, 2)
 
 
-def test_it_tells_when_the_queue_runs_low() -> None:
+def test_it_tells_when_the_queue_runs_out() -> None:
     driver = Driver()
     team = Team(driver, 4)
     team.do(*[job(n) for n in range(8)])
@@ -486,10 +486,10 @@ def test_rows_go_out_in_batches_when_there_is_no_quiet() -> None:
     assert team.batches == [FULL, 9, 1]
 
 
-def test_rows_wait_for_the_queue_to_run_low() -> None:
+def test_rows_wait_for_the_queue_to_run_out() -> None:
     team = Team(Driver(), 4)
     team.do(*[job(n) for n in range(12)])
-    assert team.batches == [10, 2]
+    assert team.batches == [11, 1]
 
 
 @pytest.mark.parametrize(("before", "gone"), [(FEW + 1, []), (FEW, [1])])
