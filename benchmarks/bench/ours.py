@@ -1,4 +1,4 @@
-"""ssbench's own commands: a master and one worker, both on the client's core.
+"""ssbench's own commands: a master and its workers, one as a rule, all on the client's core.
 
 What each took of the processor is that of the run phase alone, looked up from outside: no start,
 no login, no uploads, no report.
@@ -41,6 +41,7 @@ class Load:
     users: int
     seconds: float
     objects: int = 200
+    workers: int = 1
     options: Sequence[object] = field(default=())  #: more of them, for the master
 
 
@@ -49,9 +50,9 @@ class Ours(NamedTuple):
 
     operations: int
     seconds: float
-    worker_cpu_s: float
+    worker_cpu_s: float  #: of all workers
     master_cpu_s: float
-    worker_mb: float  #: the most that was resident
+    worker_mb: float  #: the most that was resident of one
 
     @property
     def worker_us(self) -> float:
@@ -77,15 +78,17 @@ def run(load: Load) -> Ours:
     with tempfile.TemporaryDirectory(prefix="ssbench-bench-") as folder:
         stats = Path(folder) / "bench.stat.gz"
         ports = _port_options()
-        with _worker(load.users, ports) as worker_watch:
+        with ExitStack() as started:
+            users = -(-load.users // load.workers)
+            workers = [started.enter_context(_worker(users, ports)) for _ in range(load.workers)]
             master_watch = _master(load, Path(folder), stats, ports)
         done = _read(stats)
     return Ours(
         done.operations,
         done.seconds,
-        worker_watch.cpu_between(done.start, done.end),
+        sum(watch.cpu_between(done.start, done.end) for watch in workers),
         master_watch.cpu_between(done.start, done.end),
-        max(moment.memory_mb for moment in worker_watch.moments),
+        max(moment.memory_mb for watch in workers for moment in watch.moments),
     )
 
 
@@ -111,7 +114,7 @@ def _master(load: Load, folder: Path, stats: Path, ports: Sequence[object]) -> W
     # With its report: the master must still be there to be looked at when the run is over.
     command = [
         ROOT / "bin" / "ssbench-master", "-q", "run-scenario", "-f", scenario, "-s", stats,
-        "--progress", "none", "--expect-workers", 1, "-S", load.url, "-T", "token",
+        "--progress", "none", "--expect-workers", load.workers, "-S", load.url, "-T", "token",
         *ports, *load.options,
     ]  # fmt: skip
     with standing(CLIENT), (folder / "master.log").open("w+") as log:
