@@ -6,15 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ssbench.core.beatclock import BeatClock
-from ssbench.core.columns import pack_results, unpack_jobs
+from ssbench.core.columns import unpack_jobs
 from ssbench.core.errors import MessageError
+from ssbench.core.finished import Finished, latencies_ns, pack_finished
 from ssbench.core.messages import Beat, Jobs, Message, Ready, Results, Returned, Took, decode, pack
-from ssbench.core.model import Job, Phase, Result
+from ssbench.core.model import Job, Phase
 from ssbench.refusals import Refusals
 from ssbench.storage.base import Storage
-from ssbench.users import Row, Users
-
-_LAST_BYTE = Result._fields.index("last_byte_ns")
+from ssbench.users import Users
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +166,10 @@ class Stint:
 
     # Results out --------------------------------------------------------------------------
 
-    def _report(self, rows: list[Row]) -> None:
-        packed = pack_results(rows)
+    def _report(self, finished: list[Finished]) -> None:
+        packed = pack_finished(finished, self.origin_ns)
         if self._live:
-            self._ties.on_latencies([row[_LAST_BYTE] for row in rows])
+            self._ties.on_latencies(latencies_ns(finished))
         took, self._took = self._took, []
         self._ties.send(Results(self.incarnation, self.run, self.phase, took, pack(packed)))
 

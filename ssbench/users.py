@@ -19,13 +19,12 @@ from gevent.hub import get_hub
 
 from ssbench.agenda import Agenda
 from ssbench.core.errors import StorageError
+from ssbench.core.finished import RECEIVES_BODY, Finished, Row
 from ssbench.core.model import NONE_NS, OPERATIONS, ErrorKind, Job, Operation, Timing
 from ssbench.core.retry import Attempts, Verdict
 from ssbench.storage.base import Storage
 
 log = logging.getLogger(__name__)
-
-Row = tuple[Any, ...]  #: in the order of Result's fields
 
 MAX_RENEWALS = 3
 FULL = 256  #: rows that are flushed without waiting for anything
@@ -35,7 +34,6 @@ FLUSH_S = 0.05  #: how long a row or a batch of jobs may wait for a better momen
 FEW = 50
 _NEVER_NS = 1 << 62
 _SECOND = 1_000_000_000
-_RECEIVES_BODY = [OPERATIONS[operation].receives_body for operation in sorted(OPERATIONS)]
 
 
 class Users:
@@ -44,7 +42,7 @@ class Users:
     :param origin_ns: the phase's start on this worker's clock.
     :param think_s: the least and the longest pause of a user after each operation.
     :param on_low: called when the queue has run out, and each FLUSH_S: time to fetch more.
-    :param on_rows: called with finished rows.
+    :param on_rows: called with what is finished, as core.finished takes it.
     :param on_fence: called when the newest beat is too old to start anything.
     :param on_exhausted: called where an operation failed for want of memory.
     :param renew: ``renew(began_ns)`` waits for a token newer than an attempt that began then;
@@ -61,7 +59,7 @@ class Users:
         operation_timeout_s: float,
         think_s: tuple[float, float] = (0.0, 0.0),
         on_low: Callable[[], None],
-        on_rows: Callable[[list[Row]], None],
+        on_rows: Callable[[list[Finished]], None],
         on_fence: Callable[[], None],
         on_exhausted: Callable[[], None],
         renew: Callable[[int], bool],
@@ -86,7 +84,7 @@ class Users:
         self._greenlets = 0
         self._idle: list[Any] = []
         self._waking = False  # one of them is on its way
-        self._rows: list[Row] = []
+        self._rows: list[Finished] = []
         self._enough = 1  # rows that something is done about
         self._handed = 0  # rows since the last tick
         self._hub = get_hub()
@@ -204,7 +202,7 @@ class Users:
     def _user(self) -> None:
         queue, rows, actions, clock = self.queue, self._rows, self._storage.actions, self._clock
         idle = self._idle
-        timeout_ns, origin_ns, think_s = self._timeout_ns, self._origin_ns, self._think_s
+        timeout_ns, think_s = self._timeout_ns, self._think_s
         while self._greenlets <= self.count:
             if not queue:
                 self._be_idle()
@@ -222,23 +220,16 @@ class Users:
             self.busy += 1
             try:
                 timing = actions[job.operation](job, start_ns + timeout_ns if timeout_ns else 0)
-                # Job and Timing as one row of Result's fields; _row() says the same for failures.
-                row = (
-                    job.number, job.operation, job.size_class, job.object, job.due_ns,
-                    start_ns - origin_ns, timing.headers_ns - start_ns,
-                    timing.first_byte_ns - start_ns if _RECEIVES_BODY[job.operation] else NONE_NS,
-                    timing.last_byte_ns - start_ns, timing.bytes_moved, 0, 0, 0,
-                    timing.reconnects, 0, timing.url, timing.status, 0, 0,
-                    timing.transaction_id, "",
-                )  # fmt: skip
+                if type(timing) is not Timing:
+                    raise TypeError(f"the driver gave {type(timing).__name__} for a Timing")
+                rows.append((job, start_ns, timing))  # core.finished makes columns of them
             except StorageError as error:
-                row = self._recover(job, start_ns, error)
+                rows.append(self._recover(job, start_ns, error))
             except Exception as error:  # noqa: BLE001 - _mishap tells of it
-                row = self._recover(job, start_ns, self._mishap(error))
+                rows.append(self._recover(job, start_ns, self._mishap(error)))
             self.busy -= 1
             if self.closed:
                 return
-            rows.append(row)
             if len(rows) >= self._enough:
                 self._see_to_rows()
             if think_s:
@@ -325,7 +316,7 @@ class Users:
         if timing is not None:
             headers_ns = timing.headers_ns - start_ns
             last_ns = timing.last_byte_ns - start_ns
-            if error is None and _RECEIVES_BODY[job.operation]:
+            if error is None and RECEIVES_BODY[job.operation]:
                 first_ns = timing.first_byte_ns - start_ns
         kind = error.kind if error else ErrorKind.NONE
         if kind is ErrorKind.STATUS and error and error.status == 401:

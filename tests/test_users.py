@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from ssbench import users
 from ssbench.core import retry
 from ssbench.core.errors import StorageError
+from ssbench.core.finished import rows_of
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Operation, Result, Timing
 from ssbench.users import FEW, FLUSH_S, FULL, MAX_RENEWALS, Users
 
@@ -109,7 +110,7 @@ class Team:
 
     def keep(self, rows: list[Any]) -> None:
         self.batches.append(len(rows))
-        self.rows += map(Result._make, rows)
+        self.rows += map(Result._make, rows_of(rows, 2 * SECOND))
 
     def do(self, *jobs: Job) -> list[Result]:
         """Rows of these jobs, once all are done."""

@@ -391,7 +391,7 @@ def test_what_nobody_has_caught_ends_the_worker_with_a_word(
         storage.actions = {**storage.actions, Operation.READ: lambda *about: gevent.sleep(60)}
         return storage
 
-    monkeypatch.setattr("ssbench.stint.pack_results", raises(ValueError("no number")))
+    monkeypatch.setattr("ssbench.stint.pack_finished", raises(ValueError("no number")))
     with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
         master.begin(1)
         master.send([*jobs(1), *jobs(2, operation=Operation.READ), *jobs(3)])

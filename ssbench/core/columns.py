@@ -18,6 +18,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -28,6 +29,7 @@ MAX_ROWS = 65536  #: more rows in one batch are refused
 WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}  #: of a column's items, by their typecode
 BIG_ENDIAN = sys.byteorder == "big"
 _ID_BYTES = 16
+_job = partial(tuple.__new__, Job)  # Job._make without its detour through Python
 
 PackedColumn = int | list[Any]
 
@@ -153,7 +155,7 @@ def unpack_jobs(packed: Any) -> list[Job]:
     if count == 1 and all(type(value) is int for value in packed):
         return [Job._make(packed[1:])]
     columns = [unpack_column(column, count) for column in packed[1:]]
-    return list(map(Job._make, zip(*columns, strict=True)))
+    return list(map(_job, zip(*columns, strict=True)))
 
 
 def pack_results(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
