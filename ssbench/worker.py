@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 _SECOND = 1_000_000_000
 _TICK_S = 0.25
 _HELLO_S = 1.0
-_UNHEARD_S = 0.05  #: after a hello that nobody was there to take: connections take a moment
+_UNHEARD_S = 0.005  #: after a hello that nobody was there to take: connections take a moment
 #: A refused worker keeps asking this long: its namesake may be a dead one that is not yet lost.
 _REFUSED_S = 15.0
 _SILENCE_S = 10

@@ -1,0 +1,67 @@
+"""A report of a large stat file beside `zcat FILE | wc -c`; its memory, and the file's size."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.bench import child, statfiles
+from benchmarks.bench.cores import CLIENT
+from benchmarks.bench.figure import Figure, at_most, below
+from benchmarks.bench.statfiles import Shape
+
+_LARGE = Shape(10_000_000)
+#: What else a file may be like: a tenth of the operations, held against the same bound.
+_OTHERS = {
+    "batches of 8": Shape(1_000_000, rows=8),
+    "open loop": Shape(1_000_000, rate=10_000),
+    "with a cool-down": Shape(1_000_000, cooldown_s=10),
+}
+_MOST_ROUNDS = 3  #: a report of the large file takes its time
+_TIMES, _MEMORY_MB, _BYTES = 8.0, 300.0, 40.0
+_WORDS = "report of {:,} operations"
+
+
+class _Read(NamedTuple):
+    ours_s: list[float]
+    zcat_s: list[float]
+    memory_mb: list[float]
+    bytes_each: float
+
+
+def run(rounds: int) -> Iterator[Figure]:
+    """All figures of the row."""
+    words = _WORDS.format(_LARGE.operations)
+    large = _read(_LARGE, min(rounds, _MOST_ROUNDS))
+    yield _times(words, large)
+    yield below(f"{words}, memory", "MB", large.memory_mb, _MEMORY_MB)
+    yield below("file, an operation", "bytes", [large.bytes_each], _BYTES)
+    for name, shape in _OTHERS.items():
+        other = _read(shape, min(rounds, _MOST_ROUNDS))
+        yield _times(f"{_WORDS.format(shape.operations)}, {name}", other)
+        yield below(f"file, an operation, {name}", "bytes", [other.bytes_each], _BYTES)
+
+
+def _times(words: str, read: _Read) -> Figure:
+    return Figure(words, "s", read.ours_s, "zcat FILE | wc -c", read.zcat_s, at_most(_TIMES))
+
+
+def _read(shape: Shape, rounds: int) -> _Read:
+    found = _Read([], [], [], 0.0)
+    with tempfile.TemporaryDirectory(prefix="ssbench-reading-") as folder:
+        path = Path(folder) / "large.stat.gz"
+        statfiles.write(path, shape)
+        command = [sys.executable, "-m", "ssbench.cli.master", "report-scenario", "-s", path]
+        for _ in range(rounds):
+            began = time.perf_counter()
+            memory_mb = child.run(command, CLIENT).memory_mb
+            found.ours_s.append(time.perf_counter() - began)
+            found.memory_mb.append(memory_mb)
+            began = time.perf_counter()
+            child.run(["sh", "-c", f"zcat '{path}' | wc -c"], CLIENT)
+            found.zcat_s.append(time.perf_counter() - began)
+        return found._replace(bytes_each=path.stat().st_size / shape.operations)
