@@ -77,7 +77,7 @@ def run(load: Load) -> Ours:
     """
     with tempfile.TemporaryDirectory(prefix="ssbench-bench-") as folder:
         stats = Path(folder) / "bench.stat.gz"
-        ports = _port_options()
+        ports = port_options()
         with ExitStack() as started:
             users = -(-load.users // load.workers)
             workers = [started.enter_context(_worker(users, ports)) for _ in range(load.workers)]
@@ -189,7 +189,8 @@ def _read(stats: Path) -> _Done:
     return _Done(operations, start, end or start + seconds, seconds)
 
 
-def _port_options() -> list[object]:
+def port_options() -> list[object]:
+    """For master and worker: three ports that nobody listens on."""
     ports = free_ports()
     options = ("--zmq-work-port", "--zmq-results-port", "--zmq-control-port")
     return [word for pair in zip(options, ports, strict=True) for word in pair]

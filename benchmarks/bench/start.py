@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.bench.child import ROOT
 from benchmarks.bench.cores import CLIENT, TARGET, standing
 from benchmarks.bench.figure import Figure, at_most
+from benchmarks.bench.ours import port_options
 from ssbench import statfile
 from ssbench.core.model import Phase
 from ssbench.core.records import PhaseRecord, ResultBatch
@@ -52,9 +53,11 @@ def run(rounds: int) -> Iterator[Figure]:
 def _until_first_operation_s(folder: Path) -> float:
     scenario, results = folder / "start.scenario", folder / "start.stat.gz"
     scenario.write_text(json.dumps(_SCENARIO))
+    ports = map(str, port_options())
     command = [
         sys.executable, "-m", "ssbench.cli.master", "run-scenario", "-f", str(scenario),
         "--noop", "--workers", "1", "-s", str(results), "--force", "-q", "-R",
+        *ports,
     ]  # fmt: skip
     began = time.time()
     subprocess.run(command, cwd=ROOT, check=True, timeout=60)
