@@ -17,6 +17,7 @@ from typing import NamedTuple
 from benchmarks.bench.child import ROOT, CommandError
 from benchmarks.bench.cores import CLIENT, TARGET, standing
 from benchmarks.bench.figure import Figure, at_least
+from benchmarks.bench.ours import port_options
 
 _PATIENCE_S = 60.0
 _RATE = re.compile(r"Average requests per second: *([\d.]+)")
@@ -59,7 +60,8 @@ def measure(options: str) -> float:
     with tempfile.TemporaryDirectory(prefix="ssbench-bench-") as folder, standing(CLIENT, TARGET):
         command = [
             sys.executable, str(ROOT / "bin" / "ssbench-master"), "-q", "run-scenario",
-            "-f", "very_small", "--noop", "-s", f"{folder}/noop.stat.gz", *options.split(),
+            "-f", "very_small", "--noop", "-s", f"{folder}/noop.stat.gz",
+            *map(str, port_options()), *options.split(),
         ]  # fmt: skip
         ended = subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=_PATIENCE_S
