@@ -24,18 +24,20 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "storage.authbounds": ({"core"}, {"requests", "urllib3"}),
     "storage.arrival": (set(), {"gevent"}),
-    "storage.stream": ({"core", "storage.arrival"}, {"gevent"}),
+    "storage.stream": ({"storage.arrival"}, {"gevent"}),
+    "storage.tlsstream": ({"storage.arrival", "storage.stream"}, set()),
+    "storage.dial": ({"core", "storage.stream", "storage.tlsstream"}, {"gevent"}),
     "storage.httpparse": ({"core"}, set()),
     "storage.httpbody": ({"core", "storage.stream", "storage.httpparse"}, set()),
     "storage.httpconn": (
         {"core", "storage.stream", "storage.httpbody", "storage.httpparse"}, set(),
     ),
     "storage.httppool": (
-        {"core", "storage.stream", "storage.httpbody", "storage.httpconn"}, {"gevent"},
+        {"core", "storage.dial", "storage.httpbody", "storage.httpconn"}, {"gevent"},
     ),
     "storage.swiftparse": ({"core", "storage.base"}, set()),
     "storage.swiftsite": (
-        {"core", "storage.httppool", "storage.stream", "storage.tls"}, set(),
+        {"core", "storage.dial", "storage.httppool", "storage.tls"}, set(),
     ),
     "storage.swift": (
         {

@@ -14,9 +14,9 @@ from gevent.pool import Pool as GreenletPool
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
+from ssbench.storage.dial import Dialler
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import IDLE, Connection, Shared, Stale, Upload
-from ssbench.storage.stream import Dialler
 
 _SWEEP_S = 0.08  #: how late a time-out may come
 _ASLEEP_NS = 1_000_000_000  #: a sweep that late means that we slept, not the servers
@@ -171,6 +171,8 @@ class Pool:
                     ErrorKind.NETWORK_TIMEOUT,
                     f"{connection.stall} {self._network_timeout_s:g} s",
                 )
+            else:
+                connection.stream.hurry()  # a few bytes are a sign of life, too
         if not busy:
             self._timer.stop()
             self._sweeping = False

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlsplit
 
 from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
+from ssbench.storage.dial import Dialler, Endpoint
 from ssbench.storage.httppool import Pool
-from ssbench.storage.stream import Dialler, Endpoint
 from ssbench.storage.tls import client_context
 
 _PORTS = {"http": 80, "https": 443}

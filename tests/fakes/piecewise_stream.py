@@ -54,6 +54,9 @@ class PiecewiseStream:
     def discard(self, count: int) -> int:
         return self.recv_into(bytearray(count))
 
+    def hurry(self) -> None:
+        pass
+
     def shut(self) -> None:
         self.left = self.left[:0]
 

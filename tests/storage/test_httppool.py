@@ -11,8 +11,9 @@ import pytest
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.storage import httppool
+from ssbench.storage.dial import Dialler, Endpoint
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.stream import Dialler, Endpoint, PlainStream
+from ssbench.storage.stream import PlainStream
 from tests.fakes.scripted_server import Peer, Script, answering, ok
 from tests.fakes.served_pool import (
     CHUNKED,
@@ -183,6 +184,7 @@ def test_headers_must_be_whole_within_a_network_time_out(upload: Upload | None) 
     ("start", "drop"),
     [
         (START.replace(b"100", b"10000"), b"x"),
+        (START.replace(b"100", b"1000000"), b"x"),  # waited for in heaps
         (CHUNKED, b"1\r\nx\r\n"),
         (b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
     ],

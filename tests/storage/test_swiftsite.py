@@ -4,7 +4,7 @@ import pytest
 
 from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.stream import Endpoint
+from ssbench.storage.dial import Endpoint
 from ssbench.storage.swiftsite import Site, open_pools, take_apart
 
 

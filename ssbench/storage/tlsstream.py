@@ -1,0 +1,169 @@
+"""A byte stream for gevent's hub: TLS over TCP.
+
+OpenSSL works between two buffers in memory, and the socket is ours, as without TLS. So one system
+call takes in all that came (on a socket of its own, OpenSSL makes two for each record of 16 KiB),
+one puts out what several records were made for, what is there is waited for before it is read, and
+the kernel's note of when it came is had. ``ssl.SSLSocket`` costs a fifth more.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ssbench.storage.arrival import NOTES_SIZE, Notes
+from ssbench.storage.stream import PlainStream
+
+SEALED_SIZE = 256 * 1024  #: bytes of the buffer that a stream must be given
+_SEALED_AT_ONCE = 256 * 1024  #: bytes that are made into records before they go out
+_RECORD = 16384 + 512  #: the longest record, with what isn't content (RFC 8446, 5.2)
+_UNSEEN = memoryview(bytearray(65536))  #: where bytes go that nobody reads
+
+
+class TlsStream(PlainStream):
+    """The same as without TLS. The handshake is done by ``handshake``.
+
+    :param host: that the certificate must be for, if the context checks that.
+    :param sealed: SEALED_SIZE bytes, which the streams of a hub share.
+    :raises ValueError: for a host that can't be in a certificate.
+    """
+
+    def __init__(
+        self, sock: socket.socket, context: ssl.SSLContext, host: str, sealed: memoryview
+    ) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        #: read(count, buffer) -> count
+        self._read: Callable[[int, Any], int] = self._tls.read  # type: ignore[assignment] # typeshed
+        super().__init__(sock)
+        self._sealed = sealed
+        self._unsent = b""  #: records that the socket had no room for
+        self._notes: Notes = []  #: of what is in ``_incoming``
+        self.send = self._send
+        self.send_parts = self._send_parts
+
+    def handshake(self) -> None:
+        """Shake hands and check the server's certificate.
+
+        :raises OSError: ssl.SSLError among others.
+        """
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._push()
+                self._fetch()
+            except ssl.SSLError:
+                with suppress(OSError):
+                    self._push()  # the server is told why
+                raise
+            else:
+                return self._push()
+
+    def recv_into(self, buffer: Any) -> int:
+        if self._unsent or self._outgoing.pending:
+            self._push()
+        # OpenSSL may hold bytes that the socket no longer shows. Where it holds none, reading
+        # before waiting would cost an exception.
+        if not (self._incoming.pending or self._tls.pending()):
+            self._fetch()
+        while True:
+            try:
+                count = self._read(len(buffer), buffer)
+            except ssl.SSLWantReadError:  # part of a record, or none of ours: a session ticket
+                self._push()
+                self._fetch()
+            except ssl.SSLEOFError:  # closed without a farewell, as many servers do
+                return 0
+            else:
+                self._arrivals.notes = self._notes  # another's may be there since
+                return count
+
+    def discard(self, count: int) -> int:
+        dropped = self.recv_into(_UNSEEN[:count])
+        # All that was fetched with it, too. What is behind it is no sooner there than its own last
+        # byte, which is what the note is of.
+        while 0 < dropped < count and self._incoming.pending:
+            try:
+                dropped += self._read(min(count - dropped, len(_UNSEEN)), _UNSEEN)
+            except (ssl.SSLWantReadError, ssl.SSLEOFError):
+                break
+        # Of a record that is here in part, what is missing is less than what it brings.
+        self._expect(count - dropped - _RECORD)
+        return dropped
+
+    def recv_now(self, buffer: Any) -> int:
+        try:
+            return self._read(len(buffer), buffer)
+        except ssl.SSLWantReadError:
+            self._take_in()
+        except ssl.SSLEOFError:
+            return 0
+        try:
+            return self._read(len(buffer), buffer)
+        except ssl.SSLWantReadError as error:
+            raise BlockingIOError from error
+        except ssl.SSLEOFError:
+            return 0
+
+    def _send(self, data: Any) -> int:
+        return self._send_parts((data,))
+
+    def _send_parts(self, parts: Sequence[Any]) -> int:
+        if self._unsent:
+            self._put_out(self._unsent)
+            if self._unsent:
+                raise BlockingIOError
+        taken = 0
+        for part in parts:
+            taken += self._seal(part, _SEALED_AT_ONCE - taken)
+        self._put_out(self._outgoing.read())
+        return taken
+
+    def _seal(self, part: Any, limit: int) -> int:
+        """Make records of a part's first bytes; gives how many."""
+        view = memoryview(part)[:limit]
+        taken = 0
+        while taken < len(view):
+            taken += self._tls.write(view[taken:])  # one record
+        return taken
+
+    def _put_out(self, records: bytes) -> None:
+        """Send records; what the socket has no room for stays."""
+        try:
+            sent = self._sock.send(records)
+        except BlockingIOError:
+            sent = 0
+        self._unsent = records[sent:] if sent < len(records) else b""
+
+    def _push(self) -> None:
+        """Send what was left unsent, and what OpenSSL has to say by itself.
+
+        As far as the socket has room where something has come in: the server may have stopped to
+        listen.
+        """
+        if self._outgoing.pending:
+            self._unsent += self._outgoing.read()
+        while self._unsent:
+            self._put_out(self._unsent)
+            if self._unsent and self.wait_writable():
+                return
+
+    def _fetch(self) -> None:
+        """Wait for bytes, then take in what is there, or the end."""
+        while True:
+            self.wait_readable()
+            try:
+                return self._take_in()
+            except BlockingIOError:
+                continue  # woken for nothing
+
+    def _take_in(self) -> None:
+        count, self._notes, _, _ = self._recv_noted((self._sealed,), NOTES_SIZE)
+        if count:
+            self._incoming.write(self._sealed[:count])
+        else:
+            self._incoming.write_eof()

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import gc
+import socket
+import ssl
+import weakref
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from time import perf_counter, perf_counter_ns
+from types import FrameType
+
+import gevent
+import pytest
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.dial import Dialler, Endpoint
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.httppool import Pool
+from ssbench.storage.stream import PlainStream
+from ssbench.storage.tls import client_context
+from tests.fakes.http_server import ACCOUNT, FakeContainer, FakeSwift
+from tests.fakes.scripted_server import Peer, ScriptedServer
+from tests.servers.certificates import Certificates, make_certificates
+
+HEAD = b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def dialling(
+    port: int,
+    host: str = "127.0.0.1",
+    timeout_s: float = 5.0,
+    deadline_ns: int = 0,
+    context: ssl.SSLContext | None = None,
+) -> PlainStream:
+    return Dialler(Endpoint(host, port, context is not None), timeout_s, context).open(deadline_ns)
+
+
+def refusal(port: int, **options: object) -> StorageError:
+    with pytest.raises(StorageError) as caught:
+        dialling(port, **options)  # type: ignore[arg-type]
+    assert not caught.value.sent, "nothing goes out before there is a connection"
+    return caught.value
+
+
+def quiet(peer: Peer) -> None:
+    peer.linger()
+
+
+def forgotten(port: int, **options: object) -> bool:
+    """Whether nothing of a failure is left once nobody speaks of it, without the collector."""
+    try:
+        dialling(port, **options)  # type: ignore[arg-type]
+    except StorageError as error:
+        left = weakref.ref(error)
+    gevent.sleep(0)  # the event loop lets go of its timer
+    ours = {Dialler.open.__code__, Dialler._open.__code__}
+    frames = [f for f in gc.get_objects() if isinstance(f, FrameType) and f.f_code in ours]
+    return left() is None and not frames
+
+
+def test_a_failure_leaves_nothing_for_the_collector(full_port: int) -> None:
+    gc.collect()
+    assert forgotten(free_port())
+    assert forgotten(full_port, timeout_s=0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def test_small_uploads_do_not_wait_for_acknowledgements() -> None:
+    with ScriptedServer(quiet) as server:
+        stream = dialling(server.port)
+        assert stream._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        stream.close()
+
+
+def leading_to(monkeypatch: pytest.MonkeyPatch, port: int, *hosts: str) -> None:
+    """Let every name lead to these addresses."""
+    families = [socket.AF_INET6 if ":" in host else socket.AF_INET for host in hosts]
+    found = [
+        (family, socket.SOCK_STREAM, 6, "", (host, port))
+        for family, host in zip(families, hosts, strict=True)
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_names_that_lead_to_both_families_find_the_one_that_listens(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ScriptedServer(quiet, host=host) as server:
+        leading_to(monkeypatch, server.port, "::1", "127.0.0.1")
+        dialling(server.port, "both.test").close()
+        dialling(server.port, host).close()
+
+
+def test_names_that_lead_to_both_families_take_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    leading_to(monkeypatch, 1, "::1", "127.0.0.1")
+    addresses = Dialler(Endpoint("both.test", 1, False), 1.0)._look_up()
+    assert [family for family, _ in addresses] == [socket.AF_INET, socket.AF_INET6]
+
+
+def test_a_real_name_is_looked_up() -> None:
+    with ScriptedServer(quiet) as server:
+        dialling(server.port, "localhost").close()
+
+
+@pytest.mark.parametrize("host", ["no.such.invalid", "x" * 70 + ".invalid"])
+def test_a_name_that_leads_nowhere_is_told_without_a_traceback(
+    host: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    look_up = socket.getaddrinfo
+
+    def numeric_only(host: str, port: int, family: int, kind: int) -> object:
+        return look_up(host, port, family, kind, 0, socket.AI_NUMERICHOST)  # asks no server
+
+    monkeypatch.setattr(socket, "getaddrinfo", numeric_only)
+    assert refusal(1, host=host).kind is ErrorKind.NAME_LOOKUP
+    assert capfd.readouterr().err == ""
+
+
+def test_an_address_with_a_zone_keeps_it() -> None:
+    addresses = Dialler(Endpoint("fe80::1%lo", 80, False), 1.0)._look_up()
+    assert addresses == [(socket.AF_INET6, ("fe80::1", 80, 0, socket.if_nametoindex("lo")))]
+
+
+def test_an_endpoint_is_told_as_in_a_url() -> None:
+    assert str(Endpoint("::1", 80, False)) == "[::1]:80"
+    assert str(Endpoint("host", 80, True)) == "host:80"
+
+
+@pytest.fixture
+def full_port() -> Iterator[int]:
+    """A port that answers no more connections: the listener's queue is full."""
+    with ExitStack() as opened:
+        listener = opened.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            filler = opened.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def test_a_connection_that_does_not_come_is_a_connect_time_out(full_port: int) -> None:
+    started = perf_counter()
+    error = refusal(full_port, timeout_s=0.05)
+    assert error.kind is ErrorKind.CONNECT_TIMEOUT
+    assert error.detail == f"127.0.0.1:{full_port}: no connection within 0.05 s"
+    assert perf_counter() - started < 0.5
+
+
+def test_the_deadline_counts_for_connecting_too(full_port: int) -> None:
+    error = refusal(full_port, deadline_ns=perf_counter_ns() + 50_000_000)
+    assert error.kind is ErrorKind.OPERATION_TIMEOUT
+    assert refusal(full_port, deadline_ns=1).kind is ErrorKind.OPERATION_TIMEOUT
+
+
+# --- TLS
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def swift(certificates: Certificates) -> Iterator[FakeSwift]:
+    with FakeSwift(context=server_context(certificates)) as swift:
+        swift.containers["c"] = FakeContainer("gold", {})
+        yield swift
+
+
+def server_context(certificates: Certificates) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificates.certificate, certificates.key)
+    return context
+
+
+def trusting(certificates: Certificates) -> ssl.SSLContext:
+    return client_context(StorageSettings(cacert_pem=certificates.authority.read_text()))
+
+
+@pytest.fixture
+def pool(swift: FakeSwift, certificates: Certificates) -> Iterator[Pool]:
+    endpoint = Endpoint("127.0.0.1", swift.port, True)
+    pool = Pool(Dialler(endpoint, 5.0, trusting(certificates)), 5.0)
+    yield pool
+    pool.close()
+
+
+def test_requests_over_tls(pool: Pool) -> None:
+    for _ in range(3):
+        timing = pool.request(HEAD)
+        assert (timing.status, timing.reconnects) == (200, 0)
+    assert "1 open" in repr(pool)
+
+
+def test_large_bodies_over_tls(pool: Pool, swift: FakeSwift) -> None:
+    block = memoryview(bytes(range(256)) * 400)
+    upload = Upload(3 * len(block), block, lambda: iter([block, block]))
+    path = f"{ACCOUNT}/c/large".encode()
+    tail = b" HTTP/1.1\r\nHost: x\r\nX-Auth-Token: tk\r\n"
+    head = b"PUT %b%bContent-Length: %d\r\n\r\n" % (path, tail, upload.size)
+    assert pool.request(head, upload).status == 201
+    assert swift.containers["c"].objects["large"].body == bytes(block) * 3
+    assert pool.request(b"GET %b%b\r\n" % (path, tail)).bytes_moved == upload.size
+
+
+def test_an_unknown_authority_is_refused(swift: FakeSwift) -> None:
+    error = refusal(swift.port, context=client_context(StorageSettings()))
+    assert error.kind is ErrorKind.TLS
+    assert "certificate refused: unable to get local issuer certificate" in error.detail
+
+
+def test_a_certificate_for_another_host_is_refused(
+    swift: FakeSwift, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leading_to(monkeypatch, swift.port, "127.0.0.1")
+    error = refusal(swift.port, host="other.test", context=trusting(certificates))
+    assert error.kind is ErrorKind.TLS
+    assert "other.test" in error.detail
+
+
+def test_insecure_takes_any_certificate(swift: FakeSwift) -> None:
+    context = client_context(StorageSettings(insecure=True))
+    dialling(swift.port, context=context).close()
+
+
+def test_a_server_without_tls_is_a_tls_failure(certificates: Certificates) -> None:
+    for said in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"220 hello\r\n", b""):
+        with ScriptedServer(partial(Peer.say, data=said)) as server:
+            error = refusal(server.port, context=trusting(certificates))
+        assert error.kind is ErrorKind.TLS
+
+
+def test_a_handshake_without_end_is_a_connect_time_out(certificates: Certificates) -> None:
+    with ScriptedServer(quiet) as server:
+        error = refusal(server.port, timeout_s=0.05, context=trusting(certificates))
+    assert error.kind is ErrorKind.CONNECT_TIMEOUT
+
+
+def test_a_fast_server_over_tls_lets_others_in(certificates: Certificates) -> None:
+    context = server_context(certificates)
+
+    def pouring(peer: Peer) -> None:
+        with context.wrap_socket(peer.sock, server_side=True) as tls:
+            while not peer.is_over():
+                tls.sendall(bytes(65536))
+
+    with (
+        ScriptedServer(pouring) as server,
+        closing(dialling(server.port, context=trusting(certificates))) as stream,
+        gevent.Timeout(0.05, False),
+    ):
+        while stream.discard(10**9):
+            pass
+        pytest.fail("the server ended before the time-out came")
+
+
+def test_faults_behind_the_handshake(certificates: Certificates) -> None:
+    context = server_context(certificates)
+
+    def leaving(said: bytes, *, silent: bool = False) -> ErrorKind:
+        def script(peer: Peer) -> None:
+            with context.wrap_socket(peer.sock, server_side=True) as tls:
+                inner = Peer(tls, peer._gone)
+                inner.hear()
+                inner.say(said)
+                if silent:
+                    inner.linger()
+
+        with ScriptedServer(script) as server:
+            endpoint = Endpoint("127.0.0.1", server.port, True)
+            pool = Pool(Dialler(endpoint, 5.0, trusting(certificates)), 0.1)
+            with pytest.raises(StorageError) as caught:
+                pool.request(HEAD)
+            pool.close()
+            return caught.value.kind
+
+    half = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
+    assert leaving(b"") is ErrorKind.RESET
+    assert leaving(half) is ErrorKind.TRUNCATED
+    assert leaving(half, silent=True) is ErrorKind.NETWORK_TIMEOUT
+
+
+def test_a_client_certificate_is_shown(certificates: Certificates, tmp_path: Path) -> None:
+    context = server_context(certificates)
+    context.load_verify_locations(certificates.authority)
+    context.verify_mode = ssl.CERT_REQUIRED
+    client = client_context(
+        StorageSettings(
+            cacert_pem=certificates.authority.read_text(),
+            cert_path=str(certificates.certificate),
+            cert_key_path=str(certificates.key),
+        )
+    )
+    with FakeSwift(context=context) as swift:
+        pool = Pool(Dialler(Endpoint("127.0.0.1", swift.port, True), 5.0, client), 5.0)
+        assert pool.request(HEAD).status == 200
+        pool.close()
