@@ -21,6 +21,8 @@ from ssbench.core.histogram import MAX_NS
 
 RELATIVE_ERROR = 2.0**-10  #: of a quantile, against a sample of that rank (0.098 %)
 
+MOST_BITS = 9  #: that can be taken off a bucket's key: the octave is left
+
 _SHIFT = 52 - 9
 _BELOW_ONE = (1023 << 9) - 1  # one below the bucket of 1; less than that is 0, bucket 0
 
@@ -88,6 +90,27 @@ class Buckets:
         counts = {max(0, upper - _BELOW_ONE): count for upper, count in found.items()}
         self._keep(_sums([self], counts) if self._keys else counts)
 
+    @property
+    def size(self) -> int:
+        """How many buckets there are, of 6 bytes each, once all is settled."""
+        return len(self._keys)
+
+    def thin(self, bits: int) -> None:
+        """Put each 2**bits neighbouring buckets together in the one in their middle.
+
+        Doing so by as many bits again changes nothing, and by more of them later is the same as by
+        those at once. See ``relative_error``.
+        """
+        self.settle()
+        counts: dict[int, int] = {}
+        known = counts.get
+        half = 1 << bits >> 1
+        for key, count in zip(self._keys, self._counts, strict=True):
+            # The bucket of 1 is the first of an octave, and 0 has one of its own.
+            middle = ((key - 1) >> bits << bits) + half + 1 if key else 0
+            counts[middle] = known(middle, 0) + count
+        self._keep(counts)
+
     def items(self, first: int, last: int) -> Iterable[tuple[int, int]]:
         """(key, count) of each bucket from one key to another that has values, rising."""
         self.settle()
@@ -113,6 +136,11 @@ class Buckets:
         keys = sorted(counts)
         self._counts = array("I", map(counts.__getitem__, keys))
         self._keys = array("H", keys)
+
+
+def relative_error(bits: int) -> float:
+    """Of a quantile from buckets that were thinned by so many bits."""
+    return RELATIVE_ERROR * (2**bits + 1) if bits else RELATIVE_ERROR
 
 
 def rank_of(percent: float, count: int) -> int:

@@ -1,8 +1,8 @@
 """A run by whole seconds: operations, bytes, errors, latencies, how many were in flight.
 
 An operation belongs to the second in which it completed. Memory follows the seconds and the
-operation types, and within a second how widely its latencies are spread, never the number of
-operations.
+operation types, never the number of operations. How widely a second's latencies are spread costs
+memory, too, up to a limit: beyond it all seconds' buckets become wider (``relative_error``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from ssbench.core.batches import Part
-from ssbench.core.buckets import Buckets, merged
+from ssbench.core.buckets import MOST_BITS, Buckets, merged, relative_error
 
 SECOND_NS = 1_000_000_000
 #: Completions later than this after the run's start (115 days) can't be true: they are counted
@@ -24,6 +24,9 @@ MAX_SECONDS = 10_000_000
 #: Latencies that may wait to be put into buckets, over all seconds (some 8 MB). Results come
 #: nearly in the order of time, so few seconds get more after that.
 _MAX_WAITING = 200_000
+#: Buckets of all seconds, some 72 MB. An hour of 2,000 operations a second with latencies from one
+#: millisecond to fifty fills a third of them.
+_MAX_BUCKETS = 12_000_000
 
 _Columns = Sequence[Sequence[Any]]
 
@@ -44,7 +47,7 @@ class Second:
 class _Cell:
     """The sums of one second, operation type and run."""
 
-    __slots__ = ("bytes_moved", "count", "errors", "response", "service", "settled", "started")
+    __slots__ = ("_response", "bytes_moved", "count", "errors", "service", "settled", "started")
 
     def __init__(self) -> None:
         self.started = 0
@@ -52,13 +55,31 @@ class _Cell:
         self.errors = 0
         self.bytes_moved = 0
         self.service = Buckets()
-        self.response = Buckets()
+        self._response: Buckets | None = None  # of a closed loop there is none
         self.settled = True
+
+    @property
+    def response(self) -> Buckets:
+        return self._response or _NO_LATENCIES
+
+    @property
+    def size(self) -> int:
+        return self.service.size + self.response.size
+
+    def add_responses(self, responses_ns: Sequence[int]) -> None:
+        if self._response is None:
+            self._response = Buckets()
+        self._response.add(responses_ns)
 
     def settle(self) -> None:
         self.service.settle()
         self.response.settle()
         self.settled = True
+
+    def thin(self, bits: int) -> None:
+        self.service.thin(bits)
+        if self._response:
+            self._response.thin(bits)
 
     def merge(self, other: _Cell) -> None:
         self.started += other.started
@@ -66,7 +87,10 @@ class _Cell:
         self.errors += other.errors
         self.bytes_moved += other.bytes_moved
         self.service.merge(other.service)
-        self.response.merge(other.response)
+        if other._response:
+            if self._response is None:
+                self._response = Buckets()
+            self._response.merge(other._response)
         self.settle()
 
 
@@ -83,6 +107,8 @@ class Series:
         self._cells: defaultdict[tuple[int, int], dict[int, _Cell]] = defaultdict(dict)
         self._unsettled: list[_Cell] = []
         self._waiting = 0  # latencies
+        self._buckets = 0  # of all that is settled
+        self._bits = 0  # by which they are thinned
 
     def __repr__(self) -> str:
         seconds = sum(map(len, self._cells.values()))
@@ -110,13 +136,21 @@ class Series:
             else:
                 self._add_successes(cell, rows, *rest)
 
+    @property
+    def relative_error(self) -> float:
+        """Of the seconds' quantiles, at most."""
+        return relative_error(self._bits)
+
     def merge(self, other: Series) -> None:
         """Add ``other``, which stays as it is."""
+        other._settle()
+        self._settle()
         self.untimed += other.untimed
         for key, cells in other._cells.items():
             mine = self._cells[key]
             for second, cell in cells.items():
                 _cell(mine, second).merge(cell)
+        self._thin(max(self._bits, other._bits))
 
     @property
     def operations(self) -> list[int]:
@@ -217,7 +251,7 @@ class Series:
         cell.bytes_moved += sum(moved[rows])
         cell.service.add(lasts[rows])
         if responses:
-            cell.response.add(responses[rows])
+            cell.add_responses(responses[rows])
         if cell.settled:
             cell.settled = False
             self._unsettled.append(cell)
@@ -227,9 +261,31 @@ class Series:
 
     def _settle(self) -> None:
         for cell in self._unsettled:
+            before = cell.size
             cell.settle()
+            if self._bits:
+                cell.thin(self._bits)
+            self._buckets += cell.size - before
         self._unsettled.clear()
         self._waiting = 0
+        if self._buckets > _MAX_BUCKETS and self._bits < MOST_BITS:
+            self._thin(self._bits + 1)
+
+    def _thin(self, bits: int) -> None:
+        """Have buckets of that width, or as much wider as memory asks for."""
+        every = [cell for cells in self._cells.values() for cell in cells.values()]
+        while True:
+            bits = min(bits, MOST_BITS)
+            if bits:
+                for cell in every:
+                    cell.thin(bits)
+            self._bits, self._buckets = bits, sum(cell.size for cell in every)
+            if self._buckets <= _MAX_BUCKETS or bits == MOST_BITS:
+                return
+            bits += 1
+
+
+_NO_LATENCIES = Buckets()  # nobody adds to it
 
 
 def _cell(cells: dict[int, _Cell], second: int) -> _Cell:

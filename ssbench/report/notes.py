@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ssbench.core.buckets import RELATIVE_ERROR
 from ssbench.core.omission import Omission, omission
 from ssbench.core.stats import RunStats
 from ssbench.report import cells
@@ -16,6 +17,10 @@ _NOTHING = (
     "Nothing counts: the run was over before its warm-up was, or its cool-down had the rest"
     " ({:,} operations)."
 )
+_WIDE_SECONDS = (
+    "Percentiles of single seconds are within {:.2g} %: so many seconds, of latencies so widely"
+    " spread, are kept less finely. Those of the whole run are as exact as ever."
+)
 
 
 def note_lines(stats: RunStats) -> list[str]:
@@ -27,6 +32,10 @@ def note_rows(stats: RunStats) -> list[dict[str, Any]]:
     """The notes with their figures."""
     if stats.left_out and not stats.total().operations:
         return [{"note": "nothing_counts", "sentence": _NOTHING.format(stats.left_out)}]
+    return [*_omission_rows(stats), *_series_rows(stats)]
+
+
+def _omission_rows(stats: RunStats) -> list[dict[str, Any]]:
     found = omission(stats)
     if found is None:
         return []
@@ -38,6 +47,14 @@ def note_rows(stats: RunStats) -> list[dict[str, Any]]:
             "sentence": _sentence(found),
         }
     ]
+
+
+def _series_rows(stats: RunStats) -> list[dict[str, Any]]:
+    error = stats.series.relative_error
+    if error <= RELATIVE_ERROR:
+        return []
+    sentence = _WIDE_SECONDS.format(error * 100)
+    return [{"note": "wide_seconds", "relative_error": error, "sentence": sentence}]
 
 
 def _sentence(found: Omission) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.buckets import RELATIVE_ERROR, Buckets, merged, rank_of
+from ssbench.core.buckets import MOST_BITS, RELATIVE_ERROR, Buckets, merged, rank_of, relative_error
 from ssbench.core.histogram import MAX_NS
 
 durations = st.integers(0, MAX_NS)
@@ -66,3 +66,37 @@ def test_a_merge_leaves_the_other_as_it_was() -> None:
     other.merge(one)
     one.add([7])
     assert (one.count, other.count) == (3, 3)
+
+
+@given(
+    st.lists(durations, min_size=1), st.integers(0, MOST_BITS), st.sampled_from([1, 50, 99, 100])
+)
+def test_thinned_buckets_keep_the_error_stated_for_them(
+    values: list[int], bits: int, percent: float
+) -> None:
+    buckets = of(*values)
+    buckets.thin(bits)
+    (found,) = buckets.quantiles((percent,))
+    true = sorted(values)[rank_of(percent, len(values)) - 1]
+    assert found == pytest.approx(true, rel=relative_error(bits))
+    assert buckets.count == len(values)
+
+
+@given(st.lists(durations), st.integers(0, MOST_BITS), st.integers(0, MOST_BITS))
+def test_thinning_by_steps_is_thinning(values: list[int], some: int, more: int) -> None:
+    steps, once = of(*values), of(*values)
+    for bits in (some, max(some, more), max(some, more)):
+        steps.thin(bits)
+    once.thin(max(some, more))
+    assert steps == once
+
+
+def test_thinning_makes_room() -> None:
+    buckets = of(*range(1_000_000, 2_000_000, 100))
+    sizes = []
+    for bits in range(MOST_BITS + 1):
+        buckets.thin(bits)
+        sizes.append(buckets.size)
+    assert sizes[0] > 500
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] <= 2

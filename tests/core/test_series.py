@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ssbench.core import series as module
 from ssbench.core.batches import split
+from ssbench.core.buckets import RELATIVE_ERROR
 from ssbench.core.model import Operation, Result
 from ssbench.core.series import MAX_SECONDS, SECOND_NS, Series
 from tests.report import runs
@@ -125,6 +126,33 @@ def test_memory_is_held_down_while_results_come(monkeypatch: pytest.MonkeyPatch)
         cells = [cell for cells in series._cells.values() for cell in cells.values()]
         assert sum(len(cell.service._waiting) for cell in cells) <= 10
     assert list(series.seconds()) == list(series_of(*some).seconds())
+
+
+def test_memory_of_a_long_run_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_WAITING", 50)
+    monkeypatch.setattr(module, "_MAX_BUCKETS", 100)
+    rows = [read(second + n / 30, 0.001 * 2**n) for second in range(10) for n in range(9)]
+    rows += [read(second, (1000 + 7 * n) / 1e6) for second in range(10) for n in range(20)]
+    halves = [series_of(*rows[::2]), series_of(*rows[1::2])]
+    whole = Series()
+    for half in halves:
+        whole.merge(half)
+    held = [s for each in (*halves, whole) for s in [sum(c.size for c in _cells_of(each))]]
+    assert max(held) <= 100
+    assert 2**-10 < whole.relative_error < 1
+    assert [s.count for s in whole.seconds()] == [29] * 10
+    for second in whole.seconds():
+        of_it = [0.001 * 2**n for n in range(9)] + [(1000 + 7 * n) / 1e6 for n in range(20)]
+        (found,) = second.service.quantiles((50,))
+        assert found == pytest.approx(sorted(of_it)[14] * S, rel=whole.relative_error)
+
+
+def _cells_of(series: Series) -> list[module._Cell]:
+    return [cell for cells in series._cells.values() for cell in cells.values()]
+
+
+def test_as_long_as_there_is_room_nothing_is_coarser() -> None:
+    assert series_of(read(0, 1)).relative_error == RELATIVE_ERROR
 
 
 def test_two_runs_stand_side_by_side_by_the_clock_on_the_wall() -> None:

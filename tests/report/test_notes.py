@@ -47,3 +47,11 @@ def test_a_run_of_which_nothing_counts_says_so() -> None:
         "rest (300 operations)."
     )
     assert note_rows(RunStats.of(runs.no_results())) == []
+
+
+def test_seconds_that_are_kept_less_finely_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    stats = RunStats.of(runs.lasting(30, 100))
+    monkeypatch.setattr(type(stats.series), "relative_error", 0.0048)
+    (row,) = note_rows(stats)
+    assert (row["note"], row["relative_error"]) == ("wide_seconds", 0.0048)
+    assert note_lines(stats)[0].startswith("Note: Percentiles of single seconds are within 0.48 %")
