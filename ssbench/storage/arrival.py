@@ -26,6 +26,10 @@ _TIMESPEC = Struct("ll")
 _unpack = _TIMESPEC.unpack
 NOTES_SIZE = socket.CMSG_SPACE(_TIMESPEC.size)  #: recvmsg's ``ancbufsize``
 
+#: Two clocks read one after the other are of one moment if it took no longer than this (0.2 µs is
+#: usual). Else another process had the core in between, which can be milliseconds.
+_AT_ONCE_NS = 20_000
+
 Notes = list[tuple[int, int, bytes]]  #: recvmsg's ``ancdata``
 
 
@@ -48,13 +52,16 @@ class Arrivals:
         self.notes: Notes = []
         self.watcher: Any = None  #: kept for as long as this is
         self._woken_ns = 0
+        self._wall_ns = time_ns() - perf_counter_ns()  #: how far the wall clock is ahead
         self.wake()
 
     def wake(self) -> None:
         """The loop has come back from the system, with what had come by now."""
         self._before_ns = self._woken_ns
         self._woken_ns = now_ns = perf_counter_ns()
-        self._wall_ns = time_ns() - now_ns
+        wall_ns = time_ns()
+        if perf_counter_ns() - now_ns < _AT_ONCE_NS:
+            self._wall_ns = wall_ns - now_ns  # else that of the waking before is the better one
 
     def now(self) -> int:
         """The time of perf_counter_ns at which the bytes were there.

@@ -13,6 +13,7 @@ import gevent
 import pytest
 from gevent import get_hub
 
+from ssbench.storage import arrival
 from ssbench.storage.arrival import Arrivals, Notes, arrivals
 from ssbench.storage.stream import PlainStream
 
@@ -53,6 +54,26 @@ def test_a_wall_clock_that_was_set_moves_no_time_out_of_reach(woken: Arrivals) -
     assert woken.now() == woken._before_ns
     woken.notes = note(perf_counter_ns() + 3600 * SECOND)
     assert woken._woken_ns <= woken.now() <= perf_counter_ns()
+
+
+def test_who_loses_the_core_between_two_clocks_makes_no_latency_shorter(
+    woken: Arrivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came_ns = perf_counter_ns() - 5 * MS
+    woken.notes = note(came_ns)
+    late_ns = 0
+
+    def wall_clock() -> int:
+        nonlocal late_ns
+        late_ns = 3 * MS  # others had the core before this clock was read
+        return time_ns() + late_ns
+
+    monkeypatch.setattr(arrival, "time_ns", wall_clock)
+    monkeypatch.setattr(arrival, "perf_counter_ns", lambda: perf_counter_ns() + late_ns)
+    before_ns = woken._before_ns
+    woken.wake()
+    woken._before_ns = before_ns
+    assert woken.now() == pytest.approx(came_ns, abs=MS)
 
 
 def test_without_a_note_it_is_the_waking(woken: Arrivals) -> None:
