@@ -24,9 +24,9 @@ MAX_SECONDS = 10_000_000
 #: Latencies that may wait to be put into buckets, over all seconds (some 8 MB). Results come
 #: nearly in the order of time, so few seconds get more after that.
 _MAX_WAITING = 200_000
-#: Buckets of all seconds, some 72 MB. An hour of 2,000 operations a second with latencies from one
+#: Buckets of all seconds, some 144 MB. An hour of 4,000 operations a second with latencies from one
 #: millisecond to fifty fills a third of them.
-_MAX_BUCKETS = 12_000_000
+_MAX_BUCKETS = 24_000_000
 
 _Columns = Sequence[Sequence[Any]]
 
