@@ -23,18 +23,22 @@ from ssbench.core.columns import result_count, unpack_column
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import unpack
 from ssbench.core.model import ErrorKind, Job, Result
+from ssbench.core.pace import Pace
 from ssbench.core.roster import SECOND, Roster
 from ssbench.core.workload import Workload
 
 MAX_BATCH = 256
 #: Jobs that workers may hold for each user: one that it is at, and one that is queued.
 CREDIT = 2
-#: Besides, so many jobs may be on their way to each worker, or a whole batch. Of a store that
-#: answers at once each wake-up of a worker is then worth some jobs: with a batch at most, those of
-#: one job went out a fifth slower, those of eight a third.
+#: Besides, a batch may be on its way to each worker, or as many jobs as it does in 10 ms, and so
+#: many at most. Of a store that answers at once each wake-up of a worker is then worth some jobs:
+#: with a batch at most, those of one job went out a fifth slower, those of eight a third. Of a slow
+#: store they would only be drawn too early: their objects can't be had for others meanwhile.
 ON_THE_WAY = 32
-#: A batch on its way counts against the credit for this long. Later ones don't, so that what a
-#: stopped worker's buffers swallowed can't keep the others from their work.
+_ON_THE_WAY_S = 0.01
+#: A batch on its way counts against the credit for this long at least, and for twice the time that
+#: all which is out there should take. Later it doesn't, so that what a stopped worker's buffers
+#: swallowed can't keep the others from their work.
 YOUNG_NS = SECOND // 10
 #: How long held jobs may be unevenly spread at the end before they are called back.
 PATIENCE_NS = SECOND // 4
@@ -70,7 +74,7 @@ class Counts:
 class _Sent:
     jobs: Sequence[Job]
     at_ns: int
-    old: bool = False  # on its way for longer than YOUNG_NS
+    old: bool = False  # on its way for so long that it doesn't count against the credit
 
 
 @dataclass(slots=True)
@@ -99,6 +103,7 @@ class Dispatcher:
     _held_count: int = 0
     _young_count: int = 0
     _active_ns: dict[int, int] = field(default_factory=dict)  # a worker's last took or results
+    _pace: Pace = field(default_factory=Pace)
     _drained_ns: int | None = None  # since when the workload has had nothing more
 
     def __repr__(self) -> str:
@@ -157,6 +162,7 @@ class Dispatcher:
             if self._drained_ns is None and self.workload.finished:
                 self._drained_ns = now_ns
             return []
+        self._pace.begin(now_ns)
         self._young_count += len(jobs)
         first, starts = self.next_batch, range(0, len(jobs), most)
         batches = [Batch(n, jobs[at : at + most]) for n, at in enumerate(starts, first)]
@@ -166,7 +172,10 @@ class Dispatcher:
 
     def _credit(self, batch: int) -> int:
         users, workers = self.roster.shared, self.roster.sharing
-        limit = users if self.ending else CREDIT * users + max(batch, ON_THE_WAY) * workers
+        limit = users
+        if not self.ending:
+            quick = min(int(self._pace.per_s * _ON_THE_WAY_S), ON_THE_WAY * workers)
+            limit = CREDIT * users + max(batch * workers, quick)
         limit += self.workload.ahead
         return limit - self._held_count - self._young_count
 
@@ -226,6 +235,7 @@ class Dispatcher:
             return None
         self._held_count -= count
         self._active_ns[incarnation] = now_ns
+        self._pace.add(count, now_ns)
         if errors is None:
             self.counts.done += count
             self.failures_in_a_row, self.done_ns = 0, now_ns
@@ -295,9 +305,11 @@ class Dispatcher:
 
     def tick(self, now_ns: int) -> bool:
         """Time passed: give up on batches that nobody took. True where beats must say more."""
+        out_there = self._held_count + self._young_count
+        young_ns = max(YOUNG_NS, 2 * self._pace.within_ns(out_there, now_ns))
         for number, sent in list(self._sent.items()):
             age_ns = now_ns - sent.at_ns
-            if age_ns > YOUNG_NS and not sent.old:
+            if age_ns > young_ns and not sent.old:
                 sent.old = True
                 self._young_count -= len(sent.jobs)
             if age_ns > self.roster.timeout_ns:
