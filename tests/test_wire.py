@@ -7,7 +7,7 @@ import resource
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -102,16 +102,22 @@ def test_all_channels_carry_messages(with_key: bool) -> None:
         assert master.refused == 0
 
 
+def zeromqs_threads() -> Iterator[int]:
+    """Those of this process that libzmq has for itself."""
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it has ended meanwhile
+            if "ZMQ" in (task / "comm").read_text():
+                yield int(task.name)
+
+
 @pytest.mark.skipif(not HAS_BATCH, reason="only Linux has such threads")
 def test_zeromqs_own_threads_give_way_to_ours() -> None:
-    before = set(os.listdir("/proc/self/task"))
+    before = set(zeromqs_threads())
     with MasterWire("127.0.0.1", ANY, None) as master, worker_of(master):
-        names = {
-            task: Path(f"/proc/self/task/{task}/comm").read_text()
-            for task in set(os.listdir("/proc/self/task")) - before
-        }
-        policies = [os.sched_getscheduler(int(task)) for task in names if "ZMQ" in names[task]]
-        assert policies == [os.SCHED_BATCH] * 4  # two of each side
+        # Two of each side. They name themselves once they run.
+        assert until(lambda: len(set(zeromqs_threads()) - before) == 4)
+        policies = {os.sched_getscheduler(task) for task in set(zeromqs_threads()) - before}
+        assert policies == {os.SCHED_BATCH}
         assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 

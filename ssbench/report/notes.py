@@ -22,6 +22,12 @@ _WIDE_SECONDS = (
     " spread, are kept less finely. Those of the whole run are as exact as ever."
 )
 
+_MIX = (
+    "{:.1f} % of the draws found no object to be had, so the mix of operations is not the"
+    " scenario's: more initial objects, or fewer users, mend that."
+)
+_MIX_SHARE = 0.02  #: of draws; fewer leave the mix as it was asked for
+
 
 def note_lines(stats: RunStats) -> list[str]:
     """A line for each; nothing in most runs."""
@@ -32,7 +38,16 @@ def note_rows(stats: RunStats) -> list[dict[str, Any]]:
     """The notes with their figures."""
     if stats.left_out and not stats.total().operations:
         return [{"note": "nothing_counts", "sentence": _NOTHING.format(stats.left_out)}]
-    return [*_omission_rows(stats), *_series_rows(stats)]
+    return [*_mix_rows(stats), *_omission_rows(stats), *_series_rows(stats)]
+
+
+def _mix_rows(stats: RunStats) -> list[dict[str, Any]]:
+    skipped = sum(stats.run.skipped.values())
+    draws = skipped + stats.total().operations + stats.left_out
+    if not skipped or skipped < _MIX_SHARE * draws:
+        return []
+    share = skipped / draws
+    return [{"note": "mix", "skipped_share": share, "sentence": _MIX.format(share * 100)}]
 
 
 def _omission_rows(stats: RunStats) -> list[dict[str, Any]]:

@@ -55,3 +55,13 @@ def test_seconds_that_are_kept_less_finely_are_told_of(monkeypatch: pytest.Monke
     (row,) = note_rows(stats)
     assert (row["note"], row["relative_error"]) == ("wide_seconds", 0.0048)
     assert note_lines(stats)[0].startswith("Note: Percentiles of single seconds are within 0.48 %")
+
+
+def test_a_mix_that_is_not_the_scenarios_is_told_of() -> None:
+    run = runs.lasting(10, 100)
+    stats = RunStats.of([*run, runs.footer(skipped={"UPDATE": 30, "DELETE": 0})])
+    (row,) = note_rows(stats)
+    assert row["note"] == "mix"
+    assert row["skipped_share"] == pytest.approx(30 / 1030)
+    assert note_lines(stats)[0].startswith("Note: 2.9 % of the draws found no object to be had")
+    assert note_rows(RunStats.of([*run, runs.footer(skipped={"UPDATE": 15})])) == []

@@ -123,7 +123,9 @@ def test_handshakes_in_the_midst_of_a_run(
     assert ended.took_s < RUN_MAX_S
     assert max(peaks) < MEMORY_MAX_MB
     account = row.accounted(ended.fine().stats)
-    refusals = ended.stats.errors[ErrorKind.TLS, 0].count
-    assert refusals == struck
+    # A reset may be there before anybody has looked whether the connection was made.
+    kinds = ((ErrorKind.TLS, 0), (ErrorKind.CONNECT, 0))
+    refusals = sum(ended.stats.errors[kind].count for kind in kinds if kind in ended.stats.errors)
+    assert refusals == struck, ended.stats.errors
     assert account.failed - refusals <= 4, "more than what was in flight"
     row.saw(f"{refusals} tls; {ended.took_s:.0f} s")
