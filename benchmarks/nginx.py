@@ -1,5 +1,7 @@
 """nginx as a store that is never the limit: one process, files in memory, over HTTP and TLS.
 
+Large objects to be read are on a disk instead: only there has it more to give than a client takes.
+
 What a benchmark client sees is Swift: a login of version 1, containers that are always there and
 empty, objects by PUT, GET, HEAD and DELETE, transaction ids. Debian: ``apt-get install nginx``.
 """
@@ -20,6 +22,8 @@ from pathlib import Path
 
 ACCOUNT = "AUTH_test"
 NOT_HERE = "not run: apt-get install nginx"
+#: For what goes to a disk; `make clean` removes what a killed runner left.
+_ON_DISK = Path(__file__).resolve().parents[1] / ".bench"
 _PATIENCE_S = 10.0
 _PR_SET_PDEATHSIG = 1
 _PLACES = ("/usr/sbin/nginx", "/usr/local/sbin/nginx")
@@ -131,18 +135,18 @@ def find() -> str | None:
     return shutil.which("nginx") or next((at for at in _PLACES if Path(at).exists()), None)
 
 
-def start(*, sendfile: bool = False) -> Nginx:
+def start(*, page_cache: bool = False) -> Nginx:
     """Start one; it stands wherever the caller stands now (affinity, rank).
 
-    :param sendfile: how GETs are sent. Without it head and body of a small object leave in one
-        system call; with it a large one isn't copied, so the server has more to give.
+    :param page_cache: its files are on a disk, and GETs go out of the page cache by sendfile: a
+        large object isn't copied, so the server has more to give. Without it head and body of a
+        small object leave in one system call.
     :raises NginxError: it isn't installed, or doesn't come up.
     """
     program = find()
     if program is None:
         raise NginxError(NOT_HERE)
-    memory = Path("/dev/shm")  # nosec B108 # a folder of its own is made in it
-    place = Path(tempfile.mkdtemp(prefix="ssbench-nginx-", dir=memory if memory.is_dir() else None))
+    place = Path(tempfile.mkdtemp(prefix="ssbench-nginx-", dir=_folder(page_cache)))
     for name in ("data", "temp"):
         (place / name).mkdir()
     _make_certificates(place)
@@ -151,7 +155,7 @@ def start(*, sendfile: bool = False) -> Nginx:
     config.write_text(
         _CONFIG.format(
             place=place, port=port, tls_port=tls_port, account=ACCOUNT,
-            sendfile="on" if sendfile else "off",
+            sendfile="on" if page_cache else "off",
         )
     )  # fmt: skip
     process = subprocess.Popen(
@@ -166,6 +170,15 @@ def start(*, sendfile: bool = False) -> Nginx:
         server.__exit__()
         raise
     return server
+
+
+def _folder(page_cache: bool) -> Path | None:
+    """Where its files are to be; None: wherever temporary files are."""
+    if page_cache:
+        _ON_DISK.mkdir(exist_ok=True)
+        return _ON_DISK
+    memory = Path("/dev/shm")  # nosec B108 # a folder of its own is made in it
+    return memory if memory.is_dir() else None
 
 
 def _end_with_parent() -> None:

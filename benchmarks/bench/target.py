@@ -18,9 +18,9 @@ def lacking() -> str:
 
 
 @contextmanager
-def serving(*, sendfile: bool = False) -> Iterator[nginx.Nginx]:
-    """It, for as long as the block takes."""
+def serving(*, page_cache: bool = False) -> Iterator[nginx.Nginx]:
+    """It, for as long as the block takes; ``page_cache`` as for nginx.start."""
     with standing(TARGET):
-        server = nginx.start(sendfile=sendfile)
+        server = nginx.start(page_cache=page_cache)
     with server:
         yield server
