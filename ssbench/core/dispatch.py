@@ -36,9 +36,10 @@ CREDIT = 2
 #: store they would only be drawn too early: their objects can't be had for others meanwhile.
 ON_THE_WAY = 32
 _ON_THE_WAY_S = 0.01
-#: A batch on its way counts against the credit for this long at least, and for twice the time that
-#: all which is out there should take. Later it doesn't, so that what a stopped worker's buffers
-#: swallowed can't keep the others from their work.
+#: A batch on its way counts against the credit for this long at least, and a quarter longer than
+#: it should take until all that waits has been begun. Later it doesn't, so that what a stopped
+#: worker's buffers swallowed can't keep the others from their work. (With less, ever more batches
+#: that wait at busy workers are taken for swallowed; with half as long again, others starved.)
 YOUNG_NS = SECOND // 10
 #: How long held jobs may be unevenly spread at the end before they are called back.
 PATIENCE_NS = SECOND // 4
@@ -305,8 +306,8 @@ class Dispatcher:
 
     def tick(self, now_ns: int) -> bool:
         """Time passed: give up on batches that nobody took. True where beats must say more."""
-        out_there = self._held_count + self._young_count
-        young_ns = max(YOUNG_NS, 2 * self._pace.within_ns(out_there, now_ns))
+        waiting = max(self._held_count + self._young_count - self.roster.shared, 0)
+        young_ns = max(YOUNG_NS, self._pace.within_ns(waiting, now_ns) * 5 // 4)
         for number, sent in list(self._sent.items()):
             age_ns = now_ns - sent.at_ns
             if age_ns > young_ns and not sent.old:

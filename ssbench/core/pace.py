@@ -45,9 +45,9 @@ class Pace:
     def within_ns(self, count: int, now_ns: int) -> int:
         """In what time so many jobs should be done.
 
-        Where nothing has come for some time it is a quarter of that time at least: a store that
-        stalls, or takes long for its first answers, is no reason to send ever more.
+        Where nothing has come for some time it is half of that time at least: a store that stalls,
+        or takes long for its first answers, is no reason to send ever more.
         """
         silent_ns = now_ns - self._heard_ns
         expected_ns = int(count * SECOND / self.per_s) if self.per_s else 0
-        return max(expected_ns, silent_ns // 4)
+        return max(expected_ns, silent_ns // 2)
