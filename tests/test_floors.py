@@ -54,7 +54,8 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     # Who gets in: what is of zmq here has nothing to do with messages.
     "wirekey": ({"core"}, {"zmq"}),
     "doorkeeper": ({"core", "wirekey"}, {"zmq"}),
-    "statfile": ({"core", "statfile"}, {"msgpack"}),
+    "statfile": ({"core", "statfile", "ownfolder"}, {"msgpack"}),
+    "ownfolder": ({"core"}, set()),
     "hostinfo": ({"__init__", "core"}, {"psutil"}),
     "hostlive": ({"core"}, {"psutil"}),
     # second floor
@@ -89,9 +90,9 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     # roof
     "cli": (
         {
-            "__init__", "core", "storage", "wire", "wirekey", "statfile", "hostinfo", "hostlive",
-            "worker", "master", "phases", "prepare", "cleanup", "deletions", "resume", "embedded",
-            "report", "cli",
+            "__init__", "core", "storage", "wire", "wirekey", "statfile", "ownfolder", "hostinfo",
+            "hostlive", "worker", "master", "phases", "prepare", "cleanup", "deletions", "resume",
+            "embedded", "report", "cli",
         },
         {"rich", "gevent", "setproctitle"},
     ),

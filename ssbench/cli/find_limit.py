@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from ssbench.cli import profile
 from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.limit_options import MOST_USERS, LimitOptions
+from ssbench.cli.local_workers import start_local_workers
 from ssbench.cli.run_scenario import resolved
 from ssbench.cli.series import Series, check_paths
 from ssbench.cli.session import Session
@@ -46,11 +47,13 @@ def run_find_limit(options: LimitOptions) -> ExitStatus:
     percentiles = ReportOptions(run.percentiles).all_percentiles
     table = StepTable(scenario.name, over, percentiles, run.thresholds, search)
     by_users = over == "users"
+    most_users = int(options.most or MOST_USERS) if by_users else scenario.most_users
     with ExitStack() as stack:
         session = Session(
             run,
             stack,
-            most_users=int(options.most or MOST_USERS) if by_users else scenario.most_users,
+            local=start_local_workers(run, stack, most_users),
+            most_users=most_users,
             wanted_users=int(options.first) if by_users and options.most is None else None,
             seed=scenario.seed,
             is_series=True,

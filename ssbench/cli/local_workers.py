@@ -1,7 +1,9 @@
 """Workers that the master starts on its own host (``--workers``), and that end with it.
 
-Each gets the key over a pipe, never by the command line or the environment. The master keeps the
-pipe's other end open: when it is gone, however it ended, the pipe closes and the worker ends.
+They are started before the master has anything for them, as both take long to load. Each then
+waits at a pipe to be told where the master is, and the key, which is never on a command line or in
+the environment. The master keeps the pipe's other end open: when it is gone, however it ended, the
+pipe closes and the worker ends.
 """
 
 from __future__ import annotations
@@ -9,45 +11,46 @@ from __future__ import annotations
 import os
 import subprocess  # nosec B404 # our own interpreter with our own options
 import sys
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
 
 from ssbench.cli.ownfiles import new_file
-from ssbench.wire import MasterWire
-from ssbench.wirekey import Key
 
-#: Where one finds a master on the same host that listens to all interfaces.
-_EVERYWHERE = "0.0.0.0"  # nosec B104 # nothing is bound here
-_LOOPBACK_OF = {_EVERYWHERE: "127.0.0.1", "::": "::1"}
+if TYPE_CHECKING:
+    from ssbench.cli.chosen import RunOptions
+
 _GRACE_S = 5.0
+
+
+def start_local_workers(
+    options: RunOptions, stack: ExitStack, most_users: int
+) -> LocalWorkers | None:
+    """Those of ``--workers``, enough for so many users, until the stack ends; None for none."""
+    if not options.workers:
+        return None
+    each = -(-most_users // options.workers)
+    return stack.enter_context(
+        LocalWorkers(
+            options.workers, concurrency=each, retries=options.retries, verbose=options.verbose
+        )
+    )
 
 
 class LocalWorkers:
     """A context manager around the processes.
 
     :param concurrency: users of each.
-    :param key: None where the wire has none.
     """
 
     def __init__(
-        self,
-        count: int,
-        *,
-        concurrency: int,
-        wire: MasterWire,
-        key: Key | None,
-        retries: int,
-        verbose: bool = False,
+        self, count: int, *, concurrency: int, retries: int, verbose: bool = False
     ) -> None:
+        self.concurrency = concurrency
         self.logs: list[str] = []
+        self._told = False
         self._processes: list[subprocess.Popen[bytes]] = []
         self._pipes: list[int] = []
-        self._hello = key.to_text() if key else "\n"
-        host = _LOOPBACK_OF.get(wire.ip, wire.ip)
-        ports = wire.ports
         self._options = [
-            "--zmq-host", host,
-            "--zmq-work-port", str(ports.work),
-            "--zmq-results-port", str(ports.results),
-            "--zmq-control-port", str(ports.control),
             "--concurrency", str(concurrency),
             "--retries", str(retries),
             *(["--verbose"] if verbose else []),
@@ -59,7 +62,7 @@ class LocalWorkers:
             for index in range(self._count):
                 self._start(index)
         except BaseException:
-            self._end()
+            self.end()
             raise
         return self
 
@@ -89,7 +92,13 @@ class LocalWorkers:
         self._pipes.append(write_fd)
         self._processes.append(process)
         self.logs.append(log_path)
-        os.write(write_fd, self._hello.encode("ascii"))
+
+    def tell(self, word: str) -> None:
+        """Say the line of ``parent_pipe`` to each: they begin to work."""
+        self._told = True
+        for fd in self._pipes:
+            with suppress(BrokenPipeError):  # one that died; who waits for it says so
+                os.write(fd, word.encode("ascii"))
 
     def ended(self) -> list[tuple[str, int]]:
         """Log and exit status of those that have ended."""
@@ -99,7 +108,8 @@ class LocalWorkers:
             if process.poll() is not None
         ]
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End them; the logs of those that never had a master, which nobody knows of, go too."""
         for fd in self._pipes:
             os.close(fd)
         self._pipes.clear()
@@ -109,9 +119,13 @@ class LocalWorkers:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        if not self._told:
+            for path in self.logs:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
 
     def __exit__(self, *exc: object) -> None:
-        self._end()
+        self.end()
 
 
 def _environment() -> dict[str, str]:

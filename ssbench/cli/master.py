@@ -1,4 +1,7 @@
-"""``ssbench-master``: which command, what goes wrong, and the exit status."""
+"""``ssbench-master``: which command, what goes wrong, and the exit status.
+
+Each command loads what it needs when it is called: a start shall not take long.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,11 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 
-from ssbench.cli import chosen, profile, promises
-from ssbench.cli.canned import list_canned
-from ssbench.cli.interrupts import Interrupts
+from ssbench.cli import chosen
 from ssbench.cli.options import master_parser
 from ssbench.cli.plain import log_to_stderr, tell
-from ssbench.cli.progress import make_progress
-from ssbench.cli.wiring import bind, key_of
 from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
-from ssbench.wirekey import Key
 
 #: What no user's mistake and no defect of ours is: of descriptors, processes, memory, disk.
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT}
@@ -100,7 +97,7 @@ def _find_limit(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
-    from ssbench.cli import reporting
+    from ssbench.cli import profile, promises, reporting
 
     options = chosen.report_options(namespace)
     with profile.profiled(options.profile, "report", _say):
@@ -127,6 +124,8 @@ def _compare(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _list_scenarios(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.cli.canned import list_canned
+
     scenarios = list_canned()
     width = max(len(name) for name, _ in scenarios)
     for name, scenario in scenarios:
@@ -135,6 +134,10 @@ def _list_scenarios(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.cli.interrupts import Interrupts
+    from ssbench.cli.progress import make_progress
+    from ssbench.cli.wiring import bind, key_of
+    from ssbench.core.settings import StorageSettings
     from ssbench.master import Master
     from ssbench.phases import Limits
 
@@ -164,6 +167,8 @@ def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
     if namespace.resume_cleanup is not None:
         return _resume_cleanup(namespace)
     from ssbench.cli import cleanup_command
+    from ssbench.cli.interrupts import Interrupts
+    from ssbench.cli.progress import make_progress
     from ssbench.cli.stores import reach_store
     from ssbench.storage import open_storage
 
@@ -192,6 +197,8 @@ def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
 
 def _resume_cleanup(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli import resume_command
+    from ssbench.cli.interrupts import Interrupts
+    from ssbench.cli.progress import make_progress
     from ssbench.cli.stores import reach_store
     from ssbench.storage import open_storage
 
@@ -219,6 +226,8 @@ def _resume_cleanup(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _make_key(namespace: argparse.Namespace) -> ExitStatus:
+    from ssbench.wirekey import Key
+
     Key.generate().save(namespace.key_file)
     print(f"Wrote {namespace.key_file}; copy it to the hosts of all workers, safely")
     return ExitStatus.OK

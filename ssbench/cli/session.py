@@ -16,6 +16,7 @@ from ssbench.cli.chosen import RunOptions
 from ssbench.cli.collector import calm_collector
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import LocalWorkers
+from ssbench.cli.parent_pipe import place_line
 from ssbench.cli.progress import make_progress
 from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
 from ssbench.cli.wiring import bind, key_of
@@ -34,6 +35,7 @@ T = TypeVar("T")
 class Session:
     """Opens things when they are first needed; they close with the stack.
 
+    :param local: workers of our own that were started; they end before the wire is closed.
     :param most_users: of any run of it.
     :param seed: None: one is drawn, for all runs.
     :param wanted_users: how many the workers must be, to begin; None: ``most_users``.
@@ -45,6 +47,7 @@ class Session:
         options: RunOptions,
         stack: ExitStack,
         *,
+        local: LocalWorkers | None = None,
         most_users: int,
         seed: int | None,
         wanted_users: int | None = None,
@@ -63,6 +66,7 @@ class Session:
         self.has_workers = False  #: they were waited for
         #: The initial objects are all there, and no run of the scenario changes them.
         self.has_objects = False
+        self._local = local
         self._store: Store | None = None
         self._master: Master | None = None
 
@@ -83,7 +87,7 @@ class Session:
         """The store; the first time, log in."""
         if self._store is None:
             self._store = self._reach_store()
-            self._start_workers()
+            self._meet_workers()
         return self._store
 
     def master(self, settings: StorageSettings, limits: Limits, recorder: Recorder) -> Master:
@@ -129,11 +133,11 @@ class Session:
         assert self.options.store is not None  # nosec B101 # chosen.py sees to it
         return reach_store(self.options.store, self.warn)
 
-    def _start_workers(self) -> None:
-        """Open the ports, and start those workers that are ours to start."""
-        options = self.options
+    def _meet_workers(self) -> None:
+        """Open the ports, and tell those workers that are ours of them."""
+        options, local = self.options, self._local
         key, address = key_of(options.zmq), options.zmq.address
-        if options.workers and key is None and address is None:
+        if local and key is None and address is None:
             key, address = Key.generate(), "127.0.0.1"  # nobody but our own
         jobs = batch_limit(
             options.batch_size or MAX_BATCH,
@@ -141,17 +145,10 @@ class Session:
             options.expect_workers or options.workers or 1,
         )
         self._wire = self.stack.enter_context(bind(options.zmq, key, address, self.warn, jobs))
-        if not options.workers:
+        if local is None:
             return
-        each = -(-self.most_users // options.workers)
-        local = LocalWorkers(
-            options.workers,
-            concurrency=each,
-            wire=self._wire,
-            key=key,
-            retries=options.retries,
-            verbose=options.verbose,
-        )
-        for path in self.stack.enter_context(local).logs:
-            users = plural(each, "user")
+        self.stack.callback(local.end)
+        local.tell(place_line(self._wire, key))
+        for path in local.logs:
+            users = plural(local.concurrency, "user")
             self.say(f"Spawned a local ssbench-worker for {users}, logging to {path}")

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from ssbench.cli import profile
 from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.chosen import RunOptions
+from ssbench.cli.local_workers import start_local_workers
 from ssbench.cli.run_scenario import resolved
 from ssbench.cli.series import Series, check_paths
 from ssbench.cli.session import Session
@@ -27,11 +28,13 @@ def run_sweep(options: RunOptions, sweep: Sweep) -> ExitStatus:
     scenarios = [resolved(options, text, source, **{OVER[sweep.over]: v}) for v in sweep.loads]
     percentiles = ReportOptions(options.percentiles).all_percentiles
     table = StepTable(scenarios[0].name, sweep.over, percentiles, options.thresholds)
+    most_users = max(scenario.most_users for scenario in scenarios)
     with ExitStack() as stack:
         session = Session(
             options,
             stack,
-            most_users=max(scenario.most_users for scenario in scenarios),
+            local=start_local_workers(options, stack, most_users),
+            most_users=most_users,
             seed=scenarios[0].seed,
             is_series=True,
         )

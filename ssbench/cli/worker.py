@@ -17,12 +17,12 @@ from gevent import get_hub
 from ssbench.cli.chosen import WorkerOptions, worker_options
 from ssbench.cli.collector import calm_collector
 from ssbench.cli.options import worker_parser
+from ssbench.cli.parent_pipe import Place, read_place
 from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.wiring import allow_many_connections, key_of, ports_of
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.hostlive import HostLive
 from ssbench.wire import WorkerWire
-from ssbench.wirekey import Key
 from ssbench.worker import Worker
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: WorkerOptions) -> ExitStatus:
     allow_many_connections()
     worker_id = options.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
-    key = _key(options)
-    ports = ports_of(options.zmq)
-    host = options.zmq.address or "127.0.0.1"
+    place = _place(options)
+    if place is None:
+        log.info("The master was gone before it had work")
+        return ExitStatus.OK
+    host, ports, key = place
     wire = WorkerWire(host, ports, key)
     counter = _JobProfile(options.profile_count)
     worker = Worker(
@@ -75,13 +77,12 @@ def _run(options: WorkerOptions) -> ExitStatus:
     return status
 
 
-def _key(options: WorkerOptions) -> Key | None:
-    """From the pipe of a parent, or from a key file."""
+def _place(options: WorkerOptions) -> Place | None:
+    """Where the master is: from the pipe of a parent, or from the options."""
     if options.parent_pipe is not None:
-        with os.fdopen(os.dup(options.parent_pipe), encoding="ascii") as pipe:
-            text = pipe.readline()
-            return Key.from_text(text, "the parent's pipe") if text.strip() else None
-    return key_of(options.zmq)
+        return read_place(options.parent_pipe)
+    zmq = options.zmq
+    return Place(zmq.address or "127.0.0.1", ports_of(zmq), key_of(zmq))
 
 
 def _end_with_parent(fd: int, worker: Worker) -> None:

@@ -3,7 +3,7 @@
 The format is told in docs/stat-file.rst. Files of ssbench 0.3.9 are read as well.
 """
 
-from ssbench.statfile.path import default_path, private_folder
+from ssbench.statfile.path import default_path
 from ssbench.statfile.reader import StatFileReader, read
 from ssbench.statfile.writer import StatFileWriter, is_being_written
 
@@ -12,6 +12,5 @@ __all__ = [
     "StatFileWriter",
     "default_path",
     "is_being_written",
-    "private_folder",
     "read",
 ]

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from ssbench.cli.local_workers import LocalWorkers
+from ssbench.cli.local_workers import LocalWorkers, start_local_workers
+from ssbench.cli.parent_pipe import place_line
 from ssbench.core.settings import StorageSettings
 from ssbench.master import Master
 from ssbench.phases import Limits
 from ssbench.wire import MasterWire, Ports
 from ssbench.wirekey import Key
+from tests.cli.test_session import options
 from tests.test_master import Observer
 
 
@@ -34,8 +37,8 @@ def until(true: Callable[[], Any]) -> None:
         time.sleep(0.01)
 
 
-def local(wire: MasterWire, key: Key | None = None, count: int = 2) -> LocalWorkers:
-    return LocalWorkers(count, concurrency=3, wire=wire, key=key, retries=5)
+def local(count: int = 2) -> LocalWorkers:
+    return LocalWorkers(count, concurrency=3, retries=5)
 
 
 def children() -> list[psutil.Process]:
@@ -53,7 +56,8 @@ def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
         master = Master(
             wire, Observer(), StorageSettings(driver="noop"), limits=Limits(worker_wait_s=10)
         )
-        with local(wire, key) as workers:
+        with local() as workers:
+            workers.tell(place_line(wire, key))
             master.gather(6, 2)
             assert master.roster.concurrency == 6
             assert len(set(workers.logs)) == 2
@@ -72,24 +76,49 @@ def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
 
 
 def test_one_that_ended_is_told_with_its_log() -> None:
-    with MasterWire("127.0.0.1", Ports(0, 0, 0), None) as wire, local(wire, count=1) as workers:
+    with local(1) as workers:
         (child,) = children()
         child.kill()
         until(workers.ended)
         assert workers.ended() == [(workers.logs[0], -9)]
 
 
+def test_one_that_ended_before_it_was_told_is_no_accident() -> None:
+    with local() as workers:
+        for child in children():
+            child.kill()
+        until(lambda: len(workers.ended()) == 2)
+        workers.tell("nobody reads this\n")
+
+
+def test_who_had_no_master_leaves_nothing_behind() -> None:
+    with local() as workers:
+        assert all(Path(log).exists() for log in workers.logs)
+        Path(workers.logs[0]).unlink()  # somebody cleared away there
+    assert children() == []
+    assert not any(Path(log).exists() for log in workers.logs)
+
+
 def test_where_one_cannot_be_started_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    with MasterWire("127.0.0.1", Ports(0, 0, 0), None) as wire:
-        workers = local(wire)
-        start = workers._start
+    workers = local()
+    start = workers._start
 
-        def fail_at_the_second(index: int) -> None:
-            if index:
-                raise OSError("no more processes")
-            start(index)
+    def fail_at_the_second(index: int) -> None:
+        if index:
+            raise OSError("no more processes")
+        start(index)
 
-        monkeypatch.setattr(workers, "_start", fail_at_the_second)
-        with pytest.raises(OSError, match="no more"), workers:
-            pass
-        assert children() == []
+    monkeypatch.setattr(workers, "_start", fail_at_the_second)
+    with pytest.raises(OSError, match="no more"), workers:
+        pass
+    assert children() == []
+
+
+def test_they_are_as_many_as_asked_for_and_enough_for_all_users() -> None:
+    with ExitStack() as stack:
+        found = start_local_workers(options("--workers", "2"), stack, 7)
+        assert found is not None
+        assert (len(children()), found.concurrency) == (2, 4)
+    assert children() == []
+    with ExitStack() as stack:
+        assert start_local_workers(options(), stack, 7) is None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ssbench.cli.chosen import RunOptions, run_options
+from ssbench.cli.local_workers import LocalWorkers
 from ssbench.cli.options import master_parser
 from ssbench.cli.session import Session
 from ssbench.phases import Limits
@@ -40,6 +40,21 @@ class Nowhere:
 
     def tick(self, now_s: float) -> None:
         pass
+
+
+class Local(LocalWorkers):
+    """Two local workers, without processes."""
+
+    def __init__(self) -> None:
+        super().__init__(2, concurrency=4, retries=0)
+        self.logs = ["a.log", "b.log"]
+        self.heard: list[str] = []
+
+    def tell(self, word: str) -> None:
+        self.heard.append(word)
+
+    def end(self) -> None:
+        self.heard.append("their end")
 
 
 def test_a_seed_is_drawn_once_for_all_runs() -> None:
@@ -101,11 +116,32 @@ def test_workers_are_kept_while_something_takes_long() -> None:
             here.meanwhile(lambda: 1 // 0)
 
 
-def test_local_workers_can_be_all_users_of_the_largest_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_local_workers_are_told_of_the_wire_and_end_before_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    local, stop = Local(), MasterWire._stop
+
+    def seen(wire: MasterWire) -> None:
+        local.heard.append("the wire is closed")
+        stop(wire)
+
     with ExitStack() as stack:
-        here = Session(options("--workers", "2"), stack, most_users=7, seed=1)
+        words = ("--workers", "2", "--zmq-bind-ip", "0.0.0.0")
+        here = Session(options(*words), stack, local=local, most_users=7, seed=1)
+        assert local.heard == []
         here.store()
-    assert capsys.readouterr().err.count("Spawned a local ssbench-worker for 4 users") == 2
+        ports = here._wire.ports
+        assert local.heard == [f"127.0.0.1 {ports.work} {ports.results} {ports.control} \n"]
+        monkeypatch.setattr(MasterWire, "_stop", seen)
+    assert local.heard[1:] == ["their end", "the wire is closed"]
+    assert "Spawned a local ssbench-worker for 4 users, logging to a.log" in capsys.readouterr().err
+
+
+def test_local_workers_get_a_key_that_nobody_else_has() -> None:
+    local = Local()
+    for _ in range(2):
+        with ExitStack() as stack:
+            here = Session(options("--workers", "2"), stack, local=local, most_users=7, seed=1)
+            here.store()
+    keys = [line.split()[-1] for line in local.heard if " ssbench-key-1 " in line]
+    assert len(set(keys)) == 2

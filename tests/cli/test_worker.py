@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from ssbench.cli.parent_pipe import place_line
 from ssbench.cli.worker import main
 from ssbench.core.messages import Bye, Hello, Results
 from ssbench.wire import Ports
@@ -28,13 +28,15 @@ def ports_of(ports: Ports) -> list[str]:
 
 
 class Process:
-    """A worker process for this master; it is gone with the block."""
+    """A worker process for this master; it is gone with the block.
+
+    :param pipe: it hears over this where the master is, instead of by its command line.
+    """
 
     def __init__(self, master: ScriptedMaster, *words: str, pipe: int | None = None) -> None:
-        extra = [] if pipe is None else ["--parent-pipe", str(pipe)]
+        way = ports_of(master.wire.ports) if pipe is None else ["--parent-pipe", str(pipe)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ssbench.cli.worker", *ports_of(master.wire.ports), *extra,
-             *words],
+            [sys.executable, "-m", "ssbench.cli.worker", *way, *words],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             pass_fds=() if pipe is None else (pipe,), stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -112,7 +114,7 @@ def test_it_ends_with_its_parent() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
-        os.write(write_end, b"\n")
+        os.write(write_end, place_line(master.wire, None).encode())
         master.expect(Hello)
         os.close(write_end)
         assert worker.end()[0] == 0
@@ -123,21 +125,21 @@ def test_it_ends_with_a_parent_that_never_said_a_word() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
-        time.sleep(0.2)
         os.close(write_end)
-        assert worker.end()[0] == 0
+        status, said = worker.end()
+    assert (status, "The master was gone before it had work" in said) == (0, True)
 
 
 def test_a_key_that_the_parent_garbled_is_refused_and_not_shown() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
-        secret = Key.generate().to_text().replace("ssbench-key-1", "ssbench-key-9")
-        os.write(write_end, secret.encode())
+        line = place_line(master.wire, Key.generate()).replace("ssbench-key-1", "ssbench-key-9")
+        os.write(write_end, line.encode())
         status, said = worker.end()
         assert status == 2
         assert "the parent's pipe: not a key" in said
-        assert secret.split()[2] not in said
+        assert line.split()[-1] not in said
         os.close(write_end)
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from ssbench.core.errors import StatFileError
 from ssbench.statfile import StatFileWriter, default_path
-from ssbench.statfile import path as path_module
 
 NOW = datetime(2013, 6, 7, 10, 23, 14)
 
@@ -26,13 +25,6 @@ def test_the_path_is_that_of_old(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_private(tmp_path: Path) -> None:
-    folder = default_path("a", 1, 1, None, NOW, parent=tmp_path).parent
-    assert folder.stat().st_mode & 0o7777 == 0o700
-
-
-def test_an_open_folder_of_ours_is_made_private(tmp_path: Path) -> None:
-    (tmp_path / "ssbench-results").mkdir()
-    (tmp_path / "ssbench-results").chmod(0o777)
     folder = default_path("a", 1, 1, None, NOW, parent=tmp_path).parent
     assert folder.stat().st_mode & 0o7777 == 0o700
 
@@ -67,24 +59,6 @@ def test_a_link_or_file_in_the_folders_place_is_not_followed(tmp_path: Path) -> 
     path.parent.write_text("in the way")
     with pytest.raises(StatFileError, match=r"ssbench-results-.*name a stat file with -s"):
         default_path("a", 1, 1, None, NOW, parent=tmp_path)
-
-
-def test_another_users_folder_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "ssbench-results").mkdir(mode=0o755)
-    real, own = os.fstat, tmp_path / f"ssbench-results-{os.geteuid()}"
-
-    def fstat(file: int) -> os.stat_result:
-        """As if every folder but the last resort were another user's."""
-        facts = real(file)
-        if own.exists() and os.path.samestat(facts, own.stat()):
-            return facts
-        return os.stat_result([*facts[:4], os.geteuid() + 1, *facts[5:10]])
-
-    monkeypatch.setattr(path_module.os, "fstat", fstat)
-    assert default_path("a", 1, 1, None, NOW, parent=tmp_path).parent == own
-    assert (tmp_path / "ssbench-results").stat().st_mode & 0o777 == 0o755
 
 
 def test_a_parent_that_is_missing_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""The line that tells a local worker where its master is."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from ssbench.cli.parent_pipe import Place, place_line, read_place
+from ssbench.core.errors import UsageError
+from ssbench.wire import MasterWire, Ports
+from ssbench.wirekey import Key
+
+
+class Wire(MasterWire):
+    """One that listens nowhere."""
+
+    def __init__(self, ip: str) -> None:
+        self.ip, self.ports = ip, Ports(1, 2, 65535)
+
+
+def read(data: bytes) -> Place | None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, data)
+    os.close(write_end)
+    try:
+        return read_place(read_end)
+    finally:
+        os.close(read_end)  # it is still ours: its end says that the master is gone
+
+
+@pytest.mark.parametrize("key", [None, Key.generate()], ids=["plain", "encrypted"])
+@pytest.mark.parametrize(
+    ("ip", "host"),
+    [("10.0.0.1", "10.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("fe80::1", "fe80::1")],
+)
+def test_what_one_end_says_the_other_reads(ip: str, host: str, key: Key | None) -> None:
+    assert read(place_line(Wire(ip), key).encode()) == Place(host, Ports(1, 2, 65535), key)
+
+
+def test_a_pipe_that_is_closed_without_a_word_says_that_nobody_is_there() -> None:
+    assert read(b"") is None
+
+
+@pytest.mark.parametrize(
+    "data", [b"\n", b"127.0.0.1\n", b"h 1 2\n", b"h 1 2 x s3cret\n", b"h 1 -2 3\n", b"\xff\n",
+             b"h 1 2 \xb2\n"]
+)  # fmt: skip
+def test_anything_else_is_refused_and_not_repeated(data: bytes) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(data)
+    assert str(caught.value) == "the parent's pipe: no host and three ports"
+
+
+def test_a_key_that_is_none_is_refused_and_not_repeated() -> None:
+    with pytest.raises(UsageError, match=r"^the parent's pipe: not a key") as caught:
+        read(b"h 1 2 3 ssbench-key-1 s3cret\n")
+    assert "s3cret" not in str(caught.value)
