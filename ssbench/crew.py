@@ -22,6 +22,9 @@ from ssbench.renewal import Renewal
 from ssbench.wire import MasterWire
 
 _BEAT_NS = SECOND
+#: Between beats at first, where one who came hasn't answered any: subscribing takes a moment, and
+#: what is said before isn't heard.
+_UNHEARD_NS = SECOND // 200
 #: Beats within a worker time-out, at least: workers stop where half of it brought none.
 _BEATS_A_TIMEOUT = 8
 
@@ -82,6 +85,7 @@ class Crew:
         self._clock = clock
         self._wall_clock = wall_clock
         self._beat_ns = min(_BEAT_NS, self.roster.timeout_ns // _BEATS_A_TIMEOUT)
+        self._gap_ns = self._beat_ns
         self._next_beat_ns = 0
         self._on: Mapping[type, Callable[[Any], Iterable[Event]]] = {
             Hello: self._on_hello,
@@ -122,6 +126,7 @@ class Crew:
         """
         if self.news or self._clock() >= self._next_beat_ns:
             self.send_beat()
+        wait_s = min(wait_s, self._gap_ns / SECOND)
         for message in self._wire.receive(wait_s, or_room=or_room):
             handler = self._on.get(type(message))
             if handler is None:
@@ -152,7 +157,8 @@ class Crew:
         """Say now how things stand."""
         now_ns = self._clock()
         self.news = False
-        self._next_beat_ns = now_ns + self._beat_ns
+        self._gap_ns = self._gap(now_ns)
+        self._next_beat_ns = now_ns + self._gap_ns
         running = self.phase is not Phase.IDLE
         self._wire.send_beat(
             Beat(
@@ -176,6 +182,12 @@ class Crew:
                 *(self._limits.think_s if self.phase is Phase.RUN else (0.0, 0.0)),
             )
         )
+
+    def _gap(self, now_ns: int) -> int:
+        """How long until the next beat: twice as long each time, while somebody is unheard of."""
+        if all(worker.beat for worker in self.roster.workers.values()):
+            return self._beat_ns
+        return min(max(now_ns - self.newest_hello_ns, _UNHEARD_NS), self._beat_ns)
 
     # What workers say of themselves -------------------------------------------------------
 

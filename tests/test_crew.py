@@ -135,6 +135,40 @@ def test_a_short_worker_time_out_has_eight_beats_in_it() -> None:
     assert len(here.wire.beats) == 8
 
 
+def test_beats_are_said_sooner_until_who_came_has_heard_one() -> None:
+    here = Scene()
+    here.hear(hello(1))
+    sent_ms = []
+    for ms in range(100):
+        before = len(here.wire.beats)
+        here.hear()
+        sent_ms += [ms] * (len(here.wire.beats) - before)
+        here.now_ns += SECOND // 1000
+    assert sent_ms == [0, 5, 10, 20, 40, 80]
+    assert here.wire.asked[-1][0] == 0.05
+    assert here.wire.asked[1][0] == 0.005  # a wait isn't longer than that
+    here.hear(pulse(1, here.wire.beats[-1].serial))
+    here.now_ns += SECOND // 5
+    here.hear()
+    before = len(here.wire.beats)
+    here.now_ns += SECOND - 1
+    here.hear()
+    assert len(here.wire.beats) == before
+
+
+def test_one_who_never_hears_a_beat_is_said_no_more_than_others() -> None:
+    here = Scene()
+    here.hear(hello(1))
+    for _ in range(50):
+        here.now_ns += SECOND // 10
+        here.hear()
+    before = len(here.wire.beats)
+    for _ in range(40):
+        here.now_ns += SECOND // 10
+        here.hear()
+    assert len(here.wire.beats) == before + 4
+
+
 def test_news_make_a_beat_due_at_once() -> None:
     here = Scene()
     here.hear()
