@@ -28,7 +28,8 @@ from ssbench.core.model import RESULT_NUMBERS, Job
 MAX_ROWS = 65536  #: more rows in one batch are refused
 WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}  #: of a column's items, by their typecode
 BIG_ENDIAN = sys.byteorder == "big"
-_ID_BYTES = 16
+ID_BYTES = 16  #: of a transaction id of one of HEX_SHAPES
+HEX_SHAPES = ("uuid", "swift")
 _job = partial(tuple.__new__, Job)  # Job._make without its detour through Python
 
 PackedColumn = int | list[Any]
@@ -105,7 +106,7 @@ def _pack_hex_ids(ids: Sequence[bytes], shape: str, suffix: bytes) -> bytes | No
 
 def _unpack_hex_ids(shape: str, suffix: bytes, raw: bytes) -> list[bytes]:
     digits = raw.hex().encode("ascii")
-    starts = range(0, len(digits), 2 * _ID_BYTES)
+    starts = range(0, len(digits), 2 * ID_BYTES)
     if shape == "uuid":
         return [b"tx" + digits[i : i + 32] for i in starts]
     return [
@@ -134,7 +135,7 @@ def unpack_ids(packed: Any, count: int) -> Sequence[bytes]:
         if len(ids) != count + 1:
             raise MessageError("malformed transaction ids")
         return ids[:-1]
-    if shape not in ("uuid", "swift") or len(raw) != count * _ID_BYTES:
+    if shape not in HEX_SHAPES or len(raw) != count * ID_BYTES:
         raise MessageError("malformed transaction ids")
     return _unpack_hex_ids(shape, suffix, raw)
 

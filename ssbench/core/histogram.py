@@ -27,6 +27,9 @@ RELATIVE_ERROR = 2.0**-12  #: of a quantile, against the samples' own (0.025 %)
 
 _SHIFT = 52 - 11
 _MAX_BUCKETS = 70_000  # from 0 to MAX_NS there are fewer; a packed form with more is refused
+#: Values, of 8 bytes, that wait to be counted. A few hundred at a time take three times as long:
+#: what is large of a report's histograms has been pushed out of the processor's cache by then.
+_MOST_WAITING = 1 << 15
 
 
 class Histogram:
@@ -36,15 +39,18 @@ class Histogram:
     ``RELATIVE_ERROR``, and exact below 4096 ns. Values below 0 or above one hour are in
     ``out_of_range`` and in nothing else. Merging loses nothing: any order of merges, and one
     histogram of all values, are equal. Memory depends on the spread of the values, not on their
-    number: at most some 67,000 buckets, a few hundred in practice.
+    number: at most some 67,000 buckets, a few thousand in practice, and 256 KB.
     """
 
-    __slots__ = ("_counts", "_max", "_min", "_squares", "_sum", "count", "out_of_range")
+    __slots__ = (
+        "_counted", "_max", "_min", "_squares", "_sum", "_waiting", "count", "out_of_range",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.count = 0
         self.out_of_range = 0
-        self._counts: Counter[int] = Counter()
+        self._counted: Counter[int] = Counter()
+        self._waiting = array("d")
         self._min = MAX_NS
         self._max = 0
         self._sum = 0
@@ -65,7 +71,7 @@ class Histogram:
         self.record_many((value_ns,))
 
     def record_many(self, values_ns: Sequence[int], bounds: tuple[int, int] | None = None) -> None:
-        """Count whole nanoseconds, fast: some 0.15 µs a value.
+        """Count whole nanoseconds, fast: some 0.12 µs a value.
 
         :param bounds: the smallest and the largest of them, where the caller knows.
         """
@@ -77,8 +83,9 @@ class Histogram:
             self.out_of_range += len(values_ns) - len(in_range)
             self.record_many(in_range)
             return
-        bits = memoryview(array("d", values_ns)).cast("B").cast("Q")
-        self._counts.update([item >> _SHIFT for item in bits])
+        self._waiting.extend(array("d", values_ns))
+        if len(self._waiting) >= _MOST_WAITING:
+            self._settle()
         self.count += len(values_ns)
         self._sum += sum(values_ns)
         self._squares += sum(map(mul, values_ns, values_ns))
@@ -86,6 +93,18 @@ class Histogram:
             self._min = low
         if high > self._max:
             self._max = high
+
+    def _settle(self) -> None:
+        bits = memoryview(self._waiting).cast("B").cast("Q")
+        self._counted.update([item >> _SHIFT for item in bits])
+        self._waiting = array("d")
+
+    @property
+    def _counts(self) -> Counter[int]:
+        """Values by bucket: all of them."""
+        if self._waiting:
+            self._settle()
+        return self._counted
 
     def merge(self, other: Histogram) -> None:
         """Add the counts of ``other``, which stays as it is."""
@@ -138,8 +157,9 @@ class Histogram:
                 raise ValueError(f"percentile {percent}: it must be above 0 and at most 100")
         if not self.count:
             return [None for _ in percents]
-        keys = sorted(self._counts)
-        upto = list(accumulate(self._counts[key] for key in keys))
+        counts = self._counts
+        keys = sorted(counts)
+        upto = list(accumulate(map(counts.__getitem__, keys)))
         return [self._quantile(percent, keys, upto) for percent in percents]
 
     def _quantile(self, percent: float, keys: Sequence[int], upto: Sequence[int]) -> float:
@@ -164,9 +184,8 @@ class Histogram:
 
     def buckets(self) -> Iterator[tuple[int, int, int]]:
         """``(lowest value, highest value, count)`` of each bucket in use, in rising order."""
-        for key in sorted(self._counts):
-            low, high = _edges(key)
-            yield low, high, self._counts[key]
+        for key, count in sorted(self._counts.items()):
+            yield *_edges(key), count
 
     def to_packed(self) -> list[Any]:
         """A short form for msgpack: ``[out of range, min, max, sum, squares, keys, counts]``.
@@ -175,7 +194,8 @@ class Histogram:
         """
         if not self.count:
             return [self.out_of_range]
-        keys = sorted(self._counts)
+        counts = self._counts
+        keys = sorted(counts)
         steps = [keys[0], *(high - low for low, high in pairwise(keys))]
         return [
             self.out_of_range,
@@ -185,7 +205,7 @@ class Histogram:
             _to_bytes(self._squares),
             len(keys),
             pack_column(steps),
-            pack_column([self._counts[key] for key in keys]),
+            pack_column([counts[key] for key in keys]),
         ]
 
     @classmethod
@@ -221,7 +241,7 @@ class Histogram:
         self._min, self._max = low, high
         self._sum = int.from_bytes(total, "little")
         self._squares = int.from_bytes(squares, "little")
-        self._counts = Counter(dict(zip(keys, numbers, strict=True)))
+        self._counted = Counter(dict(zip(keys, numbers, strict=True)))
         self.count = sum(numbers)
         if (
             min(numbers) < 1

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain, compress, repeat
-from operator import add, mul
-from typing import Any, overload
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, islice, repeat
+from operator import add
+from typing import Any, NamedTuple, overload
 
 from ssbench.core.columns import (
     BIG_ENDIAN,
+    HEX_SHAPES,
+    ID_BYTES,
     MAX_ROWS,
     WIDTHS,
-    unpack_column,
     unpack_details,
     unpack_ids,
 )
@@ -26,6 +27,9 @@ from ssbench.core.model import RESULT_NUMBERS
 
 _WIDTH = 1 + RESULT_NUMBERS + 2
 _IDS, _DETAILS = RESULT_NUMBERS, RESULT_NUMBERS + 1
+#: Batches that are taken at a time. They are some 50 Python objects each, and those of many more
+#: no longer fit the processor's cache: that would double the time.
+_AT_A_TIME = 256
 
 
 class Joined(Sequence[Sequence[Any]]):
@@ -37,23 +41,17 @@ class Joined(Sequence[Sequence[Any]]):
     :raises MessageError: where any of them is none.
     """
 
-    def __init__(self, batches: Sequence[Any]) -> None:
-        if set(map(type, batches)) != {list} or set(map(len, batches)) != {_WIDTH}:
-            raise MessageError("a batch of the wrong form")
-        self._counts, *self._packed = zip(*batches, strict=True)
-        if set(map(type, self._counts)) != {int} or not (
-            min(self._counts) >= 1 and max(self._counts) <= MAX_ROWS
-        ):
-            raise MessageError("a batch of no, or too many, rows")
-        self.rows = sum(self._counts)
-        for pieces in self._packed[:RESULT_NUMBERS]:
-            _check(pieces, self._counts)
-        _check_ids(self._packed[_IDS], self._counts)
-        self._details = _joined_details(self._packed[_DETAILS], self._counts)
+    def __init__(self, batches: Iterable[Any]) -> None:
+        left = iter(batches)
+        self._stretches: list[_Stretch] = []
+        while some := list(islice(left, _AT_A_TIME)):
+            self._stretches.append(_stretch(some))
+        self.rows = sum(stretch.rows for stretch in self._stretches)
+        self.batches = sum(len(stretch.counts) for stretch in self._stretches)
         self._made: dict[int, Sequence[Any]] = {}
 
     def __len__(self) -> int:
-        return len(self._packed)
+        return _WIDTH - 1
 
     @overload
     def __getitem__(self, index: int) -> Sequence[Any]: ...
@@ -72,18 +70,21 @@ class Joined(Sequence[Sequence[Any]]):
 
     def _column(self, at: int) -> Sequence[Any]:
         if at == _IDS:
-            return Ids(self._packed[_IDS], self._counts)
+            return Ids([piece for stretch in self._stretches for piece in stretch.ids])
         if at == _DETAILS:
-            return self._details or [""] * self.rows
-        return _joined(self._packed[at], self._counts, self.rows)
+            return [text for stretch in self._stretches for text in stretch.texts()]
+        return _in_a_row([each.columns[at].values(each.rows) for each in self._stretches])
 
 
 class Ids(Sequence[bytes]):
-    """Transaction ids, each unpacked when it is asked for: reports need next to none of them."""
+    """Transaction ids, each unpacked when it is asked for: reports need next to none of them.
 
-    def __init__(self, pieces: Sequence[Any], counts: Sequence[int]) -> None:
+    :param pieces: packed ids, and how many each has.
+    """
+
+    def __init__(self, pieces: Sequence[_PackedIds]) -> None:
         self._pieces = pieces
-        self._starts = list(accumulate(counts, initial=0))
+        self._starts = list(accumulate((piece.rows for piece in pieces), initial=0))
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -99,105 +100,156 @@ class Ids(Sequence[bytes]):
             return list(self)[row]
         row = range(len(self))[row]
         piece = bisect_right(self._starts, row) - 1
-        return self._ids(piece)[row - self._starts[piece]]
+        return self._pieces[piece].one(row - self._starts[piece])
 
     def __iter__(self) -> Iterator[bytes]:
-        return chain.from_iterable(map(self._ids, range(len(self._pieces))))
-
-    def _ids(self, piece: int) -> Sequence[bytes]:
-        return unpack_ids(self._pieces[piece], self._starts[piece + 1] - self._starts[piece])
+        return chain.from_iterable(piece.every() for piece in self._pieces)
 
 
-# Checking: all pieces of a column at once, by functions of C that look at each
+class _PackedIds(NamedTuple):
+    shape: str
+    suffix: bytes
+    data: bytes
+    rows: int
+
+    def every(self) -> Sequence[bytes]:
+        return unpack_ids([self.shape, self.suffix, self.data], self.rows)
+
+    def one(self, row: int) -> bytes:
+        if self.shape not in HEX_SHAPES:
+            return self.every()[row]
+        raw = self.data[row * ID_BYTES : (row + 1) * ID_BYTES]
+        return unpack_ids([self.shape, self.suffix, raw], 1)[0]
 
 
-def _check(pieces: Sequence[Any], counts: Sequence[int]) -> None:
+class _PackedColumn(NamedTuple):
+    """The numbers of a column, as they are packed: a base for each batch, and what is above it."""
+
+    bases: Sequence[int]
+    items: Sequence[int]  #: empty where the bases are all there is
+    counts: Sequence[int]  #: rows of each batch
+
+    def values(self, rows: int) -> Sequence[int]:
+        same = self.bases.count(self.bases[0]) == len(self.bases)
+        if not self.items:
+            return [self.bases[0]] * rows if same else list(self._base_of_each_row())
+        if not same:
+            return list(map(add, self.items, self._base_of_each_row()))
+        base = self.bases[0]
+        return [base + item for item in self.items] if base else self.items
+
+    def _base_of_each_row(self) -> Iterator[int]:
+        return chain.from_iterable(map(repeat, self.bases, self.counts))
+
+
+class _Stretch(NamedTuple):
+    """Some batches, checked: each column in one piece."""
+
+    counts: Sequence[int]
+    rows: int
+    columns: Sequence[_PackedColumn]
+    ids: Sequence[_PackedIds]
+    details: Sequence[Any]  #: of each batch; empty where no row has any
+
+    def texts(self) -> list[str]:
+        if not self.details:
+            return [""] * self.rows
+        return list(chain.from_iterable(map(unpack_details, self.details, self.counts)))
+
+
+# Checking and putting together: all of a column at once, by functions of C that look at each piece
+
+
+def _stretch(batches: Sequence[Any]) -> _Stretch:
+    if set(map(type, batches)) != {list} or set(map(len, batches)) != {_WIDTH}:
+        raise MessageError("a batch of the wrong form")
+    counts, *columns, ids, details = zip(*batches, strict=True)
+    if set(map(type, counts)) != {int} or not (min(counts) >= 1 and max(counts) <= MAX_ROWS):
+        raise MessageError("a batch of no, or too many, rows")
+    sizes = {code: [width * count for count in counts] for code, width in WIDTHS.items()}
+    try:
+        packed = [_column(pieces, counts, sizes) for pieces in columns]
+        return _Stretch(counts, sum(counts), packed, _ids(ids, counts), _details(details, counts))
+    except TypeError as error:  # what was to be bytes isn't, or what has to have a hash has none
+        raise MessageError("malformed results") from error
+
+
+def _column(
+    pieces: Sequence[Any], counts: Sequence[int], sizes: dict[str, list[int]]
+) -> _PackedColumn:
     kinds = set(map(type, pieces))
     if kinds == {int}:
-        return
+        return _PackedColumn(pieces, (), counts)
     if kinds == {int, list}:
-        chosen = [type(piece) is list for piece in pieces]
-        pieces, counts = list(compress(pieces, chosen)), list(compress(counts, chosen))
+        # What is all one value there, as if it had been packed like the others.
+        pieces = [
+            piece if type(piece) is list else (piece, "B", bytes(count))
+            for piece, count in zip(pieces, counts, strict=True)
+        ]
     elif kinds != {list}:
         raise MessageError("a malformed column")
     if set(map(len, pieces)) != {3}:
         raise MessageError("a malformed column")
     bases, codes, data = zip(*pieces, strict=True)
-    if not (
-        set(map(type, bases)) == {int}
-        and set(map(type, codes)) == {str}
-        and set(codes) <= WIDTHS.keys()
-        and set(map(type, data)) == {bytes}
-        and list(map(len, data)) == list(map(mul, map(WIDTHS.__getitem__, codes), counts))
-    ):
+    if set(map(type, bases)) != {int} or not set(codes) <= WIDTHS.keys():
         raise MessageError("a malformed column")
+    return _PackedColumn(bases, _items(codes, data, sizes), counts)
 
 
-def _check_ids(pieces: Sequence[Any], counts: Sequence[int]) -> None:
+def _items(
+    codes: Sequence[str], data: Sequence[bytes], sizes: dict[str, list[int]]
+) -> Sequence[int]:
+    found = list(map(len, data))
+    same = codes.count(codes[0]) == len(codes)
+    wanted = sizes[codes[0]] if same else [sizes[code][at] for at, code in enumerate(codes)]
+    whole = b"".join(data)
+    if found != wanted:
+        raise MessageError("a malformed column")
+    if same:
+        return _array(codes[0], whole)
+    each: Any = _array if BIG_ENDIAN else array  # which is the faster
+    return list(chain.from_iterable(map(each, codes, data)))
+
+
+def _array(code: str, data: bytes) -> array[int]:
+    items = array(code, data)
+    if BIG_ENDIAN:
+        items.byteswap()
+    return items
+
+
+def _ids(pieces: Sequence[Any], counts: Sequence[int]) -> Sequence[_PackedIds]:
     if set(map(type, pieces)) != {list} or set(map(len, pieces)) != {3}:
         raise MessageError("malformed transaction ids")
     shapes, suffixes, data = zip(*pieces, strict=True)
-    if not (
-        set(map(type, shapes)) == {str}
-        and set(map(type, suffixes)) == {bytes}
-        and set(map(type, data)) == {bytes}
-    ):
+    if set(map(type, suffixes)) != {bytes} or set(map(type, data)) != {bytes}:
         raise MessageError("malformed transaction ids")
-    if set(shapes) <= {"uuid", "swift"}:
-        if list(map(len, data)) != [16 * count for count in counts]:
+    forms = set(zip(shapes, suffixes, strict=True))
+    if len(forms) == 1 and shapes[0] in HEX_SHAPES:
+        if list(map(len, data)) != [ID_BYTES * count for count in counts]:
             raise MessageError("malformed transaction ids")
-        return
-    for piece, count in zip(pieces, counts, strict=True):
-        unpack_ids(piece, count)
+        return [_PackedIds(shapes[0], suffixes[0], b"".join(data), sum(counts))]
+    found = list(map(_PackedIds, shapes, suffixes, data, counts))
+    for each in found:
+        each.every()
+    return found
 
 
-def _joined_details(pieces: Sequence[Any], counts: Sequence[int]) -> list[str]:
-    """Empty where no row has one."""
+def _details(pieces: Sequence[Any], counts: Sequence[int]) -> Sequence[Any]:
     if set(map(type, pieces)) != {dict}:
         raise MessageError("malformed error details")
     if not any(pieces):
-        return []
-    return list(chain.from_iterable(map(unpack_details, pieces, counts)))
+        return ()
+    for piece, count in zip(pieces, counts, strict=True):
+        unpack_details(piece, count)
+    return pieces
 
 
-# Unpacking
-
-
-def _joined(pieces: Sequence[Any], counts: Sequence[int], rows: int) -> Sequence[int]:
-    """The values of pieces that ``_check`` has let pass."""
-    if len(pieces) == 1:
-        return unpack_column(pieces[0], rows)
-    kinds = set(map(type, pieces))
-    if kinds == {int}:
-        if pieces.count(pieces[0]) == len(pieces):
-            return [pieces[0]] * rows
-        if len(pieces) == rows:
-            return pieces
-        return list(chain.from_iterable(map(repeat, pieces, counts)))
-    if kinds != {list}:
-        # What was all one value there, as if it had been packed like the others.
-        pieces = [
-            piece if type(piece) is list else (piece, "B", bytes(count))
-            for piece, count in zip(pieces, counts, strict=True)
-        ]
-    bases, codes, data = zip(*pieces, strict=True)
-    items: Sequence[int]
-    if BIG_ENDIAN:
-        items = [
-            item
-            for piece in zip(codes, data, counts, strict=True)
-            for item in unpack_column([0, *piece[:2]], piece[2])
-        ]
-    elif codes.count(codes[0]) == len(codes):
-        items = array(codes[0], b"".join(data))
-    else:
-        items = list(chain.from_iterable(map(array, codes, data)))
-    return _raised(items, bases, counts)
-
-
-def _raised(items: Sequence[int], bases: Sequence[int], counts: Sequence[int]) -> Sequence[int]:
-    if not any(bases):
-        return items
-    if bases.count(bases[0]) == len(bases):
-        return [bases[0] + item for item in items]
-    return list(map(add, items, chain.from_iterable(map(repeat, bases, counts))))
+def _in_a_row(parts: Sequence[Sequence[int]]) -> Sequence[int]:
+    if len(parts) == 1:
+        return parts[0]
+    codes = {part.typecode if isinstance(part, array) else "" for part in parts}
+    whole: Any = [] if len(codes) > 1 or "" in codes else array(codes.pop())
+    for part in parts:
+        whole += part
+    return whole  # type: ignore[no-any-return]

@@ -63,6 +63,7 @@ class RunStats:
         self.left_out = 0  #: operations of warm-ups and the cool-down
         self._stages: list[Groups] = [{}]
         self._together: Groups | None = None  # what the stages add up to; None after a change
+        self._totals: dict[tuple[int | None, ...], Tally] = {}  # none after a change
         self.phases: dict[Phase, Counts] = {}  #: all phases but the run
         self.errors: dict[tuple[int, int], ErrorTally] = {}  #: by (ErrorKind, status)
         self._requests: Counter[tuple[str, int]] = Counter()
@@ -91,6 +92,7 @@ class RunStats:
 
     def add(self, record: Record) -> None:
         """Count one record."""
+        self._totals.clear()
         if isinstance(record, ResultBatch):
             self._add_batch(record)
         elif isinstance(record, PhaseRecord):
@@ -119,6 +121,7 @@ class RunStats:
         """Add the sums of ``other``, which stays as it is: parts of one run, or another run."""
         self.run.merge(other.run)
         self._together = None
+        self._totals.clear()
         self.left_out += other.left_out
         for index, groups in enumerate(other._stages):
             mine = self._stage(index)
@@ -192,7 +195,16 @@ class RunStats:
         size_class: int | None = None,
         stage: int | None = None,
     ) -> Tally:
-        """The sum over the groups; None stands for all."""
+        """The sum over the groups; None stands for all.
+
+        It is the same one as long as nothing is added: a report asks for some of them often.
+        """
+        asked = operation, size_class, stage
+        if asked not in self._totals:
+            self._totals[asked] = self._total(*asked)
+        return self._totals[asked]
+
+    def _total(self, operation: int | None, size_class: int | None, stage: int | None) -> Tally:
         groups = self.groups if stage is None else self._stage(stage)
         parts = [
             tally

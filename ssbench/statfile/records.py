@@ -162,23 +162,25 @@ def decode(item: Any) -> Record:
     return decoded
 
 
-def together(phase: int, worker: int, packed: Sequence[bytes]) -> ResultBatch:
-    """Batches of one phase and worker as one, each as a record holds it.
+def together(phase: int, worker: int, packed: bytearray, sizes: Sequence[int]) -> ResultBatch:
+    """Batches of one phase and worker as one.
 
+    :param packed: each as a record holds it, one behind the other.
+    :param sizes: the bytes of each.
     :raises MessageError: where any of them is malformed, or too large to be one of many.
     """
-    if max(map(len, packed)) > _MAX_OF_MANY:
+    if max(sizes) > _MAX_OF_MANY:
         raise MessageError("a large batch")
     # Nobody counts what these unfold to, which takes longer than all else: they are short.
     unpacker = _unpacker()
-    unpacker.feed(b"".join(packed))
+    unpacker.feed(packed)
     try:
-        batches = list(unpacker)
+        joined = Joined(unpacker)
     except _FAULTS as error:
         raise MessageError("malformed results") from error
-    if len(batches) != len(packed) or unpacker.tell() != sum(map(len, packed)):
+    if joined.batches != len(sizes) or unpacker.tell() != len(packed):
         raise MessageError("malformed results")
-    return ResultBatch(_phase(phase), _whole(worker), Joined(batches))
+    return ResultBatch(_phase(phase), _whole(worker), joined)
 
 
 def _decode_results(item: list[Any]) -> ResultBatch:

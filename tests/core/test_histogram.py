@@ -6,6 +6,7 @@ import random
 from fractions import Fraction
 from math import ceil
 from statistics import fmean, pstdev
+from unittest import mock
 
 import msgpack
 import pytest
@@ -13,6 +14,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssbench.core import histogram as module
 from ssbench.core.errors import MessageError
 from ssbench.core.histogram import MAX_NS, RELATIVE_ERROR, Histogram
 
@@ -184,3 +186,18 @@ def test_the_buckets_cover_the_values() -> None:
     assert sum(count for _low, _high, count in found) == len(values)
     assert all(any(low <= v <= high for low, high, _count in found) for v in values)
     assert all(high - low <= low * 0.0005 for low, high, _count in found)
+
+
+@given(st.lists(durations, min_size=1, max_size=20), st.integers(1, 7))
+def test_values_that_wait_count_like_those_that_are_counted(values: list[int], most: int) -> None:
+    """Invariant: how many may wait makes no difference, to no question, asked whenever."""
+    once = of(values)
+    with mock.patch.object(module, "_MOST_WAITING", most):
+        histogram = Histogram()
+        for value in values:
+            histogram.record(value)
+            assert len(histogram._waiting) < most
+            assert histogram.quantile(100) == histogram.max
+    assert histogram == once
+    assert list(histogram.buckets()) == list(once.buckets())
+    assert histogram.to_packed() == once.to_packed()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssbench.core import joined as joined_module
 from ssbench.core.columns import pack_results, unpack_results
 from ssbench.core.errors import MessageError
 from ssbench.core.joined import Joined
@@ -38,10 +40,14 @@ def packed_and_sent(rows: list[Any]) -> Any:
     return msgpack.unpackb(msgpack.packb(pack_results(rows)), strict_map_key=False)
 
 
-@given(BATCHES)
-def test_every_column_has_the_rows_of_all_batches_in_order(batches: list[list[Any]]) -> None:
+@given(BATCHES, st.sampled_from([1, 2, 256]))
+def test_every_column_has_the_rows_of_all_batches_in_order(
+    batches: list[list[Any]], at_a_time: int
+) -> None:
     packed = [packed_and_sent(rows) for rows in batches]
-    joined = Joined(packed)
+    with mock.patch.object(joined_module, "_AT_A_TIME", at_a_time):
+        joined = Joined(packed)
+    assert joined.batches == len(packed)
     wanted: list[list[Any]] = [[] for _ in joined]
     for each in packed:
         for column, more in zip(wanted, unpack_results(each), strict=True):
@@ -77,6 +83,8 @@ IDS_AT, DETAILS_AT = 1 + RESULT_NUMBERS, 2 + RESULT_NUMBERS
         spoilt(1, [0, "B", b"ab"]),
         spoilt(1, [0, "d", b"12345678"]),
         spoilt(1, [0, 66, b"abc"]),
+        spoilt(1, [0, [], b"abc"]),
+        spoilt(1, [0, "H", b"abc"]),
         spoilt(1, [0.0, "B", b"abc"]),
         spoilt(1, [0, "B", "abc"]),
         spoilt(IDS_AT, b""),
@@ -85,6 +93,7 @@ IDS_AT, DETAILS_AT = 1 + RESULT_NUMBERS, 2 + RESULT_NUMBERS
         spoilt(IDS_AT, ["swift", b"", b"short"]),
         spoilt(IDS_AT, ["new", b"", b"a\nb\nc\n"]),
         spoilt(IDS_AT, [1, b"", b"a\nb\nc\n"]),
+        spoilt(IDS_AT, [[], b"", b"a\nb\nc\n"]),
         spoilt(IDS_AT, ["plain", "", b"a\nb\nc\n"]),
         spoilt(IDS_AT, ["plain", b"", "a\nb\nc\n"]),
         spoilt(DETAILS_AT, []),

@@ -46,6 +46,21 @@ def test_the_groups_add_up_to_the_totals() -> None:
     assert whole.last_byte.histogram.max == max(r.last_byte_ns for r in rows if not r.error)
 
 
+def test_a_total_has_all_that_was_there_when_it_was_asked_for() -> None:
+    one = runs.batch([runs.result(1, Operation.READ)])
+    stats, other = runs.stats_of([one]), runs.stats_of([one])
+    assert [stats.total().count, stats.total(Operation.READ).count] == [1, 1]
+    stats.add(one)
+    assert [stats.total().count, stats.total(Operation.READ).count] == [2, 2]
+    stats.merge(other)
+    assert [stats.total().count, stats.total(None, 0).count, stats.total(stage=0).count] == [
+        3,
+        3,
+        3,
+    ]
+    assert stats.total() is stats.total()
+
+
 def test_first_byte_is_of_those_that_receive_a_body() -> None:
     stats = runs.stats_of(runs.normal())
     assert stats.total(Operation.CREATE).first_byte.histogram.count == 0
