@@ -117,7 +117,7 @@ class Stint:
         users, receive = self.users, self._ties.receive
         took: list[int] = []
         refused: list[int] = []
-        while self._stopping or self._ending or len(users.queue) < users.count:
+        while self._stopping or self._ending or users.room:
             data = receive()
             if data is None:
                 break

@@ -32,6 +32,10 @@ FLUSH_S = 0.05  #: how long a row or a batch of jobs may wait for a better momen
 #: Operations in FLUSH_S, up to which a row goes out as soon as the loop has nothing else to do: the
 #: least is unheard of where a worker dies. Above it that would cost more than the operations do.
 FEW = 50
+#: Of a store that answers at once, as many jobs are queued as are done in 10 ms, and so many at
+#: most: with one for each user, eight users would ask the master anew for every eight operations.
+QUICK = 32
+_QUICK_PARTS = 5  #: of FLUSH_S
 _NEVER_NS = 1 << 62
 _SECOND = 1_000_000_000
 
@@ -87,6 +91,7 @@ class Users:
         self._rows: list[Finished] = []
         self._enough = 1  # rows that something is done about
         self._handed = 0  # rows since the last tick
+        self._quick = 0  # jobs that take next to no time
         self._hub = get_hub()
         self._quiet = self._hub.loop.idle()
         self._timer = self._hub.loop.timer(FLUSH_S, FLUSH_S)
@@ -104,6 +109,11 @@ class Users:
     def low(self) -> bool:
         """Whether jobs should be fetched now; else it can wait until ``on_low``."""
         return not self.queue
+
+    @property
+    def room(self) -> bool:
+        """Whether the queue is to be filled further, once jobs are fetched."""
+        return len(self.queue) < max(self.count, self._quick)
 
     @property
     def jobs(self) -> int:
@@ -175,12 +185,18 @@ class Users:
         """Another FLUSH_S has gone by."""
         done, self._handed = self._handed + len(self._rows), 0
         self._enough = 1 if done <= FEW else FULL
-        self._exchange()
-
-    def _exchange(self) -> None:
-        """New jobs for finished rows, all at once: the master sends as many as come back."""
+        self._quick = min(done // _QUICK_PARTS, QUICK)
         self._on_low()
         self.flush()
+
+    def _exchange(self) -> None:
+        """New jobs for finished rows, all at once: the master sends as many as come back.
+
+        Where no jobs are here yet, rows wait for those of the users that are about to finish.
+        """
+        self._on_low()
+        if self._rows:
+            self._see_to_rows()
 
     def _see_to_rows(self) -> None:
         if len(self._rows) >= FULL:

@@ -20,7 +20,7 @@ from ssbench.core import retry
 from ssbench.core.errors import StorageError
 from ssbench.core.finished import rows_of
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Operation, Result, Timing
-from ssbench.users import FEW, FLUSH_S, FULL, MAX_RENEWALS, Users
+from ssbench.users import FEW, FLUSH_S, FULL, MAX_RENEWALS, QUICK, Users
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -477,6 +477,33 @@ def test_it_tells_when_the_queue_runs_out() -> None:
     assert team.lows == 1
 
 
+@pytest.mark.parametrize(
+    ("in_a_tick", "queued"), [(0, 2), (14, 2), (15, 3), (50, 10), (5 * QUICK, QUICK), (999, QUICK)]
+)
+def test_the_quicker_the_store_the_more_jobs_are_queued(
+    in_a_tick: int, queued: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(users, "FLUSH_S", 3600.0)
+    team = Team(Driver(), 2)
+    if in_a_tick:
+        team.do(*[job(n) for n in range(in_a_tick)])
+    team.users.tick()
+    team.users.queue.extend(job(n) for n in range(queued - 1))
+    assert team.users.room
+    team.users.queue.append(job(queued))
+    assert not team.users.room
+
+
+def test_room_is_for_what_was_done_lately(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "FLUSH_S", 3600.0)
+    team = Team(Driver(), 1)
+    team.do(*[job(n) for n in range(100)])
+    team.users.tick()
+    team.users.tick()
+    team.users.queue.append(job(1))
+    assert not team.users.room
+
+
 # Rows out ---------------------------------------------------------------------------------
 
 
@@ -484,13 +511,13 @@ def test_rows_go_out_in_batches_when_there_is_no_quiet() -> None:
     driver = Driver()
     team = Team(driver, 1)
     team.do(*[job(n) for n in range(FULL + 10)])
-    assert team.batches == [FULL, 9, 1]
+    assert team.batches == [FULL, 10]
 
 
 def test_rows_wait_for_the_queue_to_run_out() -> None:
     team = Team(Driver(), 4)
     team.do(*[job(n) for n in range(12)])
-    assert team.batches == [11, 1]
+    assert team.batches == [12]  # the last one took no time: it went along
 
 
 @pytest.mark.parametrize(("before", "gone"), [(FEW + 1, []), (FEW, [1])])

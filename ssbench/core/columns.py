@@ -144,7 +144,22 @@ def pack_jobs(jobs: Sequence[Job]) -> list[Any]:
     """``[count, column, ...]`` in the order of Job's fields; at least one job."""
     if len(jobs) == 1:
         return [1, *jobs[0]]
-    return [len(jobs), *map(pack_column, zip(*jobs, strict=True))]
+    return [len(jobs), *map(_pack_in_haste, zip(*jobs, strict=True))]
+
+
+def _pack_in_haste(values: Sequence[int]) -> PackedColumn:
+    """As ``pack_column``, in a third of its time and up to four times the bytes: for what nobody
+    keeps."""
+    first = values[0]
+    if values.count(first) == len(values):
+        return first
+    try:
+        packed = array("I", values)
+    except OverflowError:
+        return pack_column(values)
+    if BIG_ENDIAN:
+        packed.byteswap()
+    return [0, "I", packed.tobytes()]
 
 
 def unpack_jobs(packed: Any) -> list[Job]:
@@ -154,7 +169,7 @@ def unpack_jobs(packed: Any) -> list[Job]:
     """
     count = _row_count(packed, 1 + len(Job._fields))
     if count == 1 and all(type(value) is int for value in packed):
-        return [Job._make(packed[1:])]
+        return [_job(packed[1:])]
     columns = [unpack_column(column, count) for column in packed[1:]]
     return list(map(_job, zip(*columns, strict=True)))
 

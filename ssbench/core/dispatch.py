@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -199,13 +200,11 @@ class Dispatcher:
         """
         if incarnation not in self.roster.workers:
             return
-        held = self._held.setdefault(incarnation, {})
         self._active_ns[incarnation] = now_ns
-        for number in batches:
-            if number in self._sent:
-                jobs = self._arrived(number)
-                held.update(zip(map(_number_of, jobs), jobs, strict=True))
-                self._held_count += len(jobs)
+        jobs = list(chain.from_iterable(self._arrived(n) for n in batches if n in self._sent))
+        held = self._held.setdefault(incarnation, {})
+        held.update(zip(map(_number_of, jobs), jobs, strict=True))
+        self._held_count += len(jobs)
 
     def _arrived(self, number: int) -> Sequence[Job]:
         """The jobs of a batch that is no longer on its way."""
