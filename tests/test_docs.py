@@ -16,7 +16,8 @@ from docutils.core import publish_doctree
 from ssbench.cli.auth_options import AUTH_OPTIONS
 from ssbench.cli.canned import CANNED
 from ssbench.cli.chosen import OVERRIDES
-from ssbench.cli.options import COMMANDS, master_parser, worker_parser
+from ssbench.cli.options import COMMANDS, master_parser
+from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
 from ssbench.core.scenario_keys import KEYS, OWN_READERS, SIZE_KEYS
 from ssbench.core.scenario_load import STAGE_KEYS

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ssbench.cli import option_types as types
-from ssbench.core.credentials import Credentials
+
+if TYPE_CHECKING:
+    from ssbench.core.credentials import Credentials
 
 
 class AuthOption(NamedTuple):
@@ -108,6 +110,8 @@ def credentials_from(ns: argparse.Namespace, environ: Mapping[str, str]) -> Cred
     That holds between the ways to log in, too: see ``_overruled``. The first ``-S`` is the
     storage URL.
     """
+    from ssbench.core.credentials import Credentials  # a run without a store needs none
+
     options = [option for group in AUTH_OPTIONS.values() for option in group]
     flags = {o.field: getattr(ns, o.field) for o in options if getattr(ns, o.field) is not None}
     if ns.storage_urls:

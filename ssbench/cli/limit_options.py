@@ -18,7 +18,7 @@ from ssbench.cli.run_options import (
     add_users,
     add_workers,
 )
-from ssbench.cli.shared_options import add_store
+from ssbench.cli.store_options import add_store
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario_load import MAX_RATE
 from ssbench.core.steps import OVER

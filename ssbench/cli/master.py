@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 
-from ssbench.cli import chosen
 from ssbench.cli.options import master_parser
 from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.core.errors import ExitStatus, SsbenchError
@@ -56,7 +55,8 @@ def _forget_stdout() -> None:
 
 
 def _command(arguments: Sequence[str] | None) -> ExitStatus:
-    namespace = master_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    namespace = master_parser(words).parse_args(words)
     level = logging.INFO if namespace.verbose else logging.WARNING
     log_to_stderr(level, "%(levelname)s:%(message)s")
     return COMMANDS[namespace.command](namespace)
@@ -79,7 +79,9 @@ def _escape_what_cannot_be_shown() -> None:
 def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:
     if namespace.resume_cleanup is not None:
         return _resume_cleanup(namespace)
-    options = chosen.run_options(namespace, os.environ)
+    from ssbench.cli.chosen import run_options
+
+    options = run_options(namespace, os.environ)
     if options.sweep is not None:
         from ssbench.cli.sweep import run_sweep
 
@@ -98,8 +100,9 @@ def _find_limit(namespace: argparse.Namespace) -> ExitStatus:
 
 def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli import profile, promises, reporting
+    from ssbench.cli.reading_options import report_options
 
-    options = chosen.report_options(namespace)
+    options = report_options(namespace)
     with profile.profiled(options.profile, "report", _say):
         stats = reporting.read_stats(options.stats_file)
         promises.check(options.thresholds, stats.run.scenario)
@@ -117,9 +120,10 @@ def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _compare(namespace: argparse.Namespace) -> ExitStatus:
-    from ssbench.cli import compare_command
+    from ssbench.cli.compare_command import compare
+    from ssbench.cli.reading_options import compare_options
 
-    compare_command.compare(chosen.compare_options(namespace))
+    compare(compare_options(namespace))
     return ExitStatus.OK
 
 
@@ -137,11 +141,12 @@ def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli.interrupts import Interrupts
     from ssbench.cli.progress import make_progress
     from ssbench.cli.wiring import bind, key_of
+    from ssbench.cli.zmq_options import zmq_options
     from ssbench.core.settings import StorageSettings
     from ssbench.master import Master
     from ssbench.phases import Limits
 
-    zmq = chosen.zmq_options(namespace, os.environ, namespace.zmq_bind_ip)
+    zmq = zmq_options(namespace, os.environ, namespace.zmq_bind_ip)
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         progress = stack.enter_context(make_progress("none", quiet=namespace.quiet))
@@ -167,12 +172,13 @@ def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
     if namespace.resume_cleanup is not None:
         return _resume_cleanup(namespace)
     from ssbench.cli import cleanup_command
+    from ssbench.cli.cleanup_options import cleanup_options
     from ssbench.cli.interrupts import Interrupts
     from ssbench.cli.progress import make_progress
     from ssbench.cli.stores import reach_store
     from ssbench.storage import open_storage
 
-    options = chosen.cleanup_options(namespace, os.environ)
+    options = cleanup_options(namespace, os.environ)
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         progress = make_progress("live", quiet=options.quiet)
@@ -197,12 +203,13 @@ def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
 
 def _resume_cleanup(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli import resume_command
+    from ssbench.cli.cleanup_options import resume_options
     from ssbench.cli.interrupts import Interrupts
     from ssbench.cli.progress import make_progress
     from ssbench.cli.stores import reach_store
     from ssbench.storage import open_storage
 
-    options = chosen.resume_options(namespace, os.environ)
+    options = resume_options(namespace, os.environ)
     left = resume_command.read(options.stats_file, sys.stderr)
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())

@@ -1,6 +1,7 @@
 """What the values of options may be: each function takes the text and gives the value.
 
 They raise ArgumentTypeError with what would be right, and never show a value that may be secret.
+A worker loads this, too: what only some options need of us is loaded when one of them is given.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 import math
 from argparse import ArgumentTypeError
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from ssbench.core.credentials import check_http_url, parse_version
 from ssbench.core.errors import UsageError
-from ssbench.core.model import CRUD, Operation
-from ssbench.core.steps import OVER, Sweep
+
+if TYPE_CHECKING:
+    from ssbench.core.model import Operation
+    from ssbench.core.steps import Sweep
 
 MAX_WORKER_ID = 64  #: characters
 
@@ -72,6 +75,8 @@ def think_time(text: str) -> list[float]:
 
 def operation(text: str) -> Operation:
     """One of the four of CRUD, in any case."""
+    from ssbench.core.model import CRUD
+
     for each in CRUD:
         if text.upper() == each.name:
             return each
@@ -88,6 +93,8 @@ def percentile(text: str) -> float:
 
 def sweep(text: str) -> Sweep:
     """``users=1,20,40``: what differs from run to run, and how."""
+    from ssbench.core.steps import OVER, Sweep
+
     over, equals, values = text.partition("=")
     if over not in OVER or not equals:
         raise ArgumentTypeError(f"{text!r}: give users=1,20,40 or rate=100,200")
@@ -119,6 +126,8 @@ def batch_size(text: str) -> int | None:
 
 def http_url(text: str) -> str:
     """An http or https URL without a password in it."""
+    from ssbench.core.credentials import check_http_url
+
     try:
         return check_http_url(text, "the URL")
     except UsageError as e:
@@ -127,6 +136,8 @@ def http_url(text: str) -> str:
 
 def auth_version(text: str) -> str:
     """``1.0``, ``2.0`` or ``3``, of any of their spellings."""
+    from ssbench.core.credentials import parse_version
+
     try:
         return parse_version(text)
     except UsageError as e:

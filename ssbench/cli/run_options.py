@@ -7,13 +7,14 @@ import argparse
 from ssbench.cli import option_types as types
 from ssbench.cli.shared_options import (
     add_batch_size,
-    add_master_sockets,
+    add_format,
     add_pctile,
     add_resume,
     add_retries,
-    add_store,
     add_threshold,
 )
+from ssbench.cli.store_options import add_store
+from ssbench.cli.zmq_options import add_master_sockets
 from ssbench.core.scenario_load import ARRIVALS
 
 PROGRESS = ("chars", "live", "none")
@@ -258,9 +259,7 @@ def add_results(group: argparse._ArgumentGroup) -> None:
     )
     add("--force", action="store_true", help="overwrite the stat file, if -s names one that exists")
     add("-R", "--no-default-report", action="store_true", help="print no report at the end")
-    form = group.add_mutually_exclusive_group()
-    form.add_argument("--csv", action="store_true", help="report as CSV")
-    form.add_argument("--json", action="store_true", help="report as JSON")
+    add_format(group.add_mutually_exclusive_group(), "report as CSV", "report as JSON")
     add_pctile(group)
     add("--progress", choices=PROGRESS,
         help="chars: one character for each operation; live: a line that is kept up to date; "

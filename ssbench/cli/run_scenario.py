@@ -10,7 +10,6 @@ from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.chosen import RunOptions
 from ssbench.cli.local_workers import start_local_workers
 from ssbench.core.errors import ExitStatus, UsageError, gravest
-from ssbench.core.facts import ScenarioFacts
 from ssbench.core.scenario import Scenario
 
 
@@ -44,6 +43,9 @@ def resolved(options: RunOptions, text: str | bytes, source: str, **changes: obj
         raise UsageError(
             f"{source}: with stages there is no steady rate to wait for: leave out --auto-stop"
         )
-    is_open = any(stage.rate for stage in scenario.load)
-    promises.check(options.thresholds, ScenarioFacts.of(scenario.to_dict()), open_loop=is_open)
+    if options.thresholds:
+        from ssbench.core.facts import ScenarioFacts
+
+        is_open = any(stage.rate for stage in scenario.load)
+        promises.check(options.thresholds, ScenarioFacts.of(scenario.to_dict()), open_loop=is_open)
     return scenario

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from ssbench.cli import option_types as types
-from ssbench.cli.auth_options import add_auth_options
 
-WORK_PORT, RESULTS_PORT, CONTROL_PORT = 13579, 13580, 13581
+DEFAULT_PERCENTILES = (95.0,)
 
 
 def add_loudness(parser: argparse.ArgumentParser, *, quiet: bool, default: object) -> None:
@@ -17,76 +16,6 @@ def add_loudness(parser: argparse.ArgumentParser, *, quiet: bool, default: objec
     if quiet:
         parser.add_argument("-q", "--quiet", action="store_true", default=default,
                             help="say nothing but the report and errors")  # fmt: skip
-
-
-def add_store(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the store")
-    add = group.add_argument
-    add(
-        "-S",
-        "--storage-url",
-        action="append",
-        dest="storage_urls",
-        type=types.http_url,
-        metavar="STORAGE_URL",
-        help="use this storage URL, whatever the login says; may be repeated: each request then "
-        "takes one at random",
-    )
-    add(
-        "--connect-timeout",
-        type=types.seconds,
-        default=10.0,
-        metavar="SECONDS",
-        help="longest wait for a connection",
-    )
-    add(
-        "--network-timeout",
-        type=types.seconds,
-        default=20.0,
-        metavar="SECONDS",
-        help="longest silence on a connection",
-    )
-    add_auth_options(parser)  # fmt: skip
-
-
-def add_master_sockets(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--zmq-bind-ip",
-        metavar="BIND_IP",
-        help="address to await workers at: 0.0.0.0 or :: for all interfaces [default: all with "
-        "a key file, 127.0.0.1 without]",
-    )
-    add_ports(group)
-
-
-def add_ports(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add("--zmq-work-port", type=types.port, default=WORK_PORT, metavar="PORT", help="port for jobs")
-    add(
-        "--zmq-results-port",
-        type=types.port,
-        default=RESULTS_PORT,
-        metavar="PORT",
-        help="port for results",
-    )
-    # The spelling of ssbench 0.3.9's master.
-    add(
-        "--zmq-results_port",
-        type=types.port,
-        dest="zmq_results_port",
-        default=argparse.SUPPRESS,
-        help=argparse.SUPPRESS,
-    )
-    add(
-        "--zmq-control-port",
-        type=types.port,
-        default=CONTROL_PORT,
-        metavar="PORT",
-        help="port for the master's word to all workers",
-    )
-    add("--zmq-key-file", metavar="FILE",
-        help="encrypt all traffic with this key, and let nobody in without it; the same file on "
-        "all hosts (make-key writes one) [env SSBENCH_KEY_FILE]")  # fmt: skip
 
 
 def add_retries(group: argparse._ActionsContainer) -> None:
@@ -119,3 +48,18 @@ def add_threshold(group: argparse._ActionsContainer) -> None:
 
 def add_resume(group: argparse._ActionsContainer, help_text: str) -> None:
     group.add_argument("--resume-cleanup", metavar="STATS_FILE", help=help_text)
+
+
+def add_format(group: argparse._MutuallyExclusiveGroup, csv: str, json: str) -> None:
+    group.add_argument("--csv", action="store_true", help=csv)
+    group.add_argument("--json", action="store_true", help=json)
+
+
+def format_of(ns: argparse.Namespace) -> str:
+    """``text``, ``csv`` or ``json``."""
+    return "csv" if ns.csv else "json" if ns.json else "text"
+
+
+def percentiles_from(ns: argparse.Namespace) -> tuple[float, ...]:
+    """Each once, in the order given; the default where none was."""
+    return tuple(dict.fromkeys(ns.percentiles or ())) or DEFAULT_PERCENTILES

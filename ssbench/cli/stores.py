@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 
-from ssbench.cli.chosen import StoreOptions
+from ssbench.cli.store_options import StoreOptions
 from ssbench.core.credentials import Credentials
 from ssbench.core.settings import StorageSettings
 

@@ -6,7 +6,7 @@ import resource
 from collections.abc import Callable
 from contextlib import suppress
 
-from ssbench.cli.chosen import ZmqOptions
+from ssbench.cli.zmq_options import ZmqOptions
 from ssbench.wire import MasterWire, Ports, pipe_length
 from ssbench.wirekey import Key
 

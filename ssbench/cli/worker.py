@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 import gevent
 from gevent import get_hub
 
-from ssbench.cli.chosen import WorkerOptions, worker_options
 from ssbench.cli.collector import calm_collector
-from ssbench.cli.options import worker_parser
 from ssbench.cli.parent_pipe import Place, read_place
 from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.wiring import allow_many_connections, key_of, ports_of
+from ssbench.cli.worker_options import WorkerOptions, worker_options, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.hostlive import HostLive
 from ssbench.wire import WorkerWire

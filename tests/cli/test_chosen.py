@@ -1,24 +1,18 @@
+"""What run-scenario is told, and what environments can do to it."""
+
 from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
 import pytest
 
-from ssbench.cli.chosen import (
-    cleanup_options,
-    compare_options,
-    overrides_from,
-    report_options,
-    run_options,
-    worker_options,
-    zmq_options,
-)
-from ssbench.cli.options import master_parser, worker_parser
+from ssbench.cli.chosen import overrides_from, run_options
+from ssbench.cli.cleanup_options import cleanup_options
+from ssbench.cli.options import master_parser
+from ssbench.cli.worker_options import worker_options, worker_parser
 from ssbench.core.credentials import plan_login
 from ssbench.core.errors import UsageError
-from ssbench.core.model import Operation
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line, steering
@@ -83,80 +77,10 @@ def test_local_workers_count_among_those_expected() -> None:
         run_options(ns(f"{line} 1"), {})
 
 
-def test_percentiles_come_once_each_in_their_order() -> None:
-    line = "report-scenario -s f --pctile 99.9 --pctile 50 --pctile 99.9"
-    assert report_options(ns(line)).percentiles == (99.9, 50.0)
-
-
-@pytest.mark.parametrize(("flag", "name"), [("", "text"), ("--csv", "csv"), ("--json", "json")])
-def test_formats_of_a_report(flag: str, name: str) -> None:
-    assert report_options(ns(f"report-scenario -s f {flag}")).format == name
-
-
-def test_a_comparison() -> None:
-    chosen = compare_options(ns("compare a b c"))
-    assert chosen.stats_files == ("a", "b", "c")
-    assert (chosen.operations, chosen.percentiles) == ((), (50.0, 90.0, 95.0, 99.0, 99.9))
-    assert (chosen.json, chosen.seed) == (False, 1)
-    line = "compare a b --operation read --operation READ --pctile 99 --pctile 5 --pctile 99"
-    chosen = compare_options(ns(f"{line} --json --seed 9"))
-    assert (chosen.operations, chosen.percentiles) == ((Operation.READ,), (5.0, 99.0))
-    assert (chosen.json, chosen.seed) == (True, 9)
-
-
-@pytest.mark.parametrize(
-    ("files", "said"), [("a", "a: one stat file alone"), ("- a -", "-: standard input is one")]
-)
-def test_a_comparison_needs_two(files: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        compare_options(ns(f"compare {files}"))
-
-
-@pytest.mark.parametrize("command", ["run-scenario --noop -f s", "report-scenario -s s"])
-def test_thresholds_are_read(command: str) -> None:
-    given = ns(f"{command} --threshold errors<1% --threshold rate>5/s")
-    chosen = run_options(given, {}) if "run" in command else report_options(given)
+def test_thresholds_are_read() -> None:
+    line = "run-scenario --noop -f s --threshold errors<1% --threshold rate>5/s"
+    chosen = run_options(ns(line), {})
     assert [str(each) for each in chosen.thresholds] == ["errors < 1%", "rate > 5/s"]
-
-
-@pytest.mark.parametrize("option", ["-f", "-r", "--time-series", "--host-stats"])
-def test_a_report_does_not_overwrite_the_results(option: str, tmp_path: Path) -> None:
-    (tmp_path / "run.gz").write_bytes(b"results")
-    (tmp_path / "link").symlink_to("run.gz")
-    for path in ("run.gz", "link"):
-        with pytest.raises(UsageError, match=f"{option} .*{path}: that is the stat file"):
-            report_options(ns(f"report-scenario -s {tmp_path}/run.gz {option} {tmp_path}/{path}"))
-    report_options(ns(f"report-scenario -s {tmp_path}/run.gz {option} {tmp_path}/other"))
-
-
-def test_the_key_file_of_the_environment_gives_way_to_the_flags() -> None:
-    environ = {"SSBENCH_KEY_FILE": "env.key"}
-    line = "kill-workers --zmq-bind-ip ::1"
-    assert zmq_options(ns(line), environ, "::1").key_file == "env.key"
-    assert zmq_options(ns(line), {"SSBENCH_KEY_FILE": ""}, None).key_file is None
-    with pytest.raises(UsageError, match="--zmq-key-file: the name is empty"):
-        zmq_options(ns(f"{line} --zmq-key-file="), environ, None)
-    typed = ns(f"{line} --zmq-key-file my.key")
-    assert zmq_options(typed, environ, "::1").key_file == "my.key"
-    worker = worker_options(worker_parser().parse_args(["--zmq-host", "m"]), environ)
-    assert (worker.zmq.address, worker.zmq.key_file) == ("m", "env.key")
-
-
-def test_ports_must_differ() -> None:
-    with pytest.raises(UsageError, match="--zmq-control-port 13579: give three different ports"):
-        zmq_options(ns("kill-workers --zmq-control-port 13579"), {}, None)
-
-
-def test_a_clean_up() -> None:
-    chosen = cleanup_options(ns(f"cleanup-containers -p * --dry-run {LOGIN}"), {})
-    assert (chosen.container_base, chosen.concurrency, chosen.policy) == ("ssbench", 10, "*")
-    assert chosen.dry_run
-    assert not chosen.yes
-
-
-def test_a_worker() -> None:
-    chosen = worker_options(worker_parser().parse_args(["--parent-pipe", "3", "-p", "9"]), {})
-    assert (chosen.worker_id, chosen.parent_pipe, chosen.profile_count) == (None, 3, 9)
 
 
 def test_no_repr_holds_a_secret() -> None:
@@ -228,3 +152,14 @@ def test_when_a_run_is_steady_enough() -> None:
     chosen = run_options(ns(line), {}).auto_stop
     assert chosen is not None
     assert (chosen.window_s, chosen.tolerance) == (4, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("words", "option"), [("users=1,2 -u 3", "-u"), ("rate=1,2 --rate 3", "--rate")]
+)
+def test_a_sweep_says_itself_what_it_is_over(words: str, option: str) -> None:
+    with pytest.raises(UsageError, match=f"^--sweep says how many .*: leave out {option}$"):
+        run_options(ns(f"run-scenario -f s --noop --sweep {words}"), {})
+    sweep = run_options(ns("run-scenario -f s --noop --sweep users=1,2 --rate 3"), {}).sweep
+    assert sweep is not None
+    assert (sweep.over, sweep.loads) == ("users", (1, 2))

@@ -7,15 +7,11 @@ import argparse
 import pytest
 
 from ssbench import __version__
-from ssbench.cli.options import COMMANDS, master_parser, worker_parser
+from ssbench.cli.options import COMMANDS, master_parser
 
 
 def master(text: str) -> argparse.Namespace:
     return master_parser().parse_args(text.split())
-
-
-def worker(text: str) -> argparse.Namespace:
-    return worker_parser().parse_args(text.split())
 
 
 @pytest.mark.parametrize(
@@ -98,29 +94,6 @@ def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> No
     ("line", "values"),
     [
         (
-            "-c 1000 --zmq-host bench-host-01 1",
-            {"concurrency": 1000, "zmq_host": "bench-host-01", "worker_id": "1"},
-        ),
-        ("--concurrency 2 --batch-size 1 0", {"concurrency": 2, "batch_size": 1, "worker_id": "0"}),
-        (
-            "--retries 3 -p 50 -v --zmq-work-port 1 --zmq-results-port 2 --zmq-control-port 3 w",
-            {
-                "retries": 3, "profile_count": 50, "verbose": True, "zmq_work_port": 1,
-                "zmq_results_port": 2, "zmq_control_port": 3,
-            },
-        ),
-        ("--zmq-results_port 5", {"zmq_results_port": 5, "worker_id": None}),
-    ],
-)  # fmt: skip
-def test_command_lines_of_the_worker(line: str, values: dict[str, object]) -> None:
-    ns = vars(worker(line))
-    assert {name: ns[name] for name in values} == values
-
-
-@pytest.mark.parametrize(
-    ("line", "values"),
-    [
-        (
             "run-scenario -f s",
             {
                 "zmq_work_port": 13579, "zmq_results_port": 13580, "zmq_control_port": 13581,
@@ -141,13 +114,6 @@ def test_command_lines_of_the_worker(line: str, values: dict[str, object]) -> No
 def test_defaults_of_the_master(line: str, values: dict[str, object]) -> None:
     ns = vars(master(line))
     assert {name: ns[name] for name in values} == values
-
-
-def test_defaults_of_the_worker() -> None:
-    ns = worker("")
-    assert (ns.zmq_host, ns.concurrency, ns.retries, ns.batch_size) == ("127.0.0.1", 64, 10, None)
-    assert (ns.zmq_work_port, ns.zmq_results_port, ns.zmq_control_port) == (13579, 13580, 13581)
-    assert ns.profile_count is None
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -195,10 +161,9 @@ def test_wrong_usage_is_status_2_and_says_what_is_wrong(
     assert len(error.splitlines()) == 2
 
 
-@pytest.mark.parametrize("parser", [master_parser(), worker_parser()], ids=lambda p: p.prog)
-def test_version(parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        parser.parse_args(["--version"])
+        master("--version")
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"ssbench {__version__}\n"
 
@@ -221,3 +186,24 @@ def test_every_option_has_a_help_text(command: str) -> None:
     action = next(a for a in master_parser()._actions if isinstance(a, argparse._SubParsersAction))
     for option in action.choices[command]._actions:
         assert option.help, option.option_strings
+
+
+def test_commands_that_a_line_does_not_name_go_without_their_options() -> None:
+    words = ["kill-workers", "--worker-wait", "3"]
+    parser = master_parser(words)
+    assert parser.parse_args(words).worker_wait == 3
+    action = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    filled = {name for name, command in action.choices.items() if len(command._actions) > 1}
+    assert filled == {"kill-workers"}
+    assert parser.format_help() == master_parser().format_help()
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_a_command_has_the_same_help_alone_as_among_all(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for parser in (master_parser([command, "-h"]), master_parser()):
+        with pytest.raises(SystemExit):
+            parser.parse_args([command, "-h"])
+    texts = capsys.readouterr().out
+    assert texts == texts[: len(texts) // 2] * 2

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ssbench import statfile
-from ssbench.cli.chosen import resume_options
+from ssbench.cli.cleanup_options import resume_options
 from ssbench.cli.master import main
 from ssbench.cli.options import master_parser
 from ssbench.cli.progress import make_progress

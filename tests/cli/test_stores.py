@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.cli.chosen import StoreOptions
+from ssbench.cli.store_options import StoreOptions
 from ssbench.cli.stores import noop_store, reach_store
 from ssbench.core.credentials import Credentials
 from ssbench.core.errors import AuthError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.chosen import ZmqOptions
 from ssbench.cli.wiring import allow_many_connections, bind, key_of, ports_of
+from ssbench.cli.zmq_options import ZmqOptions
 from ssbench.wire import Ports
 from ssbench.wirekey import Key
 

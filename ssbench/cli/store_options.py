@@ -1,0 +1,67 @@
+"""Options of the commands that talk to a store, and what they come to."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ssbench.cli import option_types as types
+from ssbench.cli.auth_options import add_auth_options, credentials_from
+
+if TYPE_CHECKING:
+    from ssbench.core.credentials import Credentials
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How to reach the store.
+
+    :param storage_urls: those of -S; where there are none, the login says.
+    """
+
+    credentials: Credentials
+    storage_urls: tuple[str, ...]
+    connect_timeout_s: float
+    network_timeout_s: float
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the store")
+    add = group.add_argument
+    add(
+        "-S",
+        "--storage-url",
+        action="append",
+        dest="storage_urls",
+        type=types.http_url,
+        metavar="STORAGE_URL",
+        help="use this storage URL, whatever the login says; may be repeated: each request then "
+        "takes one at random",
+    )
+    add(
+        "--connect-timeout",
+        type=types.seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="longest wait for a connection",
+    )
+    add(
+        "--network-timeout",
+        type=types.seconds,
+        default=20.0,
+        metavar="SECONDS",
+        help="longest silence on a connection",
+    )
+    add_auth_options(parser)  # fmt: skip
+
+
+def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOptions:
+    """Credentials, storage URLs and time-outs of a command that talks to a store."""
+    return StoreOptions(
+        credentials=credentials_from(ns, environ),
+        storage_urls=tuple(ns.storage_urls or ()),
+        connect_timeout_s=ns.connect_timeout,
+        network_timeout_s=ns.network_timeout,
+    )
