@@ -35,7 +35,7 @@ CREDIT = 2
 #: many at most. Of a store that answers at once each wake-up of a worker is then worth some jobs:
 #: with a batch at most, those of one job went out a fifth slower, those of eight a third. Of a slow
 #: store they would only be drawn too early: their objects can't be had for others meanwhile.
-ON_THE_WAY = 32
+ON_THE_WAY = 128
 _ON_THE_WAY_S = 0.01
 #: A batch on its way counts against the credit for this long at least, and a quarter longer than
 #: it should take until all that waits has been begun. Later it doesn't, so that what a stopped
