@@ -67,8 +67,11 @@ class LocalWorkers:
         return self
 
     def _start(self, index: int) -> None:
+        # Noted at once: whatever comes between, ``end`` knows of it.
         log_fd, log_path = new_file(f"ssbench-worker-local-{index}-", ".log")
+        self.logs.append(log_path)
         read_fd, write_fd = os.pipe()
+        self._pipes.append(write_fd)
         os.set_inheritable(read_fd, True)
         name = f"local-{index}-{os.getpid()}"
         command = [
@@ -89,9 +92,7 @@ class LocalWorkers:
         finally:
             os.close(read_fd)
             os.close(log_fd)
-        self._pipes.append(write_fd)
         self._processes.append(process)
-        self.logs.append(log_path)
 
     def tell(self, word: str) -> None:
         """Say the line of ``parent_pipe`` to each: they begin to work."""

@@ -122,3 +122,27 @@ def test_they_are_as_many_as_asked_for_and_enough_for_all_users() -> None:
     assert children() == []
     with ExitStack() as stack:
         assert start_local_workers(options(), stack, 7) is None
+
+
+def test_one_that_could_not_be_started_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pipes: list[int] = []
+    pipe = os.pipe
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise OSError("no more processes")
+
+    def seen() -> tuple[int, int]:
+        ends = pipe()
+        pipes.extend(ends)
+        return ends
+
+    monkeypatch.setattr("os.pipe", seen)
+    monkeypatch.setattr("subprocess.Popen", fail)
+    with pytest.raises(OSError, match="no more"), local(1):
+        pass
+    assert [entry for entry in tmp_path.rglob("*") if entry.is_file()] == []
+    for fd in pipes:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
