@@ -100,6 +100,8 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
             f"--expect-workers {ns.expect_workers} is fewer than the {ns.workers} of --workers, "
             "which count among them"
         )
+    if ns.stats_file == "-":
+        raise UsageError("-s -: standard output is for the report; name a file")
     if ns.verify and ns.noop:
         raise UsageError("--verify has nothing to check with --noop: leave out one of them")
     own_store = ns.noop or ns.embedded_swift

@@ -110,11 +110,13 @@ class LocalWorkers:
         ]
 
     def end(self) -> None:
-        """End them; the logs of those that never had a master, which nobody knows of, go too."""
+        """End them: in good order, or at once, with their logs, where they have had no master."""
         for fd in self._pipes:
             os.close(fd)
         self._pipes.clear()
         for process in self._processes:
+            if not self._told:
+                process.kill()
             try:
                 process.wait(_GRACE_S)
             except subprocess.TimeoutExpired:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -44,7 +45,10 @@ def reach_store(options: StoreOptions, say: Callable[[str], None]) -> Store:
     :raises UsageError: where the options give no way in.
     :raises AuthError: where there is no token to be had.
     """
-    from ssbench.storage.auth import Authenticator  # keystoneauth1 takes its time to load
+    with warnings.catch_warnings():
+        # Of what these libraries themselves load; PYTHONWARNINGS=error would be a traceback here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from ssbench.storage.auth import Authenticator  # keystoneauth1 takes its time to load
 
     credentials = options.credentials
     authenticator = Authenticator(credentials)

@@ -65,6 +65,12 @@ def test_where_nothing_is_read_there_is_nothing_to_verify() -> None:
     assert not run_options(ns("run-scenario -f s --embedded-swift"), {}).verify
 
 
+@pytest.mark.parametrize("command", ["run-scenario", "run-scenario --sweep users=1,2"])
+def test_results_do_not_go_where_the_report_goes(command: str) -> None:
+    with pytest.raises(UsageError, match=r"^-s -: standard output is for the report; name a file$"):
+        run_options(ns(f"{command} -f s --noop -s -"), {})
+
+
 def test_the_embedded_swift_takes_no_credentials() -> None:
     with pytest.raises(UsageError, match="--embedded-swift has a user and a URL of its own"):
         run_options(ns(f"run-scenario -f s --embedded-swift {LOGIN}"), {})

@@ -96,6 +96,8 @@ def test_who_had_no_master_leaves_nothing_behind() -> None:
         assert all(Path(log).exists() for log in workers.logs)
         Path(workers.logs[0]).unlink()  # somebody cleared away there
     assert children() == []
+    # At once: nobody who has mistyped something waits for workers to have loaded.
+    assert workers.ended() == [(log, -9) for log in workers.logs]
     assert not any(Path(log).exists() for log in workers.logs)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from ssbench.cli.store_options import StoreOptions
@@ -10,6 +14,8 @@ from ssbench.core.credentials import Credentials
 from ssbench.core.errors import AuthError
 from ssbench.storage import open_storage
 from tests.fakes.auth_v1 import AuthV1
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def options(fake: AuthV1, *storage_urls: str, key: str = "testing") -> StoreOptions:
@@ -43,6 +49,30 @@ def test_each_renewal_has_a_new_serial() -> None:
         renew = reach_store(options(fake), print).renew
         assert renew is not None
         assert [renew(), renew()] == [("token-2", 2), ("token-3", 3)]
+
+
+def test_what_the_libraries_of_a_login_load_is_no_matter_of_the_users() -> None:
+    """keystoneauth1 loads osprofiler where that is installed, which loads what is deprecated."""
+    code = """\
+import importlib.abc, sys, warnings
+class Old(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.startswith("keystoneauth1"):
+            warnings.warn("of old", DeprecationWarning)
+sys.meta_path.insert(0, Old())
+from ssbench.cli.stores import reach_store
+from ssbench.cli.store_options import StoreOptions
+from ssbench.core.credentials import Credentials
+try:
+    reach_store(StoreOptions(Credentials(), (), 1.0, 1.0), print)
+except Exception as error:
+    print(type(error).__name__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=False, text=True,
+        capture_output=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("UsageError\n", "")
 
 
 def test_a_wrong_key_is_refused_and_not_shown() -> None:
