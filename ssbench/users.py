@@ -29,13 +29,16 @@ log = logging.getLogger(__name__)
 MAX_RENEWALS = 3
 FULL = 256  #: rows that are flushed without waiting for anything
 FLUSH_S = 0.05  #: how long a row or a batch of jobs may wait for a better moment
-#: Operations in FLUSH_S, up to which a row goes out as soon as the loop has nothing else to do: the
+#: Ticks in that time. None does anything where rows went out since the last one: those of many
+#: workers would make as many small exchanges.
+_TICKS = 2
+#: Operations in a tick, up to which a row goes out as soon as the loop has nothing else to do: the
 #: least is unheard of where a worker dies. Above it that would cost more than the operations do.
-FEW = 50
+FEW = 25
 #: Of a store that answers at once, as many jobs are queued as are done in 10 ms, and so many at
 #: most: with one for each user, eight users would ask the master anew for every eight operations.
 QUICK = 32
-_QUICK_PARTS = 5  #: of FLUSH_S
+_QUICK = 2 / 5  #: of a tick
 _NEVER_NS = 1 << 62
 _SECOND = 1_000_000_000
 
@@ -45,7 +48,7 @@ class Users:
 
     :param origin_ns: the phase's start on this worker's clock.
     :param think_s: the least and the longest pause of a user after each operation.
-    :param on_low: called when the queue has run out, and each FLUSH_S: time to fetch more.
+    :param on_low: called when the queue has run out, and now and then: time to fetch more.
     :param on_rows: called with what is finished, as core.finished takes it.
     :param on_fence: called when the newest beat is too old to start anything.
     :param on_exhausted: called where an operation failed for want of memory.
@@ -91,10 +94,11 @@ class Users:
         self._rows: list[Finished] = []
         self._enough = 1  # rows that something is done about
         self._handed = 0  # rows since the last tick
+        self._kept = 0  # rows that were there at the last tick
         self._quick = 0  # jobs that take next to no time
         self._hub = get_hub()
         self._quiet = self._hub.loop.idle()
-        self._timer = self._hub.loop.timer(FLUSH_S, FLUSH_S)
+        self._timer = self._hub.loop.timer(FLUSH_S / _TICKS, FLUSH_S / _TICKS)
         self._timer.start(self.tick)
 
     def __repr__(self) -> str:
@@ -182,12 +186,15 @@ class Users:
             self._hub.loop.run_callback(self._idle.pop().switch)
 
     def tick(self) -> None:
-        """Another FLUSH_S has gone by."""
-        done, self._handed = self._handed + len(self._rows), 0
+        """Time has gone by; FLUSH_S since the tick before the last one."""
+        handed = self._handed
+        done = handed + len(self._rows) - self._kept
         self._enough = 1 if done <= FEW else FULL
-        self._quick = min(done // _QUICK_PARTS, QUICK)
-        self._on_low()
-        self.flush()
+        self._quick = min(int(done * _QUICK), QUICK)
+        if not handed:
+            self._on_low()
+            self.flush()
+        self._handed, self._kept = 0, len(self._rows)
 
     def _exchange(self) -> None:
         """New jobs for finished rows, all at once: the master sends as many as come back.

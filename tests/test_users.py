@@ -478,7 +478,7 @@ def test_it_tells_when_the_queue_runs_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("in_a_tick", "queued"), [(0, 2), (14, 2), (15, 3), (50, 10), (5 * QUICK, QUICK), (999, QUICK)]
+    ("in_a_tick", "queued"), [(0, 2), (7, 2), (8, 3), (25, 10), (80, QUICK), (999, QUICK)]
 )
 def test_the_quicker_the_store_the_more_jobs_are_queued(
     in_a_tick: int, queued: int, monkeypatch: pytest.MonkeyPatch
@@ -502,6 +502,29 @@ def test_room_is_for_what_was_done_lately(monkeypatch: pytest.MonkeyPatch) -> No
     team.users.tick()
     team.users.queue.append(job(1))
     assert not team.users.room
+
+
+def test_rows_wait_for_two_ticks_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "FLUSH_S", 3600.0)
+    driver = Driver()
+    team = Team(driver, 2)
+    team.do(*[job(n) for n in range(100)])
+    gate = gevent.event.Event()
+    driver.script.extend([None, gate.wait])
+    team.users.tick()  # many were handed over: those that come may wait
+    team.users.add([job(n) for n in range(2)])
+    team.wait_until_busy(1)
+    team.users.flush()
+    team.users.add([job(3)])
+    gevent.sleep(0)
+    before, lows = len(team.batches), team.lows
+    team.users.tick()
+    assert (len(team.batches), team.lows) == (before, lows)  # some have gone out since the last
+    team.users.tick()
+    assert team.batches[before:] == [1]
+    assert team.lows == lows + 1
+    gate.set()
+    team.settle(103)
 
 
 # Rows out ---------------------------------------------------------------------------------
