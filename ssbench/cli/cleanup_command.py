@@ -2,67 +2,45 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from ssbench.cleanup import ANY_POLICY, delete, plan
-from ssbench.cli.progress import NoProgress
+from ssbench.cli.deleting import Deleting, status_of, tell_failures
 from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Phase
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.deletions import CleanupResult
-from ssbench.storage.base import ContainerEntry, Storage
-from ssbench.storage.errands import Renew
+from ssbench.storage.base import ContainerEntry
 
 NAMED = 10  #: containers named before they are deleted; a dry run names all
 
 
-def run(
-    *,
-    base: str,
-    concurrency: int,
-    policy: str | None,
-    dry_run: bool,
-    yes: bool,
-    storage: Storage,
-    out: TextIO,
-    err: TextIO,
-    isatty: bool,
-    progress: NoProgress,
-    renew: Renew | None = None,
-    stopping: Callable[[], bool] = lambda: False,
-    stdin: TextIO | None = None,
-) -> ExitStatus:
-    """Delete the containers of a base and a policy. ``out`` gets the outcome, ``err`` the talk.
+def run(around: Deleting, *, base: str, policy: str | None) -> ExitStatus:
+    """Delete the containers of a base and a policy.
 
-    :param stdin: where the answer comes from; None is sys.stdin.
-    :param isatty: whether somebody is there to be asked. Where nobody is, nothing is asked:
-        ssbench never did, and scripts rely on it.
     :returns: OK when all that was found is gone (or nothing was found, or on a dry run), FAILED
         when something is left or the user said no, INTERRUPTED when the user stopped it.
     :raises StorageError: where the account can't be listed.
     """
-    entries = plan(storage, base, policy, renew=renew)
+    entries = plan(around.storage, base, policy, renew=around.renew)
     if not entries:
-        print(f"No containers to delete ({_pattern(base, policy)}).", file=out)
+        print(f"No containers to delete ({_pattern(base, policy)}).", file=around.out)
         return ExitStatus.OK
-    if dry_run:
-        _announce(entries, "Would delete", len(entries), out)
+    if around.dry_run:
+        _announce(entries, "Would delete", len(entries), around.out)
         return ExitStatus.OK
-    _announce(entries, "Deleting" if yes or not isatty else "About to delete", NAMED, err)
-    if isatty and not yes and not agreed(err, stdin or sys.stdin):
-        print("Nothing was deleted.", file=err)
+    _announce(entries, around.verb, NAMED, around.err)
+    if around.refused():
         return ExitStatus.FAILED
-    progress.start_phase(Phase.CLEANUP, title="Deleting containers and objects")
-    with progress:
+    around.progress.start_phase(Phase.CLEANUP, title="Deleting containers and objects")
+    with around.progress as progress:
         result = delete(
-            storage, entries, concurrency, progress.count, renew=renew, stopping=stopping
-        )
-    _report(result, out, err)
-    if result.interrupted:
-        return ExitStatus.INTERRUPTED
-    return ExitStatus.OK if result.ok else ExitStatus.FAILED
+            around.storage, entries, around.concurrency, progress.count,
+            renew=around.renew, stopping=around.stopping,
+        )  # fmt: skip
+    _report(result, around.out, around.err)
+    return status_of(result)
 
 
 def _pattern(base: str, policy: str | None) -> str:
@@ -87,12 +65,6 @@ def _announce(entries: Sequence[ContainerEntry], verb: str, most: int, file: Tex
     print("The counts are the account's; they lag behind recent uploads.", file=file)
 
 
-def agreed(err: TextIO, stdin: TextIO) -> bool:
-    """Whether the user says yes to deleting."""
-    print("Delete them? [y/N] ", end="", file=err, flush=True)
-    return stdin.readline().strip().casefold() in ("y", "yes")
-
-
 def _report(result: CleanupResult, out: TextIO, err: TextIO) -> None:
     rates = (
         f"{result.rate(result.objects):,.1f} objects/s,"
@@ -104,17 +76,3 @@ def _report(result: CleanupResult, out: TextIO, err: TextIO) -> None:
         file=out,
     )
     tell_failures(result, "container", err)
-
-
-def tell_failures(result: CleanupResult, unit: str, err: TextIO) -> None:
-    """What is still there, with examples; ``unit`` is what ``result.left`` counts."""
-    if result.failed_objects or result.failed_containers:
-        failed = [plural(result.failed_objects, "object")]
-        if unit == "container":
-            failed.append(plural(result.failed_containers, "container"))
-        print(f"Failed: {', '.join(failed)}; for example:", file=err)
-        for example in result.examples:
-            print(f"  {example}", file=err)
-    if result.left:
-        why = "interrupted" if result.interrupted else printable(result.given_up)
-        print(f"Ended early, {plural(result.left, unit)} left: {why}", file=err)

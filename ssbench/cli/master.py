@@ -173,63 +173,22 @@ def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
         return _resume_cleanup(namespace)
     from ssbench.cli import cleanup_command
     from ssbench.cli.cleanup_options import cleanup_options
-    from ssbench.cli.interrupts import Interrupts
-    from ssbench.cli.progress import make_progress
-    from ssbench.cli.stores import reach_store
-    from ssbench.storage import open_storage
+    from ssbench.cli.deleting import deleting
 
     options = cleanup_options(namespace, os.environ)
-    with ExitStack() as stack:
-        interrupts = stack.enter_context(Interrupts())
-        progress = make_progress("live", quiet=options.quiet)
-        store = reach_store(options.store, progress.message)
-        storage = open_storage(store.settings)
-        stack.callback(storage.close)
-        return cleanup_command.run(
-            base=options.container_base,
-            concurrency=options.concurrency,
-            policy=options.policy,
-            dry_run=options.dry_run,
-            yes=options.yes,
-            storage=storage,
-            out=sys.stdout,
-            err=sys.stderr,
-            isatty=sys.stdin.isatty() and sys.stderr.isatty(),
-            progress=progress,
-            renew=store.renew,
-            stopping=lambda: interrupts.came,
-        )
+    with deleting(options) as around:
+        return cleanup_command.run(around, base=options.container_base, policy=options.policy)
 
 
 def _resume_cleanup(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli import resume_command
     from ssbench.cli.cleanup_options import resume_options
-    from ssbench.cli.interrupts import Interrupts
-    from ssbench.cli.progress import make_progress
-    from ssbench.cli.stores import reach_store
-    from ssbench.storage import open_storage
+    from ssbench.cli.deleting import deleting
 
     options = resume_options(namespace, os.environ)
     left = resume_command.read(options.stats_file, sys.stderr)
-    with ExitStack() as stack:
-        interrupts = stack.enter_context(Interrupts())
-        progress = make_progress("live", quiet=options.quiet)
-        store = reach_store(options.store, progress.message)
-        storage = open_storage(store.settings)
-        stack.callback(storage.close)
-        return resume_command.run(
-            left,
-            concurrency=options.concurrency,
-            dry_run=options.dry_run,
-            yes=options.yes,
-            storage=storage,
-            out=sys.stdout,
-            err=sys.stderr,
-            isatty=sys.stdin.isatty() and sys.stderr.isatty(),
-            progress=progress,
-            renew=store.renew,
-            stopping=lambda: interrupts.came,
-        )
+    with deleting(options) as around:
+        return resume_command.run(around, left)
 
 
 def _make_key(namespace: argparse.Namespace) -> ExitStatus:

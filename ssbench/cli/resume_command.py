@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from typing import TextIO
 
 from ssbench import statfile
-from ssbench.cli.cleanup_command import agreed, tell_failures
+from ssbench.cli.deleting import Deleting, status_of, tell_failures
 from ssbench.cli.plain import tell
-from ssbench.cli.progress import NoProgress
 from ssbench.core.errors import ExitStatus, ScenarioError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.records import ResultBatch, RunHeader
@@ -18,8 +15,6 @@ from ssbench.core.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.deletions import CleanupResult
 from ssbench.resume import Found, Leftovers, delete, find
-from ssbench.storage.base import Storage
-from ssbench.storage.errands import Renew
 
 NOOP = "noop"  #: the driver of --noop
 INSTEAD = "cleanup-containers -b BASE deletes whole containers"
@@ -79,48 +74,32 @@ def _begin(path: str, header: RunHeader) -> Leftovers:
     return Leftovers(scenario, header.run_id)
 
 
-def run(
-    left: Leftovers,
-    *,
-    concurrency: int,
-    dry_run: bool,
-    yes: bool,
-    storage: Storage,
-    out: TextIO,
-    err: TextIO,
-    isatty: bool,
-    progress: NoProgress,
-    renew: Renew | None = None,
-    stopping: Callable[[], bool] = lambda: False,
-    stdin: TextIO | None = None,
-) -> ExitStatus:
-    """Find and delete. Arguments, questions and statuses are those of cleanup-containers.
+def run(around: Deleting, left: Leftovers) -> ExitStatus:
+    """Find and delete. Questions and statuses are those of cleanup-containers.
 
     :raises StorageError: where a container can't be listed.
     """
-    found = find(storage, left, concurrency, renew=renew, stopping=stopping)
+    storage, renew, stopping = around.storage, around.renew, around.stopping
+    found = find(storage, left, around.concurrency, renew=renew, stopping=stopping)
     if stopping():
         return ExitStatus.INTERRUPTED
     if not found.total:
-        print(_nothing(left, found), file=out)
+        print(_nothing(left, found), file=around.out)
         return ExitStatus.OK
-    if dry_run:
-        print(f"Would delete {_what(left, found)}.", file=out)
+    if around.dry_run:
+        print(f"Would delete {_what(left, found)}.", file=around.out)
         return ExitStatus.OK
-    verb = "Deleting" if yes or not isatty else "About to delete"
-    print(f"{verb} {_what(left, found)}.", file=err)
-    if isatty and not yes and not agreed(err, stdin or sys.stdin):
-        print("Nothing was deleted.", file=err)
+    print(f"{around.verb} {_what(left, found)}.", file=around.err)
+    if around.refused():
         return ExitStatus.FAILED
-    progress.start_phase(Phase.CLEANUP, title="Deleting objects")
-    with progress:
+    around.progress.start_phase(Phase.CLEANUP, title="Deleting objects")
+    with around.progress as progress:
         result = delete(
-            storage, left, found, concurrency, progress.count, renew=renew, stopping=stopping
-        )
-    _report(left, result, out, err)
-    if result.interrupted:
-        return ExitStatus.INTERRUPTED
-    return ExitStatus.OK if result.ok else ExitStatus.FAILED
+            storage, left, found, around.concurrency, progress.count,
+            renew=renew, stopping=stopping,
+        )  # fmt: skip
+    _report(left, result, around.out, around.err)
+    return status_of(result)
 
 
 def _nothing(left: Leftovers, found: Found) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ssbench.cli.cleanup_command import run
+from ssbench.cli.deleting import Deleting
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.naming import container_name
@@ -18,15 +19,9 @@ class Command:
 
     def __init__(self, store: MemoryStore, answer: str = "", **options: Any) -> None:
         out, err = io.StringIO(), io.StringIO()
-        given: dict[str, Any] = {
-            "base": "ssbench",
-            "concurrency": 4,
-            "policy": None,
-            "dry_run": False,
-            "yes": False,
-            "isatty": False,
-        }
-        self.status = run(
+        base, policy = options.pop("base", "ssbench"), options.pop("policy", None)
+        given: dict[str, Any] = {"concurrency": 4, "dry_run": False, "yes": False, "isatty": False}
+        around = Deleting(
             **{**given, **options},
             storage=MemoryStorage(store),
             out=out,
@@ -34,6 +29,7 @@ class Command:
             stdin=io.StringIO(answer),
             progress=make_progress("chars", err),
         )
+        self.status = run(around, base=base, policy=policy)
         self.out, self.err = out.getvalue(), err.getvalue()
 
 

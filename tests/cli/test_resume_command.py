@@ -13,6 +13,7 @@ import pytest
 
 from ssbench import statfile
 from ssbench.cli.cleanup_options import resume_options
+from ssbench.cli.deleting import Deleting
 from ssbench.cli.master import main
 from ssbench.cli.options import master_parser
 from ssbench.cli.progress import make_progress
@@ -65,8 +66,8 @@ class Command:
     def __init__(self, path: Path, store: MemoryStore, answer: str = "", **options: Any) -> None:
         out, err = io.StringIO(), io.StringIO()
         given: dict[str, Any] = {"concurrency": 4, "dry_run": False, "yes": False, "isatty": False}
-        self.status = run(
-            read(str(path), err),
+        left = read(str(path), err)
+        around = Deleting(
             **{**given, **options},
             storage=MemoryStorage(store),
             out=out,
@@ -74,6 +75,7 @@ class Command:
             stdin=io.StringIO(answer),
             progress=make_progress("chars", err),
         )
+        self.status = run(around, left)
         self.out, self.err = out.getvalue(), err.getvalue()
 
 
