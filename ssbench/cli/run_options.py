@@ -104,7 +104,8 @@ def add_objects(group: argparse._ActionsContainer) -> None:
         "--block-size",
         type=types.count,
         metavar="BYTES",
-        help="bytes to send or receive at a time; over the scenario's block_size [default: 65536]",
+        help="bytes to send at a time (below 1 MiB there is no difference); over the scenario's "
+        "block_size [default: 65536]",
     )
     add(
         "--delete-after",

@@ -23,7 +23,7 @@ from ssbench.storage.stream import PlainStream
 BUFFER_SIZE = 65536
 IDLE = -1  #: Connection.deadline_ns while nobody uses it
 _MAX_INTERIM = 100  #: 1xx answers to one request
-_GATHER = 8  #: pieces of a large body that go out in one system call
+_GATHER = 16  #: pieces of a large body that go out in one system call
 _timing = tuple.__new__  # Timing(...) without its detour through keyword arguments
 
 
@@ -96,9 +96,12 @@ class Connection(BodyReader):
         try:
             moved = 0 if upload is None else upload.size
             try:
-                sent = (
-                    self._send(head) if upload is None else self._send_parts((head, upload.first))
-                )
+                if upload is None:
+                    sent = self._send(head)
+                elif upload.rest is None:
+                    sent = self._send_parts((head, upload.first))
+                else:
+                    sent = 0  # long: as much as there is room for, at once
             except OSError:
                 sent = 0  # once more, with care
             if sent != len(head) + moved:
@@ -159,18 +162,18 @@ class Connection(BodyReader):
         """False where an answer came (or the connection ended) before all was sent."""
         while views:
             try:
-                count = self._send_parts(views)
+                _skip(views, self._send_parts(views))
+                self.alive = True
             except BlockingIOError:
-                if self.stream.wait_writable() and self._hear_early():
-                    return False
+                pass
             except OSError:
                 # The server may have said why before it closed.
                 if self._doom is None and self._hear_early() and self._early:
                     return False
                 raise
-            else:
-                self.alive = True
-                _skip(views, count)
+            # What is left had no room: to try at once would be in vain.
+            if views and self.stream.wait_writable() and self._hear_early():
+                return False
         return True
 
     def _hear_early(self) -> bool:

@@ -41,8 +41,8 @@ class PlainStream:
         self._writable: Any = None
         self._mark = 1  #: bytes that must be there before a wait for them ends (SO_RCVLOWAT)
         self._highest_mark = _HEAP
-        #: send(bytes) and send_parts([bytes-like, ...]) give the number of bytes taken,
-        #: and raise BlockingIOError where the socket takes none.
+        #: send(bytes) and send_parts([bytes-like, ...]) give the number of bytes taken: all that
+        #: there is room for. They raise BlockingIOError where there is none.
         self.send: Callable[[Any], int] = sock.send
         self.send_parts: Callable[[Sequence[Any]], int] = sock.sendmsg
         self._recv_noted: Callable[..., tuple[int, Notes, int, Any]] = sock.recvmsg_into

@@ -119,16 +119,17 @@ class TlsStream(PlainStream):
                 raise BlockingIOError
         taken = 0
         for part in parts:
-            taken += self._seal(part, _SEALED_AT_ONCE - taken)
-        self._put_out(self._outgoing.read())
-        return taken
-
-    def _seal(self, part: Any, limit: int) -> int:
-        """Make records of a part's first bytes; gives how many."""
-        view = memoryview(part)[:limit]
-        taken = 0
-        while taken < len(view):
-            taken += self._tls.write(view[taken:])  # one record
+            view = memoryview(part)
+            while view:
+                count = self._tls.write(view)  # one record
+                taken += count
+                view = view[count:]
+                if self._outgoing.pending >= _SEALED_AT_ONCE:
+                    self._put_out(self._outgoing.read())
+                    if self._unsent:
+                        return taken
+        if self._outgoing.pending:
+            self._put_out(self._outgoing.read())
         return taken
 
     def _put_out(self, records: bytes) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import cache, partial
-from itertools import pairwise
+from itertools import pairwise, repeat
 from random import Random
 from time import perf_counter_ns
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -160,6 +160,40 @@ def test_headers_without_end_are_given_up() -> None:
     error = failure(endless(b"HTTP/1.1 200 OK\r\n", b"X-More: more\r\n" * 1000))
     assert error.kind is ErrorKind.PROTOCOL
     assert "65536 bytes" in error.detail
+
+
+# --- long uploads
+
+
+class NarrowStream(PiecewiseStream):
+    """One that takes so many bytes at a time, and has room for no more before it was waited for."""
+
+    def __init__(self, data: bytes, width: int) -> None:
+        super().__init__(data, lambda: len(data))
+        self._width = width
+        self._wide = True
+        self.calls: list[int] = []  #: bytes taken by each; -1 where there was no room
+
+    def send_parts(self, parts: Sequence[Any]) -> int:
+        taken = min(self._width, sum(map(len, parts))) if self._wide else -1
+        self._wide = taken < self._width
+        self.calls.append(taken)
+        if taken < 0:
+            raise BlockingIOError
+        return taken
+
+    def wait_writable(self) -> bool:
+        self._wide = True
+        return False
+
+
+def test_a_long_upload_is_given_to_the_system_in_heaps_and_never_in_vain() -> None:
+    block = memoryview(bytes(1000))
+    stream = NarrowStream(ok(b"", b"X-Trans-Id: tx1"), 4000)
+    connection = Connection(stream, Shared("h:80", 0))  # type: ignore[arg-type]
+    upload = Upload(10_000, block, lambda: repeat(block, 9))
+    assert connection.exchange(HEAD, upload, 0, None).bytes_moved == 10_000
+    assert stream.calls == [4000, 4000, 2000 + len(HEAD)]
 
 
 # --- an answer before the end of the upload

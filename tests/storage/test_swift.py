@@ -121,12 +121,22 @@ def test_an_errand_that_drips_has_its_end(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 5000])
-def test_bodies_are_whole_whatever_their_size(swift: FakeSwift, opened: Opener, size: int) -> None:
+def test_bodies_are_whole_whatever_their_size(
+    swift: FakeSwift, opened: Opener, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swift_module, "_PIECE", 700)
     driver = opened(block_size=1000)
     assert driver.actions[Operation.UPDATE](job(Operation.UPDATE, 1, size), 0).bytes_moved == size
     expected = b"".join(pieces(b"tiny_000001", 0, size, 77))
     assert swift.containers["ssbench_000001"].objects["tiny_000001"].body == expected
     assert driver.actions[Operation.READ](job(Operation.READ, 1, size), 0).bytes_moved == size
+
+
+def test_a_long_body_of_the_usual_pieces_is_whole(swift: FakeSwift, opened: Opener) -> None:
+    size = 3_500_000
+    opened().actions[Operation.UPDATE](job(Operation.UPDATE, 1, size), 0)
+    stored = swift.containers["ssbench_000001"].objects["tiny_000001"].body
+    assert stored == b"".join(pieces(b"tiny_000001", 0, size, 65536))
 
 
 def test_compressible_bodies(swift: FakeSwift, opened: Opener) -> None:

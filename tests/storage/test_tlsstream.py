@@ -83,6 +83,20 @@ def test_what_the_socket_has_no_room_for_goes_out_before_the_answer_is_waited_fo
         assert buffer[: stream.recv_into(buffer)] == b"%d" % sent
 
 
+def test_all_that_there_is_room_for_is_taken_at_once(certificates: Certificates) -> None:
+    blocks = [bytes(100_000)] * 100
+
+    def serve(tls: ssl.SSLSocket) -> None:
+        while tls.recv(65536):
+            pass
+
+    with served(certificates, serve) as stream:
+        while stream.send_parts(blocks) == 10_000_000:
+            pass
+        # Partly taken: there was no room for the next one, which nobody has to find out.
+        assert stream._unsent
+
+
 def test_all_that_came_is_dropped_at_once(certificates: Certificates) -> None:
     size = 5_000_000
 
