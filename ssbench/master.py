@@ -17,11 +17,12 @@ from typing import Any
 from ssbench.core.columns import pack_jobs, unpack_column
 from ssbench.core.course import Course
 from ssbench.core.dispatch import Dispatcher
-from ssbench.core.errors import MessageError, NoWorkersError, StatFileError
+from ssbench.core.errors import MessageError, NoWorkersError
+from ssbench.core.giving_up import too_many_errors, why_give_up
 from ssbench.core.messages import Host, Jobs, Pulse, Ready, Results, Returned, Took, encode
 from ssbench.core.model import Phase, Result, Stage
 from ssbench.core.pacing import LEAD_NS
-from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
+from ssbench.core.records import MarkRecord, PhaseRecord, WorkerRecord
 from ssbench.core.roster import SECOND, Worker
 from ssbench.core.settings import StorageSettings
 from ssbench.core.settling import Settling
@@ -30,6 +31,7 @@ from ssbench.core.workload import Workload
 from ssbench.crew import Came, Crew, Gone
 from ssbench.hostlive import HostLive
 from ssbench.hostlog import HostLog
+from ssbench.keeping import Keeping
 from ssbench.phases import Limits, Observer, PhaseOutcome, Recorder
 from ssbench.wire import MasterWire
 
@@ -40,10 +42,6 @@ _SHOW_NS = SECOND // 4
 _SENDS_A_TURN = 64
 _WAIT_S = 0.05
 _POLL_NS = 999_999  #: polls are of whole milliseconds
-#: When to give up populating or cleaning up: failures without a success between, or, of DELETEs,
-#: so many network time-outs without an answer.
-_FAILURES_IN_A_ROW = 20
-_TIMEOUTS_OF_SILENCE = 3
 #: Without --workers or --expect-workers: nobody new for this long means that all are here.
 _SETTLED_NS = 2 * SECOND
 _SHOWN = [1 + Result._fields.index(name) for name in
@@ -76,15 +74,14 @@ class Master:
         self.workers_lost: list[str] = []
         self._refused = 0
         self._unread = 0  # messages that the wire refused before the present run
-        self.record_error: StatFileError | None = None
         self._wire = wire
         self._observer = observer
-        self._recorder = recorder
         self._warn = warn or observer.message
+        self.keeping = Keeping(recorder, self._warn)
         self._clock = clock
         self._crew = Crew(wire, settings, self.limits, renew=renew, warn=self._warn, clock=clock)
         self.roster = self._crew.roster
-        self._hosts = HostLog(host, self._record, self._warn)
+        self._hosts = HostLog(host, self.keeping.write, self._warn)
         self._dispatcher: Dispatcher | None = None
         self._settling: Settling | None = None
         self._watch = Watch(None, None)
@@ -131,8 +128,8 @@ class Master:
     def begin_run(self, run_id: str, recorder: Recorder | None) -> None:
         """Go on to another run with the workers that are here, and count anew."""
         self._crew.settings = replace(self._crew.settings, run_id=run_id)
-        self._recorder = recorder
-        self.workers_lost, self._refused, self.record_error = [], 0, None
+        self.keeping.begin(recorder)
+        self.workers_lost, self._refused = [], 0
         self._unread = self._wire.refused
         for worker in self.roster.workers.values():
             self._record_worker(worker)
@@ -269,7 +266,7 @@ class Master:
         crew = self._crew
         crew.share_out(users)
         crew.start_ns = self._clock()
-        self._record(PhaseRecord(crew.phase, time.time(), users))
+        self.keeping.write(PhaseRecord(crew.phase, time.time(), users))
         self._hosts.enter(self.settings.run_id, crew.phase, crew.start_ns)
         self._next_tick_ns = crew.start_ns
         deadline_ns = crew.start_ns + int((self.limits.connect_timeout_s + 5) * SECOND)
@@ -290,7 +287,7 @@ class Master:
         if self._crew.phase is Phase.RUN:
             users = stage.users or self.roster.users
             offset_ns = at_ns - self._crew.start_ns
-            self._record(MarkRecord(offset_ns, name, course.index, users, stage.rate))
+            self.keeping.write(MarkRecord(offset_ns, name, course.index, users, stage.rate))
 
     def _enter_stage(self, course: Course) -> None:
         users = course.stage.users
@@ -333,8 +330,8 @@ class Master:
         """How and why the phase must stop now; None where it goes on."""
         if self._interrupted_now():
             return "interrupted", self._interrupted
-        if self.record_error and self._crew.phase is not Phase.CLEANUP:
-            return "failed", str(self.record_error)
+        if self.keeping.error and self._crew.phase is not Phase.CLEANUP:
+            return "failed", str(self.keeping.error)
         if self.roster.workers:
             self._alone_since_ns = now_ns
         elif self._deserted():
@@ -355,29 +352,15 @@ class Master:
         return bool(self._alone_since_ns) and alone_ns > self.limits.worker_wait_s * SECOND
 
     def _why_give_up(self, now_ns: int) -> tuple[str, str] | None:
-        """Around the run nobody gains by trying a dead store object by object; in it, the user
-        says how many failures are too many."""
-        dispatcher = self._dispatcher
+        dispatcher, crew = self._dispatcher, self._crew
         if dispatcher is None:
             return None
-        if self._crew.phase is Phase.RUN:
-            return self._too_many_errors(dispatcher)
-        in_a_row = dispatcher.failures_in_a_row
-        if in_a_row >= max(self.roster.shared, _FAILURES_IN_A_ROW):
-            return "failed", f"{in_a_row} operations failed in a row: {dispatcher.example}"
-        # A DELETE is over in no time, or it isn't over for minutes, retries and all.
-        patience_s = _TIMEOUTS_OF_SILENCE * self.settings.network_timeout_s
-        silent_s = (now_ns - max(dispatcher.done_ns, self._crew.start_ns)) / SECOND
-        if self._crew.phase is Phase.CLEANUP and silent_s > patience_s:
-            return "failed", f"the store has deleted nothing for {patience_s:g} s"
-        return None
-
-    def _too_many_errors(self, dispatcher: Dispatcher) -> tuple[str, str] | None:
-        most = self.limits.max_consecutive_errors
-        if most is None or dispatcher.most_failures_in_a_row < most:
-            return None
-        what = "an operation" if most == 1 else f"{most} operations in a row"
-        return "failed", f"stopped early, as told: {what} failed: {dispatcher.example}"
+        if crew.phase is Phase.RUN:
+            reason = too_many_errors(dispatcher, self.limits.max_consecutive_errors)
+        else:
+            timeout_s = self.settings.network_timeout_s
+            reason = why_give_up(crew.phase, dispatcher, crew.start_ns, now_ns, timeout_s)
+        return ("failed", reason) if reason else None
 
     def _over(self, dispatcher: Dispatcher) -> bool:
         if not dispatcher.finished:
@@ -429,8 +412,7 @@ class Master:
             self._on.get(type(event), self._refuse)(event)
         if self._dispatcher and self._dispatcher.tick(now_ns):
             self._crew.news = True
-        if self._recorder and not self.record_error:
-            self._keep(self._recorder.tick, now_ns / SECOND)
+        self.keeping.tick(now_ns / SECOND)
         if now_ns >= self._next_show_ns:
             self._show(now_ns)
 
@@ -448,20 +430,6 @@ class Master:
                 )
             )
 
-    # Keeping ------------------------------------------------------------------------------
-
-    def _record(self, record: Record) -> None:
-        if self._recorder and not self.record_error:
-            self._keep(self._recorder.write, record)
-
-    def _keep(self, write: Callable[..., None], *args: object) -> None:
-        """Write to the stat file. When that fails the run ends, but in good order."""
-        try:
-            write(*args)
-        except StatFileError as error:
-            self.record_error = error
-            self._warn(str(error))
-
     # What the crew passes on --------------------------------------------------------------
 
     def _refuse(self, event: Any) -> None:
@@ -474,7 +442,7 @@ class Master:
 
     def _record_worker(self, worker: Worker) -> None:
         hello = worker.hello
-        self._record(
+        self.keeping.write(
             WorkerRecord(
                 worker.index, hello.worker_id, hello.host, hello.pid, hello.concurrency,
                 hello.version,
@@ -509,10 +477,7 @@ class Master:
         packed = dispatcher.results(results.incarnation, results.packed, self._clock())
         if packed is None:
             return
-        if self._recorder and not self.record_error:
-            self._keep(
-                self._recorder.append_results, self._crew.phase, worker.index, results.packed
-            )
+        self.keeping.append_results(self._crew.phase, worker.index, results.packed)
         if self._observer.wants_results and self._crew.phase is Phase.RUN:
             self._display(packed)
 

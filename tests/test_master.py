@@ -422,7 +422,7 @@ def test_a_stat_file_that_cannot_be_written_ends_the_run_in_good_order() -> None
         outcome = here.run(Ledger(10**6), users=4)
         assert (outcome.ended, outcome.reason) == ("failed", str(here.recorder.fault))
         assert adds_up(outcome)
-        assert here.master.record_error is here.recorder.fault
+        assert here.master.keeping.error is here.recorder.fault
         assert here.observer.messages == [str(here.recorder.fault)]
 
 

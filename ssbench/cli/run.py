@@ -97,7 +97,7 @@ class Run:
         try:
             self._gather(master)
             outcome = self._populate_and_run(master, initial)
-            if outcome.ended in ("exhausted", "failed") and not master.record_error:
+            if outcome.ended in ("exhausted", "failed") and not master.keeping.error:
                 self.warn(outcome.reason)
             if outcome.counts.corrupt:
                 met = plural(outcome.counts.corrupt, "operation")
@@ -106,7 +106,7 @@ class Run:
         finally:
             if not self.session.is_series:
                 master.dismiss()
-            if not master.record_error:  # said already, and nothing more can be written
+            if not master.keeping.error:  # said already, and nothing more can be written
                 self._conclude(master, writer, self._footer(master, outcome, initial))
         return self._status(master, outcome)
 
@@ -185,7 +185,7 @@ class Run:
         try:
             writer.write(footer)
         except StatFileError as error:
-            master.record_error = error
+            master.keeping.error = error
             self.warn(str(error))
 
     def _footer(
@@ -215,7 +215,7 @@ class Run:
 
     def _status(self, master: Master, outcome: PhaseOutcome) -> ExitStatus:
         statuses = [ExitStatus.OK]
-        if outcome.ended == "failed" or master.record_error:
+        if outcome.ended == "failed" or master.keeping.error:
             statuses.append(ExitStatus.FAILED)
         if outcome.counts.failed and not outcome.counts.done:
             statuses.append(ExitStatus.FAILED)
