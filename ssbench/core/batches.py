@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import add, itemgetter, sub
 from typing import Any, overload
 
+from ssbench.core.durations import Durations
 from ssbench.core.model import NONE_NS, Phase, Result
 from ssbench.core.records import Record, ResultBatch
 from ssbench.core.tally import COUNTERS
@@ -16,6 +16,7 @@ Group = tuple[int, int]  #: (operation, size class)
 _ENOUGH_ROWS = 1024
 #: Of all workers: 256 of them with 1,023 rows each would be 100 MB.
 MOST_WAITING_ROWS = 1 << 15
+_OPERATIONS, _CLASSES = bytes(range(8)), bytes(range(16))  # that fit a byte together
 _AT = {name: index for index, name in enumerate(Result._fields)}
 
 
@@ -23,8 +24,8 @@ class Part:
     """The rows of a batch that are of one group, and all failed or all successes."""
 
     __slots__ = (
-        "_bounds", "_columns", "_pick", "_picked", "_responses_ns", "_rows", "counters", "failed",
-        "group",
+        "_columns", "_durations", "_ends_ns", "_pick", "_picked", "_rows", "counters", "due",
+        "failed", "group",
     )  # fmt: skip
 
     def __init__(
@@ -35,16 +36,18 @@ class Part:
         group: Group,
         failed: bool,
         counters: Sequence[str],
+        due: bool,
     ) -> None:
         self.group = group
         self.failed = failed
         self.counters = counters  #: those of COUNTERS that are not all 0 in the batch
+        self.due = due  #: whether any row of the batch has a due time
         self._columns = batch.columns
         self._rows = rows
         self._pick = _picker(rows, len(batch))
         self._picked: dict[str, Sequence[Any]] = {}
-        self._bounds: dict[str, tuple[int, int]] = {}
-        self._responses_ns: Sequence[int] | None = None
+        self._durations: dict[str, Durations] = {}
+        self._ends_ns: Sequence[int] | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -56,12 +59,11 @@ class Part:
             found = self._picked[name] = self._pick(self._columns[_AT[name]])
         return found
 
-    def bounds(self, name: str) -> tuple[int, int]:
-        """The least and the greatest of a column of numbers."""
-        found = self._bounds.get(name)
+    def durations(self, name: str) -> Durations:
+        """This part's rows of a column of durations; NONE_NS where there is no such time."""
+        found = self._durations.get(name)
         if found is None:
-            values = self.column(name)
-            found = self._bounds[name] = min(values), max(values)
+            found = self._durations[name] = Durations(self.column(name))
         return found
 
     @property
@@ -70,40 +72,90 @@ class Part:
         return _Picked(self._columns[_AT["transaction_id"]], self._rows)
 
     @property
-    def responses_ns(self) -> Sequence[int]:
+    def ends_ns(self) -> Sequence[int]:
+        """When each row completed, as an offset from the phase's start."""
+        if self._ends_ns is None:
+            lasts = self.column("last_byte_ns")
+            # 0.3.9's of 0, and those of its failed operations, are none.
+            if self.durations("last_byte_ns").least < 0:
+                lasts = [max(0, last) for last in lasts]
+            self._ends_ns = list(map(add, self.column("start_ns"), lasts))
+        return self._ends_ns
+
+    @property
+    def responses(self) -> Durations | None:
         """Response times, from due to last byte: NONE_NS for a row that has no due time.
 
-        Empty where no row has one: in a closed loop.
+        None where no row has one: in a closed loop.
         """
-        if self._responses_ns is None:
-            dues = self.column("due_ns")
-            none = self.bounds("due_ns")[1] == NONE_NS
-            self._responses_ns = () if none else self._since(dues)
-        return self._responses_ns
+        if not self.due:
+            return None
+        found = self._durations.get("response")
+        if found is None:
+            found = self._durations["response"] = Durations(self._since_due())
+        return found
 
-    def _since(self, dues_ns: Sequence[int]) -> Sequence[int]:
-        starts, lasts = self.column("start_ns"), self.column("last_byte_ns")
-        if self.bounds("due_ns")[0] > NONE_NS:
-            return list(map(add, map(sub, starts, dues_ns), lasts))
-        return [
-            NONE_NS if due == NONE_NS else start - due + last
-            for due, start, last in zip(dues_ns, starts, lasts, strict=True)
-        ]
+    def _since_due(self) -> Sequence[int]:
+        dues = self.column("due_ns")
+        since = map(sub, self.ends_ns, dues)
+        if NONE_NS not in dues:
+            return list(since)
+        return [NONE_NS if due == NONE_NS else x for due, x in zip(dues, since, strict=True)]
 
 
 def split(batch: ResultBatch) -> Iterator[Part]:
     """The batch by operation and size class, and apart by whether it failed."""
-    operations = batch.column("operation")
-    classes = batch.column("size_class")
-    errors = batch.column("error")
-    failed = list(map(bool, errors)) if any(errors) else repeat(False)
-    rows: defaultdict[tuple[int, int, bool], list[int]] = defaultdict(list)
-    for row, kind in enumerate(zip(operations, classes, failed)):  # noqa: B905 - repeat has no end
-        rows[kind].append(row)
+    columns = [batch.column(name) for name in ("operation", "size_class", "error")]
     counters = [name for name in COUNTERS if any(batch.column(name))]
-    for (operation, size_class, has_failed), those in rows.items():
+    dues = batch.column("due_ns")
+    due = dues.count(NONE_NS) != len(dues)
+    for rows in _alike(*columns):
+        operation, size_class, error = (column[rows[0]] for column in columns)
         group = operation, size_class
-        yield Part(batch, those, group=group, failed=has_failed, counters=counters)
+        yield Part(batch, rows, group=group, failed=bool(error), counters=counters, due=due)
+
+
+def _alike(
+    operations: Sequence[int], classes: Sequence[int], errors: Sequence[int]
+) -> Sequence[Sequence[int]]:
+    """The rows of each kind that there is."""
+    kinds = _in_a_byte(operations, classes, errors)
+    if kinds is None:
+        kinds = list(zip(operations, classes, map(bool, errors), strict=True))
+    rows: dict[Hashable, list[int]] = {kind: [] for kind in set(kinds)}
+    if len(rows) == 1:
+        return [range(len(kinds))]
+    keepers = {kind: those.append for kind, those in rows.items()}
+    for row, keep in enumerate(map(keepers.__getitem__, kinds)):
+        keep(row)
+    return list(rows.values())
+
+
+def _in_a_byte(
+    operations: Sequence[int], classes: Sequence[int], errors: Sequence[int]
+) -> Sequence[Hashable] | None:
+    """What tells rows apart as a byte for each, three bits of it the operation, four the class.
+
+    Made of whole columns at once: a column of bytes is one large number here.
+
+    :return: None where they have more bits than that.
+    """
+    try:
+        operation, size_class = _bytes(operations), _bytes(classes)
+    except ValueError:
+        return None
+    if operation.translate(None, _OPERATIONS) or size_class.translate(None, _CLASSES):
+        return None
+    whole = int.from_bytes(operation, "little") << 5 | int.from_bytes(size_class, "little") << 1
+    if any(errors):
+        whole |= int.from_bytes(bytes(map(bool, errors)), "little")
+    return whole.to_bytes(len(operation), "little")
+
+
+def _bytes(column: Sequence[int]) -> bytes:
+    """:raises ValueError: where a number is none of a byte."""
+    wide = isinstance(column, array) and column.itemsize > 1  # as bytes it would be its memory
+    return bytes(list(column) if wide else column)
 
 
 class _Picked(Sequence[bytes]):

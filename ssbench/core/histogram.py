@@ -20,6 +20,7 @@ from operator import mul
 from typing import Any
 
 from ssbench.core.columns import pack_column, unpack_column
+from ssbench.core.durations import Durations
 from ssbench.core.errors import MessageError
 
 MAX_NS = 3_600_000_000_000  #: one hour; more is out of range
@@ -70,29 +71,27 @@ class Histogram:
         """Count one value."""
         self.record_many((value_ns,))
 
-    def record_many(self, values_ns: Sequence[int], bounds: tuple[int, int] | None = None) -> None:
-        """Count whole nanoseconds, fast: some 0.12 µs a value.
+    def record_many(self, values_ns: Sequence[int]) -> None:
+        """Count whole nanoseconds."""
+        if values_ns:
+            self.record_all(Durations(values_ns))
 
-        :param bounds: the smallest and the largest of them, where the caller knows.
-        """
-        if not values_ns:
-            return
-        low, high = bounds or (min(values_ns), max(values_ns))
-        if low < 0 or high > MAX_NS:
+    def record_all(self, durations: Durations) -> None:
+        """Count all of these, fast: some 0.12 µs a value."""
+        values_ns = durations.values_ns
+        if durations.least < 0 or durations.most > MAX_NS:
             in_range = [value for value in values_ns if 0 <= value <= MAX_NS]
             self.out_of_range += len(values_ns) - len(in_range)
             self.record_many(in_range)
             return
-        self._waiting.extend(array("d", values_ns))
+        self._waiting.extend(durations.doubles)
         if len(self._waiting) >= _MOST_WAITING:
             self._settle()
         self.count += len(values_ns)
         self._sum += sum(values_ns)
         self._squares += sum(map(mul, values_ns, values_ns))
-        if low < self._min:
-            self._min = low
-        if high > self._max:
-            self._max = high
+        self._min = min(self._min, durations.least)
+        self._max = max(self._max, durations.most)
 
     def _settle(self) -> None:
         bits = memoryview(self._waiting).cast("B").cast("Q")

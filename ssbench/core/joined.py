@@ -170,7 +170,7 @@ def _stretch(batches: Sequence[Any]) -> _Stretch:
     try:
         packed = [_column(pieces, counts, sizes) for pieces in columns]
         return _Stretch(counts, sum(counts), packed, _ids(ids, counts), _details(details, counts))
-    except TypeError as error:  # what was to be bytes isn't, or what has to have a hash has none
+    except (TypeError, ValueError) as error:  # not bytes, without a hash, of other lengths
         raise MessageError("malformed results") from error
 
 
@@ -188,25 +188,20 @@ def _column(
         ]
     elif kinds != {list}:
         raise MessageError("a malformed column")
-    if set(map(len, pieces)) != {3}:
-        raise MessageError("a malformed column")
     bases, codes, data = zip(*pieces, strict=True)
-    if set(map(type, bases)) != {int} or not set(codes) <= WIDTHS.keys():
+    forms = set(codes)
+    if set(map(type, bases)) != {int} or not forms <= WIDTHS.keys():
         raise MessageError("a malformed column")
-    return _PackedColumn(bases, _items(codes, data, sizes), counts)
+    whole = b"".join(data)  # all of bytes, or it fails
+    one = codes[0] if len(forms) == 1 else None
+    wanted = sizes[one] if one else [sizes[code][at] for at, code in enumerate(codes)]
+    if list(map(len, data)) != wanted:
+        raise MessageError("a malformed column")
+    items = _array(one, whole) if one else _arrays(codes, data)
+    return _PackedColumn(bases, items, counts)
 
 
-def _items(
-    codes: Sequence[str], data: Sequence[bytes], sizes: dict[str, list[int]]
-) -> Sequence[int]:
-    found = list(map(len, data))
-    same = codes.count(codes[0]) == len(codes)
-    wanted = sizes[codes[0]] if same else [sizes[code][at] for at, code in enumerate(codes)]
-    whole = b"".join(data)
-    if found != wanted:
-        raise MessageError("a malformed column")
-    if same:
-        return _array(codes[0], whole)
+def _arrays(codes: Sequence[str], data: Sequence[bytes]) -> Sequence[int]:
     each: Any = _array if BIG_ENDIAN else array  # which is the faster
     return list(chain.from_iterable(map(each, codes, data)))
 

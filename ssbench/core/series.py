@@ -7,6 +7,7 @@ memory, too, up to a limit: beyond it all seconds' buckets become wider (``relat
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -21,14 +22,14 @@ SECOND_NS = 1_000_000_000
 #: Completions later than this after the run's start (115 days) can't be true: they are counted
 #: apart, so that a damaged file can't ask for a row for each second up to them.
 MAX_SECONDS = 10_000_000
-#: Latencies that may wait to be put into buckets, over all seconds (some 8 MB). Results come
-#: nearly in the order of time, so few seconds get more after that.
-_MAX_WAITING = 200_000
+#: Latencies that may wait to be put into buckets, over all seconds (8 MB). Results come nearly in
+#: the order of time, so few seconds get more after that.
+_MAX_WAITING = 1_000_000
 #: Buckets of all seconds, some 144 MB. An hour of 4,000 operations a second with latencies from one
 #: millisecond to fifty fills a third of them.
 _MAX_BUCKETS = 24_000_000
 
-_Columns = Sequence[Sequence[Any]]
+_Columns = list[Any]  # sequences of equal length
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class _Cell:
     def size(self) -> int:
         return self.service.size + self.response.size
 
-    def add_responses(self, responses_ns: Sequence[int]) -> None:
+    def add_responses(self, responses_ns: array[float]) -> None:
         if self._response is None:
             self._response = Buckets()
         self._response.add(responses_ns)
@@ -114,20 +115,14 @@ class Series:
         seconds = sum(map(len, self._cells.values()))
         return f"<Series {seconds} seconds of {len(self._cells)} kinds, {self.untimed} untimed>"
 
-    def add(self, part: Part, ends_ns: Sequence[int], origin_ns: int) -> None:
+    def add(self, part: Part, origin_ns: int) -> None:
         """Count the rows of a part.
 
-        :param ends_ns: when each completed, as an offset from the origin.
         :param origin_ns: wall clock; the seconds count from it.
         """
-        columns: _Columns = [ends_ns, part.column("start_ns")]
-        if not part.failed:
-            columns = [*columns, part.column("last_byte_ns"), part.column("bytes_moved")]
-            if part.responses_ns:
-                columns = [*columns, part.responses_ns]
-        ends, starts, *rest = _by_end(self._true(columns, failed=part.failed))
+        ends, starts, *rest = self._in_order(_columns(part), failed=part.failed)
         cells = self._cells[origin_ns, part.group[0]]
-        for second, rows in _runs(sorted(starts)):
+        for second, rows in _runs(starts):
             _cell(cells, second).started += rows.stop - rows.start
         for second, rows in _runs(ends):
             cell = _cell(cells, second)
@@ -224,27 +219,35 @@ class Series:
                     found[shift + second].append(cell)
         return found
 
-    def _true(self, columns: _Columns, *, failed: bool) -> _Columns:
-        """Without the rows whose times can't be true, which are counted."""
+    def _in_order(self, columns: _Columns, *, failed: bool) -> _Columns:
+        """The rows by their ends, and for itself the column of starts, both rising.
+
+        Those whose times can't be true are counted, and missing.
+        """
+        ends, starts = map(sorted, columns[:2])
         limit = MAX_SECONDS * SECOND_NS
-        if all(-limit <= min(times) and max(times) <= limit for times in columns[:2]):
-            return columns
-        rows = [
-            row
-            for row, (end, start) in enumerate(zip(*columns[:2], strict=True))
-            if abs(end) <= limit and abs(start) <= limit
-        ]
-        if not failed:
-            self.untimed += len(columns[0]) - len(rows)
-        return _picked(columns, rows)
+        if min(ends[0], starts[0]) < -limit or max(ends[-1], starts[-1]) > limit:
+            rows = [
+                row
+                for row, (end, start) in enumerate(zip(*columns[:2], strict=True))
+                if abs(end) <= limit and abs(start) <= limit
+            ]
+            if not failed:
+                self.untimed += len(ends) - len(rows)
+            columns = _picked(columns, rows)
+            ends, starts = map(sorted, columns[:2])
+        if ends != columns[0]:  # as a worker's results come, they are in order nearly always
+            rows = sorted(range(len(ends)), key=columns[0].__getitem__)
+            columns = _picked(columns, rows)
+        return [ends, starts, *columns[2:]]
 
     def _add_successes(
         self,
         cell: _Cell,
         rows: slice,
-        lasts: Sequence[int],
+        lasts: array[float],
         moved: Sequence[int],
-        responses: Sequence[int] = (),
+        responses: array[float] | None = None,
     ) -> None:
         count = rows.stop - rows.start
         cell.count += count
@@ -295,13 +298,14 @@ def _cell(cells: dict[int, _Cell], second: int) -> _Cell:
     return found
 
 
-def _by_end(columns: _Columns) -> _Columns:
-    """The rows in the order of the first column, the ends."""
-    ends = columns[0]
-    rising = sorted(ends)
-    if rising == ends:  # as a worker's results come, nearly always
-        return columns
-    return _picked(columns, sorted(range(len(ends)), key=ends.__getitem__))
+def _columns(part: Part) -> _Columns:
+    """When its rows ended and began; of successes what is counted of each, too."""
+    times: _Columns = [part.ends_ns, part.column("start_ns")]
+    if part.failed:
+        return times
+    lasts = part.durations("last_byte_ns").doubles
+    responses = [part.responses.doubles] if part.responses else []
+    return [*times, lasts, part.column("bytes_moved"), *responses]
 
 
 def _runs(rising_ns: Sequence[int]) -> list[tuple[int, slice]]:
@@ -320,7 +324,12 @@ def _runs(rising_ns: Sequence[int]) -> list[tuple[int, slice]]:
 
 
 def _picked(columns: _Columns, rows: Sequence[int]) -> _Columns:
-    return [[column[row] for row in rows] for column in columns]
+    return [
+        array("d", [column[row] for row in rows])
+        if isinstance(column, array) and column.typecode == "d"
+        else [column[row] for row in rows]
+        for column in columns
+    ]
 
 
 def _span(first: int, last: int) -> Iterator[int]:

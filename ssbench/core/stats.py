@@ -7,8 +7,7 @@ seconds of the run, not the number of operations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from operator import add
+from collections.abc import Iterable
 
 from ssbench.core.batches import Group, Part, shifted, split
 from ssbench.core.facts import ScenarioFacts
@@ -329,42 +328,38 @@ class RunStats:
         if self.verified:
             self.verified.add(part, origin_ns)
         if groups is None:
-            ends = _ends(part)
-            self.left_out += len(ends)
-            self.series.add(part, ends, origin_ns)
+            self.left_out += len(part)
+            self.series.add(part, origin_ns)
             return
         tally = groups.get(part.group)
         if tally is None:
             tally = groups[part.group] = Tally()
-        ends = self._add_counts(tally, part, origin_ns)
+        self._add_counts(tally, part, origin_ns)
         if part.failed:
             self._add_errors(part, origin_ns)
         else:
             _add_latencies(tally, part)
-        self.series.add(part, ends, origin_ns)
+        self.series.add(part, origin_ns)
 
     def _stage(self, index: int) -> Groups:
         while len(self._stages) <= index:
             self._stages.append({})
         return self._stages[index]
 
-    def _add_counts(self, counts: Counts, part: Part, origin_ns: int) -> Sequence[int]:
-        """Count some rows; gives their ends as offsets from the phase's start."""
-        starts = part.column("start_ns")
+    def _add_counts(self, counts: Counts, part: Part, origin_ns: int) -> None:
         moved = sum(part.column("bytes_moved"))
         if part.failed:
-            counts.errors += len(starts)
+            counts.errors += len(part)
             counts.failed_bytes += moved
         else:
-            counts.count += len(starts)
+            counts.count += len(part)
             counts.bytes_moved += moved
         for name in part.counters:
             setattr(counts, name, getattr(counts, name) + sum(part.column(name)))
-        ends = _ends(part)
         # Of 0.3.9's failed operations only the end is known, and it leaves them out of the span.
         if not (part.failed and self._legacy):
-            counts.span(origin_ns + part.bounds("start_ns")[0], origin_ns + max(ends))
-        return ends
+            first_ns, last_ns = min(part.column("start_ns")), max(part.ends_ns)
+            counts.span(origin_ns + first_ns, origin_ns + last_ns)
 
     def _add_errors(self, part: Part, origin_ns: int) -> None:
         names = ("error", "status", "start_ns", "last_byte_ns", "detail", "transaction_id")
@@ -383,24 +378,13 @@ class RunStats:
         self.errors[key] = error if known is None else known.plus(error)
 
 
-def _ends(part: Part) -> Sequence[int]:
-    """When each row completed, as an offset from the phase's start."""
-    lasts = part.column("last_byte_ns")
-    if (
-        part.bounds("last_byte_ns")[0] < 0
-    ):  # 0.3.9's of 0, and those of its failed operations, are none
-        lasts = [max(0, last) for last in lasts]
-    return list(map(add, part.column("start_ns"), lasts))
-
-
 def _add_latencies(tally: Tally, part: Part) -> None:
     ids = part.transaction_ids
     for name in LATENCIES:
         latency: Latency = getattr(tally, name)
-        column = f"{name}_ns"
-        latency.add(part.column(column), ids, part.bounds(column))
-    if part.responses_ns:
-        tally.response.add(part.responses_ns, ids)
+        latency.add(part.durations(f"{name}_ns"), ids)
+    if part.responses:
+        tally.response.add(part.responses, ids)
 
 
 def operation_name(operation: int) -> str:

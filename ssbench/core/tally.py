@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ssbench.core.durations import Durations
 from ssbench.core.histogram import Histogram
 
 #: Columns of results that are added up as they are, failed operations included.
@@ -28,27 +29,20 @@ class Latency:
     def __repr__(self) -> str:
         return f"<Latency {self.histogram!r}, worst {self.worst}>"
 
-    def add(
-        self,
-        values_ns: Sequence[int],
-        ids: Sequence[bytes],
-        bounds: tuple[int, int] | None = None,
-    ) -> None:
+    def add(self, durations: Durations, ids: Sequence[bytes]) -> None:
         """Record the durations; negative ones mean "none" and are passed over.
 
         :param ids: a transaction id for each value; next to none are asked for.
-        :param bounds: the smallest and the largest of them, where the caller knows.
         """
-        least, slowest = bounds or (min(values_ns), max(values_ns))
+        slowest = durations.most
         if slowest < 0:
             return
         if self.worst is None or slowest >= self.worst[0]:
-            found = (slowest, _id_of(slowest, values_ns, ids))
+            found = (slowest, _id_of(slowest, durations.values_ns, ids))
             self.worst = max(self.worst or found, found)
-        if least < 0:
-            self.histogram.record_many([value for value in values_ns if value >= 0])
-        else:
-            self.histogram.record_many(values_ns, (least, slowest))
+        there = durations.not_below(0)
+        if there:
+            self.histogram.record_all(there)
 
     def merge(self, other: Latency) -> None:
         """Add ``other``, which stays as it is."""

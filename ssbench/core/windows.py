@@ -13,7 +13,7 @@ from itertools import compress
 from typing import Any
 
 from ssbench.core.facts import ScenarioFacts
-from ssbench.core.model import Result
+from ssbench.core.model import NONE_NS, Result
 from ssbench.core.records import MarkRecord, ResultBatch
 from ssbench.core.spans import NEVER_NS, counts_from_ns, counts_until_ns
 
@@ -93,7 +93,7 @@ class Windows:
 
 def _times(batch: ResultBatch) -> Sequence[int]:
     dues, starts = batch.columns[_DUE], batch.columns[_START]
-    if max(dues) < 0:
+    if dues.count(NONE_NS) == len(dues):
         return starts
     if min(dues) >= 0:
         return dues

@@ -126,9 +126,8 @@ class StatFileReader:
     def _open(self, source: Source) -> Iterator[Record]:
         if looks_like_blocks(source):
             blocks = read_blocks(source, self._say)
-            return self._decoded(
-                item for block in blocks for item in objects([block.data], self._say)
-            )
+            each = (objects([block.data], self._say) for block in blocks)
+            return self._decoded(chain.from_iterable(each))
         inflated = read_plain(source, self._say)
         first = next((piece for piece in inflated if piece), b"")
         pieces = chain([first], inflated)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ssbench.core.durations import Durations
 from ssbench.core.metrics import LATENCY, METRICS, latency_of, metric_of, percent_of
 from ssbench.core.model import Operation
 from ssbench.core.tally import Tally
@@ -29,7 +30,7 @@ def test_a_name_says_what_is_measured(
 
 def test_a_bare_percentile_is_of_response_times_where_there_are_some() -> None:
     tally = Tally()
-    tally.response.add([5], [b""])
+    tally.response.add(Durations([5]), [b""])
     assert latency_of("p99", tally) == "response"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from operator import add
 
 import pytest
 from hypothesis import given, settings
@@ -28,8 +27,7 @@ def read(start_s: float, last_s: float, **changes: object) -> Result:
 def series_of(*rows: Result, origin_ns: int = 0, series: Series | None = None) -> Series:
     series = Series() if series is None else series
     for part in split(runs.batch(rows)):
-        ends = list(map(add, part.column("start_ns"), part.column("last_byte_ns")))
-        series.add(part, ends, origin_ns)
+        series.add(part, origin_ns)
     return series
 
 
