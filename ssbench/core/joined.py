@@ -152,9 +152,12 @@ class _Stretch(NamedTuple):
     details: Sequence[Any]  #: of each batch; empty where no row has any
 
     def texts(self) -> list[str]:
-        if not self.details:
-            return [""] * self.rows
-        return list(chain.from_iterable(map(unpack_details, self.details, self.counts)))
+        found = [""] * self.rows
+        starts = accumulate(self.counts, initial=0)
+        for start, count, details in zip(starts, self.counts, self.details, strict=False):
+            if details:
+                found[start : start + count] = unpack_details(details, count)
+        return found
 
 
 # Checking and putting together: all of a column at once, by functions of C that look at each piece
@@ -236,7 +239,8 @@ def _details(pieces: Sequence[Any], counts: Sequence[int]) -> Sequence[Any]:
     if not any(pieces):
         return ()
     for piece, count in zip(pieces, counts, strict=True):
-        unpack_details(piece, count)
+        if piece:
+            unpack_details(piece, count)
     return pieces
 
 

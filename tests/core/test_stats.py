@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import chain
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase
+from ssbench.core import joined
+from ssbench.core.columns import pack_results
+from ssbench.core.joined import Joined
+from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
 from ssbench.core.records import (
     ClockRecord,
     HostRecord,
@@ -23,6 +28,7 @@ from ssbench.core.verdict import Room, Who
 from ssbench.report import render
 from tests.golden import legacy
 from tests.report import runs
+from tests.statfile.samples import result
 
 MS = 1_000_000
 
@@ -379,3 +385,63 @@ def test_a_run_without_stages_has_one() -> None:
 def test_a_warm_up_that_makes_no_sense_leaves_nothing_out(warmup: object) -> None:
     stats = RunStats.of(of_load([MarkRecord(0, "stage")], at(1, 2), warmup=warmup))
     assert (stats.total().count, stats.left_out) == (2, 0)
+
+
+def rows_of(operations: list[int], classes: list[int]) -> st.SearchStrategy[Result]:
+    return st.builds(
+        result,
+        st.integers(1, 400),
+        operation=st.sampled_from(operations),
+        size_class=st.sampled_from(classes),
+        due_ns=st.sampled_from([NONE_NS, NONE_NS, 0, 2**33]),
+        start_ns=st.one_of(st.integers(0, 10**10), st.sampled_from([-5, 2**62])),
+        headers_ns=st.sampled_from([NONE_NS, 7 * MS]),
+        first_byte_ns=st.sampled_from([NONE_NS, 0, 8 * MS]),
+        last_byte_ns=st.one_of(st.integers(0, 10**9), st.just(NONE_NS)),
+        bytes_moved=st.integers(0, 2**33),
+        retries=st.sampled_from([0, 0, 3]),
+        error=st.sampled_from([0, 0, 0, 1, 6]),
+        status=st.sampled_from([200, 503, 10_000]),
+        transaction_id=st.sampled_from([b"", b"tx1", b"tx%021x-%010x" % (1, 2), b"tx%032x" % 3]),
+        detail=st.sampled_from(["", "no room"]),
+    )
+
+
+def batches_of(rows: st.SearchStrategy[Result]) -> st.SearchStrategy[list[list[Result]]]:
+    return st.lists(st.lists(rows, min_size=1, max_size=6), min_size=1, max_size=8)
+
+
+batches_of_all_sorts = st.one_of(
+    batches_of(rows_of([0, 1, 1, 3], [0, 8])),
+    batches_of(rows_of([1], [0])),
+    batches_of(rows_of([300, 301], [70_000, 0])),
+    batches_of(rows_of([0, 9], [15, 16])),
+)
+
+
+@settings(max_examples=60)
+@given(batches_of_all_sorts, st.sampled_from([0, 777]), st.sampled_from([1, 3, 256]))
+def test_a_report_of_joined_columns_is_that_of_row_after_row(
+    batches: list[list[Result]], shift_ns: int, at_a_time: int
+) -> None:
+    """Invariant: however results are put together, taken apart and kept waiting, every figure is
+    that of each row alone."""
+    before: list[Record] = [
+        runs.header(verify=True),
+        PhaseRecord(Phase.RUN, 10.0, 4),
+        ClockRecord(0, Phase.RUN, shift_ns, 10),
+        MarkRecord(5, "stage", users=4),
+        MarkRecord(2 * 10**9, "stage", stage=1, users=8),
+    ]
+    slow = runs.stats_of(before)
+    fast = runs.stats_of(before)
+    for row in chain.from_iterable(batches):
+        slow.add(runs.batch([row]))
+    with mock.patch.object(joined, "_AT_A_TIME", at_a_time):
+        fast.add(ResultBatch(Phase.RUN, 0, Joined(list(map(pack_results, batches)))))
+    assert render("json", fast) == render("json", slow)
+    assert list(fast.series.seconds()) == list(slow.series.seconds())
+    for group in slow.groups:
+        one, other = fast.total(*group), slow.total(*group)
+        assert one.last_byte.histogram == other.last_byte.histogram
+        assert one.response.worst == other.response.worst
