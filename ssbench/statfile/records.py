@@ -54,6 +54,7 @@ _MAX_ITEMS = 16384  #: of one array (msgpack makes room for all of them before t
 _MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one object
 _MAX_ENTRIES = 65536  #: of one map
 _MAX_DEPTH = 50
+_MAX_NUMBER = 1e18
 _MAX_OF_MANY = 1 << 18  #: bytes of a packed batch that is unpacked together with others
 _FAULTS = (ValueError, TypeError, msgpack.UnpackException)
 
@@ -230,7 +231,8 @@ def _whole_or_none(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float:
-    if type(value) not in (int, float):
+    # Nor one that no sum, and no clock, could be reckoned with: infinite, none, or beyond all.
+    if type(value) not in (int, float) or not -_MAX_NUMBER <= value <= _MAX_NUMBER:
         raise MessageError("a number is wanted")
     return float(value)
 

@@ -30,11 +30,11 @@ from ssbench.statfile.records import (
     encode_results,
     objects,
 )
-from tests.statfile.samples import FOOTER, HEADER, RECORDS, packed, plain, result
+from tests.statfile.samples import FOOTER, HEADER, PHASE, RECORDS, packed, plain, result
 
 TEXT = st.text(max_size=20)
 WHOLE = st.integers(-(2**63), 2**63 - 1)
-NUMBER = st.floats(allow_nan=False)
+NUMBER = st.floats(-1e18, 1e18)
 JSON = st.recursive(
     st.none() | st.booleans() | WHOLE | NUMBER | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
@@ -209,3 +209,10 @@ def test_a_scenario_nested_too_deep_is_refused() -> None:
     [[code, values]], _ = unpacked(encode(HEADER))
     with pytest.raises(MessageError, match="too deep"):
         decode([code, values | {"scenario": {"a": deep}}])
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1e300, 1 << 63])
+def test_a_number_that_nobody_can_reckon_with_is_refused(number: float) -> None:
+    [[code, values]], _ = unpacked(encode(PHASE))
+    with pytest.raises(MessageError, match="a number is wanted"):
+        decode([code, values | {"started_at": number}])
