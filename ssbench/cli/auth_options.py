@@ -87,6 +87,7 @@ _TRUE = ("true", "1", "yes", "on", "t", "y")
 
 _OLD_LOGIN = ("auth", "user", "key")
 _NEW_LOGIN = ("os_auth_url", "os_username", "os_user_id", "os_application_credential_id")
+_SECRETS = ("os_password", "os_application_credential_secret")
 
 
 def add_auth_options(parser: argparse.ArgumentParser) -> None:
@@ -165,7 +166,8 @@ def _overruled(flags: Mapping[str, str]) -> list[str]:
     """Fields whose variables don't count, as the command line chose another way to log in.
 
     Otherwise ST_KEY of one's shell would beat an --os-username that was typed just now, and
-    an old OS_AUTH_TOKEN both.
+    an old OS_AUTH_TOKEN both; and a token that was typed and is refused would be replaced by
+    another user's without a word.
     """
     old = any(field in flags for field in _OLD_LOGIN)
     new = any(field in flags for field in _NEW_LOGIN)
@@ -174,6 +176,10 @@ def _overruled(flags: Mapping[str, str]) -> list[str]:
         ignored += _OLD_LOGIN
     if old or new:
         ignored.append("os_auth_token")
+    elif "os_auth_token" in flags and not any(field in flags for field in _SECRETS):
+        ignored += [*_OLD_LOGIN, *_NEW_LOGIN, *_SECRETS]
+        if "os_storage_url" not in flags:  # it can be exchanged for one of a project
+            ignored.remove("os_auth_url")
     if all(field in flags for field in _OLD_LOGIN):
         ignored.append("os_auth_type")
     return ignored

@@ -103,6 +103,25 @@ def test_a_login_typed_now_goes_before_a_token_in_the_environment() -> None:
     assert typed.os_auth_token == "typed"
 
 
+@pytest.mark.parametrize("environ", [OLD, NEW, OLD | NEW], ids=["old", "new", "both"])
+def test_a_typed_token_goes_before_a_login_in_the_environment(environ: dict[str, str]) -> None:
+    typed = ["-T", "typed", "-S", "http://h/v1/A"]
+    assert plan_login(credentials_from(parsed(*typed), environ)) is None
+
+
+def test_a_typed_token_is_exchanged_though_a_password_is_in_the_environment() -> None:
+    login = plan_login(credentials_from(parsed("-T", "typed"), NEW))
+    assert login is not None
+    assert (login.method, login.arguments["token"]) == ("v3token", "typed")
+
+
+def test_a_typed_token_is_renewed_by_a_login_that_was_typed_with_it() -> None:
+    typed = ["-T", "typed", "-S", "http://h/v1/A", "-K", "k"]
+    login = plan_login(credentials_from(parsed(*typed), OLD))
+    assert login is not None
+    assert login.method == "v1password"
+
+
 def test_old_letters_typed_now_go_before_an_auth_type_in_the_environment() -> None:
     environ = {**NEW, "OS_AUTH_TYPE": "v3applicationcredential"}
     c = credentials_from(parsed("-A", "http://h", "-U", "u", "-K", "k"), environ)
