@@ -18,7 +18,7 @@ import gevent
 from gevent.hub import get_hub
 
 from ssbench.cli.collector import calm_collector
-from ssbench.cli.wiring import allow_many_connections
+from ssbench.cli.openfiles import allow_many_connections
 from ssbench.core.model import Job, Operation, Timing
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage

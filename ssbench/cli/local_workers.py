@@ -14,6 +14,7 @@ import sys
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
+from ssbench.cli.openfiles import allow_many_connections
 from ssbench.cli.ownfiles import new_file
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def start_local_workers(
     """Those of ``--workers``, enough for so many users, until the stack ends; None for none."""
     if not options.workers:
         return None
+    allow_many_connections()
     each = -(-most_users // options.workers)
     return stack.enter_context(
         LocalWorkers(

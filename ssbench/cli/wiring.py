@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable
-from contextlib import suppress
 
+from ssbench.cli.openfiles import allow_many_connections
 from ssbench.cli.zmq_options import ZmqOptions
 from ssbench.wire import MasterWire, Ports, pipe_length
 from ssbench.wirekey import Key
 
 LOOPBACK = ("127.", "::1")
-
-
-def allow_many_connections() -> None:
-    """Open files up to the hard limit: a worker's users each keep a connection to the store,
-    and the master has four to each worker.
-
-    The soft limit is 1,024 on most systems, for programs that use select(); ours don't.
-    """
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):  # systems that refuse their own "unlimited"
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def ports_of(zmq: ZmqOptions) -> Ports:

@@ -15,9 +15,10 @@ import gevent
 from gevent import get_hub
 
 from ssbench.cli.collector import calm_collector
+from ssbench.cli.openfiles import allow_many_connections
 from ssbench.cli.parent_pipe import Place, read_place
 from ssbench.cli.plain import log_to_stderr, tell
-from ssbench.cli.wiring import allow_many_connections, key_of, ports_of
+from ssbench.cli.wiring import key_of, ports_of
 from ssbench.cli.worker_options import WorkerOptions, worker_options, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.hostlive import HostLive

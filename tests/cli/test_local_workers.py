@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -116,11 +117,12 @@ def test_where_one_cannot_be_started_none_is_left(monkeypatch: pytest.MonkeyPatc
     assert children() == []
 
 
-def test_they_are_as_many_as_asked_for_and_enough_for_all_users() -> None:
+def test_they_are_as_many_as_asked_for_and_enough_for_all_users(few_files: int) -> None:
     with ExitStack() as stack:
         found = start_local_workers(options("--workers", "2"), stack, 7)
         assert found is not None
         assert (len(children()), found.concurrency) == (2, 4)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == few_files  # a pipe to each is ours
     assert children() == []
     with ExitStack() as stack:
         assert start_local_workers(options(), stack, 7) is None

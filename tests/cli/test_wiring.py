@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ssbench.cli.wiring import allow_many_connections, bind, key_of, ports_of
+from ssbench.cli.wiring import bind, key_of, ports_of
 from ssbench.cli.zmq_options import ZmqOptions
 from ssbench.wire import Ports
 from ssbench.wirekey import Key
@@ -16,20 +15,6 @@ from ssbench.wirekey import Key
 
 def options(key_file: str | None = None) -> ZmqOptions:
     return ZmqOptions(None, 0, 0, 0, key_file)
-
-
-@pytest.fixture
-def few_files() -> Iterator[int]:
-    """A process that may open 256 files, unless it asks for more; gives how many then."""
-    before = soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
-    yield hard
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-def test_the_limit_of_open_files_goes_up_to_what_is_allowed(few_files: int) -> None:
-    allow_many_connections()
-    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few_files, few_files)
 
 
 def test_a_master_may_have_connections_to_many_workers(few_files: int) -> None:
