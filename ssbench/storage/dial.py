@@ -121,7 +121,10 @@ class Dialler:
             stream.handshake()
         except OSError as error:
             stream.close()
-            raise self._failure(ErrorKind.TLS, _cause(error)) from error
+            cause = _cause(error)
+            if not isinstance(error, ssl.SSLError):  # they say themselves what it is about
+                cause = f"TLS failed: {cause}"
+            raise self._failure(ErrorKind.TLS, cause) from error
         except BaseException:  # killed or out of time: leave no descriptor behind
             stream.close()
             raise

@@ -240,6 +240,7 @@ def test_a_server_without_tls_is_a_tls_failure(certificates: Certificates) -> No
         with ScriptedServer(partial(Peer.say, data=said)) as server:
             error = refusal(server.port, context=trusting(certificates))
         assert error.kind is ErrorKind.TLS
+        assert "TLS failed: " in error.detail
 
 
 def test_a_handshake_without_end_is_a_connect_time_out(certificates: Certificates) -> None:

@@ -28,7 +28,7 @@ GIVEN_TOKEN = ["--os-auth-token", "tk", *TIMEOUTS, "--retries", 0]
 #: What the server does to connections, and what the one line says of it.
 HANDSHAKES: dict[str, tuple[Deed, str]] = {
     "closes in the handshake": (leave, "TLS failed"),
-    "resets in the handshake": (reset, "reset by peer"),
+    "resets in the handshake": (reset, "TLS failed: connection reset by peer"),
     "stalls in the handshake": (stall, "no connection within 2 s"),
     "speaks HTTP without TLS": (saying(b"HTTP/1.1 400 No\r\n\r\n"), "TLS failed"),
 }
