@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ssbench.core.batches import Group, Part, shifted, split
+from ssbench.core.batches import Part, shifted, split
 from ssbench.core.facts import ScenarioFacts
+from ssbench.core.groups import Groups
 from ssbench.core.hostfigures import HostSeries
 from ssbench.core.model import CRUD, Operation, Phase
 from ssbench.core.records import (
@@ -36,13 +37,10 @@ from ssbench.core.tally import (
     ErrorTally,
     Latency,
     Tally,
-    merged,
 )
 from ssbench.core.verdict import Seat, Verdict, Who, judge
 from ssbench.core.verified import Verified
 from ssbench.core.windows import LEFT_OUT, Windows
-
-Groups = dict[Group, Tally]
 
 _HIGHEST_STATUS = 999
 
@@ -60,9 +58,7 @@ class RunStats:
     def __init__(self, end_ns: int | None = None) -> None:
         self.run = RunFacts()
         self.left_out = 0  #: operations of warm-ups and the cool-down
-        self._stages: list[Groups] = [{}]
-        self._together: Groups | None = None  # what the stages add up to; None after a change
-        self._totals: dict[tuple[int | None, ...], Tally] = {}  # none after a change
+        self._groups = Groups()
         self.phases: dict[Phase, Counts] = {}  #: all phases but the run
         self.errors: dict[tuple[int, int], ErrorTally] = {}  #: by (ErrorKind, status)
         self._requests: Counter[tuple[str, int]] = Counter()
@@ -91,7 +87,6 @@ class RunStats:
 
     def add(self, record: Record) -> None:
         """Count one record."""
-        self._totals.clear()
         if isinstance(record, ResultBatch):
             self._add_batch(record)
         elif isinstance(record, PhaseRecord):
@@ -119,13 +114,8 @@ class RunStats:
     def merge(self, other: RunStats) -> None:
         """Add the sums of ``other``, which stays as it is: parts of one run, or another run."""
         self.run.merge(other.run)
-        self._together = None
-        self._totals.clear()
         self.left_out += other.left_out
-        for index, groups in enumerate(other._stages):
-            mine = self._stage(index)
-            for group, tally in groups.items():
-                mine.setdefault(group, Tally()).merge(tally)
+        self._groups.merge(other._groups)
         for phase, counts in other.phases.items():
             self.phases.setdefault(phase, Counts()).merge(counts)
         for key, error in other.errors.items():
@@ -147,7 +137,7 @@ class RunStats:
     def out_of_range(self) -> int:
         """Successes whose time to the last byte, or whose completion, can't be true or counted."""
         return self.series.untimed + sum(
-            tally.last_byte.histogram.out_of_range for tally in self.groups.values()
+            tally.last_byte.histogram.out_of_range for tally in self._groups.all_stages.values()
         )
 
     @property
@@ -163,25 +153,13 @@ class RunStats:
     @property
     def operations(self) -> list[int]:
         """The four of CRUD, then any other that has results."""
-        others = {operation for operation, _class in self.groups} - set(CRUD)
+        others = {operation for operation, _class in self._groups.all_stages} - set(CRUD)
         return [*CRUD, *sorted(others)]
-
-    @property
-    def groups(self) -> Groups:
-        """The sums by operation and size class, over all stages."""
-        if len(self._stages) == 1:
-            return self._stages[0]
-        if self._together is None:
-            self._together = {}
-            for groups in self._stages:
-                for group, tally in groups.items():
-                    self._together.setdefault(group, Tally()).merge(tally)
-        return self._together
 
     @property
     def stage_count(self) -> int:
         """Stages that the load had, or that have results; 1 where it had none of its own."""
-        return max(len(self._stages), len(self.run.stages), 1)
+        return max(len(self._groups), len(self.run.stages))
 
     def stage_seconds(self, index: int) -> float | None:
         """How long the part of a stage was that counts; None where nobody said."""
@@ -194,23 +172,8 @@ class RunStats:
         size_class: int | None = None,
         stage: int | None = None,
     ) -> Tally:
-        """The sum over the groups; None stands for all.
-
-        It is the same one as long as nothing is added: a report asks for some of them often.
-        """
-        asked = operation, size_class, stage
-        if asked not in self._totals:
-            self._totals[asked] = self._total(*asked)
-        return self._totals[asked]
-
-    def _total(self, operation: int | None, size_class: int | None, stage: int | None) -> Tally:
-        groups = self.groups if stage is None else self._stage(stage)
-        parts = [
-            tally
-            for (of_operation, of_class), tally in groups.items()
-            if operation in (None, of_operation) and size_class in (None, of_class)
-        ]
-        total = merged(Tally(), parts)
+        """The sum over the groups; None stands for all. It isn't to be added to."""
+        total = self._groups.total(operation, size_class, stage)
         if stage is None and total.first_start_ns is not None and total.last_end_ns is not None:
             origin_ns = self._origins.get(Phase.RUN, 0)
             total.left_out_ns = gaps_ns(
@@ -220,7 +183,7 @@ class RunStats:
 
     def classes(self, operation: int | None = None) -> list[int]:
         """The size classes that have results (of that operation), rising."""
-        return sorted({cls for op, cls in self.groups if operation in (None, op)})
+        return sorted({cls for op, cls in self._groups.all_stages if operation in (None, op)})
 
     def class_name(self, size_class: int) -> str:
         """As the scenario names it."""
@@ -317,34 +280,24 @@ class RunStats:
             return
         if batch.worker >= 0:
             self._requests[self.run.run_id, batch.worker] += len(batch)
-        self._together = None
         for stage, cut in self._windows.cut(batch):
-            groups = self._stage(stage) if stage != LEFT_OUT else None
             for part in split(cut):
-                self._add_part(groups, part, origin_ns)
+                self._add_part(stage, part, origin_ns)
 
-    def _add_part(self, groups: Groups | None, part: Part, origin_ns: int) -> None:
-        """Count some rows of the run; None: as those of a warm-up, in the series only."""
+    def _add_part(self, stage: int, part: Part, origin_ns: int) -> None:
+        """Count some rows of the run; those of a warm-up in the series only."""
         if self.verified:
             self.verified.add(part, origin_ns)
-        if groups is None:
+        self.series.add(part, origin_ns)
+        if stage == LEFT_OUT:
             self.left_out += len(part)
-            self.series.add(part, origin_ns)
             return
-        tally = groups.get(part.group)
-        if tally is None:
-            tally = groups[part.group] = Tally()
+        tally = self._groups.to_add_to(stage, part.group)
         self._add_counts(tally, part, origin_ns)
         if part.failed:
             self._add_errors(part, origin_ns)
         else:
             _add_latencies(tally, part)
-        self.series.add(part, origin_ns)
-
-    def _stage(self, index: int) -> Groups:
-        while len(self._stages) <= index:
-            self._stages.append({})
-        return self._stages[index]
 
     def _add_counts(self, counts: Counts, part: Part, origin_ns: int) -> None:
         moved = sum(part.column("bytes_moved"))
