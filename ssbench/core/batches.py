@@ -17,6 +17,7 @@ _ENOUGH_ROWS = 1024
 #: Of all workers: 256 of them with 1,023 rows each would be 100 MB.
 MOST_WAITING_ROWS = 1 << 15
 _OPERATIONS, _CLASSES = bytes(range(8)), bytes(range(16))  # that fit a byte together
+_IS_ERROR = b"\0" + b"\1" * 255
 _AT = {name: index for index, name in enumerate(Result._fields)}
 
 
@@ -106,9 +107,8 @@ class Part:
 def split(batch: ResultBatch) -> Iterator[Part]:
     """The batch by operation and size class, and apart by whether it failed."""
     columns = [batch.column(name) for name in ("operation", "size_class", "error")]
-    counters = [name for name in COUNTERS if any(batch.column(name))]
-    dues = batch.column("due_ns")
-    due = dues.count(NONE_NS) != len(dues)
+    counters = [name for name in COUNTERS if not _all(0, batch.column(name))]
+    due = not _all(NONE_NS, batch.column("due_ns"))
     for rows in _alike(*columns):
         operation, size_class, error = (column[rows[0]] for column in columns)
         group = operation, size_class
@@ -141,15 +141,20 @@ def _in_a_byte(
     :return: None where they have more bits than that.
     """
     try:
-        operation, size_class = _bytes(operations), _bytes(classes)
+        operation, size_class, error = map(_bytes, (operations, classes, errors))
     except ValueError:
         return None
     if operation.translate(None, _OPERATIONS) or size_class.translate(None, _CLASSES):
         return None
-    whole = int.from_bytes(operation, "little") << 5 | int.from_bytes(size_class, "little") << 1
-    if any(errors):
-        whole |= int.from_bytes(bytes(map(bool, errors)), "little")
-    return whole.to_bytes(len(operation), "little")
+    one, two, three = (
+        int.from_bytes(column, "little")
+        for column in (operation, size_class, error.translate(_IS_ERROR))
+    )
+    return (one << 5 | two << 1 | three).to_bytes(len(operation), "little")
+
+
+def _all(value: int, column: Sequence[int]) -> bool:
+    return column.count(value) == len(column)  # nobody looks at an object that is the same
 
 
 def _bytes(column: Sequence[int]) -> bytes:

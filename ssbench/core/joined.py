@@ -73,7 +73,11 @@ class Joined(Sequence[Sequence[Any]]):
             return Ids([piece for stretch in self._stretches for piece in stretch.ids])
         if at == _DETAILS:
             return [text for stretch in self._stretches for text in stretch.texts()]
-        return _in_a_row([each.columns[at].values(each.rows) for each in self._stretches])
+        columns = [stretch.columns[at] for stretch in self._stretches]
+        first = columns[0].only
+        if first is not None and all(column.only == first for column in columns):
+            return [first] * self.rows
+        return _in_a_row([column.values() for column in columns])
 
 
 class Ids(Sequence[bytes]):
@@ -129,14 +133,22 @@ class _PackedColumn(NamedTuple):
     items: Sequence[int]  #: empty where the bases are all there is
     counts: Sequence[int]  #: rows of each batch
 
-    def values(self, rows: int) -> Sequence[int]:
-        same = self.bases.count(self.bases[0]) == len(self.bases)
+    @property
+    def only(self) -> int | None:
+        """What all rows have; None where they may differ."""
+        return self.bases[0] if self._same and not self.items else None
+
+    def values(self) -> Sequence[int]:
         if not self.items:
-            return [self.bases[0]] * rows if same else list(self._base_of_each_row())
-        if not same:
+            return list(self._base_of_each_row())
+        if not self._same:
             return list(map(add, self.items, self._base_of_each_row()))
         base = self.bases[0]
         return [base + item for item in self.items] if base else self.items
+
+    @property
+    def _same(self) -> bool:
+        return self.bases.count(self.bases[0]) == len(self.bases)
 
     def _base_of_each_row(self) -> Iterator[int]:
         return chain.from_iterable(map(repeat, self.bases, self.counts))

@@ -315,7 +315,7 @@ def test_memory_does_not_grow_with_operations() -> None:
     for _ in range(20):
         stats.add(batch)
     assert stats.total().operations == 4000
-    assert len(stats.groups) <= 8
+    assert len(stats._groups.all_stages) <= 8
     assert len(stats.errors) == 2
     assert len(list(stats.total().last_byte.histogram.buckets())) <= 180
 
