@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import pytest
 from hypothesis import given
@@ -100,3 +101,21 @@ def test_thinning_makes_room() -> None:
     assert sizes[0] > 500
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] <= 2
+
+
+@pytest.mark.parametrize("times", [255, 256, 70_000])
+def test_many_of_one_value_are_all_counted(times: int) -> None:
+    one = of(5_000, *[1_000_000] * times)
+    assert one.count == times + 1
+    assert [count for _key, count in one.items(0, 1 << 16)] == [1, times]
+    one.merge(of(*[5_000] * 255))
+    assert [count for _key, count in one.items(0, 1 << 16)] == [256, times]
+
+
+def test_a_second_at_rest_takes_little() -> None:
+    """A day of four types in an open loop has 700,000 of them."""
+    one = of(*[100_000 * 2**n for n in range(15)] * 7)
+    one.settle()
+    held = (one, one._packed_keys, one._counts)
+    assert sum(map(sys.getsizeof, held)) < 150 + 3 * one.size
+    assert one._waiting is Buckets()._waiting
