@@ -31,7 +31,7 @@ _TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction id
 _LISTING_MAX = 64 * 1024 * 1024  #: bytes: 10,000 names of 1,024 bytes, escaped in JSON
 _ANSWER_MAX = 8 * 1024 * 1024
 #: Bytes of a body's pieces, at the least. The kernel takes megabytes at once, and finds Python's
-#: memory cold after each copy: a sixth of a long upload's cost is saved by handing it few pieces.
+#: memory cold after each copy: few pieces save a sixth of what a long upload costs the driver.
 _PIECE = 1024 * 1024
 #: Network time-outs that an errand may take: a bulk delete is minutes, and drips blanks meanwhile.
 _ERRAND_TIMEOUTS = 15
