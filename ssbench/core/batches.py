@@ -8,6 +8,7 @@ from operator import add, itemgetter, sub
 from typing import Any, overload
 
 from ssbench.core.durations import Durations
+from ssbench.core.joined import Columns
 from ssbench.core.model import NONE_NS, Phase, Result
 from ssbench.core.records import Record, ResultBatch
 from ssbench.core.tally import COUNTERS
@@ -185,27 +186,16 @@ class _Picked(Sequence[bytes]):
         return self._column[self._rows[row]]
 
 
-class _Changed(Sequence[Sequence[Any]]):
+class _Changed(Columns):
     """Columns, some of them by others; the rest stay as packed as they are."""
 
     def __init__(self, columns: Sequence[Sequence[Any]], by: dict[int, Sequence[Any]]) -> None:
+        super().__init__()
         self._columns = columns
-        self._by = by
+        self._made |= by
 
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    @overload
-    def __getitem__(self, index: int) -> Sequence[Any]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Sequence[Any]]: ...
-
-    def __getitem__(self, index: int | slice) -> Sequence[Any]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(len(self))[index]]
-        found = self._by.get(index)
-        return self._columns[index] if found is None else found
+    def _column(self, at: int) -> Sequence[Any]:
+        return self._columns[at]
 
 
 def shifted(batch: ResultBatch, shift_ns: int) -> ResultBatch:

@@ -32,22 +32,10 @@ _IDS, _DETAILS = RESULT_NUMBERS, RESULT_NUMBERS + 1
 _AT_A_TIME = 256
 
 
-class Joined(Sequence[Sequence[Any]]):
-    """The columns of several packed batches, in the order of Result's fields.
+class Columns(Sequence[Sequence[Any]]):
+    """Columns in the order of Result's fields, each made when it is first asked for."""
 
-    A column is unpacked when it is first asked for.
-
-    :param batches: as ``columns.pack_results`` gives them; at least one.
-    :raises MessageError: where any of them is none.
-    """
-
-    def __init__(self, batches: Iterable[Any]) -> None:
-        left = iter(batches)
-        self._stretches: list[_Stretch] = []
-        while some := list(islice(left, _AT_A_TIME)):
-            self._stretches.append(_stretch(some))
-        self.rows = sum(stretch.rows for stretch in self._stretches)
-        self.batches = sum(len(stretch.counts) for stretch in self._stretches)
+    def __init__(self) -> None:
         self._made: dict[int, Sequence[Any]] = {}
 
     def __len__(self) -> int:
@@ -67,6 +55,26 @@ class Joined(Sequence[Sequence[Any]]):
         if found is None:
             found = self._made[at] = self._column(at)
         return found
+
+    def _column(self, at: int) -> Sequence[Any]:
+        raise NotImplementedError
+
+
+class Joined(Columns):
+    """The columns of several packed batches, which stay packed until they are asked for.
+
+    :param batches: as ``columns.pack_results`` gives them; at least one.
+    :raises MessageError: where any of them is none.
+    """
+
+    def __init__(self, batches: Iterable[Any]) -> None:
+        super().__init__()
+        left = iter(batches)
+        self._stretches: list[_Stretch] = []
+        while some := list(islice(left, _AT_A_TIME)):
+            self._stretches.append(_stretch(some))
+        self.rows = sum(stretch.rows for stretch in self._stretches)
+        self.batches = sum(len(stretch.counts) for stretch in self._stretches)
 
     def _column(self, at: int) -> Sequence[Any]:
         if at == _IDS:
