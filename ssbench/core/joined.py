@@ -28,7 +28,7 @@ from ssbench.core.model import RESULT_NUMBERS
 _WIDTH = 1 + RESULT_NUMBERS + 2
 _IDS, _DETAILS = RESULT_NUMBERS, RESULT_NUMBERS + 1
 #: Batches that are taken at a time. They are some 50 Python objects each, and those of many more
-#: no longer fit the processor's cache: that would double the time.
+#: no longer fit the processor's cache: that takes a quarter longer.
 _AT_A_TIME = 256
 
 
