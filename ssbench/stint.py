@@ -21,6 +21,7 @@ class Ties:
     """What every stint has from its worker.
 
     :param receive: the next message of the work port; None for none now.
+    :param listen: whether it is to be told (``hear``) that there are some.
     :param send: to the master, in order, sooner or later.
     :param on_latencies: called with those of finished operations where the beats want them.
     :param on_job: called with how many jobs were taken.
@@ -29,6 +30,7 @@ class Ties:
     clock: Callable[[], int]
     beats: BeatClock
     receive: Callable[[], bytes | None]
+    listen: Callable[[bool], None]
     send: Callable[[Message], None]
     renew: Callable[[int], bool]  #: as Users'
     on_fence: Callable[[], None]  #: as Users'
@@ -107,9 +109,12 @@ class Stint:
 
     def hear(self) -> None:
         """Messages are there. They are left until the queue runs out, or until the users' next
-        look at them: a few large exchanges with the master cost less than many small ones."""
+        look at them: a few large exchanges with the master cost less than many small ones. And
+        nobody tells of them until then: the loop would do nothing else, and never sleep."""
         if self._stopping or self._ending or self.users.low:
             self.pump()
+        else:
+            self._ties.listen(False)
 
     def pump(self) -> None:
         """Take jobs as far as they are wanted. The socket's descriptor tells of new messages
@@ -120,6 +125,7 @@ class Stint:
         while self._stopping or self._ending or users.room:
             data = receive()
             if data is None:
+                self._ties.listen(True)
                 break
             self._accept(data, took, refused)
         if took:

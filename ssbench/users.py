@@ -32,13 +32,13 @@ FLUSH_S = 0.05  #: how long a row or a batch of jobs may wait for a better momen
 #: Ticks in that time. None does anything where rows went out since the last one: those of many
 #: workers would make as many small exchanges.
 _TICKS = 2
-#: Operations in a tick, up to which a row goes out as soon as the loop has nothing else to do: the
+#: Operations in FLUSH_S, up to which a row goes out as soon as the loop has nothing else to do: the
 #: least is unheard of where a worker dies. Above it that would cost more than the operations do.
-FEW = 25
+FEW = 50
 #: Of a store that answers at once, as many jobs are queued as are done in 10 ms, and so many at
 #: most: with one for each user, eight users would ask the master anew for every eight operations.
 QUICK = 32
-_QUICK = 2 / 5  #: of a tick
+_QUICK_PARTS = 5  #: of FLUSH_S
 _NEVER_NS = 1 << 62
 _SECOND = 1_000_000_000
 
@@ -95,6 +95,7 @@ class Users:
         self._enough = 1  # rows that something is done about
         self._handed = 0  # rows since the last tick
         self._kept = 0  # rows that were there at the last tick
+        self._done: deque[int] = deque(maxlen=_TICKS)  # operations in each of the last ticks
         self._quick = 0  # jobs that take next to no time
         self._hub = get_hub()
         self._quiet = self._hub.loop.idle()
@@ -188,9 +189,10 @@ class Users:
     def tick(self) -> None:
         """Time has gone by; FLUSH_S since the tick before the last one."""
         handed = self._handed
-        done = handed + len(self._rows) - self._kept
+        self._done.append(handed + len(self._rows) - self._kept)
+        done = sum(self._done)
         self._enough = 1 if done <= FEW else FULL
-        self._quick = min(int(done * _QUICK), QUICK)
+        self._quick = min(done // _QUICK_PARTS, QUICK)
         if not handed:
             self._on_low()
             self.flush()

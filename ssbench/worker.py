@@ -18,6 +18,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 import gevent
 from gevent.event import Event
@@ -105,7 +106,8 @@ class Worker:
         self._hub = get_hub()
         self._breakdown = Breakdown(self._hub, self._break_down)
         self._notice = self._hub.loop.async_()
-        self._watcher: object | None = None  # of the work port, while it is open
+        self._watcher: Any = None  # of the work port, while it is open
+        self._listening = False  # whether it is started
         self._host = HostWatch(host)
         self._pulse = PulseThread(
             wire.control(),
@@ -119,6 +121,7 @@ class Worker:
             clock=self._clock,
             beats=self._beats,
             receive=self._wire.receive,
+            listen=self._listen_for_jobs,
             send=self._send,
             renew=self._store.renew,
             on_fence=self._fence,
@@ -398,20 +401,31 @@ class Worker:
 
     def _open_work(self, pipe: int) -> None:
         if self._watcher is None:
-            watcher = self._hub.loop.io(self._wire.open_work(pipe), 1)
-            watcher.start(self._hear_of_jobs)
-            self._watcher = watcher
+            self._watcher = self._hub.loop.io(self._wire.open_work(pipe), 1)
+            self._listen_for_jobs(True)
 
     def _close_work(self) -> None:
         if self._watcher is not None:
-            self._watcher.stop()  # type: ignore[attr-defined]
-            self._watcher.close()  # type: ignore[attr-defined]
+            self._listen_for_jobs(False)
+            self._watcher.close()
             self._watcher = None
         self._wire.close_work()
+
+    def _listen_for_jobs(self, on: bool) -> None:
+        """The descriptor shows that there are messages until all have been read."""
+        if self._watcher is None or on == self._listening:
+            return
+        self._listening = on
+        if on:
+            self._watcher.start(self._hear_of_jobs)
+        else:
+            self._watcher.stop()
 
     def _hear_of_jobs(self) -> None:
         if self._stint:
             self._stint.hear()
+        else:
+            self._listen_for_jobs(False)
 
     def _pump(self) -> None:
         if self._stint:

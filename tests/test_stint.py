@@ -33,6 +33,7 @@ class Scene:
         self.now_ns = 100 * SECOND
         self.coming: deque[bytes] = deque()
         self.sent: list[Message] = []
+        self.listened: list[bool] = []
         self.latencies: list[int] = []
         self.during: dict[int, Callable[[], None]] = {}  #: job -> what happens meanwhile
         self.gate = gevent.event.Event()
@@ -47,6 +48,7 @@ class Scene:
                 clock=lambda: self.now_ns,
                 beats=beats,
                 receive=lambda: self.coming.popleft() if self.coming else None,
+                listen=self.listened.append,
                 send=self.sent.append,
                 renew=lambda began_ns: False,
                 on_fence=lambda: None,
@@ -143,10 +145,14 @@ def test_messages_are_left_until_the_queue_runs_low() -> None:
     here.stint.hear()
     here.until(lambda: here.stint.users.busy == 4)
     here.arrive(8)
+    here.listened.clear()
     here.stint.hear()
     assert len(here.coming) == 1
+    assert here.listened == [False]
     here.gate.set()
     assert here.done(8) == [*range(1, 9)]
+    assert here.listened[1:]
+    assert all(here.listened[1:])  # there are none left, so that it hears of the next one
 
 
 def test_messages_are_read_at_once_where_they_have_to_go_back() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import gevent
 import pytest
 
+from ssbench import users as users_module
 from ssbench import worker as worker_module
 from ssbench.core.columns import pack_jobs
 from ssbench.core.errors import ExitStatus
@@ -28,6 +29,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import ErrorKind, Job, Operation, Phase, Timing
 from ssbench.core.settings import StorageSettings
+from ssbench.stint import Stint
 from ssbench.storage.noop import NoopStorage
 from ssbench.worker import Worker
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
@@ -297,6 +299,35 @@ def test_who_has_no_share_of_the_next_phase_takes_no_jobs_of_it() -> None:
         master.share(incarnation, 0, Phase.RUN)  # no beat between them that says IDLE
         master.expect(Ready, lambda ready: ready.phase == Phase.RUN)
         master.wait_until_nobody_takes_jobs()
+
+
+def test_messages_that_are_left_do_not_keep_it_from_sleeping(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+
+    class Counting(Stint):
+        def hear(self) -> None:
+            calls.append(self)
+            super().hear()
+
+    monkeypatch.setattr(worker_module, "Stint", Counting)
+    monkeypatch.setattr(users_module, "FLUSH_S", 3600.0)  # no tick reads them
+    gate = Gate()
+    with at_work(4, open_driver=gate.driver) as (master, _):
+        master.send(jobs(1, 2, 3, 4))
+        master.expect(Pulse, lambda pulse: pulse.busy == 4)
+        master.send(jobs(5))
+        master.expect(Pulse, lambda pulse: pulse.queued == 1)
+        before = len(calls)
+        master.send(jobs(6))
+        for _ in range(5):
+            master.listen()
+        assert len(calls) - before < 5
+        gate.open = True
+        done = 0
+        while done < 6:
+            done += len(rows_of(master.expect(Results)))
 
 
 # Jobs that are not for now ----------------------------------------------------------------
