@@ -117,8 +117,9 @@ class Users:
 
     @property
     def room(self) -> bool:
-        """Whether the queue is to be filled further, once jobs are fetched."""
-        return len(self.queue) < max(self.count, self._quick)
+        """Whether the queue is to be filled further, once jobs are fetched: with one for each user,
+        and one more for each who has nothing to do."""
+        return len(self.queue) < max(2 * self.count - self.busy, self._quick)
 
     @property
     def jobs(self) -> int:

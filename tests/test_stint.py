@@ -131,11 +131,16 @@ def test_finished_rows_take_the_word_of_new_batches_along() -> None:
 
 def test_no_more_is_read_than_users_can_use() -> None:
     here = Scene(users=2)
-    for number in range(1, 6):
+    here.gate.clear()
+    for number in range(1, 8):
         here.arrive(number)
     here.stint.pump()
+    assert len(here.coming) == 3  # two for each
+    here.until(lambda: here.stint.users.busy == 2)
+    here.stint.pump()
     assert len(here.coming) == 3
-    assert here.done(5) == [1, 2, 3, 4, 5]  # the queue ran low, and the rest was read
+    here.gate.set()
+    assert here.done(7) == [1, 2, 3, 4, 5, 6, 7]  # the queue ran low, and the rest was read
 
 
 def test_messages_are_left_until_the_queue_runs_low() -> None:

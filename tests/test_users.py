@@ -478,7 +478,7 @@ def test_it_tells_when_the_queue_runs_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("in_a_tick", "queued"), [(0, 2), (14, 2), (15, 3), (50, 10), (160, QUICK), (999, QUICK)]
+    ("in_a_tick", "queued"), [(0, 4), (24, 4), (25, 5), (50, 10), (160, QUICK), (999, QUICK)]
 )
 def test_the_quicker_the_store_the_more_jobs_are_queued(
     in_a_tick: int, queued: int, monkeypatch: pytest.MonkeyPatch
@@ -498,7 +498,7 @@ def test_room_is_for_what_was_done_lately(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(users, "FLUSH_S", 3600.0)
     team = Team(Driver(), 1)
     team.do(*[job(n) for n in range(100)])
-    team.users.queue.append(job(1))
+    team.users.queue.extend([job(1), job(2)])
     seen = []
     for _ in range(3):
         team.users.tick()
