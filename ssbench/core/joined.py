@@ -6,6 +6,7 @@ while they are packed. What isn't asked for stays packed: transaction ids most o
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,8 +57,9 @@ class Columns(Sequence[Sequence[Any]]):
             found = self._made[at] = self._column(at)
         return found
 
+    @abstractmethod
     def _column(self, at: int) -> Sequence[Any]:
-        raise NotImplementedError
+        """Make the column of this index."""
 
 
 class Joined(Columns):
