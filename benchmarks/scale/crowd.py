@@ -22,9 +22,9 @@ from ssbench.cli.openfiles import allow_many_connections
 from ssbench.core.model import Job, Operation, Timing
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
-from ssbench.wire import Ports, WorkerWire
-from ssbench.wirekey import Key
-from ssbench.worker import Worker
+from ssbench.wire.key import Key
+from ssbench.wire.sockets import Ports, WorkerWire
+from ssbench.worker.worker import Worker
 
 _PATIENCE_S = 30.0
 

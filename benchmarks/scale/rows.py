@@ -23,8 +23,8 @@ from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.core.model import CRUD, Operation, Phase
 from ssbench.core.records import PhaseRecord, Record, RunFooter
 from ssbench.core.stats import RunStats
-from ssbench.wire import Ports
-from ssbench.wirekey import Key
+from ssbench.wire.key import Key
+from ssbench.wire.sockets import Ports
 
 ROOT = Path(__file__).resolve().parents[2]
 _MASTER = ROOT / "bin" / "ssbench-master"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TextIO
 
-from ssbench.cleanup import ANY_POLICY, delete, plan
 from ssbench.cli.deleting import Deleting, status_of, tell_failures
 from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Phase
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.deletions import CleanupResult
 from ssbench.storage.base import ContainerEntry
+from ssbench.upkeep.cleanup import ANY_POLICY, delete, plan
+from ssbench.upkeep.deletions import CleanupResult
 
 NAMED = 10  #: containers named before they are deleted; a dry run names all
 

@@ -143,8 +143,8 @@ def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli.wiring import bind, key_of
     from ssbench.cli.zmq_options import zmq_options
     from ssbench.core.settings import StorageSettings
-    from ssbench.master import Master
-    from ssbench.phases import Limits
+    from ssbench.master.master import Master
+    from ssbench.master.phases import Limits
 
     zmq = zmq_options(namespace, os.environ, namespace.zmq_bind_ip)
     with ExitStack() as stack:
@@ -192,7 +192,7 @@ def _resume_cleanup(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _make_key(namespace: argparse.Namespace) -> ExitStatus:
-    from ssbench.wirekey import Key
+    from ssbench.wire.key import Key
 
     Key.generate().save(namespace.key_file)
     print(f"Wrote {namespace.key_file}; copy it to the hosts of all workers, safely")

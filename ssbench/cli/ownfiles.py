@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from ssbench.ownfolder import private_folder
+from ssbench.host.ownfolder import private_folder
 
 
 def new_file(prefix: str, suffix: str) -> tuple[int, str]:

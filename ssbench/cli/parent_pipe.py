@@ -11,8 +11,8 @@ import os
 from typing import NamedTuple
 
 from ssbench.core.errors import UsageError
-from ssbench.wire import MasterWire, Ports
-from ssbench.wirekey import Key
+from ssbench.wire.key import Key
+from ssbench.wire.sockets import MasterWire, Ports
 
 _SOURCE = "the parent's pipe"
 #: Where one finds a master on the same host that listens to all interfaces.

@@ -13,8 +13,8 @@ from ssbench.core.model import Phase
 from ssbench.core.records import ResultBatch, RunHeader
 from ssbench.core.scenario import Scenario
 from ssbench.core.text import plural, printable
-from ssbench.deletions import CleanupResult
-from ssbench.resume import Found, Leftovers, delete, find
+from ssbench.upkeep.deletions import CleanupResult
+from ssbench.upkeep.resume import Found, Leftovers, delete, find
 
 NOOP = "noop"  #: the driver of --noop
 INSTEAD = "cleanup-containers -b BASE deletes whole containers"

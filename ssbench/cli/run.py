@@ -20,11 +20,11 @@ from ssbench.core.settling import Settling
 from ssbench.core.steady import AutoStop
 from ssbench.core.text import plural
 from ssbench.core.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
-from ssbench.phases import PhaseOutcome
+from ssbench.master.phases import PhaseOutcome
 from ssbench.statfile import StatFileWriter
 
 if TYPE_CHECKING:
-    from ssbench.master import Master
+    from ssbench.master.master import Master
 
 #: Users that make or delete objects around a run, unless the run itself has more.
 MOST_AROUND = 64

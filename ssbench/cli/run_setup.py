@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from ssbench import __version__, hostinfo
+from ssbench import __version__
 from ssbench.cli.chosen import RunOptions
 from ssbench.cli.session import Session
 from ssbench.cli.stores import Store
@@ -16,11 +16,12 @@ from ssbench.core.naming import Naming
 from ssbench.core.records import RunHeader
 from ssbench.core.scenario import Scenario
 from ssbench.core.settings import StorageSettings
-from ssbench.phases import Limits
-from ssbench.prepare import check, make_containers
+from ssbench.host import info
+from ssbench.master.phases import Limits
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage
 from ssbench.storage.errands import Renew
+from ssbench.upkeep.prepare import check, make_containers
 
 
 def settings_of(
@@ -54,8 +55,8 @@ def header_of(
         overrides=scenario.overrides,
         seed=seed,
         driver=driver,
-        hosts=hostinfo.facts(),
-        versions=hostinfo.versions(),
+        hosts=info.facts(),
+        versions=info.versions(),
         verify=verify,
     )
 

@@ -23,11 +23,11 @@ from ssbench.cli.wiring import bind, key_of
 from ssbench.core.dispatch import MAX_BATCH, batch_limit
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural
-from ssbench.wirekey import Key
+from ssbench.wire.key import Key
 
 if TYPE_CHECKING:
-    from ssbench.master import Master
-    from ssbench.phases import Limits, Recorder
+    from ssbench.master.master import Master
+    from ssbench.master.phases import Limits, Recorder
 
 T = TypeVar("T")
 
@@ -95,8 +95,8 @@ class Session:
         if self._master is None:
             store = self.store()
             # Loaded while the workers start, which takes them as long.
-            from ssbench.hostlive import HostLive
-            from ssbench.master import Master
+            from ssbench.host.live import HostLive
+            from ssbench.master.master import Master
 
             self._master = Master(
                 self._wire, self.progress, settings,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from ssbench.cli.openfiles import allow_many_connections
 from ssbench.cli.zmq_options import ZmqOptions
-from ssbench.wire import MasterWire, Ports, pipe_length
-from ssbench.wirekey import Key
+from ssbench.wire.key import Key
+from ssbench.wire.sockets import MasterWire, Ports, pipe_length
 
 LOOPBACK = ("127.", "::1")
 

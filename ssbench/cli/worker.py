@@ -21,9 +21,9 @@ from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.wiring import key_of, ports_of
 from ssbench.cli.worker_options import WorkerOptions, worker_options, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.hostlive import HostLive
-from ssbench.wire import WorkerWire
-from ssbench.worker import Worker
+from ssbench.host.live import HostLive
+from ssbench.wire.sockets import WorkerWire
+from ssbench.worker.worker import Worker
 
 if TYPE_CHECKING:
     import cProfile

@@ -16,12 +16,12 @@ import pytest
 from ssbench.cli.local_workers import LocalWorkers, start_local_workers
 from ssbench.cli.parent_pipe import place_line
 from ssbench.core.settings import StorageSettings
-from ssbench.master import Master
-from ssbench.phases import Limits
-from ssbench.wire import MasterWire, Ports
-from ssbench.wirekey import Key
+from ssbench.master.master import Master
+from ssbench.master.phases import Limits
+from ssbench.wire.key import Key
+from ssbench.wire.sockets import MasterWire, Ports
 from tests.cli.test_session import options
-from tests.test_master import Observer
+from tests.master.test_master import Observer
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ import pytest
 
 from ssbench.cli.canned import CANNED
 from ssbench.cli.master import main
-from ssbench.wirekey import Key
+from ssbench.wire.key import Key
 from tests.report import runs
 
 ROOT = Path(__file__).resolve().parents[2]

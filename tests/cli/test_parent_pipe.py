@@ -8,8 +8,8 @@ import pytest
 
 from ssbench.cli.parent_pipe import Place, place_line, read_place
 from ssbench.core.errors import UsageError
-from ssbench.wire import MasterWire, Ports
-from ssbench.wirekey import Key
+from ssbench.wire.key import Key
+from ssbench.wire.sockets import MasterWire, Ports
 
 
 class Wire(MasterWire):

@@ -12,8 +12,8 @@ from ssbench.cli.chosen import RunOptions, run_options
 from ssbench.cli.local_workers import LocalWorkers
 from ssbench.cli.options import master_parser
 from ssbench.cli.session import Session
-from ssbench.phases import Limits
-from ssbench.wire import MasterWire
+from ssbench.master.phases import Limits
+from ssbench.wire.sockets import MasterWire
 from tests.cli.test_master import free_ports
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from ssbench.cli.wiring import bind, key_of, ports_of
 from ssbench.cli.zmq_options import ZmqOptions
-from ssbench.wire import Ports
-from ssbench.wirekey import Key
+from ssbench.wire.key import Key
+from ssbench.wire.sockets import Ports
 
 
 def options(key_file: str | None = None) -> ZmqOptions:

@@ -24,7 +24,7 @@ from ssbench.core.columns import pack_results
 from ssbench.core.messages import Bye, Results, encode, pack
 from ssbench.core.model import RESULT_NUMBERS, Result
 from ssbench.embedded import EmbeddedSwift
-from ssbench.wire import Key
+from ssbench.wire.sockets import Key
 from tests.corpus import HERE
 from tests.e2e.commands import ROOT, Account, clean_environment, login, scenario
 from tests.servers.keystone import TESTER, KeystoneSwift
@@ -38,7 +38,7 @@ _TOKENS = re.compile(rb"AUTH_tk[0-9a-f]{32}|gAAAA[\w=-]{50,}")
 _EAVESDROPPER = """
 import sys
 from pathlib import Path
-import ssbench.master, ssbench.wire
+import ssbench.master.master, ssbench.wire
 from ssbench.cli.master import main
 
 place, most, seen = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), {}

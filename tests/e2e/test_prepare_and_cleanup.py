@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 import pytest
 from gevent.pool import Pool
 
-from ssbench.cleanup import delete, plan
 from ssbench.core.errors import SsbenchError
 from ssbench.core.model import Job, Operation, SizeClass
 from ssbench.core.naming import container_name
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
-from ssbench.prepare import ContainerCounts, make_containers
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage, StoreLimits
+from ssbench.upkeep.cleanup import delete, plan
+from ssbench.upkeep.prepare import ContainerCounts, make_containers
 
 pytestmark = pytest.mark.e2e
 

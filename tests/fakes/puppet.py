@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ssbench.core.columns import unpack_jobs
 from ssbench.core.messages import Beat, Bye, Hello, Jobs, Pulse, Ready, decode
 from ssbench.core.model import Job
-from ssbench.wire import Ports, WorkerWire
+from ssbench.wire.sockets import Ports, WorkerWire
 
 #: Called with the puppet, a batch and its jobs.
 Script = Callable[["Puppet", Jobs, list[Job]], None]

@@ -27,8 +27,8 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import Job, Operation, Phase, Result
 from ssbench.core.settings import StorageSettings
-from ssbench.wire import MasterWire, Ports, WorkerWire
-from ssbench.worker import Worker
+from ssbench.wire.sockets import MasterWire, Ports, WorkerWire
+from ssbench.worker.worker import Worker
 
 PATIENCE_S = 5.0
 RUN = "run1"

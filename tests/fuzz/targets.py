@@ -58,5 +58,5 @@ TARGETS: dict[str, Target] = {
     "swift-json": Target("storage.test_swiftparse:parsed", "swift-json"),
     "login": Target("storage.test_auth:logged_in_or_refused", "login"),
     "environment": Target("cli.test_chosen:environment_used", "environments"),
-    "key": Target("test_wirekey:key_or_refused", "keys"),
+    "key": Target("wire.test_key:key_or_refused", "keys"),
 }

@@ -1,0 +1,86 @@
+"""What the master keeps of machines and clocks: its own figures, its workers', their clocks."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+
+from ssbench.core.clocks import ClockBook
+from ssbench.core.messages import Host
+from ssbench.core.model import Phase
+from ssbench.core.records import MASTER, HostRecord, Record
+from ssbench.core.roster import SECOND, Worker
+from ssbench.host.live import HostLive, Sample
+
+
+class HostLog:
+    """Turns what is heard in a phase into records.
+
+    :param live: samples the master's own machine, and is running; None: nothing is told of it.
+    :param record: called with each record.
+    :param warn: called with what the user must know.
+    """
+
+    def __init__(
+        self,
+        live: HostLive | None,
+        record: Callable[[Record], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._live = live
+        self._record = record
+        self._warn = warn
+        self._clocks = ClockBook()
+        self._run, self._phase, self._start_ns = "", Phase.IDLE, 0
+        self._host = platform.node()
+
+    def __repr__(self) -> str:
+        return f"<HostLog {self._phase.name} {self._clocks}>"
+
+    def enter(self, run: str, phase: Phase, start_ns: int) -> None:
+        """A phase begins."""
+        self._run, self._phase, self._start_ns = run, phase, start_ns
+        self._clocks.enter()
+        self._want(True)
+
+    def leave(self) -> None:
+        """It is over."""
+        self.tick()
+        self._phase = Phase.IDLE
+        self._want(False)
+
+    def _want(self, wanted: bool) -> None:
+        if self._live:
+            self._live.wanted = wanted
+
+    def late(self, late_ns: int) -> None:
+        """The master's loop ran something so late; between phases it may take its time."""
+        if self._live and self._phase is not Phase.IDLE:
+            self._live.lag.add(late_ns)
+
+    def tick(self) -> None:
+        """Time passes: keep the master's own figures."""
+        for sample in self._live.take() if self._live else ():
+            self._keep(MASTER, self._host, sample)
+
+    def heard(self, worker: Worker, host: Host) -> None:
+        """A worker told of its machine."""
+        if worker.offset_ns is not None:
+            sample = Sample(host.at_ns - worker.offset_ns, host.boot_id, host.figures)
+            self._keep(worker.index, worker.hello.host, sample)
+
+    def check_clock(self, worker: Worker) -> None:
+        """There was word of a worker's clocks: keep it where it is news, before more results."""
+        if self._phase is not Phase.IDLE:
+            record = self._clocks.record(worker, self._run, self._phase, self._start_ns)
+            if record is not None:
+                self._record(record)
+        alarm = self._clocks.alarm(worker)
+        if alarm:
+            self._warn(alarm)
+
+    def _keep(self, index: int, host: str, sample: Sample) -> None:
+        at_s = (sample.at_ns - self._start_ns) / SECOND
+        # What is older is a straggler of the phase before.
+        if self._phase is not Phase.IDLE and at_s >= 0:
+            self._record(HostRecord(index, at_s, sample.figures, self._phase, host, sample.boot_id))

@@ -1,0 +1,1 @@
+"""The worker: takes jobs, has its users do them through the storage, sends results."""

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ssbench import __version__
+from ssbench.host import info
+
+
+def test_facts_fit_into_a_header() -> None:
+    facts = info.facts()
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["cpu_count"] >= 1
+    assert facts["memory_bytes"] > 1 << 20
+    assert facts["python"].split()[1].count(".") == 2
+    assert len(facts["load_average"]) == 3
+
+
+def test_the_environment_is_no_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ST_KEY", "s3cr3t-of-mine")
+    assert "s3cr3t-of-mine" not in repr((info.facts(), info.versions()))
+
+
+def test_versions_of_what_bears_on_figures() -> None:
+    versions = info.versions()
+    assert versions["ssbench"] == __version__
+    assert {"python", "gevent", "zmq", "msgpack"} <= versions.keys()
+    assert all(isinstance(version, str) for version in versions.values())
+
+
+def test_a_package_that_is_missing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(info, "_DISTRIBUTIONS", {"none": "no-such-distribution-of-ours"})
+    assert set(info.versions()) == {"ssbench", "python"}
+
+
+def test_the_processor_is_named_where_linux_says_it(tmp_path: Path) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("processor\t: 0\nmodel name\t: Abacus 9\nmodel name\t: Abacus 9\n")
+    assert info._cpu_model(cpuinfo) == "Abacus 9"
+    assert isinstance(info._cpu_model(tmp_path / "missing"), str)

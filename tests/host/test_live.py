@@ -1,0 +1,190 @@
+"""Live figures of this machine: plausible, cheap, and never in anybody's way."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from ssbench.core.hostfigures import FIGURES, core_name
+from ssbench.host.live import (
+    HostLive,
+    Sampler,
+    _busy_percent,
+    _network,
+    boot_id,
+    tcp_retransmits,
+    waited_seconds,
+)
+
+
+class Times(NamedTuple):
+    """Of a core."""
+
+    user: float = 0
+    idle: float = 0
+    iowait: float = 0
+    steal: float = 0
+    guest: float = 0
+
+
+class Nic(NamedTuple):
+    bytes_recv: int
+    bytes_sent: int
+
+
+def sampler() -> Sampler:
+    return Sampler(threading.get_ident(), threading.get_native_id())
+
+
+def burn(seconds: float) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def test_all_figures_have_names_that_are_known_and_can_be_true() -> None:
+    here = sampler()
+    figures = here.sample()
+    assert set(figures) <= {*FIGURES, *map(core_name, range(psutil.cpu_count() or 1))}
+    assert all(value >= 0 for value in figures.values())
+    assert figures[core_name(0)] <= 100
+    assert figures["cpu_percent"] <= figures["cpu_busiest_core_percent"] <= 100
+    assert figures["memory_available_bytes"] < figures["memory_total_bytes"]
+    assert 1 << 20 < figures["process_rss_bytes"] < figures["memory_total_bytes"]
+
+
+def test_the_loop_thread_is_told_from_the_process() -> None:
+    here = sampler()
+    other = threading.Thread(target=burn, args=(0.1,))
+    other.start()
+    other.join()
+    burn(0.05)
+    figures = here.sample()
+    loop_s = figures["loop_cpu_percent"] * figures["interval_s"] / 100
+    process_s = figures["process_cpu_percent"] * figures["interval_s"] / 100
+    assert loop_s == pytest.approx(0.05, abs=0.03)
+    assert process_s == pytest.approx(0.15, abs=0.06)
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="no schedstat here")
+def test_a_thread_that_computes_runs_or_waits_for_a_core() -> None:
+    here = sampler()
+    until = time.perf_counter() + 0.2
+    while time.perf_counter() < until:
+        pass
+    figures = here.sample()
+    assert figures["loop_cpu_percent"] + figures["loop_waiting_percent"] == pytest.approx(
+        100, abs=15
+    )
+
+
+def test_a_sample_costs_less_than_two_milliseconds() -> None:
+    here = sampler()
+    here.sample()
+    began = time.thread_time()
+    for _ in range(50):
+        here.sample()
+    assert (time.thread_time() - began) / 50 < 0.002
+
+
+def test_what_a_hypervisor_takes_is_busy_and_what_waits_for_disks_is_not() -> None:
+    now = Times(user=2, idle=3, iowait=1, steal=4, guest=1)
+    assert _busy_percent(Times(), now) == 60
+    assert _busy_percent(now, now) == 0
+    assert _busy_percent(now, Times()) == 0  # a counter that went back
+
+
+def test_loopback_is_apart_and_the_fullest_interface_counts() -> None:
+    before = {"lo": Nic(0, 0), "eth0": Nic(100, 0), "eth1": Nic(0, 0), "gone": Nic(5, 5)}
+    now = {"lo": Nic(900, 900), "eth0": Nic(300, 10), "eth1": Nic(20, 60), "new": Nic(7, 7)}
+    figures = _network(before, now, {"eth0": 1000.0, "eth1": 60.0}, 2.0)
+    assert figures == {
+        "network_received_bytes_per_s": 110,
+        "network_sent_bytes_per_s": 35,
+        "network_busiest_percent": 50,
+        "loopback_bytes_per_s": 450,
+    }
+    assert "network_busiest_percent" not in _network(before, now, {}, 2.0)
+
+
+def test_tcp_retransmissions_are_none_where_nobody_counts_them(tmp_path: Path) -> None:
+    snmp = tmp_path / "snmp"
+    assert tcp_retransmits(snmp) is None
+    snmp.write_text("Ip: A B\nIp: 1 2\nTcp: InSegs RetransSegs\nTcp: 9 17\n")
+    assert tcp_retransmits(snmp) == 17
+    for broken in ("", "Tcp: RetransSegs\n", "Tcp: InSegs\nTcp: 9\n", "Tcp: RetransSegs\nTcp: x\n"):
+        snmp.write_text(broken)
+        assert tcp_retransmits(snmp) is None
+
+
+def test_waiting_for_a_core_is_none_where_nobody_counts_it(tmp_path: Path) -> None:
+    schedstat = tmp_path / "schedstat"
+    assert waited_seconds(schedstat) is None
+    schedstat.write_text("1 2500000000 3\n")
+    assert waited_seconds(schedstat) == 2.5
+    schedstat.write_text("\n")
+    assert waited_seconds(schedstat) is None
+
+
+def test_a_machine_has_one_boot_id() -> None:
+    assert boot_id() == boot_id()
+
+
+class Steady:
+    """A sampler that says how often it was asked."""
+
+    def __init__(self, *_thread: int) -> None:
+        self.asked = 0
+
+    def sample(self) -> dict[str, float]:
+        self.asked += 1
+        return {"interval_s": float(self.asked)}
+
+
+def until(condition: object, seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.002)
+
+
+def test_only_what_is_wanted_is_kept_and_the_lag_with_it() -> None:
+    made: list[Steady] = []
+
+    def make(*_thread: int) -> Steady:
+        made.append(Steady())
+        return made[0]
+
+    with HostLive(interval_s=0.01, make_sampler=make) as live:  # type: ignore[arg-type]
+        until(lambda: made and made[0].asked > 2)
+        assert list(live.take()) == []
+        live.lag.add(5_000_000)
+        live.wanted = True
+        until(lambda: len(live._samples) > 1)
+        before_ns = time.perf_counter_ns()
+        first, second, *_ = live.take()
+    assert first.at_ns < second.at_ns < before_ns
+    assert second.figures["interval_s"] > first.figures["interval_s"]
+    assert not live.is_alive()
+
+
+def test_nobody_takes_them_and_memory_stays_bounded() -> None:
+    with HostLive(interval_s=0.0001, make_sampler=Steady) as live:  # type: ignore[arg-type]
+        live.wanted = True
+        until(lambda: live._samples and live._samples[-1].figures["interval_s"] > 100)
+        assert len(live._samples) <= 60
+
+
+def test_a_machine_that_tells_nothing_costs_no_run() -> None:
+    def none_here(*_thread: int) -> Sampler:
+        raise psutil.AccessDenied(1)
+
+    with HostLive(make_sampler=none_here) as live:
+        live.join(5)
+        assert isinstance(live.fault, psutil.AccessDenied)
+        assert list(live.take()) == []

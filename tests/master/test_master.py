@@ -1,0 +1,702 @@
+"""The master with real workers: in threads, in processes that can be killed, and puppets."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gevent
+import pytest
+import zmq
+from gevent import get_hub
+
+from ssbench.core.columns import pack_results
+from ssbench.core.errors import AuthError, NoWorkersError, StatFileError, StorageError
+from ssbench.core.live import RunProgress
+from ssbench.core.messages import Bye, Expired, Jobs, Pulse, Results, Took, encode, pack
+from ssbench.core.model import ErrorKind, Job, Operation, Phase, Timing
+from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
+from ssbench.core.settings import StorageSettings
+from ssbench.core.settling import Settling
+from ssbench.core.steady import AutoStop
+from ssbench.master import renewal as renewal_module
+from ssbench.master.master import Master
+from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.storage.noop import NoopStorage
+from ssbench.wire.sockets import MasterWire, Ports, WorkerWire
+from ssbench.worker import store as store_module
+from ssbench.worker.worker import Worker
+from tests.core.fleet import Ledger, packed, row
+from tests.fakes.puppet import Puppet
+from tests.fakes.slow_storage import DRIVER
+
+RUN = "run1"
+ROOT = Path(__file__).resolve().parents[2]
+PATIENT = Limits(worker_wait_s=20.0)
+QUICK = Limits(worker_timeout_s=1.0, worker_wait_s=20.0)
+
+
+class Observer:
+    """Who watches: it keeps what it is told."""
+
+    wants_latencies = True
+
+    def __init__(self, wants_results: bool = True) -> None:
+        self.wants_results = wants_results
+        self.messages: list[str] = []
+        self.phases: list[tuple[Phase, int | None]] = []
+        self.progress: list[RunProgress] = []
+        self.rows = 0
+        self.on_update: Callable[[RunProgress], None] = lambda progress: None
+
+    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+        self.phases.append((phase, total))
+
+    def results(self, columns: Sequence[Sequence[int]]) -> None:
+        assert len({len(column) for column in columns}) == 1
+        self.rows += len(columns[0])
+
+    def update(self, progress: RunProgress) -> None:
+        self.progress.append(progress)
+        self.on_update(progress)
+
+    def message(self, text: str) -> None:
+        self.messages.append(text)
+
+    def end_phase(self) -> None:
+        pass
+
+
+class Recorder:
+    """What keeps results; ``fault`` is raised at the next."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.batches = 0
+        self.fault: StatFileError | None = None
+
+    def write(self, record: Record) -> None:
+        self.records.append(record)
+
+    def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
+        if self.fault:
+            raise self.fault
+        self.batches += 1
+
+    def tick(self, now_s: float) -> None:
+        pass
+
+
+class Scene:
+    """A master, and whoever works for it."""
+
+    def __init__(self, limits: Limits, **options: Any) -> None:
+        self.observer, self.recorder = Observer(), Recorder()
+        driver = options.pop("driver", "noop")
+        self.wire = MasterWire("127.0.0.1", Ports(0, 0, 0), None)
+        self.master = Master(
+            self.wire,
+            self.observer,
+            StorageSettings(driver=driver, run_id=RUN),
+            limits=limits,
+            recorder=self.recorder,
+            **options,
+        )
+        self.stack = ExitStack()
+        self._threads: list[threading.Thread] = []
+
+    def thread_worker(self, worker_id: str = "w", **options: Any) -> None:
+        """A worker in a thread."""
+        thread = threading.Thread(target=self._work, args=(worker_id, options))
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self, worker_id: str, options: dict[str, Any]) -> None:
+        wire = WorkerWire("127.0.0.1", self.wire.ports, None)
+        try:
+            Worker(wire, worker_id, **options).serve()
+        finally:
+            get_hub().destroy(destroy_loop=True)
+
+    def process_worker(self, worker_id: str) -> subprocess.Popen[bytes]:
+        """A worker in a process."""
+        ports = self.wire.ports
+        process = subprocess.Popen(
+            [
+                sys.executable, "-m", "ssbench.cli.worker", "-c", "4",
+                "--zmq-work-port", str(ports.work), "--zmq-results-port", str(ports.results),
+                "--zmq-control-port", str(ports.control), worker_id,
+            ],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        return process
+
+    def puppet(self, script: Any, **options: Any) -> Puppet:
+        """A puppet."""
+        return self.stack.enter_context(Puppet(self.wire.ports, script, **options))
+
+    def run(
+        self, ledger: Ledger, users: int = 8, expected: int | None = 1, **options: Any
+    ) -> PhaseOutcome:
+        """Gather workers and run one phase."""
+        self.master.gather(users, expected)
+        return self.master.run_phase(Phase.RUN, ledger, users, **options)
+
+    def told(self, kind: type) -> list[Any]:
+        """Records of a kind."""
+        return [record for record in self.recorder.records if isinstance(record, kind)]
+
+    def when(self, done: int, act: Callable[[], object]) -> None:
+        """Do it once so many operations are done."""
+        acted: list[bool] = []
+
+        def look(progress: RunProgress) -> None:
+            if progress.done >= done and not acted:
+                acted.append(True)
+                act()
+
+        self.observer.on_update = look
+
+    def close(self) -> None:
+        self.stack.close()
+        self.master.dismiss(quit_=True)
+        deadline = time.monotonic() + 5
+        while any(thread.is_alive() for thread in self._threads):
+            assert time.monotonic() < deadline, "a worker does not end"
+            self.master._turn(0.01)
+        self.wire.__exit__(None, None, None)
+
+
+@contextmanager
+def scene(limits: Limits = PATIENT, **options: Any) -> Iterator[Scene]:
+    made = Scene(limits, **options)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def adds_up(outcome: PhaseOutcome) -> bool:
+    counts = outcome.counts
+    return counts.sent == counts.done + counts.failed + counts.lost + counts.withdrawn
+
+
+# A run ------------------------------------------------------------------------------------
+
+
+def test_two_workers_do_a_phase() -> None:
+    with scene() as here:
+        here.thread_worker("a", concurrency=4)
+        here.thread_worker("b", concurrency=4)
+        outcome = here.run(Ledger(500), expected=2)
+        counts = outcome.counts
+        assert (outcome.ended, outcome.reason) == ("complete", "")
+        assert (counts.sent, counts.done, counts.failed, counts.lost) == (500, 500, 0, 0)
+        assert here.observer.rows == 500
+        assert here.observer.phases == [(Phase.RUN, 500)]
+        assert here.observer.progress[-1].done == 500
+        assert here.observer.messages == []
+        assert {worker.worker_id for worker in here.told(WorkerRecord)} == {"a", "b"}
+        (phase,) = here.told(PhaseRecord)
+        assert (phase.phase, phase.users) == (Phase.RUN, 8)
+        assert here.recorder.batches > 0
+        assert "Master IDLE" in repr(here.master)
+
+
+def test_phases_follow_each_other_with_new_numbers() -> None:
+    with scene() as here:
+        here.thread_worker()
+        here.master.gather(4, 1)
+        for phase in (Phase.POPULATE, Phase.RUN, Phase.CLEANUP):
+            ledger = Ledger(40)
+            outcome = here.master.run_phase(phase, ledger, 4)
+            assert (outcome.ended, outcome.counts.done) == ("complete", 40)
+        assert here.master._numbers[0] == 121
+        assert here.master.refused == 0
+
+
+def test_a_phase_by_time_ends_with_its_time() -> None:
+    with scene(driver=DRIVER) as here:
+        here.thread_worker(concurrency=4)
+        ledger = Ledger(10**9)
+        outcome = here.run(ledger, users=4, seconds=0.3)
+        assert outcome.ended == "complete"
+        assert adds_up(outcome)
+        assert 0 < outcome.counts.done < 1000
+        assert outcome.counts.lost == outcome.counts.failed == 0
+        assert 0.25 < outcome.seconds < 2
+        assert len(ledger.outcome) == ledger.taken
+
+
+class Enough(Settling):
+    """Has had enough when so many are done."""
+
+    def __init__(self, enough: int) -> None:
+        super().__init__(AutoStop())
+        self.enough = enough
+        self.began_ns = 0
+
+    def begin(self, now_ns: int) -> None:
+        self.began_ns = now_ns
+
+    def heard(self, now_ns: int, done: int) -> str:
+        assert self.began_ns <= now_ns
+        return "steady enough" if done >= self.enough else ""
+
+
+def test_a_phase_ends_in_good_order_when_it_is_steady() -> None:
+    with scene(driver=DRIVER) as here:
+        here.thread_worker(concurrency=4)
+        outcome = here.run(Ledger(10**9), users=4, seconds=60, settling=Enough(20))
+        assert (outcome.ended, outcome.reason) == ("complete", "steady enough")
+        assert adds_up(outcome)
+        assert 20 <= outcome.counts.done < 200
+        assert outcome.counts.lost == outcome.counts.failed == 0
+        assert here.told(MarkRecord)[-1].name == "end"
+        here.master.begin_run("run2", None)
+        assert here.run(Ledger(40)).counts.done == 40  # in the next one nobody asks
+
+
+def test_another_run_goes_on_with_the_same_workers() -> None:
+    with scene() as here:
+        here.thread_worker("a")
+        assert here.run(Ledger(20)).counts.done == 20
+        asked: list[int] = []
+        here.master.stand_by(lambda: asked.append(1) or len(asked) > 3)
+        second = Recorder()
+        here.master.workers_lost = ["b"]
+        here.master._refused = 3
+        here.master.begin_run("run2", second)
+        assert (here.master.workers_lost, here.master.refused) == ([], 0)
+        assert here.master.settings.run_id == "run2"
+        assert here.run(Ledger(30)).counts.done == 30
+        assert [type(record) for record in second.records[:2]] == [WorkerRecord, PhaseRecord]
+        assert second.records[0] == here.told(WorkerRecord)[0]
+        assert second.batches > 0
+
+
+def test_a_phase_without_jobs() -> None:
+    with scene() as here:
+        here.thread_worker()
+        assert here.run(Ledger(0)).ended == "complete"
+
+
+def test_failures_are_counted_and_end_nothing_unless_told() -> None:
+    def broken(settings: StorageSettings) -> Any:
+        storage = NoopStorage(settings)
+
+        def act(job: Job, deadline_ns: int) -> Timing:
+            raise StorageError(ErrorKind.TLS, "no")
+
+        storage.actions = dict.fromkeys(Operation, act)
+        return storage
+
+    with scene() as here:
+        here.thread_worker(open_driver=broken)
+        outcome = here.run(Ledger(50))
+        assert (outcome.ended, outcome.counts.failed, outcome.counts.done) == ("complete", 50, 0)
+
+    for most, words in ((1, "an operation failed: no"), (7, "7 operations in a row failed: no")):
+        with scene(replace(PATIENT, max_consecutive_errors=most)) as here:
+            here.thread_worker(open_driver=broken)
+            outcome = here.run(Ledger(10**9))
+            assert (outcome.ended, outcome.reason) == ("failed", f"stopped early, as told: {words}")
+            assert outcome.counts.failed >= most
+            counts = outcome.counts
+            assert counts.sent - counts.withdrawn == counts.failed
+
+
+# Who comes --------------------------------------------------------------------------------
+
+
+def test_nobody_comes() -> None:
+    with scene(Limits(worker_wait_s=0.1)) as here:
+        with pytest.raises(NoWorkersError) as caught:
+            here.master.gather(8, None)
+        assert str(here.wire.ports.work) in str(caught.value)
+        assert "--workers N" in str(caught.value)
+
+
+def test_fewer_come_than_expected() -> None:
+    with scene(Limits(worker_wait_s=1.0)) as here:
+        here.thread_worker(concurrency=3)
+        outcome = here.run(Ledger(50), users=8, expected=2)
+        assert outcome.counts.done == 50
+        assert any("1 of 2 workers" in message for message in here.observer.messages)
+        assert any("3 users together, not 8" in message for message in here.observer.messages)
+
+
+def test_the_second_of_two_with_one_id_is_refused_and_the_run_goes_on() -> None:
+    with scene(Limits(worker_wait_s=1.0)) as here:
+        here.thread_worker("twin")
+        here.master.gather(4, 1)
+        here.thread_worker("twin")
+        here.master.gather(4, 2)
+        (reason,) = here.master.roster.refused.values()
+        assert reason.startswith('the worker id "twin" is taken by twin (')
+        assert any("twin" in message for message in here.observer.messages)
+        outcome = here.master.run_phase(Phase.RUN, Ledger(50), 4)
+        assert outcome.counts.done == 50
+        assert len(here.master.roster.workers) == 1
+
+
+def test_interrupted_while_gathering() -> None:
+    with scene() as here:
+        here.master.interrupt("interrupted by SIGINT")
+        here.master.gather(8, 2)
+        assert here.master.interrupted == "interrupted by SIGINT"
+
+
+def test_kill_workers_names_those_that_are_gone() -> None:
+    with scene() as here:
+        here.thread_worker("a")
+        here.thread_worker("b")
+        ended, left = here.master.kill_workers(5.0)
+        assert sorted(name.split()[0] for name in ended) == ["a", "b"]
+        assert left == []
+
+
+def test_kill_workers_without_any_is_quick() -> None:
+    with scene() as here:
+        assert here.master.kill_workers(0.1) == ([], [])
+
+
+# What goes wrong --------------------------------------------------------------------------
+
+
+def test_an_interrupt_ends_a_phase_in_good_order() -> None:
+    with scene(driver=DRIVER) as here:
+        here.thread_worker(concurrency=4)
+        here.when(5, lambda: here.master.interrupt("interrupted by SIGINT"))
+        outcome = here.run(Ledger(10**6), users=4)
+        assert (outcome.ended, outcome.reason) == ("interrupted", "interrupted by SIGINT")
+        assert adds_up(outcome)
+        assert (outcome.counts.lost, outcome.counts.failed) == (0, 0)
+        assert here.observer.messages == [
+            "interrupted by SIGINT: waiting for what is in flight, 30 s at most;"
+            " once more ends at once"
+        ]
+        # The clean-up is done all the same.
+        assert here.master.run_phase(Phase.CLEANUP, Ledger(8), 4).counts.done == 8
+
+
+def test_operations_that_never_end_are_lost_after_the_drain_time_out() -> None:
+    released: list[bool] = []
+
+    def stuck(settings: StorageSettings) -> Any:
+        storage = NoopStorage(settings)
+
+        def act(job: Job, deadline_ns: int) -> Timing:
+            while not released:
+                gevent.sleep(0.01)
+            raise StorageError(ErrorKind.TLS, "")
+
+        storage.actions = dict.fromkeys(Operation, act)
+        return storage
+
+    with scene(Limits(worker_wait_s=20, drain_timeout_s=0.2)) as here:
+        here.thread_worker(open_driver=stuck, concurrency=2)
+        outcome = here.run(Ledger(10), users=2, seconds=0.2)
+        released.append(True)
+        assert outcome.counts.lost == 2
+        assert adds_up(outcome)
+        assert "did not end within 0.2 s" in here.observer.messages[0]
+
+
+def test_a_stat_file_that_cannot_be_written_ends_the_run_in_good_order() -> None:
+    with scene(driver=DRIVER) as here:
+        here.thread_worker(concurrency=4)
+        here.recorder.fault = StatFileError("run.stat.gz: no space left on device")
+        outcome = here.run(Ledger(10**6), users=4)
+        assert (outcome.ended, outcome.reason) == ("failed", str(here.recorder.fault))
+        assert adds_up(outcome)
+        assert here.master.keeping.error is here.recorder.fault
+        assert here.observer.messages == [str(here.recorder.fault)]
+
+
+def test_all_workers_leave() -> None:
+    with scene(Limits(worker_timeout_s=1.0, worker_wait_s=3.0), driver=DRIVER) as here:
+        process = here.process_worker("only")
+        here.master.gather(4, 1)
+        here.when(5, process.terminate)
+        object.__setattr__(here.master.limits, "worker_wait_s", 0.2)
+        outcome = here.master.run_phase(Phase.RUN, Ledger(10**6), 4)
+        assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
+        assert adds_up(outcome)
+        # They have been waited for: no later phase does that again, nor for their connections.
+        began_s = time.monotonic()
+        outcome = here.master.run_phase(Phase.CLEANUP, Ledger(8), 4)
+        assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
+        assert time.monotonic() - began_s < 8
+
+
+def test_a_worker_that_is_told_to_end_loses_nothing() -> None:
+    with scene(QUICK, driver=DRIVER) as here:
+        process = here.process_worker("leaves")
+        here.thread_worker("stays", concurrency=4)
+        here.master.gather(8, 2)
+        here.when(20, process.terminate)
+        outcome = here.master.run_phase(Phase.RUN, Ledger(400), 8)
+        assert (outcome.ended, outcome.counts.done) == ("complete", 400)
+        assert here.master.workers_lost == []
+        assert process.wait(5) == 0
+        (told,) = here.observer.messages
+        assert told.startswith("Worker leaves (")
+        assert told.endswith("left: SIGTERM")
+
+
+def test_a_worker_that_is_killed_is_lost_with_what_it_held() -> None:
+    with scene(QUICK, driver=DRIVER) as here:
+        process = here.process_worker("victim")
+        here.thread_worker("stays", concurrency=4)
+        here.master.gather(8, 2)
+        here.when(20, process.kill)
+        outcome = here.master.run_phase(Phase.RUN, Ledger(400), 8)
+        counts = outcome.counts
+        assert outcome.ended == "complete"
+        assert counts.sent == 400
+        assert counts.lost <= 16  # none, where it was caught with empty hands
+        assert counts.done == 400 - counts.lost
+        (name,) = here.master.workers_lost
+        assert name.startswith("victim (")
+        assert any(f"{counts.lost} operations were lost" in text for text in here.observer.messages)
+
+
+def test_a_stopped_worker_is_lost_and_comes_back_as_another() -> None:
+    with scene(QUICK, driver=DRIVER) as here:
+        process = here.process_worker("sleeper")
+        here.thread_worker("stays", concurrency=4)
+        here.master.gather(8, 2)
+        (first,) = [i for i, w in here.master.roster.workers.items() if _named(w, "sleeper")]
+        go_on = threading.Timer(1.5, process.send_signal, [signal.SIGCONT])
+        here.when(20, lambda: (process.send_signal(signal.SIGSTOP), go_on.start()))
+        # The one that stays does about 400 a second, so there is work to come back to.
+        ledger = Ledger(1000)
+        outcome = here.master.run_phase(Phase.RUN, ledger, 8)
+        go_on.join()
+        counts = outcome.counts
+        assert outcome.ended == "complete"
+        assert counts.done + counts.lost == counts.sent == 1000
+        assert counts.lost <= 16  # none, where it was caught with empty hands
+        assert len(here.master.workers_lost) == 1
+        sleepers = [w for w in here.told(WorkerRecord) if w.worker_id == "sleeper"]
+        assert len(sleepers) == 2
+        assert first not in here.master.roster.workers
+        assert any(_named(w, "sleeper") for w in here.master.roster.workers.values())
+
+
+def _named(worker: Any, worker_id: str) -> bool:
+    return bool(worker.hello.worker_id == worker_id)
+
+
+# The token --------------------------------------------------------------------------------
+
+
+class Tokens:
+    """A store that takes only the newest token, and where one gets it."""
+
+    def __init__(self) -> None:
+        self.good = "new"
+        self.renewals = 0
+        self.fault: Exception | None = None
+
+    def renew(self) -> tuple[str, int]:
+        self.renewals += 1
+        if self.fault:
+            raise self.fault
+        return self.good, 5
+
+    def driver(self, settings: StorageSettings) -> Any:
+        storage = NoopStorage(settings)
+        tokens = [settings.token]
+        take = storage.set_token
+
+        def set_token(token: str, serial: int) -> None:
+            tokens.append(token)
+            take(token, serial)
+
+        def act(job: Job, deadline_ns: int) -> Timing:
+            gevent.sleep(0.001)
+            if tokens[-1] != self.good:
+                raise StorageError(ErrorKind.STATUS, "401 Unauthorized", status=401)
+            now = time.perf_counter_ns()
+            return Timing(now, now, now, 0, 200)
+
+        storage.set_token = set_token  # type: ignore[method-assign]
+        storage.actions = dict.fromkeys(Operation, act)
+        return storage
+
+
+def test_a_token_is_renewed_once_for_all_workers() -> None:
+    tokens = Tokens()
+    with scene(renew=tokens.renew) as here:
+        here.thread_worker("a", open_driver=tokens.driver, concurrency=4)
+        here.thread_worker("b", open_driver=tokens.driver, concurrency=4)
+        outcome = here.run(Ledger(100), expected=2)
+        assert (outcome.counts.done, outcome.counts.failed) == (100, 0)
+        assert tokens.renewals == 1
+        assert (here.master.settings.token, here.master.settings.token_serial) == ("new", 5)
+
+
+def test_a_token_that_cannot_be_renewed_fails_operations_and_not_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(renewal_module, "_RENEWAL_NS", 50_000_000)
+    monkeypatch.setattr(store_module, "_ASK_S", 0.1)
+    tokens = Tokens()
+    tokens.fault = AuthError("the user is disabled")
+    with scene(renew=tokens.renew) as here:
+        here.thread_worker(open_driver=tokens.driver, concurrency=2)
+        outcome = here.run(Ledger(2), users=2)
+        assert (outcome.ended, outcome.counts.failed) == ("complete", 2)
+        assert "The token could not be renewed: the user is disabled" in here.observer.messages
+
+
+# Workers that lie -------------------------------------------------------------------------
+
+
+def honest(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+    results = Results(puppet.incarnation, RUN, batch.phase, [batch.batch], packed(jobs))
+    puppet.wire.send(results)
+
+
+def twice(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+    honest(puppet, batch, jobs)
+    honest(puppet, batch, jobs)
+
+
+def forged(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+    others = [job._replace(number=job.number + 10**6) for job in jobs]
+    for incarnation in (puppet.incarnation, 99):
+        puppet.wire.send(Results(incarnation, RUN, batch.phase, [10**6], packed(others)))
+    honest(puppet, batch, jobs)
+
+
+def malformed(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+    for data in (b"", b"\xc1", pack([1, 2, 3])):
+        puppet.wire.send(Results(puppet.incarnation, RUN, batch.phase, [], data))
+    honest(puppet, batch, jobs)
+
+
+def of_another_run(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+    puppet.wire.send(Took(puppet.incarnation, "another", [batch.batch]))
+    puppet.wire.send(Results(puppet.incarnation, "another", batch.phase, [], packed(jobs)))
+    puppet.wire.send(Results(puppet.incarnation, RUN, Phase.CLEANUP, [], packed(jobs)))
+    honest(puppet, batch, jobs)
+
+
+def on_the_wrong_port(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+    puppet.wire.send(batch)
+    assert puppet.beat is not None
+    puppet.wire.send(puppet.beat)
+    honest(puppet, batch, jobs)
+
+
+def with_odd_columns(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+    columns = pack_results([row(job) for job in jobs])
+    columns[9] = "no column"
+    data = pack(columns)
+    puppet.wire.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
+
+
+@pytest.mark.parametrize(
+    "script", [honest, twice, forged, malformed, of_another_run, on_the_wrong_port,
+               with_odd_columns]
+)  # fmt: skip
+def test_lies_are_refused_and_each_job_counts_once(script: Any) -> None:
+    with scene() as here:
+        here.puppet(script)
+        outcome = here.run(Ledger(40), users=4)
+        assert (outcome.ended, outcome.counts.done) == ("complete", 40)
+        assert adds_up(outcome)
+        refused = here.master.refused
+        assert bool(refused) == (script not in (honest, with_odd_columns))
+
+
+def test_a_worker_that_loses_its_jobs_is_not_waited_for_for_ever() -> None:
+    def forgetful(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+        puppet.wire.send(Took(puppet.incarnation, RUN, [batch.batch]))
+
+    with scene(QUICK) as here:
+        here.puppet(forgetful)
+        outcome = here.run(Ledger(4), users=4)
+        assert (outcome.ended, outcome.counts.lost) == ("complete", 4)
+        assert outcome.seconds < 4
+
+
+def test_a_worker_without_pulses_is_lost() -> None:
+    with scene(Limits(worker_timeout_s=0.4, worker_wait_s=20)) as here:
+        here.puppet(lambda puppet, batch, jobs: None, pulses=None)
+        here.master.gather(4, 1)
+        object.__setattr__(here.master.limits, "worker_wait_s", 0.1)
+        outcome = here.master.run_phase(Phase.RUN, Ledger(4), 4)
+        assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
+        assert here.master.workers_lost == ["puppet (host, pid 1)"]
+
+
+def strange_pulse(pulse: Pulse) -> Pulse:
+    extreme = (1 << 62) - 1
+    return pulse._replace(
+        worker_ns=-extreme, hold_ns=extreme, live={(1 << 63): 1, 0x7FF8 << 1: 3, 5: 1 << 63}
+    )
+
+
+def test_strange_pulses_harm_nobody() -> None:
+    with scene() as here:
+        here.puppet(honest, pulses=strange_pulse)
+        outcome = here.run(Ledger(40), users=4)
+        assert (outcome.ended, outcome.counts.done) == ("complete", 40)
+
+
+def test_strangers_on_the_results_port_are_counted() -> None:
+    with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as stranger:
+        stranger.connect(f"tcp://127.0.0.1:{here.wire.ports.results}")
+        for data in (b"rubbish", encode(Bye(7, "")), encode(Expired(7, 0))):
+            stranger.send(data)
+        here.thread_worker()
+        outcome = here.run(Ledger(10))
+        assert outcome.counts.done == 10
+        assert here.wire.refused == 1
+
+
+def test_a_worker_that_hears_no_beat_is_given_up_once() -> None:
+    with scene(Limits(worker_timeout_s=0.4, worker_wait_s=20)) as here:
+        here.thread_worker("hears", concurrency=4)
+        here.puppet(lambda puppet, batch, jobs: None, pulses=None)
+        here.master.gather(8, 2)
+        ledger = Ledger(10**9)
+        outcome = here.master.run_phase(Phase.RUN, ledger, 8, seconds=1.5)
+        assert outcome.ended == "complete"
+        assert here.master.workers_lost == ["puppet (host, pid 1)"]
+        (text,) = here.observer.messages
+        assert f"can it reach port {here.wire.ports.control}, --zmq-control-port?" in text
+
+
+def test_an_open_loop_begins_when_its_first_jobs_have_travelled() -> None:
+    class Open(Ledger):
+        ahead = 10
+
+        def begin(self, now_s: float, offset_ns: int) -> None:
+            self.begins_s = now_s
+
+        def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+            self.first_asked_s = min(getattr(self, "first_asked_s", now_s), now_s)
+            return super().take(first_number, limit, now_s)
+
+    with scene() as here:
+        here.thread_worker()
+        ledger = Open(5)
+        assert here.run(ledger).counts.done == 5
+        assert ledger.begins_s - ledger.first_asked_s > 0.05

@@ -1,0 +1,11 @@
+"""What a phase needs and gives."""
+
+from __future__ import annotations
+
+from ssbench.core.dispatch import Counts
+from ssbench.master.phases import PhaseOutcome
+
+
+def test_a_phase_that_never_began_has_done_nothing() -> None:
+    outcome = PhaseOutcome.nothing("interrupted", "interrupted by SIGINT")
+    assert outcome == PhaseOutcome(Counts(), 0.0, "interrupted", "interrupted by SIGINT")

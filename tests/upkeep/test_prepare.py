@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import gevent
+import pytest
+
+from ssbench.core.errors import AuthError, SsbenchError, StorageError
+from ssbench.core.model import ErrorKind
+from ssbench.core.naming import container_name
+from ssbench.core.scenario import Scenario
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import StoreLimits
+from ssbench.upkeep.prepare import Check, ContainerCounts, check, make_containers
+from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+
+NAMES = [container_name("ssbench", index) for index in range(12)]
+
+
+def scenario(**changes: Any) -> Scenario:
+    keys: dict[str, Any] = {
+        "name": "A scenario",
+        "sizes": [{"name": "tiny", "size_min": 1, "size_max": 1000}],
+        "initial_files": {"tiny": 10},
+        "operation_count": 10,
+        "crud_profile": [1, 1, 1, 1],
+        "user_count": 1,
+    }
+    return Scenario.from_json(json.dumps({**keys, **changes}))
+
+
+def storage_of(store: MemoryStore, policy: str | None = None) -> MemoryStorage:
+    return MemoryStorage(store, StorageSettings(policy=policy))
+
+
+def no_sleep(seconds: float) -> None:
+    pass
+
+
+def test_a_store_that_says_nothing_of_itself_has_no_faults() -> None:
+    assert check(StoreLimits(), scenario()) == Check()
+
+
+def test_everything_within_the_limits_is_fine() -> None:
+    limits = storage_of(MemoryStore()).limits()
+    assert check(limits, scenario(policy="GOLD"), "run1") == Check()
+
+
+def test_a_missing_policy_is_told_with_those_that_there_are() -> None:
+    found = check(StoreLimits(policies=("gold", "silver")), scenario(policy="tin"))
+    assert found.faults == ('the store has no storage policy "tin"; those it has: gold, silver',)
+
+
+def test_a_policy_that_cannot_be_checked_is_a_warning() -> None:
+    found = check(StoreLimits(), scenario(policy="gold"))
+    assert not found.faults
+    assert 'whether "gold" is one' in found.warnings[0]
+
+
+def test_sizes_and_names_beyond_the_limits_are_told_all_at_once() -> None:
+    limits = StoreLimits(
+        max_object_size=999, max_object_name_length=20, max_container_name_length=13
+    )
+    found = check(limits, scenario(), run_id="0123456789")
+    assert [fault.split(":")[0] for fault in found.faults] == [
+        'containers would have names like "ssbench_000099" (14 bytes); this store allows 13',
+        'objects would have names like "tiny_0123456789_000020" (22 bytes); this store allows 20',
+        'sizes[0] "tiny"',
+    ]
+    assert "size_max 1000 is more than the 999 bytes" in found.faults[2]
+
+
+def test_the_names_of_a_run_by_seconds_are_checked_for_long_numbers() -> None:
+    timed = scenario().with_overrides(run_seconds=60)
+    assert timed.operation_count is None
+    assert check(StoreLimits(max_object_name_length=12), timed).faults
+    assert check(StoreLimits(max_object_name_length=16), timed).faults == ()
+
+
+def test_containers_are_made_with_marker_and_policy_and_counted() -> None:
+    store = MemoryStore(pause=lambda: gevent.sleep(0))
+    store.add(NAMES[3], policy="silver")  # empty: it becomes ours
+    seen: list[tuple[int, int]] = []
+    counts = make_containers(
+        storage_of(store, "silver"), NAMES, 4, lambda done, total: seen.append((done, total))
+    )
+    assert counts == ContainerCounts(made=11, there=1)
+    assert seen == [(done, 12) for done in range(1, 13)]
+    assert store.most_in_flight == 4
+    assert all(store.containers[name].marker for name in NAMES)
+    assert {store.containers[name].policy for name in NAMES} == {"silver"}
+
+
+def test_passing_failures_are_tried_again() -> None:
+    store = MemoryStore()
+    store.fail(
+        "make_container",
+        status_error(503),
+        status_error(429),
+        status_error(498),
+        StorageError(ErrorKind.CONNECT, "refused"),
+        StorageError(ErrorKind.NETWORK_TIMEOUT, "silent for 20 s"),
+    )
+    counts = make_containers(storage_of(store), NAMES[:2], sleep=no_sleep)
+    assert counts == ContainerCounts(made=2)
+
+
+def test_a_container_under_another_policy_is_refused_by_name() -> None:
+    store = MemoryStore()
+    store.add(NAMES[1], "precious", policy="gold")
+    with pytest.raises(SsbenchError) as caught:
+        make_containers(storage_of(store, "silver"), NAMES, 1, policy="silver")
+    assert str(caught.value) == (
+        'container "ssbench_000001" is there under storage policy "gold", not "silver":'
+        " choose another container_base, or delete it with cleanup-containers"
+    )
+    assert list(store.containers) == [NAMES[1], NAMES[0]]
+    assert not store.containers[NAMES[1]].marker
+
+
+def test_the_conflict_is_told_even_where_the_policy_cannot_be_asked() -> None:
+    store = MemoryStore()
+    store.fail("make_container", status_error(409))
+    store.fail("container_facts", status_error(503))
+    with pytest.raises(SsbenchError, match="under another storage policy, not the default one"):
+        make_containers(storage_of(store), NAMES)
+
+
+def test_a_container_with_objects_that_nobody_marked_is_refused_unless_told() -> None:
+    store = MemoryStore()
+    store.add(NAMES[1], "precious")
+    with pytest.raises(SsbenchError) as caught:
+        make_containers(storage_of(store), NAMES, 1)
+    assert str(caught.value) == (
+        'container "ssbench_000001" holds 1 object, and nothing says that ssbench made it (it has'
+        " no X-Container-Meta-Ssbench): choose another container_base, or use it with"
+        " --use-existing"
+    )
+    assert list(store.containers) == [NAMES[1], NAMES[0]]
+    counts = make_containers(storage_of(store), NAMES, 1, use_existing=True)
+    assert counts == ContainerCounts(made=10, there=2)
+    assert not store.containers[NAMES[1]].marker, "using it makes it no more ours than it was"
+
+
+def test_one_that_ssbench_filled_is_used_again() -> None:
+    store = MemoryStore()
+    make_containers(storage_of(store), NAMES)
+    store.add(NAMES[1], "tiny_000001")
+    store.containers[NAMES[1]].marker = True
+    assert make_containers(storage_of(store), NAMES) == ContainerCounts(there=12)
+
+
+@pytest.mark.parametrize(
+    ("status", "word"), [(403, "may not make containers"), (400, "400"), (503, "503")]
+)
+def test_a_container_that_cannot_be_made_ends_it(
+    status: int, word: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store = MemoryStore()
+    store.refuse("make_container", NAMES[2], status_error(status))
+    with pytest.raises(SsbenchError, match=word) as caught:
+        make_containers(storage_of(store), NAMES, 1, sleep=no_sleep)
+    assert NAMES[2] in str(caught.value)
+    assert capfd.readouterr().err == "", "no greenlet's traceback is printed"
+
+
+def test_the_token_is_renewed() -> None:
+    store = MemoryStore(tokens={"new"})
+    counts = make_containers(storage_of(store), NAMES, renew=lambda: ("new", 1))
+    assert counts.made == 12
+
+
+def test_a_token_that_cannot_be_renewed_ends_it() -> None:
+    def renew() -> tuple[str, int]:
+        raise AuthError("wrong password")
+
+    with pytest.raises(AuthError, match="wrong password"):
+        make_containers(storage_of(MemoryStore(tokens=set())), NAMES, renew=renew)
+
+
+def test_it_stops_when_the_user_says_so() -> None:
+    store = MemoryStore()
+    counts = make_containers(
+        storage_of(store), NAMES, 1, stopping=lambda: len(store.containers) >= 5
+    )
+    assert counts.made < len(NAMES)
+    assert counts.left == len(NAMES) - counts.made > 0
+
+
+def test_no_containers_are_no_work() -> None:
+    assert make_containers(MemoryStorage(), []) == ContainerCounts()

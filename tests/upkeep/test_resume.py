@@ -1,0 +1,264 @@
+"""What a run left behind, found by results and listings; nothing else is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+import gevent
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.errors import AuthError, StorageError
+from ssbench.core.model import ErrorKind, Operation, Phase, Result
+from ssbench.core.naming import Naming
+from ssbench.core.records import ResultBatch
+from ssbench.core.scenario import Scenario
+from ssbench.upkeep.deletions import GIVE_UP_AFTER, CleanupResult
+from ssbench.upkeep.resume import Found, Leftovers, delete, find
+from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+
+RUN = "5e1f5e1f00"
+INITIAL = 10
+SCENARIO = Scenario.from_json(
+    '{"name": "s", "user_count": 1, "crud_profile": [1, 1, 1, 1], "container_count": 3,'
+    ' "container_base": "b", "operation_count": 9,'
+    ' "sizes": [{"name": "tiny", "size_min": 1, "size_max": 1},'
+    '           {"name": "tiny_", "size_min": 1, "size_max": 1}],'
+    ' "initial_files": {"tiny": 10, "tiny_": 10}}'
+)
+NAMING = Naming(SCENARIO.sizes, RUN, "b", 3)
+
+
+def no_sleep(seconds: float) -> None:
+    pass
+
+
+def row(operation: int, number: int, *, size_class: int = 0, error: int = 0, unknown: int = 0
+        ) -> Result:  # fmt: skip
+    return Result(
+        number + 1, operation, size_class, number, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 201,
+        error, unknown,
+    )  # fmt: skip
+
+
+def leftovers(*rows: Result) -> Leftovers:
+    left = Leftovers(SCENARIO, RUN)
+    if rows:
+        left.add(ResultBatch(Phase.RUN, 0, list(zip(*rows, strict=True))))
+    return left
+
+
+def known(left: Leftovers) -> list[tuple[int, int]]:
+    return [(size_class, number) for size_class, number, _ in left]
+
+
+def stored(*objects: tuple[int, int], store: MemoryStore | None = None) -> MemoryStorage:
+    """A store with these objects of the run, by size class and number."""
+    store = store or MemoryStore()
+    for container in NAMING.containers:
+        store.add(container)
+    for size_class, number in objects:
+        store.add(NAMING.container(size_class, number), NAMING.object(size_class, number))
+    return MemoryStorage(store)
+
+
+def clean_up(
+    storage: MemoryStorage, left: Leftovers, concurrency: int = 4
+) -> tuple[Found, CleanupResult]:
+    found = find(storage, left, concurrency, sleep=no_sleep)
+    return found, delete(storage, left, found, concurrency, sleep=no_sleep)
+
+
+def names(store: MemoryStore) -> list[str]:
+    return sorted(name for c in store.containers.values() for name in c.objects)
+
+
+CREATE, READ, UPDATE, DELETE, REMOVE = (
+    Operation.CREATE, Operation.READ, Operation.UPDATE, Operation.DELETE, Operation.REMOVE,
+)  # fmt: skip
+FAILED = int(ErrorKind.STATUS)
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_left"),
+    [
+        ([row(CREATE, 12)], True),
+        ([row(CREATE, 12, error=FAILED)], False),
+        ([row(CREATE, 12, error=FAILED, unknown=1)], True),
+        ([row(READ, 12)], True),
+        ([row(READ, 12, error=FAILED)], False),
+        ([row(CREATE, 12), row(DELETE, 12)], False),
+        ([row(DELETE, 12)], False),
+        ([row(CREATE, 12), row(DELETE, 12, error=FAILED)], True),
+        ([row(CREATE, 12), row(DELETE, 12, error=FAILED, unknown=1)], True),
+        ([row(CREATE, 12), row(REMOVE, 12)], False),
+        ([row(CREATE, 9)], False),
+        ([row(UPDATE, 3)], False),
+        ([row(Operation.ENSURE, 3)], False),
+        ([row(77, 12)], False),
+        ([row(CREATE, 12, size_class=2)], False),
+        ([row(CREATE, 12, size_class=-1)], False),
+        ([row(CREATE, 1 << 32)], False),
+    ],
+)
+def test_what_results_say(rows: Sequence[Result], is_left: bool) -> None:
+    assert known(leftovers(*rows)) == ([(0, 12)] if is_left else [])
+
+
+def test_numbers_of_a_damaged_file_cost_a_page_each() -> None:
+    left = leftovers(row(CREATE, (1 << 32) - 1), row(CREATE, 1 << 31))
+    assert known(left) == [(0, 1 << 31), (0, (1 << 32) - 1)]
+    assert sum(map(len, left._pages[0].values())) == 2048
+
+
+@given(st.lists(st.tuples(st.sampled_from([CREATE, DELETE]), st.integers(0, 5000)), max_size=40))
+def test_left_is_what_was_created_and_not_deleted(done: list[tuple[Operation, int]]) -> None:
+    """Each created number that no DELETE names, in order, and no other."""
+    left = leftovers(*(row(operation, number) for operation, number in done))
+    created = {n for operation, n in done if operation is CREATE and n >= INITIAL}
+    deleted = {n for operation, n in done if operation is DELETE}
+    assert known(left) == [(0, n) for n in sorted(created - deleted)]
+
+
+@pytest.mark.parametrize("bulk", [None, 4])
+def test_all_of_the_run_goes_and_nothing_else(bulk: int | None) -> None:
+    store = MemoryStore(listing_limit=3, bulk_delete_max=bulk)
+    ours = [(size_class, number) for size_class in (0, 1) for number in range(INITIAL, 40)]
+    storage = stored(*ours, store=store)
+    initial = [f"tiny_{number:06d}" for number in range(INITIAL)]
+    store.add("b_000000", *initial)
+    near = [
+        f"tiny_{RUN}", f"tiny_{RUN}_", f"tiny_{RUN}_000012x", f"tiny_{RUN}_00012",
+        f"tiny_{RUN}_0000012", f"tiny_{RUN}_000003", f"tiny_{RUN}_٠٠٠٠١٢", f"tiny_{RUN}x_000012",
+        f"tiny_{RUN}_{'9' * 5000}", f"small_{RUN}_000012", f"xtiny_{RUN}_000012",
+        f"Tiny_{RUN}_000012", f"tiny_{RUN[:-1]}_000012", f"tiny_{RUN}_000012\n", "tiny__000012",
+        "tiny_aaaa_000012", "zzz",
+    ]  # fmt: skip
+    store.add("b_000000", *near)
+    misplaced = NAMING.object(0, 12)
+    store.add(next(c for c in NAMING.containers if c != NAMING.container(0, 12)), misplaced)
+    for neighbour in ("b_000003", "b_000000_gold", "b", "bb_000000"):
+        store.add(neighbour, NAMING.object(0, 12))
+    found, result = clean_up(storage, leftovers(row(CREATE, 10)))
+    assert (found.listed, found.remembered, found.containers) == (60, 0, 3)
+    assert (result.objects, result.left, result.ok) == (60, 0, True)
+    assert names(store) == sorted([*initial, *near, misplaced, *[NAMING.object(0, 12)] * 4])
+    assert (store.count("bulk_delete") > 0) is (bulk is not None)
+
+
+def test_what_no_listing_shows_goes_by_the_results() -> None:
+    class Lagging(MemoryStorage):
+        def list_objects(self, container: str, marker: str, limit: int) -> list[str]:
+            return []
+
+    storage = Lagging(stored((0, 10), (0, 11)).store)
+    left = leftovers(row(CREATE, 10), row(CREATE, 11), row(CREATE, 12))
+    found, result = clean_up(storage, left)
+    assert (found.listed, found.remembered) == (0, 3)
+    assert (result.objects, result.absent, result.ok) == (2, 1, True)
+    assert names(storage.store) == []
+
+
+def test_listed_ones_that_the_results_saw_go_are_deleted_all_the_same() -> None:
+    storage = stored((0, 10))
+    _, result = clean_up(storage, leftovers(row(CREATE, 10), row(DELETE, 10)))
+    assert result.objects == 1
+
+
+def test_twice_in_a_row() -> None:
+    storage = stored((0, 10), (1, 77))
+    assert clean_up(storage, leftovers(row(CREATE, 10)))[1].objects == 2
+    found, result = clean_up(storage, leftovers(row(CREATE, 10)))
+    assert (found.listed, found.remembered) == (0, 1)
+    assert (result.objects, result.absent, result.ok) == (0, 1, True)
+
+
+def test_containers_that_are_not_there_are_counted() -> None:
+    found, result = clean_up(MemoryStorage(), leftovers(row(CREATE, 10)))
+    assert (found.containers, found.remembered) == (0, 1)
+    assert result.ok
+
+
+def test_a_container_that_can_not_be_listed_ends_it(capfd: pytest.CaptureFixture[str]) -> None:
+    storage = stored((0, 10))
+    storage.store.refuse("list_objects", "b_000001", status_error(403))
+    with pytest.raises(StorageError, match="403"):
+        find(storage, leftovers())
+    assert capfd.readouterr().err == ""
+
+
+def test_a_container_is_listed_from_where_the_runs_names_begin() -> None:
+    storage = stored((0, 10))
+    storage.store.add("b_000000", *(f"aaa_{n:06d}" for n in range(5000)))
+    find(storage, leftovers())
+    assert storage.store.count("list_objects") <= 8
+
+
+def test_passing_failures_and_the_token_are_seen_to() -> None:
+    storage = stored(*((0, number) for number in range(10, 30)))
+    storage.store.fail("list_objects", status_error(503))
+    storage.store.fail("delete_object", status_error(503), StorageError(ErrorKind.RESET, "reset"))
+    left = leftovers()
+    found = find(storage, left, sleep=no_sleep)
+    storage.store.tokens = {"new"}
+    serials = count(1)
+    result = delete(storage, left, found, renew=lambda: ("new", next(serials)), sleep=no_sleep)
+    assert (result.objects, result.ok) == (20, True)
+
+
+def test_what_will_not_go_is_counted_with_an_example() -> None:
+    storage = stored((0, 10), (0, 11))
+    name = NAMING.object(0, 11)
+    storage.store.refuse("delete_object", name, status_error(403))
+    _, result = clean_up(storage, leftovers())
+    assert (result.objects, result.failed_objects, result.left, result.ok) == (1, 1, 0, False)
+    assert name in result.examples[0]
+
+
+def test_a_store_that_refuses_everything_is_not_asked_for_ever() -> None:
+    numbers = range(10, 500)
+    storage = stored(*((0, number) for number in numbers))
+    for number in numbers:
+        storage.store.refuse("delete_object", NAMING.object(0, number), status_error(403))
+    _, result = clean_up(storage, leftovers())
+    assert "failures in a row" in result.given_up
+    assert result.left == 490 - result.failed_objects > 0
+    assert storage.store.count("delete_object") <= GIVE_UP_AFTER + 8
+
+
+def test_a_token_that_cannot_be_renewed_ends_it() -> None:
+    storage = stored(*((0, number) for number in range(10, 60)))
+    left = leftovers()
+    found = find(storage, left)
+    storage.store.tokens = set()
+
+    def renew() -> tuple[str, int]:
+        raise AuthError("wrong password")
+
+    result = delete(storage, left, found, renew=renew)
+    assert result.given_up == "the store refuses our token: wrong password"
+    assert not result.ok
+
+
+def test_the_user_stops_it() -> None:
+    store = MemoryStore(pause=lambda: gevent.sleep(0))
+    storage = stored(*((0, number) for number in range(10, 100)), store=store)
+    done: list[tuple[int, int]] = []
+    left = leftovers()
+    found = find(storage, left)
+    result = delete(
+        storage, left, found, 4, lambda gone, total: done.append((gone, total)),
+        stopping=lambda: len(done) >= 30,
+    )  # fmt: skip
+    assert result.interrupted
+    assert 30 <= result.objects <= 34
+    assert result.left == 90 - result.objects
+    assert done[0] == (1, 90)
+    assert store.most_in_flight == 4
+
+
+def test_ctrl_c_while_containers_are_looked_through() -> None:
+    found = find(stored((0, 10)), leftovers(), stopping=lambda: True)
+    assert found.listed == 0
