@@ -23,7 +23,8 @@ from ssbench.core.model import Job, Operation, Timing
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
 from ssbench.wire.key import Key
-from ssbench.wire.sockets import Ports, WorkerWire
+from ssbench.wire.ports import Ports
+from ssbench.wire.workerwire import WorkerWire
 from ssbench.worker.worker import Worker
 
 _PATIENCE_S = 30.0

@@ -24,7 +24,7 @@ from ssbench.core.model import CRUD, Operation, Phase
 from ssbench.core.records import PhaseRecord, Record, RunFooter
 from ssbench.core.stats import RunStats
 from ssbench.wire.key import Key
-from ssbench.wire.sockets import Ports
+from ssbench.wire.ports import Ports
 
 ROOT = Path(__file__).resolve().parents[2]
 _MASTER = ROOT / "bin" / "ssbench-master"

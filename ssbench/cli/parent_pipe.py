@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from ssbench.core.errors import UsageError
 from ssbench.wire.key import Key
-from ssbench.wire.sockets import MasterWire, Ports
+from ssbench.wire.masterwire import MasterWire
+from ssbench.wire.ports import Ports
 
 _SOURCE = "the parent's pipe"
 #: Where one finds a master on the same host that listens to all interfaces.

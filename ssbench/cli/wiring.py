@@ -7,7 +7,8 @@ from collections.abc import Callable
 from ssbench.cli.openfiles import allow_many_connections
 from ssbench.cli.zmq_options import ZmqOptions
 from ssbench.wire.key import Key
-from ssbench.wire.sockets import MasterWire, Ports, pipe_length
+from ssbench.wire.masterwire import MasterWire, pipe_length
+from ssbench.wire.ports import Ports
 
 LOOPBACK = ("127.", "::1")
 

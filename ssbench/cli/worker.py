@@ -22,7 +22,7 @@ from ssbench.cli.wiring import key_of, ports_of
 from ssbench.cli.worker_options import WorkerOptions, worker_options, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.host.live import HostLive
-from ssbench.wire.sockets import WorkerWire
+from ssbench.wire.workerwire import WorkerWire
 from ssbench.worker.worker import Worker
 
 if TYPE_CHECKING:

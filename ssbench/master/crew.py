@@ -19,7 +19,7 @@ from ssbench.core.roster import SECOND, Roster, Worker
 from ssbench.core.settings import StorageSettings
 from ssbench.master.phases import Limits
 from ssbench.master.renewal import Renewal
-from ssbench.wire.sockets import MasterWire
+from ssbench.wire.masterwire import MasterWire
 
 _BEAT_NS = SECOND
 #: Between beats at first, where one who came hasn't answered any: subscribing takes a moment, and

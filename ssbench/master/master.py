@@ -33,7 +33,7 @@ from ssbench.master.crew import Came, Crew, Gone
 from ssbench.master.hostlog import HostLog
 from ssbench.master.keeping import Keeping
 from ssbench.master.phases import Limits, Observer, PhaseOutcome, Recorder
-from ssbench.wire.sockets import MasterWire
+from ssbench.wire.masterwire import MasterWire
 
 log = logging.getLogger(__name__)
 

@@ -1,1 +1,13 @@
-"""What goes between master and workers, over ZeroMQ, and who is let in. Only here is zmq loaded."""
+"""Messages between master and workers over ZeroMQ, and who is let in. Only here is zmq loaded.
+
+========= =================================== ==================
+channel   pattern                             default port
+========= =================================== ==================
+work      master PUSH -> worker PULL          13579
+results   worker PUSH -> master PULL          13580
+control   master PUB -> worker SUB            13581
+========= =================================== ==================
+
+The master binds, workers connect. Sockets are plain ones, never zmq.green: a worker watches their
+file descriptors with its own event loop, the master polls.
+"""

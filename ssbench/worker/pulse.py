@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ssbench.core import live
 from ssbench.core.messages import Beat, Message, Pulse
-from ssbench.wire.sockets import Control
+from ssbench.wire.workerwire import Control
 
 _POLL_S = 0.25
 

@@ -35,7 +35,8 @@ from ssbench.core.text import plural
 from ssbench.host.live import HostLive
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage
-from ssbench.wire.sockets import WireError, WorkerWire
+from ssbench.wire.ports import WireError
+from ssbench.wire.workerwire import WorkerWire
 from ssbench.worker.breakdown import Breakdown
 from ssbench.worker.hostwatch import HostWatch
 from ssbench.worker.pulse import Figures, LiveCounts, PulseThread

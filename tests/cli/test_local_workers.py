@@ -19,7 +19,8 @@ from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master
 from ssbench.master.phases import Limits
 from ssbench.wire.key import Key
-from ssbench.wire.sockets import MasterWire, Ports
+from ssbench.wire.masterwire import MasterWire
+from ssbench.wire.ports import Ports
 from tests.cli.test_session import options
 from tests.master.test_master import Observer
 

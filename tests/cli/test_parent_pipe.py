@@ -9,7 +9,8 @@ import pytest
 from ssbench.cli.parent_pipe import Place, place_line, read_place
 from ssbench.core.errors import UsageError
 from ssbench.wire.key import Key
-from ssbench.wire.sockets import MasterWire, Ports
+from ssbench.wire.masterwire import MasterWire
+from ssbench.wire.ports import Ports
 
 
 class Wire(MasterWire):

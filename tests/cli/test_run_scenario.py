@@ -20,7 +20,7 @@ from ssbench.cli.run_scenario import run_scenario
 from ssbench.core.errors import ExitStatus, ScenarioError
 from ssbench.core.messages import Jobs, decode
 from ssbench.core.model import Operation, Phase
-from ssbench.wire.sockets import MasterWire
+from ssbench.wire.masterwire import MasterWire
 from tests.cli.test_master import free_ports
 
 

@@ -13,7 +13,7 @@ from ssbench.cli.local_workers import LocalWorkers
 from ssbench.cli.options import master_parser
 from ssbench.cli.session import Session
 from ssbench.master.phases import Limits
-from ssbench.wire.sockets import MasterWire
+from ssbench.wire.masterwire import MasterWire
 from tests.cli.test_master import free_ports
 
 

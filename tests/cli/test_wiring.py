@@ -10,7 +10,7 @@ import pytest
 from ssbench.cli.wiring import bind, key_of, ports_of
 from ssbench.cli.zmq_options import ZmqOptions
 from ssbench.wire.key import Key
-from ssbench.wire.sockets import Ports
+from ssbench.wire.ports import Ports
 
 
 def options(key_file: str | None = None) -> ZmqOptions:

@@ -14,7 +14,7 @@ from ssbench.cli.parent_pipe import place_line
 from ssbench.cli.worker import main
 from ssbench.core.messages import Bye, Hello, Results
 from ssbench.wire.key import Key
-from ssbench.wire.sockets import Ports
+from ssbench.wire.ports import Ports
 from tests.fakes.scripted_master import ScriptedMaster, byes, jobs
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -24,7 +24,7 @@ from ssbench.core.columns import pack_results
 from ssbench.core.messages import Bye, Results, encode, pack
 from ssbench.core.model import RESULT_NUMBERS, Result
 from ssbench.embedded import EmbeddedSwift
-from ssbench.wire.sockets import Key
+from ssbench.wire.key import Key
 from tests.corpus import HERE
 from tests.e2e.commands import ROOT, Account, clean_environment, login, scenario
 from tests.servers.keystone import TESTER, KeystoneSwift
@@ -38,8 +38,9 @@ _TOKENS = re.compile(rb"AUTH_tk[0-9a-f]{32}|gAAAA[\w=-]{50,}")
 _EAVESDROPPER = """
 import sys
 from pathlib import Path
-import ssbench.master.master, ssbench.wire
 from ssbench.cli.master import main
+from ssbench.master import master
+from ssbench.wire import masterwire
 
 place, most, seen = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), {}
 
@@ -50,18 +51,18 @@ def keep(data, message):
     if number <= most or (number % 10 == 0 and number < 10 * most):
         (place / f"{kind}-{number}").write_bytes(data)
 
-def encode(message, plain=ssbench.wire.encode):
+def encode(message, plain=masterwire.encode):
     data = plain(message)
     keep(data, message)
     return data
 
-def decode(data, plain=ssbench.wire.decode):
+def decode(data, plain=masterwire.decode):
     message = plain(data)
     keep(data, message)
     return message
 
-ssbench.master.encode = ssbench.wire.encode = encode
-ssbench.wire.decode = decode
+master.encode = masterwire.encode = encode
+masterwire.decode = decode
 sys.exit(main())
 """
 

@@ -9,7 +9,8 @@ QUIET_S = 7
 
 MASTER = """
 import os, time
-from ssbench.wire.sockets import MasterWire, Ports
+from ssbench.wire.masterwire import MasterWire
+from ssbench.wire.ports import Ports
 wire = MasterWire("127.0.0.1", Ports(0, 0, 0), None, pipe=2)
 print(wire.ports.work, wire.ports.results, wire.ports.control, flush=True)
 refused_s = None
@@ -22,7 +23,8 @@ os.kill(os.getpid(), 9)
 
 WORKER = """
 import subprocess, sys, time
-from ssbench.wire.sockets import Ports, WorkerWire
+from ssbench.wire.ports import Ports
+from ssbench.wire.workerwire import WorkerWire
 master = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
 ports = Ports(*map(int, master.stdout.readline().split()))
 wire = WorkerWire("127.0.0.1", ports, None)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from ssbench.core.columns import unpack_jobs
 from ssbench.core.messages import Beat, Bye, Hello, Jobs, Pulse, Ready, decode
 from ssbench.core.model import Job
-from ssbench.wire.sockets import Ports, WorkerWire
+from ssbench.wire.ports import Ports
+from ssbench.wire.workerwire import WorkerWire
 
 #: Called with the puppet, a batch and its jobs.
 Script = Callable[["Puppet", Jobs, list[Job]], None]

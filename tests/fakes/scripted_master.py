@@ -27,7 +27,9 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import Job, Operation, Phase, Result
 from ssbench.core.settings import StorageSettings
-from ssbench.wire.sockets import MasterWire, Ports, WorkerWire
+from ssbench.wire.masterwire import MasterWire
+from ssbench.wire.ports import Ports
+from ssbench.wire.workerwire import WorkerWire
 from ssbench.worker.worker import Worker
 
 PATIENCE_S = 5.0

@@ -26,7 +26,7 @@ from ssbench.core.roster import SECOND
 from ssbench.core.settings import StorageSettings
 from ssbench.master.crew import Came, Crew, Event, Gone
 from ssbench.master.phases import Limits
-from ssbench.wire.sockets import Ports
+from ssbench.wire.ports import Ports
 
 SETTINGS = StorageSettings(driver="noop", run_id="run1", token="old", token_serial=1)
 

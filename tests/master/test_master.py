@@ -32,7 +32,9 @@ from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master
 from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.storage.noop import NoopStorage
-from ssbench.wire.sockets import MasterWire, Ports, WorkerWire
+from ssbench.wire.masterwire import MasterWire
+from ssbench.wire.ports import Ports
+from ssbench.wire.workerwire import WorkerWire
 from ssbench.worker import store as store_module
 from ssbench.worker.worker import Worker
 from tests.core.fleet import Ledger, packed, row

@@ -16,9 +16,11 @@ from ssbench.core.messages import Bye, Jobs, encode
 from ssbench.core.strangers import A_KEY, HANGS_UP, NO_KEY, OTHER_KEY
 from ssbench.wire.doorkeeper import Doorkeeper
 from ssbench.wire.key import Key
-from ssbench.wire.sockets import Control, MasterWire, Ports, WorkerWire
+from ssbench.wire.masterwire import MasterWire
+from ssbench.wire.ports import Ports
+from ssbench.wire.workerwire import Control, WorkerWire
 from tests.fakes.strangers import OTHER_TOOLS, call
-from tests.wire.test_sockets import ANY, PATIENCE_S, all_channels, beat, until, worker_of
+from tests.wire.ends import ANY, PATIENCE_S, all_channels, beat, until, worker_of
 
 #: The master's socket -> what a stranger would connect to it.
 PEERS = {"work": zmq.PULL, "results": zmq.PUSH, "control": zmq.SUB}
