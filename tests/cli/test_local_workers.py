@@ -47,8 +47,14 @@ def children() -> list[psutil.Process]:
     return [
         child
         for child in psutil.Process().children()
-        if child.status() != psutil.STATUS_ZOMBIE and "ssbench.cli.worker" in child.cmdline()
+        if child.status() != psutil.STATUS_ZOMBIE and "ssbench.cli.worker" in words_of(child)
     ]
+
+
+def words_of(child: psutil.Process) -> list[str]:
+    """Its command line, for which the kernel has nothing to show while a program is loaded."""
+    until(child.cmdline)
+    return child.cmdline()
 
 
 @pytest.mark.parametrize("with_key", [False, True], ids=["plain", "encrypted"])
