@@ -70,7 +70,7 @@ def deleting(options: CleanupOptions | ResumeOptions) -> Iterator[Deleting]:
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts())
         progress = make_progress("live", quiet=options.quiet)
-        store = reach_store(options.store, progress.message)
+        store = reach_store(options.store, progress.message, interrupts)
         storage = open_storage(store.settings)
         stack.callback(storage.close)
         yield Deleting(

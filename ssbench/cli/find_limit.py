@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 from ssbench.cli import profile
 from ssbench.cli.canned import find_scenario_text
+from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.limit_options import MOST_USERS, LimitOptions
 from ssbench.cli.local_workers import start_local_workers
 from ssbench.cli.run_scenario import resolved
@@ -49,9 +50,11 @@ def run_find_limit(options: LimitOptions) -> ExitStatus:
     by_users = over == "users"
     most_users = int(options.most or MOST_USERS) if by_users else scenario.most_users
     with ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts(hold=True))
         session = Session(
             run,
             stack,
+            interrupts,
             local=start_local_workers(run, stack, most_users),
             most_users=most_users,
             wanted_users=int(options.first) if by_users and options.most is None else None,

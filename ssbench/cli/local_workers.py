@@ -49,7 +49,7 @@ class LocalWorkers:
     ) -> None:
         self.concurrency = concurrency
         self.logs: list[str] = []
-        self._told = False
+        self._begun = False
         self._processes: list[subprocess.Popen[bytes]] = []
         self._pipes: list[int] = []
         self._options = [
@@ -97,11 +97,14 @@ class LocalWorkers:
         self._processes.append(process)
 
     def tell(self, word: str) -> None:
-        """Say the line of ``parent_pipe`` to each: they begin to work."""
-        self._told = True
+        """Say the line of ``parent_pipe`` to each: they seek the master."""
         for fd in self._pipes:
             with suppress(BrokenPipeError):  # one that died; who waits for it says so
                 os.write(fd, word.encode("ascii"))
+
+    def begin(self) -> None:
+        """There is a run for them: from now on they end in good order, and their logs stay."""
+        self._begun = True
 
     def ended(self) -> list[tuple[str, int]]:
         """Log and exit status of those that have ended."""
@@ -112,19 +115,19 @@ class LocalWorkers:
         ]
 
     def end(self) -> None:
-        """End them: in good order, or at once, with their logs, where they have had no master."""
+        """End them: in good order, or at once, with their logs, where there was no run for them."""
         for fd in self._pipes:
             os.close(fd)
         self._pipes.clear()
         for process in self._processes:
-            if not self._told:
+            if not self._begun:
                 process.kill()
             try:
                 process.wait(_GRACE_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        if not self._told:
+        if not self._begun:
             for path in self.logs:
                 with suppress(FileNotFoundError):
                     os.unlink(path)

@@ -83,6 +83,8 @@ class Run:
 
         settings = settings_of(self.options, self.scenario, store, self.run_id)
         verify = self.options.verify
+        # From here on there is a stat file, and an interrupted run has its report.
+        self.interrupts.check()
         writer.write(
             header_of(self.scenario, self.run_id, session.seed, settings.driver, verify=verify)
         )

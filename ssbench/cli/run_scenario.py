@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from ssbench.cli import profile, promises
 from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.chosen import RunOptions
+from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import start_local_workers
 from ssbench.core.errors import ExitStatus, UsageError, gravest
 from ssbench.core.scenario import Scenario
@@ -21,12 +22,15 @@ def run_scenario(options: RunOptions) -> ExitStatus:
     scenario = resolved(options, *find_scenario_text(options.scenario, sys.stdin))
     most_users = scenario.most_users
     with ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts(hold=True))
         local = start_local_workers(options, stack, most_users)
         # Loaded while they load.
         from ssbench.cli.run import Run
         from ssbench.cli.session import Session
 
-        session = Session(options, stack, local=local, most_users=most_users, seed=scenario.seed)
+        session = Session(
+            options, stack, interrupts, local=local, most_users=most_users, seed=scenario.seed
+        )
         run = Run(session, scenario, options.stats_file)
         with profile.profiled(options.profile, "master", session.progress.message):
             status = run.execute()

@@ -35,6 +35,7 @@ T = TypeVar("T")
 class Session:
     """Opens things when they are first needed; they close with the stack.
 
+    :param interrupts: which hold signals until the master, once there is one, listens.
     :param local: workers of our own that were started; they end before the wire is closed.
     :param most_users: of any run of it.
     :param seed: None: one is drawn, for all runs.
@@ -46,6 +47,7 @@ class Session:
         self,
         options: RunOptions,
         stack: ExitStack,
+        interrupts: Interrupts,
         *,
         local: LocalWorkers | None = None,
         most_users: int,
@@ -59,7 +61,7 @@ class Session:
         self.seed = seed if seed is not None else secrets.randbits(32)
         self.is_series = is_series
         self.stack = stack
-        self.interrupts = stack.enter_context(Interrupts())
+        self.interrupts = interrupts
         self.progress = stack.enter_context(make_progress(options.progress, quiet=options.quiet))
         self.warnings: list[str] = []  #: of the present run
         self.has_containers = False  #: they were made
@@ -105,6 +107,8 @@ class Session:
             )  # fmt: skip
             if self.is_series:
                 self.stack.callback(self._master.dismiss)
+            if self._local:
+                self._begin(self._local)
             self.interrupts.listen(self._master.interrupt)
             calm_collector()
         self._master.begin_run(settings.run_id, recorder)
@@ -129,9 +133,9 @@ class Session:
             return noop_store()
         if self.options.embedded_swift:
             self.say("Starting a throw-away Swift on this host")
-            return embedded_store(self.stack)
+            return embedded_store(self.stack, self.interrupts)
         assert self.options.store is not None  # nosec B101 # chosen.py sees to it
-        return reach_store(self.options.store, self.warn)
+        return reach_store(self.options.store, self.warn, self.interrupts)
 
     def _meet_workers(self) -> None:
         """Open the ports, and tell those workers that are ours of them."""
@@ -149,6 +153,9 @@ class Session:
             return
         self.stack.callback(local.end)
         local.tell(place_line(self._wire, key))
+
+    def _begin(self, local: LocalWorkers) -> None:
+        local.begin()
         for path in local.logs:
             users = plural(local.concurrency, "user")
             self.say(f"Spawned a local ssbench-worker for {users}, logging to {path}")

@@ -1,8 +1,8 @@
 """The first and the last moments of the commands, where nobody else cares for signals.
 
-A command takes half a second to load and a moment to take leave. Python's own way with Ctrl-C
-would then be a traceback and a status of its own, with SIGTERM no word at all. This module itself
-loads next to nothing.
+A command takes a quarter of a second to load and a moment to take leave. Python's own way with
+Ctrl-C would then be a traceback and a status of its own, with SIGTERM no word at all. So the first
+thing that happens is that signals are cared for; what that needs is all that this module loads.
 """
 
 from __future__ import annotations
@@ -11,65 +11,77 @@ import atexit
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
-from types import FrameType
 
-from ssbench.core.errors import ExitStatus, gravest
+TYPE_CHECKING = False  # that of typing takes longer to load than all the rest here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    Handler = Callable[[int, FrameType | None], object]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-Handler = Callable[[int, FrameType | None], object]
+_OK, _INTERRUPTED = 0, 5  #: of ExitStatus, which isn't loaded yet
 
 
 def master() -> int:
     """``ssbench-master``; gives the exit status."""
-    return _run("ssbench-master", "ssbench.cli.master", ExitStatus.INTERRUPTED)
+    return _run("ssbench-master", "ssbench.cli.master", _INTERRUPTED)
 
 
 def worker() -> int:
     """``ssbench-worker``; gives the exit status. One that is told to end is fine."""
-    return _run("ssbench-worker", "ssbench.cli.worker", ExitStatus.OK)
+    return _run("ssbench-worker", "ssbench.cli.worker", _OK)
 
 
-class First:
-    """The handler of the first signal: it unwinds what runs.
+class Leave:
+    """The handler while there is nothing to be put in order: a line, and out.
 
-    :param second: the handler from then on.
+    It raises nothing: what is being loaded may print an exception, or swallow it.
     """
 
-    def __init__(self, second: Handler) -> None:
-        self.second = second
+    def __init__(self, program: str, status: int) -> None:
+        self.second: Handler = lambda number, frame: os._exit(status)  #: without the line
+        self._program = program
+        self._status = status
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         _handle(self.second)
-        raise KeyboardInterrupt(f"interrupted by {signal.Signals(number).name}")
+        line = f"{self._program}: interrupted by {signal.Signals(number).name}\n"
+        with suppress(OSError):  # nobody reads it
+            os.write(2, line.encode())
+        os._exit(self._status)
 
 
-def _run(program: str, module: str, interrupted: ExitStatus) -> int:
-    """Load the module and call its ``main``; the first signal unwinds it, the next leaves."""
-    ended: list[ExitStatus] = []
+def _run(program: str, module: str, interrupted: int) -> int:
+    """Load the module and call its ``main``, which cares for signals once there is need to."""
+    leave = Leave(program, interrupted)
+    _handle(leave)
+    ended: list[int] = []
     atexit.register(_leave_for_good, ended)  # the first to be registered is the last to be called
-    _handle(First(_leave_with(interrupted)))
-    try:
-        # Before all that takes time to load: a secret is in the process list until then.
-        import_module("ssbench.cli.proctitle").hide_secrets()
-        status = ExitStatus(import_module(module).main())
-    except KeyboardInterrupt as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        status = interrupted
-    _handle(_leave_with(gravest([status, interrupted])))
+    from importlib import import_module
+
+    # Before all that takes time to load: a secret is in the process list until then.
+    import_module("ssbench.cli.proctitle").hide_secrets()
+    status: int = import_module(module).main()
+    _handle(_leave_with(_gravest(status, interrupted)))
     ended.append(status)
-    return int(status)
+    return status
 
 
-def _leave_for_good(ended: list[ExitStatus]) -> None:
+def _gravest(*statuses: int) -> int:
+    from ssbench.core.errors import ExitStatus, gravest
+
+    return int(gravest([ExitStatus(status) for status in statuses]))
+
+
+def _leave_for_good(ended: list[int]) -> None:
     """Python would forget our handlers before it is gone, and a Ctrl-C would be its status."""
     if ended:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):  # nobody reads it any more
                 stream.flush()
-        os._exit(int(ended[0]))
+        os._exit(ended[0])
 
 
 def _handle(handler: Handler) -> None:
@@ -79,5 +91,5 @@ def _handle(handler: Handler) -> None:
             signal.signal(number, handler)
 
 
-def _leave_with(status: ExitStatus) -> Handler:
-    return lambda number, frame: os._exit(int(status))
+def _leave_with(status: int) -> Handler:
+    return lambda number, frame: os._exit(status)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 
+from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.store_options import StoreOptions
 from ssbench.core.credentials import Credentials
 from ssbench.core.settings import StorageSettings
@@ -27,23 +28,26 @@ def noop_store() -> Store:
     return Store(StorageSettings(driver="noop", storage_urls=("noop:",)), None)
 
 
-def embedded_store(stack: ExitStack) -> Store:
+def embedded_store(stack: ExitStack, interrupts: Interrupts) -> Store:
     """A throw-away Swift on this host, that ends with the stack.
 
     :raises SsbenchError: where it can't be started.
+    :raises KeyboardInterrupt: where a signal comes meanwhile.
     """
     from ssbench.embedded import EmbeddedSwift
 
-    swift = stack.enter_context(EmbeddedSwift())
+    swift = stack.enter_context(EmbeddedSwift(sleep=interrupts.sleep))
     credentials = Credentials(auth=swift.auth_url, user=swift.user, key=swift.key)
-    return reach_store(StoreOptions(credentials, (), 10.0, 20.0), lambda note: None)
+    options = StoreOptions(credentials, (), 10.0, 20.0)
+    return reach_store(options, lambda note: None, interrupts)
 
 
-def reach_store(options: StoreOptions, say: Callable[[str], None]) -> Store:
+def reach_store(options: StoreOptions, say: Callable[[str], None], interrupts: Interrupts) -> Store:
     """Authenticate.
 
     :raises UsageError: where the options give no way in.
     :raises AuthError: where there is no token to be had.
+    :raises KeyboardInterrupt: where a signal comes meanwhile.
     """
     with warnings.catch_warnings():
         # Of what these libraries themselves load; PYTHONWARNINGS=error would be a traceback here.
@@ -54,7 +58,7 @@ def reach_store(options: StoreOptions, say: Callable[[str], None]) -> Store:
     authenticator = Authenticator(credentials)
     for note in authenticator.notes:
         say(note)
-    found = authenticator.authenticate()
+    found = interrupts.unless_they_come(authenticator.authenticate)
     settings = StorageSettings(
         storage_urls=options.storage_urls or (found.storage_url,),
         token=found.token,

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from ssbench.cli import profile
 from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.chosen import RunOptions
+from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import start_local_workers
 from ssbench.cli.run_scenario import resolved
 from ssbench.cli.series import Series, check_paths
@@ -30,9 +31,11 @@ def run_sweep(options: RunOptions, sweep: Sweep) -> ExitStatus:
     table = StepTable(scenarios[0].name, sweep.over, percentiles, options.thresholds)
     most_users = max(scenario.most_users for scenario in scenarios)
     with ExitStack() as stack:
+        interrupts = stack.enter_context(Interrupts(hold=True))
         session = Session(
             options,
             stack,
+            interrupts,
             local=start_local_workers(options, stack, most_users),
             most_users=most_users,
             seed=scenarios[0].seed,

@@ -13,7 +13,7 @@ import ssl
 import subprocess  # nosec B404 # our own interpreter with our own module
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import ssbench
@@ -44,6 +44,8 @@ class EmbeddedSwift:
     :param directory: where to make the data's directory; None for a place with room.
     :param log_path: the access log; None for one that goes with the rest.
     :param proxy_conf: options to add to, or change in, proxy-server.conf, by section.
+    :param sleep: waits so many seconds between two looks whether it is up; what it raises ends
+        the start.
     """
 
     #: The processes, and the roles that each of them plays.
@@ -61,10 +63,12 @@ class EmbeddedSwift:
         directory: str | None = None,
         log_path: str | Path | None = None,
         proxy_conf: Sections | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._wanted_port = port
         self._directory = directory
         self._log_path = log_path
+        self._sleep = sleep
         self._options = {
             "host": host,
             "token_life_s": token_life_s,
@@ -226,7 +230,7 @@ class EmbeddedSwift:
                     f"the embedded Swift gave no answer for {START_TIMEOUT_S:.0f} s: "
                     f"{self._last_words()}"
                 )
-            time.sleep(0.02)
+            self._sleep(0.02)
 
     def _answers(self) -> bool:
         """Whether /info gives 200, and with it that all roles listen."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 
 import gevent
 import pytest
 
-from ssbench.cli.interrupts import SIGNALS, Interrupts
-from ssbench.cli.start import First
+from ssbench.cli import interrupts as module
+from ssbench.cli.interrupts import PATIENCE_S, SIGNALS, Interrupts
 
 
 def send(number: int) -> None:
@@ -76,9 +77,21 @@ def test_the_third_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert left == [5]
 
 
+class First:
+    """A handler that has another for what comes once it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[int] = []
+
+    def __call__(self, number: int, frame: object) -> None:
+        raise AssertionError("told twice")
+
+    def second(self, number: int, frame: object) -> None:
+        self.heard.append(number)
+
+
 def test_once_it_has_raised_what_comes_later_is_no_first_one() -> None:
-    heard: list[int] = []
-    first = First(lambda number, frame: heard.append(number))
+    first = First()
     before = signal.signal(signal.SIGTERM, first)
     try:
         with Interrupts() as interrupts:
@@ -88,6 +101,81 @@ def test_once_it_has_raised_what_comes_later_is_no_first_one() -> None:
         with Interrupts(), pytest.raises(KeyboardInterrupt):
             send(signal.SIGTERM)
         send(signal.SIGTERM)
-        assert heard == [signal.SIGTERM]
+        assert first.heard == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+# While they are held ------------------------------------------------------------------------
+
+
+def test_none_is_raised_but_where_it_is_asked_for() -> None:
+    with Interrupts(hold=True) as interrupts:
+        interrupts.check()
+        for _ in range(3):
+            send(signal.SIGTERM)
+            send(signal.SIGINT)
+        assert interrupts.reason == "interrupted by SIGTERM"
+        with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+            interrupts.check()
+        send(signal.SIGINT)  # what unwinds isn't disturbed
+
+
+def test_one_that_was_noted_is_told_to_the_first_who_listens() -> None:
+    heard: list[str] = []
+    with Interrupts(hold=True) as interrupts:
+        send(signal.SIGINT)
+        send(signal.SIGINT)
+        interrupts.listen(heard.append)
+        assert heard == ["interrupted by SIGINT"]
+        with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+            send(signal.SIGTERM)
+
+
+def test_once_somebody_listens_nothing_is_held() -> None:
+    heard: list[str] = []
+    with Interrupts(hold=True) as interrupts:
+        interrupts.listen(heard.append)
+        send(signal.SIGINT)
+        assert heard == ["interrupted by SIGINT"]
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+
+
+def test_a_start_that_is_not_put_away_in_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[int] = []
+    now_s = 100.0
+    monkeypatch.setattr("os._exit", left.append)
+    monkeypatch.setattr(module, "monotonic", lambda: now_s)
+    with Interrupts(hold=True):
+        send(signal.SIGINT)
+        now_s += PATIENCE_S
+        send(signal.SIGINT)
+        assert left == []
+        now_s += 0.1
+        send(signal.SIGINT)
+        assert left == [5]
+
+
+def test_work_that_takes_long_gives_what_it_gives_unless_one_comes() -> None:
+    never = threading.Event()
+    with Interrupts(hold=True) as interrupts:
+        assert interrupts.unless_they_come(lambda: 7) == 7
+        with pytest.raises(ZeroDivisionError):
+            interrupts.unless_they_come(lambda: 1 // 0)
+
+        def work() -> None:
+            send(signal.SIGINT)
+            never.wait(60)
+
+        with pytest.raises(KeyboardInterrupt, match="SIGINT"):
+            interrupts.unless_they_come(work)
+        never.set()
+
+
+def test_a_sleep_ends_by_one() -> None:
+    with Interrupts(hold=True) as interrupts:
+        interrupts.sleep(0)
+        send(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt, match="SIGINT"):
+            interrupts.sleep(0)

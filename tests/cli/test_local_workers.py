@@ -66,6 +66,7 @@ def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
         )
         with local() as workers:
             workers.tell(place_line(wire, key))
+            workers.begin()
             master.gather(6, 2)
             assert master.roster.concurrency == 6
             assert len(set(workers.logs)) == 2
@@ -99,8 +100,11 @@ def test_one_that_ended_before_it_was_told_is_no_accident() -> None:
         workers.tell("nobody reads this\n")
 
 
-def test_who_had_no_master_leaves_nothing_behind() -> None:
+@pytest.mark.parametrize("told", [False, True])
+def test_who_had_no_run_leaves_nothing_behind(told: bool) -> None:
     with local() as workers:
+        if told:
+            workers.tell("127.0.0.1 1 2 3\n")
         assert all(Path(log).exists() for log in workers.logs)
         Path(workers.logs[0]).unlink()  # somebody cleared away there
     assert children() == []

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ssbench.cli.chosen import RunOptions, run_options
+from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
 from ssbench.cli.run_setup import header_of, limits_of, prepare, settings_of
 from ssbench.cli.session import Session
@@ -57,7 +58,7 @@ def test_containers_are_made_once_for_all_runs(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(NoopStorage, "make_container", lambda self, name: made.append(name))
     store = noop_store()
     with ExitStack() as stack:
-        session = Session(options(), stack, most_users=4, seed=1)
+        session = Session(options(), stack, Interrupts(), most_users=4, seed=1)
         for run_id in ("run1", "run2"):
             prepare(session, SCENARIO, store, settings_of(options(), SCENARIO, store, run_id))
     assert len(made) == 100
@@ -68,7 +69,7 @@ def test_a_scenario_that_the_store_cannot_take_ends_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(NoopStorage, "limits", lambda self: limits)
     store = noop_store()
     with ExitStack() as stack:
-        session = Session(options(), stack, most_users=4, seed=1)
+        session = Session(options(), stack, Interrupts(), most_users=4, seed=1)
         with pytest.raises(ScenarioError, match=r"own\.scenario: .*more than"):
             prepare(session, SCENARIO, store, settings_of(options(), SCENARIO, store, "run1"))
         assert not session.has_containers

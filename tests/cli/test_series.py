@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.chosen import run_options
+from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
 from ssbench.cli.series import Series, check_paths, step_path
 from ssbench.cli.session import Session
@@ -60,7 +61,7 @@ def test_an_error_costs_no_table_of_the_steps_before_it(capsys: pytest.CaptureFi
     words = ["run-scenario", "-f", "s", "--noop", "--csv", *free_ports()]
     options = run_options(master_parser().parse_args(words), {})
     with ExitStack() as stack:
-        session = Session(options, stack, most_users=4, seed=1)
+        session = Session(options, stack, Interrupts(), most_users=4, seed=1)
         series = Series(session, StepTable("own", "users", (50.0, 99.9, 100.0)), TEXT, "own")
         with pytest.raises(NoWorkersError):
             series.fail(NoWorkersError("nobody"))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ssbench.cli.chosen import RunOptions, run_options
+from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import LocalWorkers
 from ssbench.cli.options import master_parser
 from ssbench.cli.session import Session
@@ -23,7 +24,7 @@ def options(*words: str) -> RunOptions:
 
 
 def session(stack: ExitStack, *words: str, **more: Any) -> Session:
-    return Session(options(*words), stack, most_users=4, seed=None, **more)
+    return Session(options(*words), stack, Interrupts(), most_users=4, seed=None, **more)
 
 
 class Nowhere:
@@ -53,6 +54,9 @@ class Local(LocalWorkers):
     def tell(self, word: str) -> None:
         self.heard.append(word)
 
+    def begin(self) -> None:
+        self.heard.append("there is a run")
+
     def end(self) -> None:
         self.heard.append("their end")
 
@@ -60,7 +64,7 @@ class Local(LocalWorkers):
 def test_a_seed_is_drawn_once_for_all_runs() -> None:
     with ExitStack() as stack:
         assert 0 <= session(stack).seed < 1 << 32
-        assert Session(options(), stack, most_users=4, seed=0).seed == 0
+        assert Session(options(), stack, Interrupts(), most_users=4, seed=0).seed == 0
 
 
 def test_store_and_master_are_the_same_for_every_run() -> None:
@@ -127,13 +131,14 @@ def test_local_workers_are_told_of_the_wire_and_end_before_it(
 
     with ExitStack() as stack:
         words = ("--workers", "2", "--zmq-bind-ip", "0.0.0.0")
-        here = Session(options(*words), stack, local=local, most_users=7, seed=1)
+        here = Session(options(*words), stack, Interrupts(), local=local, most_users=7, seed=1)
         assert local.heard == []
-        here.store()
+        store = here.store()
         ports = here._wire.ports
         assert local.heard == [f"127.0.0.1 {ports.work} {ports.results} {ports.control} \n"]
+        here.master(store.settings, Limits(), Nowhere())
         monkeypatch.setattr(MasterWire, "_stop", seen)
-    assert local.heard[1:] == ["their end", "the wire is closed"]
+    assert local.heard[1:] == ["there is a run", "their end", "the wire is closed"]
     assert "Spawned a local ssbench-worker for 4 users, logging to a.log" in capsys.readouterr().err
 
 
@@ -141,7 +146,9 @@ def test_local_workers_get_a_key_that_nobody_else_has() -> None:
     local = Local()
     for _ in range(2):
         with ExitStack() as stack:
-            here = Session(options("--workers", "2"), stack, local=local, most_users=7, seed=1)
+            here = Session(
+                options("--workers", "2"), stack, Interrupts(), local=local, most_users=7, seed=1
+            )
             here.store()
     keys = [line.split()[-1] for line in local.heard if " ssbench-key-1 " in line]
     assert len(set(keys)) == 2

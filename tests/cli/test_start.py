@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ssbench.cli import start
+from ssbench.core.errors import ExitStatus
+
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -50,10 +53,56 @@ def test_a_signal_before_the_command_cares_is_one_line(number: signal.Signals) -
     )  # fmt: skip
 
 
+def test_nothing_is_unwound_that_might_print_or_swallow_an_exception() -> None:
+    swallow = "\n    ".join(
+        ["try:", "    send()", "except BaseException: pass", "finally:", "    print('never')"]
+    )
+    assert run(signal.SIGINT, swallow) == (5, "ssbench-master: interrupted by SIGINT\n")
+    late = "class Late:\n        __del__ = lambda self: send()\n    Late()"
+    assert run(signal.SIGTERM, late) == (5, "ssbench-master: interrupted by SIGTERM\n")
+
+
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_second_one_leaves_at_once(number: signal.Signals) -> None:
-    twice = "\n    ".join(["try:", "    send()", "finally:", "    send()", "    print('never')"])
-    assert run(number, twice) == (5, "")
+def test_a_second_one_does_not_wait_for_who_reads_the_line(number: signal.Signals) -> None:
+    full = "\n    ".join(
+        [
+            "import threading, time",
+            "reading, writing = os.pipe()",
+            "os.set_blocking(writing, False)",
+            "try:",
+            "    while os.write(writing, bytes(1 << 16)): pass",
+            "except BlockingIOError: pass",
+            "os.set_blocking(writing, True)",
+            "os.dup2(writing, 2)",
+            "def again():",
+            "    while True:",
+            "        time.sleep(0.001)",
+            "        send()",
+            "threading.Thread(target=again, daemon=True).start()",
+            "time.sleep(60)",
+        ]
+    )
+    assert run(number, full) == (5, "")
+
+
+def test_the_statuses_that_it_knows_are_those_of_all_others() -> None:
+    assert (start._OK, start._INTERRUPTED) == (ExitStatus.OK, ExitStatus.INTERRUPTED)
+
+
+def test_signals_are_cared_for_before_anything_of_ours_is_loaded() -> None:
+    code = """\
+import sys
+from ssbench.cli import start
+loaded = []
+start._handle = lambda handler: loaded.append([m for m in sys.modules if m.startswith("ssbench")])
+sys.argv[1:] = ["list-scenarios"]
+start.master()
+print(sorted(loaded[0]), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.stderr == "['ssbench', 'ssbench.cli', 'ssbench.cli.start']\n"
 
 
 @pytest.mark.parametrize(("status", "seen"), [(0, 5), (6, 5), (1, 1)])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.store_options import StoreOptions
 from ssbench.cli.stores import noop_store, reach_store
 from ssbench.core.credentials import Credentials
@@ -31,7 +32,7 @@ def test_no_store_at_all() -> None:
 
 def test_settings_are_those_of_the_login_and_the_options() -> None:
     with AuthV1() as fake:
-        settings = reach_store(options(fake), print).settings
+        settings = reach_store(options(fake), print, Interrupts()).settings
         assert settings.storage_urls == (fake.storage_url,)
         assert (settings.token, settings.token_serial) == ("token-1", 1)
         assert (settings.connect_timeout_s, settings.network_timeout_s) == (3.0, 4.0)
@@ -41,12 +42,12 @@ def test_settings_are_those_of_the_login_and_the_options() -> None:
 def test_storage_urls_of_the_options_come_first() -> None:
     with AuthV1() as fake:
         urls = ("http://a/v1/AUTH_test", "http://b/v1/AUTH_test")
-        assert reach_store(options(fake, *urls), print).settings.storage_urls == urls
+        assert reach_store(options(fake, *urls), print, Interrupts()).settings.storage_urls == urls
 
 
 def test_each_renewal_has_a_new_serial() -> None:
     with AuthV1() as fake:
-        renew = reach_store(options(fake), print).renew
+        renew = reach_store(options(fake), print, Interrupts()).renew
         assert renew is not None
         assert [renew(), renew()] == [("token-2", 2), ("token-3", 3)]
 
@@ -60,11 +61,12 @@ class Old(importlib.abc.MetaPathFinder):
         if name.startswith("keystoneauth1"):
             warnings.warn("of old", DeprecationWarning)
 sys.meta_path.insert(0, Old())
+from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.stores import reach_store
 from ssbench.cli.store_options import StoreOptions
 from ssbench.core.credentials import Credentials
 try:
-    reach_store(StoreOptions(Credentials(), (), 1.0, 1.0), print)
+    reach_store(StoreOptions(Credentials(), (), 1.0, 1.0), print, Interrupts())
 except Exception as error:
     print(type(error).__name__)
 """
@@ -77,5 +79,5 @@ except Exception as error:
 
 def test_a_wrong_key_is_refused_and_not_shown() -> None:
     with AuthV1() as fake, pytest.raises(AuthError) as caught:
-        reach_store(options(fake, key="s3cret"), print)
+        reach_store(options(fake, key="s3cret"), print, Interrupts())
     assert "s3cret" not in str(caught.value)
