@@ -91,11 +91,17 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "master": (set(), set()),
     "master.master": (
         {
-            "core", "wire.masterwire", "host.live", "master.crew", "master.phases",
-            "master.keeping", "master.hostlog",
+            "core", "wire.masterwire", "host.live", "master.crew", "master.exchange",
+            "master.gathering", "master.hostlog", "master.keeping", "master.phases",
+            "master.shift",
         },
         set(),
     ),
+    "master.shift": (
+        {"core", "master.crew", "master.exchange", "master.keeping", "master.phases"}, set(),
+    ),
+    "master.exchange": ({"core", "master.crew", "master.keeping", "master.phases"}, set()),
+    "master.gathering": ({"core", "wire.masterwire", "master.crew"}, set()),
     "master.keeping": ({"core", "master.phases"}, set()),
     "master.crew": ({"core", "wire.masterwire", "master.phases", "master.renewal"}, set()),
     "master.hostlog": ({"core", "host.live"}, set()),

@@ -87,6 +87,7 @@ class Crew:
         self._beat_ns = min(_BEAT_NS, self.roster.timeout_ns // _BEATS_A_TIMEOUT)
         self._gap_ns = self._beat_ns
         self._next_beat_ns = 0
+        self._alone_since_ns = 0
         self._on: Mapping[type, Callable[[Any], Iterable[Event]]] = {
             Hello: self._on_hello,
             Pulse: self._on_pulse,
@@ -115,6 +116,20 @@ class Crew:
     def ready(self, *, stopped: bool = False) -> bool:
         """Whether all who have users are connected for the phase (or have stopped in it)."""
         return self.roster.all_ready(self.settings.run_id, self.phase, stopped=stopped)
+
+    def expect(self, now_ns: int) -> None:
+        """Wait for workers from now on, in ``deserted``; or else since they left."""
+        if self.roster.workers or not self._alone_since_ns:
+            self._alone_since_ns = now_ns
+
+    def deserted(self, now_ns: int) -> bool:
+        """Whether nobody is here, and those who left have been waited for; in a former phase, too.
+        To be asked again and again."""
+        if self.roster.workers:
+            self._alone_since_ns = now_ns
+            return False
+        alone_ns = now_ns - self._alone_since_ns
+        return bool(self._alone_since_ns) and alone_ns > self._limits.worker_wait_s * SECOND
 
     def turn(self, wait_s: float, *, or_room: bool = False) -> Iterator[Event]:
         """A beat if one is due, then whatever arrives within the wait.

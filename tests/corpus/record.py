@@ -39,7 +39,7 @@ _EAVESDROPPER = """
 import sys
 from pathlib import Path
 from ssbench.cli.master import main
-from ssbench.master import master
+from ssbench.master import exchange
 from ssbench.wire import masterwire
 
 place, most, seen = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), {}
@@ -61,7 +61,7 @@ def decode(data, plain=masterwire.decode):
     keep(data, message)
     return message
 
-master.encode = masterwire.encode = encode
+exchange.encode = masterwire.encode = encode
 masterwire.decode = decode
 sys.exit(main())
 """

@@ -36,6 +36,8 @@ class Wire:
 
     pipe = 3
     ports = Ports(1, 2, 3)
+    ip = "192.0.2.1"
+    key_words = "with the same --zmq-key-file"
 
     def __init__(self) -> None:
         self.beats: list[Beat] = []
@@ -399,3 +401,26 @@ def test_what_a_worker_says_of_its_clocks_is_kept_and_passed_on() -> None:
     assert worker.offset_ns == 9 * SECOND - here.now_ns
     # Its wall clock is 6000 s ahead of its other one, ours 5000 s.
     assert worker.wall_offset_ns == worker.offset_ns + 1000 * SECOND
+
+
+# Being alone ------------------------------------------------------------------------------
+
+
+def test_it_is_not_deserted_before_anybody_is_expected() -> None:
+    here = Scene()
+    assert not here.crew.deserted(here.now_ns)
+    here.crew.expect(here.now_ns)
+    assert not here.crew.deserted(here.now_ns + 30 * SECOND)
+    assert here.crew.deserted(here.now_ns + 30 * SECOND + 1)
+
+
+def test_who_left_is_waited_for_from_then_on_and_in_the_next_phase_too() -> None:
+    here = Scene()
+    here.hear(hello(1))
+    here.crew.expect(here.now_ns)
+    here.now_ns += 100 * SECOND
+    assert not here.crew.deserted(here.now_ns)
+    here.hear(Bye(1, "enough"))
+    here.crew.expect(here.now_ns + 20 * SECOND)
+    assert not here.crew.deserted(here.now_ns + 30 * SECOND)
+    assert here.crew.deserted(here.now_ns + 31 * SECOND)

@@ -1,0 +1,64 @@
+"""The wait for workers: when all are here, and whether those who came are enough."""
+
+from __future__ import annotations
+
+from ssbench.core.errors import NoWorkersError
+from ssbench.core.roster import SECOND
+from ssbench.master.crew import Crew
+from ssbench.wire.masterwire import MasterWire
+
+#: Without --workers or --expect-workers: nobody new for this long means that all are here.
+SETTLED_NS = 2 * SECOND
+
+
+class Gathering:
+    """Waits for so many workers, or for enough of them to be all users.
+
+    :param wait_s: how long, to be named where nobody came.
+    """
+
+    def __init__(
+        self, wire: MasterWire, crew: Crew, users: int, expected: int | None, wait_s: float
+    ) -> None:
+        self._wire = wire
+        self._crew = crew
+        self._users = users
+        self._expected = expected
+        self._wait_s = wait_s
+
+    def __repr__(self) -> str:
+        return f"<Gathering of {self._expected or 'some'} workers, {self._crew.roster}>"
+
+    def complete(self, now_ns: int) -> bool:
+        """Whether nobody needs to be waited for."""
+        roster = self._crew.roster
+        if self._expected:
+            return len(roster.workers) >= self._expected
+        settled = now_ns - self._crew.newest_hello_ns > SETTLED_NS
+        return settled and roster.concurrency >= self._users
+
+    def shortcomings(self) -> list[str]:
+        """Warnings where fewer came than there should be.
+
+        :raises NoWorkersError: where nobody came.
+        """
+        roster, expected = self._crew.roster, self._expected
+        refused = "; ".join(roster.refused.values())
+        because = f" ({refused})" if refused else ""
+        here = len(roster.workers)
+        if not here:
+            raise NoWorkersError(
+                f"no worker came within {self._wait_s:g} s to ports"
+                f" {self._wire.ports.work}, {self._wire.ports.results} and"
+                f" {self._wire.ports.control} of {self._wire.ip}{because}; start"
+                f" ssbench-worker processes {self._wire.key_words}, or give --workers N"
+            )
+        found = []
+        if expected and here < expected:
+            found.append(f"Only {here} of {expected} workers came{because}; going on with them")
+        if roster.concurrency < self._users:
+            found.append(
+                f"The workers can be {roster.concurrency} users together, not {self._users};"
+                " going on with so many (ssbench-worker -c sets how many one can be)"
+            )
+        return found

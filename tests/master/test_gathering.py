@@ -1,0 +1,55 @@
+"""Who is waited for, and what is said of those who didn't come."""
+
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.errors import NoWorkersError
+from ssbench.core.roster import SECOND
+from ssbench.master.gathering import SETTLED_NS, Gathering
+from tests.master.test_crew import Scene, hello
+
+
+def gathering(here: Scene, users: int = 8, expected: int | None = None) -> Gathering:
+    return Gathering(here.wire, here.crew, users, expected, 30.0)  # type: ignore[arg-type]
+
+
+def test_as_many_as_are_expected_are_enough_at_once() -> None:
+    here = Scene()
+    wait = gathering(here, expected=2)
+    here.hear(hello(1, "a"))
+    assert not wait.complete(here.now_ns + 100 * SECOND)
+    here.hear(hello(2, "b"))
+    assert wait.complete(here.now_ns)
+    assert wait.shortcomings() == []
+
+
+def test_where_no_number_is_known_nobody_new_may_come_for_a_while() -> None:
+    here = Scene()
+    wait = gathering(here)
+    here.hear(hello(1, "a"))
+    assert not wait.complete(here.now_ns + 100 * SECOND), "they are 4 users of 8"
+    here.hear(hello(2, "b"))
+    assert not wait.complete(here.now_ns + SETTLED_NS)
+    assert wait.complete(here.now_ns + SETTLED_NS + 1)
+    assert wait.shortcomings() == []
+
+
+def test_nobody_came() -> None:
+    here = Scene()
+    with pytest.raises(NoWorkersError) as caught:
+        gathering(here).shortcomings()
+    assert str(caught.value) == (
+        "no worker came within 30 s to ports 1, 2 and 3 of 192.0.2.1; start ssbench-worker"
+        " processes with the same --zmq-key-file, or give --workers N"
+    )
+
+
+def test_fewer_came_and_why_is_said() -> None:
+    here = Scene()
+    here.hear(hello(1, "twin"), hello(2, "twin"))
+    few, small = gathering(here, expected=2).shortcomings()
+    assert few.startswith('Only 1 of 2 workers came (the worker id "twin" is taken by twin (')
+    assert small.startswith("The workers can be 4 users together, not 8; going on with so many")
+    assert gathering(here, users=4).shortcomings() == []
+    assert repr(gathering(here, expected=2)).startswith("<Gathering of 2 workers")

@@ -1,0 +1,321 @@
+"""A phase from its first stage to its end: a crew in memory, a clock that turns with the loop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ssbench.core.course import Course
+from ssbench.core.errors import StatFileError
+from ssbench.core.messages import Bye, Ready, Returned, Took
+from ssbench.core.model import ErrorKind, Phase, Stage
+from ssbench.core.pacing import LEAD_NS
+from ssbench.core.records import MarkRecord
+from ssbench.core.roster import SECOND
+from ssbench.core.settling import Settling
+from ssbench.core.steady import AutoStop
+from ssbench.master.phases import Limits
+from ssbench.master.shift import WAIT_S, Ending, Shift, Ties
+from tests.core.fleet import packed
+from tests.master import test_exchange
+from tests.master.test_crew import hello, pulse
+
+STILL = Stage(math.inf, 4)
+
+
+class Scene(test_exchange.Scene):
+    """A shift, and a worker that does in each turn what it is sent."""
+
+    def __init__(
+        self,
+        total: int = 100,
+        *stages: Stage,
+        limits: Limits | None = None,
+        settling: Settling | None = None,
+    ) -> None:
+        super().__init__(total)
+        self.crew.start_ns = self.now_ns
+        self.works = True
+        self.error = 0
+        self.halt: Ending | None = None
+        self.waits: list[float] = []
+        self.beats: list[tuple[bool, bool]] = []  # whether ending, whether stopping
+        self.then: Callable[[], object] = lambda: None
+        self.shift = Shift(
+            Ties(
+                crew=self.crew,
+                keeping=self.keeping,
+                limits=limits or Limits(),
+                clock=lambda: self.now_ns,
+                turn=self.turn,
+                why_halt=lambda: self.halt,
+                warn=self.warnings.append,
+            ),
+            self.exchange,
+            self.ledger,
+            Course(stages or [STILL]),
+            settling=settling,
+        )
+
+    def turn(self, wait_s: float) -> None:
+        """What the master's loop does, in no time but that of the wait."""
+        assert len(self.waits) < 10_000, "it never ends"
+        self.waits.append(wait_s)
+        self.now_ns += max(int(wait_s * SECOND), 1)
+        assert self.shift.brief() is self.exchange.waits_for_room
+        self.beats.append((self.crew.ending, self.crew.stopping))
+        if self.works:
+            for number, jobs in self.batches():
+                data = packed(jobs, error=self.error, status=503 if self.error else 200)
+                self.exchange.results(self.done(jobs, took=[number])._replace(packed=data))
+            self.sent.clear()
+        self.then()
+
+    def stopped(self) -> None:
+        """The worker says so."""
+        self.hear(Ready(1, test_exchange.RUN, self.crew.phase, True, 0))
+
+    def end(self) -> tuple[str, str]:
+        """Go through all of it; gives how it ended."""
+        self.shift.work()
+        self.exchange.close()
+        outcome = self.shift.outcome()
+        return outcome.ended, outcome.reason
+
+    def marks(self) -> list[tuple[float, str, int]]:
+        return [
+            (record.at_ns / SECOND, record.name, record.stage)
+            for record in self.recorder.records
+            if isinstance(record, MarkRecord)
+        ]
+
+
+def test_it_ends_with_the_last_result() -> None:
+    here = Scene(100)
+    assert here.end() == ("complete", "")
+    outcome = here.shift.outcome()
+    assert outcome.counts.done == 100
+    assert outcome.seconds == pytest.approx(len(here.waits) * WAIT_S)
+    assert here.marks() == [(0.0, "stage", 0), (outcome.seconds, "end", 0)]
+    assert set(here.beats) == {(False, False)}
+    assert "Shift <Course stage 1 of 1>" in repr(here.shift)
+
+
+def test_outside_of_the_run_nothing_is_marked() -> None:
+    here = Scene(0)
+    here.crew.phase = Phase.POPULATE
+    assert here.end() == ("complete", "")
+    assert here.marks() == []
+
+
+def test_a_load_model_with_a_lead_starts_later() -> None:
+    here = Scene(0)
+    here.ledger.ahead = 1
+    here.end()
+    assert here.marks()[0][0] == LEAD_NS / SECOND
+
+
+def test_stages_follow_each_other_each_with_its_users() -> None:
+    here = Scene(10**6, Stage(1.0, 2), Stage(1.0, 3), Stage(0.5, 3))
+    users: list[int] = []
+
+    def look() -> None:
+        users.append(here.crew.roster.users)
+        if here.crew.stopping:
+            here.stopped()
+
+    here.then = look
+    here.crew.share_out(2)
+    assert here.end() == ("complete", "")
+    assert sorted(set(users)) == [2, 3]
+    assert [mark[1:] for mark in here.marks()] == [
+        ("stage", 0), ("stage", 1), ("stage", 2), ("end", 2),
+    ]  # fmt: skip
+    assert [mark[0] for mark in here.marks()] == pytest.approx([0, 1, 2, 2.5], abs=0.01)
+
+
+def test_the_loop_is_back_when_a_stage_ends() -> None:
+    here = Scene(10**6, Stage(0.12, 4))
+    here.then = lambda: here.stopped() if here.crew.stopping else None
+    here.end()
+    assert here.waits[:3] == pytest.approx([WAIT_S, WAIT_S, 0.02])
+
+
+HALTS = {
+    "a run that is interrupted": ("interrupted", "interrupted by SIGINT"),
+    "a disk that is full": ("failed", "no space left"),
+}
+
+
+@pytest.mark.parametrize("halt", HALTS.values(), ids=HALTS)
+def test_what_halts_the_run_stops_the_phase_in_good_order(halt: Ending) -> None:
+    here = Scene(10**6)
+
+    def then() -> None:
+        here.halt = halt
+        if here.crew.stopping:
+            here.stopped()
+
+    here.then = then
+    assert here.end() == halt
+    counts = here.shift.outcome().counts
+    assert counts.lost == 0
+    assert counts.done + counts.withdrawn == counts.sent
+    assert here.marks()[-1][1] == "end"
+
+
+class Enough(Settling):
+    """Has had enough when so many are done."""
+
+    def __init__(self) -> None:
+        super().__init__(AutoStop())
+        self.began_ns = 0
+
+    def begin(self, now_ns: int) -> None:
+        self.began_ns = now_ns
+
+    def heard(self, now_ns: int, done: int) -> str:
+        return "steady" if self.began_ns and done >= 20 else ""
+
+
+def test_it_ends_when_it_is_steady() -> None:
+    here = Scene(10**6, settling=Enough())
+    here.then = lambda: here.stopped() if here.crew.stopping else None
+    assert here.end() == ("complete", "steady")
+
+
+def test_what_never_ends_is_lost_after_the_drain_time_out() -> None:
+    here = Scene(10**6, Stage(1.0, 4), limits=Limits(drain_timeout_s=2.0))
+    here.works = False
+
+    def then() -> None:
+        for number, _ in here.batches():
+            here.exchange.took(Took(1, test_exchange.RUN, [number]))
+        here.sent.clear()
+
+    here.then = then
+    assert here.end() == ("complete", "")
+    counts = here.shift.outcome().counts
+    assert counts.lost == counts.sent > 0
+    assert here.warnings == [f"{counts.lost} operations did not end within 2 s; they count as lost"]
+    assert here.shift.outcome().seconds == pytest.approx(3.0, abs=2 * WAIT_S)
+
+
+def test_it_is_not_over_before_all_have_said_that_they_stopped() -> None:
+    here = Scene(10**6, Stage(0.1, 4))
+    stopping = (False, True)
+
+    def then() -> None:
+        if here.beats.count(stopping) == 1:
+            assert here.crew.news, "they are told at once"
+        if here.beats.count(stopping) == 5:
+            here.stopped()
+        here.crew.news = False
+
+    here.then = then
+    here.end()
+    assert here.beats.count(stopping) == 5
+
+
+def test_without_anybody_left_it_fails_after_the_wait() -> None:
+    here = Scene(10**6, limits=Limits(worker_wait_s=30.0))
+    here.works = False
+    left: list[Any] = []
+
+    def then() -> None:
+        if not left:
+            left.extend(here.hear(Bye(1, "enough")))
+            here.exchange.gone(1)
+
+    here.then = then
+    assert here.end() == ("failed", "all workers are gone")
+    assert here.shift.outcome().seconds == pytest.approx(30.0, abs=3 * WAIT_S)
+
+
+def test_where_nobody_is_from_the_beginning_it_fails_after_the_wait() -> None:
+    here = Scene(10**6, limits=Limits(worker_wait_s=30.0))
+    here.hear(Bye(1, "enough"))
+    assert here.end() == ("failed", "all workers are gone")
+    assert here.shift.outcome().seconds == pytest.approx(30.0, abs=3 * WAIT_S)
+
+
+def test_near_the_end_what_waits_at_one_worker_is_wanted_back_for_another() -> None:
+    here = Scene(6)
+    here.hear(hello(2, "b"))
+    here.crew.share_out(8)
+    here.exchange.send(here.now_ns)
+    here.exchange.took(Took(1, test_exchange.RUN, [number for number, _ in here.batches()]))
+    here.exchange.send(here.now_ns)
+    here.crew.news = False
+    here.shift.tick(here.now_ns)
+    here.shift.brief()
+    assert not here.crew.news
+    assert not here.crew.ending
+    here.shift.tick(here.now_ns + SECOND)
+    here.shift.brief()
+    assert here.crew.news
+    assert here.crew.ending
+
+
+def test_too_many_errors_end_the_run_where_one_wants_that() -> None:
+    here = Scene(10**6, limits=Limits(max_consecutive_errors=3))
+    here.error = int(ErrorKind.STATUS)
+    here.then = lambda: here.stopped() if here.crew.stopping else None
+    ended, reason = here.end()
+    assert ended == "failed"
+    assert reason.startswith("stopped early, as told: ")
+
+
+def test_an_interrupt_keeps_back_what_nobody_had_room_for() -> None:
+    here = Scene(10**6)
+    here.room, here.works = 0, False
+
+    def then() -> None:
+        here.halt = ("interrupted", "enough")
+        if here.crew.stopping:
+            here.stopped()
+            for number, jobs in here.batches():
+                here.exchange.took(Took(1, test_exchange.RUN, [number]))
+                here.exchange.returned(Returned(1, test_exchange.RUN, [j.number for j in jobs]))
+
+    here.then = then
+    here.end()
+    assert not here.exchange.waits_for_room
+    assert here.sent == []
+
+
+def test_where_it_stands() -> None:
+    here = Scene(100)
+    here.then = lambda: here.shift.heard(pulse(1, 1)._replace(live={3: 7}))
+    here.end()
+    progress = here.shift.progress(here.now_ns)
+    assert (progress.done, progress.errors, progress.workers, progress.users) == (100, 0, 1, 4)
+    assert progress.p50_s is not None
+
+
+def test_failures_stand_in_it_too() -> None:
+    here = Scene(10)
+    here.error = int(ErrorKind.STATUS)
+    here.end()
+    progress = here.shift.progress(here.now_ns)
+    assert (progress.done, progress.errors) == (10, 10)
+
+
+def test_a_workload_that_has_run_out_says_so() -> None:
+    here = Scene(10)
+    here.ledger.exhausted = "nothing is left to be read"
+    assert here.end() == ("exhausted", "nothing is left to be read")
+
+
+def test_a_mark_that_cannot_be_kept_is_told_once() -> None:
+    here = Scene(10)
+
+    def fail(record: object) -> None:
+        raise StatFileError("no space left")
+
+    here.recorder.write = fail  # type: ignore[method-assign]
+    here.end()
+    assert here.warnings == ["no space left"]
