@@ -119,7 +119,7 @@ def test_a_login_that_takes_long(commands: Commands, script: Path, held: bool) -
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
-@pytest.mark.parametrize("word", ["auth_options", "ssbench.cli.wiring", "zmq", "ssbench.hostlive"])
+@pytest.mark.parametrize("word", ["auth_options", "ssbench.cli.wiring", "zmq", "psutil"])
 def test_a_worker(commands: Commands, script: Path, word: str, held: bool) -> None:
     moment = ("import", word, 1, int(held), 2)
     ended = (
