@@ -41,10 +41,13 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "storage.swift": (
         {
-            "core", "storage.base", "storage.httpbody", "storage.httpconn", "storage.swiftparse",
-            "storage.swiftsite", "storage.verify",
+            "core", "storage.base", "storage.httpbody", "storage.httpconn", "storage.swiftaccount",
+            "storage.swiftparse", "storage.verify",
         },
         set(),
+    ),
+    "storage.swiftaccount": (
+        {"core", "storage.httpbody", "storage.httpconn", "storage.swiftsite"}, set(),
     ),
     "storage.verify": ({"core", "storage.httpbody"}, {"gevent"}),
     "storage.tls": ({"core"}, set()),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from time import perf_counter_ns
 from urllib.parse import quote
 
 from ssbench.core.content import Content
@@ -17,6 +15,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action, ContainerEntry, ContainerFacts, StoreLimits
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
+from ssbench.storage.swiftaccount import ANSWER_MAX, Account
 from ssbench.storage.swiftparse import (
     bulk_failures,
     container_entries,
@@ -24,17 +23,11 @@ from ssbench.storage.swiftparse import (
     object_names,
     store_limits,
 )
-from ssbench.storage.swiftsite import open_pools, take_apart
 from ssbench.storage.verify import Verifier
 
-_TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
-_LISTING_MAX = 64 * 1024 * 1024  #: bytes: 10,000 names of 1,024 bytes, escaped in JSON
-_ANSWER_MAX = 8 * 1024 * 1024
 #: Bytes of a body's pieces, at the least. The kernel takes megabytes at once, and finds Python's
 #: memory cold after each copy: few pieces save a sixth of what a long upload costs the driver.
 _PIECE = 1024 * 1024
-#: Network time-outs that an errand may take: a bulk delete is minutes, and drips blanks meanwhile.
-_ERRAND_TIMEOUTS = 15
 
 
 class SwiftStorage:
@@ -45,12 +38,9 @@ class SwiftStorage:
     """
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        if not settings.storage_urls:
-            raise UsageError("no storage URL: authenticate, or give one with -S")
         if settings.policy and not settings.policy.isprintable():
             raise UsageError(f"policy {settings.policy!r} can't stand in a header")
         self._settings = settings
-        self._serial = settings.token_serial
         self._naming = Naming(
             settings.sizes,
             settings.run_id,
@@ -61,15 +51,12 @@ class SwiftStorage:
         self._paths = _quoted_naming(settings)
         piece = max(settings.block_size, _PIECE)
         self._content = Content(piece, compressible=settings.compressible)
-        self._sites = [take_apart(url) for url in settings.storage_urls]
-        self._pools = open_pools(settings, self._sites)
         self._longest = [size.size_max for size in settings.sizes]
-        self._errand_ns = int(_ERRAND_TIMEOUTS * settings.network_timeout_s * 1e9)
-        self._many = len(self._pools)
-        self._random = random.Random(seed).random  # nosec B311 # picks storage URLs
-        self._tails: list[str] = []
-        self._put_tails: list[str] = []
-        self.set_token(settings.token, settings.token_serial)
+        self._account = account = Account(settings, seed)
+        # Of the account, for the operations below: a look at it for each would be one too many.
+        self._pools, self._sites = account.pools, account.sites
+        self._tails, self._upload_tails = account.tails, account.upload_tails
+        self._random, self._many = account.random, len(account.pools)
         self._verifier = Verifier(settings, self._naming, self._content)
         # Two ways, so that who doesn't verify pays nothing for it.
         read: Action = self._read
@@ -98,18 +85,18 @@ class SwiftStorage:
         )
         if 200 <= timing.status < 300:
             return timing
-        raise self._refusal("GET", timing)
+        raise self._account.refusal("GET", timing)
 
     def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
         body = self._verifier.body_of(job)
-        timing = self._ask("GET", self._path(job), body, deadline_ns)
+        timing = self._account.ask("GET", self._path(job), body, deadline_ns)
         if not 200 <= timing.status < 300:
-            raise self._refusal("GET", timing)
+            raise self._account.refusal("GET", timing)
         self._verifier.judge_read(job, body, timing)
         return timing
 
     def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
-        answer = Collector(_ANSWER_MAX)
+        answer = Collector(ANSWER_MAX)
         timing = self._write(job, deadline_ns, answer)
         self._verifier.judge_write(job, answer, timing)
         return timing
@@ -118,7 +105,7 @@ class SwiftStorage:
         url = 0 if self._many == 1 else int(self._random() * self._many)
         version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
         timing = self._pools[url].request(
-            f"PUT {self._sites[url].base}{self._path(job)}{self._put_tails[url]}"
+            f"PUT {self._sites[url].base}{self._path(job)}{self._upload_tails[url]}"
             f"{version}Content-Length: {job.size}\r\n\r\n".encode(),
             self._upload(job),
             deadline_ns,
@@ -126,13 +113,13 @@ class SwiftStorage:
         )
         if 200 <= timing.status < 300:
             return timing
-        raise self._refusal("PUT", timing)
+        raise self._account.refusal("PUT", timing)
 
     def _delete(self, job: Job, deadline_ns: int) -> Timing:
         timing = self._remove(job, deadline_ns)
         if timing.status != 404:
             return timing
-        raise self._refusal("DELETE", timing)
+        raise self._account.refusal("DELETE", timing)
 
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
         """DELETE, where an object that isn't there is as good."""
@@ -145,17 +132,17 @@ class SwiftStorage:
         timing = timing._replace(bytes_moved=0)  # an error's page is no object's bytes
         if 200 <= timing.status < 300 or timing.status == 404:
             return timing
-        raise self._refusal("DELETE", timing)
+        raise self._account.refusal("DELETE", timing)
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         # HEAD first: initial objects survive runs, so a second run uploads only what an earlier one
         # updated. Those that expire are put anew: they might go in the middle of the run.
         if self._settings.delete_after_s is None:
-            collector = Collector(_ANSWER_MAX, bodiless=True)
-            timing = self._ask("HEAD", self._path(job), collector, deadline_ns)
+            collector = Collector(ANSWER_MAX, bodiless=True)
+            timing = self._account.ask("HEAD", self._path(job), collector, deadline_ns)
             if timing.status != 404:
                 if timing.status // 100 != 2:
-                    raise self._refusal("HEAD", timing)
+                    raise self._account.refusal("HEAD", timing)
                 if _is_initial(collector.headers, job.size, self._settings.compressible):
                     return timing._replace(status=200, bytes_moved=0)
         return self._write(job, deadline_ns)
@@ -181,44 +168,22 @@ class SwiftStorage:
     # --- cold: the errands around a run
 
     def connect(self, count: int) -> None:
-        for pool in self._pools:
-            pool.connect(count)
+        self._account.connect(count)
 
     def set_token(self, token: str, serial: int) -> None:
-        if not (token.isascii() and token.isprintable()):
-            raise UsageError("the token holds characters that can't stand in a header")
-        self._serial = serial
-        who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
-        extra = quote("-".join(who), safe="")[:_TRANS_ID_EXTRA_MAX]
-        delete_after_s = self._settings.delete_after_s
-        extras = f"X-Delete-After: {delete_after_s}\r\n" if delete_after_s is not None else ""
-        if self._settings.compressible:
-            extras += f"{LETTERS_HEADER}: yes\r\n"
-        self._tails = [
-            f" HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\nX-Auth-Token: {token}\r\n"
-            f"X-Trans-Id-Extra: {extra}\r\n"
-            for site in self._sites
-        ]
-        self._put_tails = [
-            f"{tail}Content-Type: application/octet-stream\r\n{extras}" for tail in self._tails
-        ]
+        self._account.set_token(token, serial)
 
     @property
     def token_serial(self) -> int:
-        return self._serial
+        return self._account.serial
 
     def limits(self) -> StoreLimits:
-        site = self._sites[0]
-        collector = Collector(_ANSWER_MAX)
-        # No token: /info is for everyone.
-        head = f"GET /info HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\n\r\n"
-        deadline_ns = perf_counter_ns() + self._errand_ns
-        timing = self._pools[0].request(head.encode(), None, deadline_ns, collector)
-        return store_limits(bytes(collector.body)) if timing.status == 200 else StoreLimits()
+        info = self._account.info()
+        return StoreLimits() if info is None else store_limits(info)
 
     def container_facts(self, container: str) -> ContainerFacts:
-        collector = Collector(_ANSWER_MAX, bodiless=True)
-        self._must("HEAD", quote(container, safe=""), collector)
+        collector = Collector(ANSWER_MAX, bodiless=True)
+        self._account.errand("HEAD", quote(container, safe=""), collector)
         return container_facts(collector.headers)
 
     def make_container(self, container: str) -> ContainerFacts | None:
@@ -247,98 +212,36 @@ class SwiftStorage:
         if policy is not None:
             headers += f"X-Storage-Policy: {policy}\r\n"
         path = quote(container, safe="")
-        if self._must("PUT", path, Collector(_ANSWER_MAX), headers, b"").status == 202:
+        timing = self._account.errand("PUT", path, Collector(ANSWER_MAX), headers, b"")
+        if timing.status == 202:
             return self.container_facts(container)
         return None
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         query = f"prefix={quote(prefix, safe='')}&{_page(marker, limit)}"
-        return container_entries(self._listing(f"?{query}"))
+        return container_entries(self._account.listing(f"?{query}"))
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[str]:
-        return object_names(self._listing(f"{quote(container, safe='')}?{_page(marker, limit)}"))
+        return object_names(
+            self._account.listing(f"{quote(container, safe='')}?{_page(marker, limit)}")
+        )
 
     def delete_object(self, container: str, name: str) -> bool:
-        return self._gone(f"{quote(container, safe='')}/{quote(name, safe='')}")
+        return self._account.delete(f"{quote(container, safe='')}/{quote(name, safe='')}")
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
         prefix = quote(container, safe="")
         body = "".join(f"{prefix}/{quote(name, safe='')}\n" for name in names).encode()
-        collector = Collector(_LISTING_MAX)
-        headers = "Content-Type: text/plain\r\nAccept: application/json\r\n"
-        self._must("POST", "?bulk-delete", collector, headers, body)
-        return bulk_failures(bytes(collector.body), container)
+        return bulk_failures(self._account.bulk_delete(body), container)
 
     def delete_container(self, container: str) -> bool:
-        return self._gone(quote(container, safe=""))
+        return self._account.delete(quote(container, safe=""))
 
     def close(self) -> None:
-        for pool in self._pools:
-            pool.close()
+        self._account.close()
 
     def __repr__(self) -> str:
-        return f"<SwiftStorage {self._pools!r}>"
-
-    def _listing(self, path: str) -> bytes:
-        collector = Collector(_LISTING_MAX)
-        self._must("GET", path, collector)
-        return bytes(collector.body)
-
-    def _gone(self, path: str) -> bool:
-        """DELETE; False where there was nothing."""
-        try:
-            self._must("DELETE", path, Collector(_ANSWER_MAX))
-        except StorageError as error:
-            if error.status != 404:
-                raise
-            return False
-        return True
-
-    def _must(
-        self,
-        method: str,
-        path: str,
-        collector: Collector,
-        headers: str = "",
-        body: bytes | None = None,
-    ) -> Timing:
-        """``_ask``, where any status but success is a failure."""
-        deadline_ns = perf_counter_ns() + self._errand_ns
-        timing = self._ask(method, path, collector, deadline_ns, headers, body)
-        if timing.status // 100 != 2:
-            raise self._refusal(method, timing)
-        return timing
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        collector: Collector,
-        deadline_ns: int,
-        headers: str = "",
-        body: bytes | None = None,
-    ) -> Timing:
-        """A request whose answer the collector takes; ``path`` is quoted, below the account."""
-        url = 0 if self._many == 1 else int(self._random() * self._many)
-        upload = None
-        if body is not None:
-            headers += f"Content-Length: {len(body)}\r\n"
-            upload = Upload(len(body), body)
-        base = self._sites[url].base
-        if path.startswith("?"):
-            base = base.rstrip("/")
-        head = f"{method} {base}{path}{self._tails[url]}{headers}\r\n".encode()
-        return self._pools[url].request(head, upload, deadline_ns, collector)
-
-    def _refusal(self, method: str, timing: Timing) -> StorageError:
-        """What is raised for an answer that isn't success."""
-        endpoint = self._sites[timing.url].endpoint
-        return StorageError(
-            ErrorKind.STATUS,
-            f"{endpoint}: {method} answered {timing.status}",
-            status=timing.status,
-            timing=timing._replace(bytes_moved=0),
-        )
+        return f"<SwiftStorage {self._account!r}>"
 
 
 def _is_initial(headers: Mapping[str, str], size: int, compressible: bool) -> bool:

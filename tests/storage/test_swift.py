@@ -18,7 +18,6 @@ from ssbench.storage.swift import SwiftStorage
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.names import NASTY_NAMES
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
-from tests.fakes.served_pool import dripping
 
 CRUD = (0.25, 0.25, 0.25, 0.25)
 SIZES = (SizeClass("tiny", 1, 99, CRUD, 10), SizeClass("q /?\u00fc%", 1, 99, CRUD, 10))
@@ -107,19 +106,6 @@ def test_a_read_brings_no_more_than_its_size_class_has() -> None:
         assert caught.value.kind is ErrorKind.OVERLONG
 
 
-def test_an_errand_that_drips_has_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swift_module, "_ERRAND_TIMEOUTS", 0.05)
-    drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
-    with (
-        ScriptedServer(drips) as server,
-        closing(SwiftStorage(settings(server_url(server), network_timeout_s=4.0))) as driver,
-    ):
-        for errand in (driver.limits, lambda: driver.list_objects("c", "", 10)):
-            with pytest.raises(StorageError) as caught:
-                errand()
-            assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
-
-
 @pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 5000])
 def test_bodies_are_whole_whatever_their_size(
     swift: FakeSwift, opened: Opener, size: int, monkeypatch: pytest.MonkeyPatch
@@ -180,15 +166,6 @@ def test_ensure_replaces_an_object_that_was_updated(swift: FakeSwift, opened: Op
     assert driver.actions[Operation.ENSURE](job(Operation.ENSURE), 0).status == 201
     initial = b"".join(pieces(b"tiny_000000", 0, 50, 65536))
     assert swift.containers["ssbench_000000"].objects["tiny_000000"].body == initial
-
-
-def test_requests_carry_run_and_worker_for_the_stores_logs(
-    swift: FakeSwift, opened: Opener
-) -> None:
-    driver = opened(worker_id="w/1" + 40 * "x")
-    driver.actions[Operation.REMOVE](job(Operation.REMOVE), 0)
-    extra = swift.seen[0].headers["X-Trans-Id-Extra"]
-    assert (extra[:12], len(extra)) == ("run1-w%2F1xx", 32)
 
 
 def test_ensure_tells_of_a_head_that_fails() -> None:

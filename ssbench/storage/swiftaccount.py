@@ -1,0 +1,171 @@
+"""A Swift account, behind one storage URL or several: requests with the token on them."""
+
+from __future__ import annotations
+
+import random
+from time import perf_counter_ns
+from urllib.parse import quote
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.naming import LETTERS_HEADER
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.swiftsite import open_pools, take_apart
+
+ANSWER_MAX = 8 * 1024 * 1024  #: bytes of an answer that is taken in
+_LISTING_MAX = 64 * 1024 * 1024  #: bytes: 10,000 names of 1,024 bytes, escaped in JSON
+_TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
+#: Network time-outs that an errand may take: a bulk delete is minutes, and drips blanks meanwhile.
+_ERRAND_TIMEOUTS = 15
+
+
+class Account:
+    """Sends requests, and takes their answers. Paths are quoted, and below the account.
+
+    What operations on objects are made of is public, so that they pay for no call more than they
+    need; the lists of tails stay the same ones, whatever token comes.
+
+    :param seed: of the choice among several storage URLs.
+    :raises UsageError: for a storage URL, token or certificate that can't be used.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        if not settings.storage_urls:
+            raise UsageError("no storage URL: authenticate, or give one with -S")
+        self.sites = [take_apart(url) for url in settings.storage_urls]
+        self.pools = open_pools(settings, self.sites)
+        self.random = random.Random(seed).random  # nosec B311 # picks storage URLs
+        self.tails: list[str] = []  #: of each storage URL: what ends a request line, and headers
+        self.upload_tails: list[str] = []  #: the same, where an object's body follows
+        self.serial = 0  #: of the token
+        self._settings = settings
+        self._errand_ns = int(_ERRAND_TIMEOUTS * settings.network_timeout_s * 1e9)
+        self.set_token(settings.token, settings.token_serial)
+
+    def __repr__(self) -> str:
+        return f"<Account {self.pools!r}>"
+
+    def set_token(self, token: str, serial: int) -> None:
+        """Use this one from now on.
+
+        :raises UsageError: where it can't be one.
+        """
+        if not (token.isascii() and token.isprintable()):
+            raise UsageError("the token holds characters that can't stand in a header")
+        self.serial = serial
+        who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
+        extra = quote("-".join(who), safe="")[:_TRANS_ID_EXTRA_MAX]
+        self.tails[:] = [
+            f" HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\nX-Auth-Token: {token}\r\n"
+            f"X-Trans-Id-Extra: {extra}\r\n"
+            for site in self.sites
+        ]
+        uploads = _upload_headers(self._settings)
+        self.upload_tails[:] = [tail + uploads for tail in self.tails]
+
+    def connect(self, count: int) -> None:
+        """Have so many connections to each storage URL, as far as that can be had."""
+        for pool in self.pools:
+            pool.connect(count)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for pool in self.pools:
+            pool.close()
+
+    # Requests -----------------------------------------------------------------------------
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        collector: Collector,
+        deadline_ns: int,
+        headers: str = "",
+        body: bytes | None = None,
+    ) -> Timing:
+        """A request whose answer the collector takes, whatever its status."""
+        url = 0 if len(self.pools) == 1 else int(self.random() * len(self.pools))
+        upload = None
+        if body is not None:
+            headers += f"Content-Length: {len(body)}\r\n"
+            upload = Upload(len(body), body)
+        base = self.sites[url].base
+        if path.startswith("?"):
+            base = base.rstrip("/")
+        head = f"{method} {base}{path}{self.tails[url]}{headers}\r\n".encode()
+        return self.pools[url].request(head, upload, deadline_ns, collector)
+
+    def refusal(self, method: str, timing: Timing) -> StorageError:
+        """What is raised for an answer that isn't success."""
+        endpoint = self.sites[timing.url].endpoint
+        return StorageError(
+            ErrorKind.STATUS,
+            f"{endpoint}: {method} answered {timing.status}",
+            status=timing.status,
+            timing=timing._replace(bytes_moved=0),
+        )
+
+    # Errands: requests around a run, which may take their time ----------------------------
+
+    def errand(
+        self,
+        method: str,
+        path: str,
+        collector: Collector,
+        headers: str = "",
+        body: bytes | None = None,
+    ) -> Timing:
+        """A request that has to succeed.
+
+        :raises StorageError: where it doesn't.
+        """
+        timing = self.ask(method, path, collector, self._errand_deadline_ns(), headers, body)
+        if timing.status // 100 != 2:
+            raise self.refusal(method, timing)
+        return timing
+
+    def listing(self, path: str) -> bytes:
+        """What a GET gives; it may be long."""
+        collector = Collector(_LISTING_MAX)
+        self.errand("GET", path, collector)
+        return bytes(collector.body)
+
+    def bulk_delete(self, lines: bytes) -> bytes:
+        """Delete what the lines name; gives what the store says of them."""
+        collector = Collector(_LISTING_MAX)
+        headers = "Content-Type: text/plain\r\nAccept: application/json\r\n"
+        self.errand("POST", "?bulk-delete", collector, headers, lines)
+        return bytes(collector.body)
+
+    def delete(self, path: str) -> bool:
+        """DELETE; False where there was nothing."""
+        try:
+            self.errand("DELETE", path, Collector(ANSWER_MAX))
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    def info(self) -> bytes | None:
+        """What the cluster says of itself to everyone, without a token; None where it doesn't."""
+        collector = Collector(ANSWER_MAX)
+        netloc = self.sites[0].netloc
+        head = f"GET /info HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: ssbench\r\n\r\n"
+        timing = self.pools[0].request(head.encode(), None, self._errand_deadline_ns(), collector)
+        return bytes(collector.body) if timing.status == 200 else None
+
+    def _errand_deadline_ns(self) -> int:
+        return perf_counter_ns() + self._errand_ns
+
+
+def _upload_headers(settings: StorageSettings) -> str:
+    headers = "Content-Type: application/octet-stream\r\n"
+    if settings.delete_after_s is not None:
+        headers += f"X-Delete-After: {settings.delete_after_s}\r\n"
+    if settings.compressible:
+        headers += f"{LETTERS_HEADER}: yes\r\n"
+    return headers
