@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ import pytest
 from ssbench.cli.canned import CANNED
 from ssbench.cli.master import main
 from ssbench.wire.key import Key
+from tests.ports import held_port
 from tests.report import runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,12 +66,7 @@ def shell(
 def free_ports() -> list[str]:
     """Options with three ports that nobody listens on."""
     names = ("--zmq-work-port", "--zmq-results-port", "--zmq-control-port")
-    with ExitStack() as stack:
-        socks = [
-            stack.enter_context(closing(socket.create_server(("127.0.0.1", 0)))) for _ in names
-        ]
-        numbers = [str(sock.getsockname()[1]) for sock in socks]
-    return [word for pair in zip(names, numbers, strict=True) for word in pair]
+    return [word for name in names for word in (name, str(held_port()))]
 
 
 # The command line -------------------------------------------------------------------------

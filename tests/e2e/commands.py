@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from ssbench.core.model import Operation, Phase
 from ssbench.core.records import ResultBatch, WorkerRecord
 from ssbench.core.stats import RunStats
 from ssbench.embedded import EmbeddedSwift
+from tests.ports import held_port
 
 ROOT = Path(__file__).resolve().parents[2]
 MASTER = ROOT / "bin" / "ssbench-master"
@@ -56,14 +56,7 @@ def is_gone(pid: int) -> bool:
 
 def free_ports(host: str = "127.0.0.1") -> list[str]:
     """Three ports that nobody listens on, as options of master and worker."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with contextlib.ExitStack() as opened:
-        found = []
-        for _ in range(3):
-            sock = opened.enter_context(socket.socket(family))
-            sock.bind((host, 0))
-            found.append(str(sock.getsockname()[1]))
-    return port_options(*found)
+    return port_options(*(str(held_port(host)) for _ in range(3)))
 
 
 def port_options(work: str, results: str, control: str) -> list[str]:
@@ -115,6 +108,11 @@ class Started:
     def wait_for(self, text: str) -> None:
         """Until it says so on standard error."""
         until(f"{text!r} on standard error", lambda: text in self.talk() or self._ended(text))
+
+    def on_disk(self, operation: str) -> int:
+        """How many of its run are in its stat file by now."""
+        assert self.stat_file is not None
+        return finished(stats_of(self.stat_file, damaged=True))[operation]
 
     def _ended(self, text: str) -> bool:
         if self.process.poll() is None:
@@ -351,6 +349,17 @@ def requests(swift: EmbeddedSwift, base: str) -> list[Request]:
 def logins(swift: EmbeddedSwift) -> int:
     """How often somebody authenticated (v1)."""
     return swift.access_log().read_text().count("GET /auth/v1.0")
+
+
+@contextlib.contextmanager
+def silenced(swift: EmbeddedSwift) -> Iterator[None]:
+    """A store that takes requests and answers none."""
+    (pid,) = set(swift.pids.values())
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def is_initial(request: Request) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 
 import pytest
@@ -12,7 +11,7 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.stats import RunStats
 from ssbench.core.text import bytes_text
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, Ended, login, rows_of, until
+from tests.e2e.commands import Account, Commands, Ended, Request, login, requests, rows_of, until
 from tests.fakes.lying_swift import LIES, OLD, PUT_ETAG, LyingSwift
 
 CORRUPTION = 4
@@ -117,6 +116,10 @@ def test_it_works_over_tls(tls_swift: EmbeddedSwift, commands: Commands) -> None
     assert not ended.stats.errors
 
 
+def _is_read(request: Request) -> bool:
+    return request.method == "GET" and request.object != ""
+
+
 def test_an_object_overwritten_behind_the_runs_back_is_found(
     embedded_swift: EmbeddedSwift, commands: Commands
 ) -> None:
@@ -129,8 +132,7 @@ def test_an_object_overwritten_behind_the_runs_back_is_found(
     started = commands.start_run("-f", path, *login(embedded_swift), "--verify")
     started.wait_for("Starting scenario run")
     account = Account(embedded_swift)
-    until("the objects are there", lambda: len(account.objects(base)) == 8)
-    time.sleep(1.5)  # nothing tells that READs have begun
+    until("READs", lambda: sum(_is_read(r) for r in requests(embedded_swift, base)) > 20)
     assert account.put(f"{base}_000000", "tiny_000003", b"x" * 5000) == 201
     ended = started.wait().fine(CORRUPTION)
     rows = list(rows_of(ended.results))

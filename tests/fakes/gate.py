@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from tests.fakes.hostile_swift import Deed
 from tests.fakes.scripted_server import Peer
+from tests.ports import held_port
 
 
 class Gate:
@@ -26,8 +27,8 @@ class Gate:
         self._lock = threading.Lock()
         self._gone = threading.Event()
         self._open: set[socket.socket] = set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
+        self.port = held_port()  # nobody else gets it while the door is shut
+        self._listener = socket.create_server(("127.0.0.1", self.port))
 
     def strike(self) -> None:
         """Deeds from now on, after the end of every connection that there is."""

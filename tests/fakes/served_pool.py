@@ -14,7 +14,7 @@ from ssbench.core.model import Timing
 from ssbench.storage.dial import Dialler, Endpoint
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import Pool
-from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering
+from tests.fakes.scripted_server import Peer, Script, ScriptedServer
 
 HEAD = b"GET /v1/a/c/o HTTP/1.1\r\nHost: x\r\n\r\n"
 PUT = b"PUT /v1/a/c/o HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
@@ -70,12 +70,6 @@ def saying(*parts: bytes, pause_s: float = 0.002) -> Script:
             time.sleep(pause_s)
 
     return script
-
-
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with ScriptedServer(answering()) as server:
-        return server.port
 
 
 def silent_after(said: bytes) -> Script:

@@ -20,6 +20,7 @@ from ssbench.host.live import (
     tcp_retransmits,
     waited_seconds,
 )
+from tests.timing import spoilable
 
 
 class Times(NamedTuple):
@@ -58,6 +59,7 @@ def test_all_figures_have_names_that_are_known_and_can_be_true() -> None:
     assert 1 << 20 < figures["process_rss_bytes"] < figures["memory_total_bytes"]
 
 
+@spoilable
 def test_the_loop_thread_is_told_from_the_process() -> None:
     here = sampler()
     other = threading.Thread(target=burn, args=(0.1,))
@@ -72,6 +74,7 @@ def test_the_loop_thread_is_told_from_the_process() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="no schedstat here")
+@spoilable
 def test_a_thread_that_computes_runs_or_waits_for_a_core() -> None:
     here = sampler()
     until = time.perf_counter() + 0.2
@@ -83,6 +86,7 @@ def test_a_thread_that_computes_runs_or_waits_for_a_core() -> None:
     )
 
 
+@spoilable
 def test_a_sample_costs_less_than_two_milliseconds() -> None:
     here = sampler()
     here.sample()

@@ -24,7 +24,9 @@ from ssbench.storage.stream import PlainStream
 from ssbench.storage.tls import client_context
 from tests.fakes.http_server import ACCOUNT, FakeContainer, FakeSwift
 from tests.fakes.scripted_server import Peer, ScriptedServer
+from tests.ports import held_port
 from tests.servers.certificates import Certificates, make_certificates
+from tests.timing import spoilable
 
 HEAD = b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -64,14 +66,8 @@ def forgotten(port: int, **options: object) -> bool:
 
 def test_a_failure_leaves_nothing_for_the_collector(full_port: int) -> None:
     gc.collect()
-    assert forgotten(free_port())
+    assert forgotten(held_port())
     assert forgotten(full_port, timeout_s=0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def test_small_uploads_do_not_wait_for_acknowledgements() -> None:
@@ -150,6 +146,7 @@ def full_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@spoilable
 def test_a_connection_that_does_not_come_is_a_connect_time_out(full_port: int) -> None:
     started = perf_counter()
     error = refusal(full_port, timeout_s=0.05)

@@ -23,11 +23,12 @@ from tests.fakes.served_pool import (
     big_upload,
     dripping,
     failure,
-    free_port,
     pool_on,
     serving,
     silent_after,
 )
+from tests.ports import held_port
+from tests.timing import spoilable
 
 # --- connections are kept, and replaced
 
@@ -94,7 +95,7 @@ def test_a_request_that_went_out_once_is_told_from_one_that_did_not(kept: bool) 
     with serving(closed_after_one) as (_, pool):
         if kept:
             pool.request(HEAD)
-        pool._dialler = Dialler(Endpoint("127.0.0.1", free_port(), False), 1.0)
+        pool._dialler = Dialler(Endpoint("127.0.0.1", held_port(), False), 1.0)
         with pytest.raises(StorageError) as caught:
             pool.request(HEAD)
     assert caught.value.kind is ErrorKind.CONNECT
@@ -137,12 +138,12 @@ def test_a_connection_opened_ahead_may_be_gone_when_it_is_used() -> None:
 
 
 def test_opening_ahead_fails_in_silence() -> None:
-    with pool_on(free_port()) as pool:
+    with pool_on(held_port()) as pool:
         pool.connect(3)
 
 
 def refused_port() -> StorageError:
-    with pool_on(free_port()) as pool, pytest.raises(StorageError) as caught:
+    with pool_on(held_port()) as pool, pytest.raises(StorageError) as caught:
         pool.request(HEAD)
     return caught.value
 
@@ -161,6 +162,7 @@ def test_an_unknown_name() -> None:
 
 
 @pytest.mark.parametrize("said", [b"", START, START + b"half", CHUNKED + b"5\r\nh"])
+@spoilable
 def test_silence_is_a_network_time_out(said: bytes) -> None:
     started = time.perf_counter()
     error = failure(silent_after(said), network_timeout_s=0.1)
@@ -170,6 +172,7 @@ def test_silence_is_a_network_time_out(said: bytes) -> None:
 
 
 @pytest.mark.parametrize("upload", [None, Upload(2, b"ab")])
+@spoilable
 def test_headers_must_be_whole_within_a_network_time_out(upload: Upload | None) -> None:
     drips = dripping(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nX: ", b"x")
     for script in (drips, silent_after(START[:10])):
@@ -189,6 +192,7 @@ def test_headers_must_be_whole_within_a_network_time_out(upload: Upload | None) 
         (b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
     ],
 )
+@spoilable
 def test_only_an_object_may_drip(start: bytes, drop: bytes) -> None:
     error = failure(dripping(start, drop), network_timeout_s=0.2, upload=Upload(2, b"ab"))
     assert error.kind is ErrorKind.NETWORK_TIMEOUT
@@ -198,6 +202,7 @@ def test_only_an_object_may_drip(start: bytes, drop: bytes) -> None:
         assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
 
 
+@spoilable
 def test_a_server_that_takes_no_body_is_a_network_time_out() -> None:
     error = failure(lambda peer: peer.linger(), network_timeout_s=0.1, upload=big_upload())
     assert error.kind is ErrorKind.NETWORK_TIMEOUT
@@ -211,6 +216,7 @@ def test_a_server_that_takes_no_body_is_a_network_time_out() -> None:
         (b"HTTP/1.1 200 OK\r\n\r\n", b"x"),
     ],
 )
+@spoilable
 def test_the_deadline_ends_an_answer_that_drips(start: bytes, drop: bytes) -> None:
     # Each drop would keep a network time-out away for ever.
     with serving(dripping(start, drop), network_timeout_s=0.15) as (_, pool):
@@ -221,6 +227,7 @@ def test_the_deadline_ends_an_answer_that_drips(start: bytes, drop: bytes) -> No
         assert 0 < perf_counter_ns() - deadline_ns < 150_000_000
 
 
+@spoilable
 def test_a_connection_that_timed_out_is_not_used_again() -> None:
     with serving(silent_after(b""), answering(ok(b"x")), network_timeout_s=0.1) as (server, pool):
         with pytest.raises(StorageError):
@@ -229,6 +236,7 @@ def test_a_connection_that_timed_out_is_not_used_again() -> None:
         assert (timing.status, timing.reconnects, server.connections) == (200, 0, 2)
 
 
+@spoilable
 def test_idle_connections_do_not_time_out() -> None:
     with serving(answering(ok(b"x"), ok(b"y")), network_timeout_s=0.05) as (server, pool):
         pool.request(HEAD)
@@ -255,6 +263,7 @@ def test_a_connection_that_takes_its_time_has_its_time_outs(
         assert caught.value.kind is ErrorKind.NETWORK_TIMEOUT
 
 
+@spoilable
 def test_our_own_sleep_is_no_silence_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     # After SIGSTOP and SIGCONT the answer is in the socket, and the sweep is due at once.
     monkeypatch.setattr(httppool, "_ASLEEP_NS", 100_000_000)

@@ -13,6 +13,7 @@ from ssbench.core.messages import Bye, Jobs, encode
 from ssbench.wire.masterwire import MasterWire
 from ssbench.wire.ports import Ports, WireError
 from ssbench.wire.workerwire import WorkerWire
+from tests.timing import spoilable
 from tests.wire.ends import ANY, PATIENCE_S, beat, until, worker_of
 
 
@@ -59,6 +60,7 @@ def test_a_closed_work_socket_gives_nothing() -> None:
 # Ends -------------------------------------------------------------------------------------
 
 
+@spoilable
 def test_a_worker_ends_without_a_master() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]

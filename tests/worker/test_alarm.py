@@ -44,7 +44,9 @@ class TestEveryKind:
         alarm = make(lambda: rang.append(1))
         alarm.set(perf_counter_ns() + 3600 * 1000 * MS)
         alarm.set(perf_counter_ns() + 2 * MS)
-        gevent.sleep(0.05)
+        with gevent.Timeout(10):
+            while not rang:
+                gevent.sleep(0.001)
         assert rang == [1]
         alarm.set(perf_counter_ns() + 2 * MS)
         alarm.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, Ended, login, requests, stats_of, until
+from tests.e2e.commands import Account, Commands, Ended, login, requests, silenced, stats_of, until
 from tests.e2e.faults.matrix import Row
 
 
@@ -35,7 +35,9 @@ def killed_run(commands: Commands, swift: EmbeddedSwift, base: str) -> tuple[Pat
     started.wait_for(", seed ")
     run_id = started.talk().partition(", run ")[2].partition(",")[0]
     until("objects", lambda: _puts(swift, base) > 40)
-    time.sleep(1.2)  # some of it is in the stat file, and the last second isn't
+    until("some of it in the stat file", lambda: started.on_disk("CREATE") > 0)
+    so_far = _puts(swift, base)
+    until("some that isn't", lambda: _puts(swift, base) > so_far + 20)
     started.signal(signal.SIGKILL)
     started.process.wait()
     return stat_file, run_id
@@ -141,10 +143,11 @@ def test_a_second_ctrl_c_tells_how_to_be_rid_of_it(
     started = commands.start_run("-f", path, "-o", 10**6, *login(embedded_swift))
     account = Account(embedded_swift)
     until("objects", lambda: _puts(embedded_swift, base) > 60)
-    started.interrupt()
-    time.sleep(0.2)
-    started.interrupt()
-    ended = started.wait().fine(5)
+    with silenced(embedded_swift):  # so that it isn't done before the second one
+        started.interrupt()
+        started.wait_for("interrupted by SIGINT")
+        started.interrupt()
+        ended = started.wait().fine(5)
     command = re.search(r"ssbench-master (cleanup-containers --resume-cleanup \S+)", ended.err)
     assert command, ended.err
     settled(account, base)

@@ -9,8 +9,7 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,7 @@ from tests.e2e.commands import (
     is_initial,
     login,
     requests,
+    silenced,
     stats_of,
     until,
 )
@@ -96,17 +96,6 @@ def stopped(started: Started, row: Row, number: signal.Signals = signal.SIGINT) 
     return interrupted(started.wait(), row)
 
 
-@contextmanager
-def silenced(swift: EmbeddedSwift) -> Iterator[None]:
-    """A store that takes requests and answers none."""
-    (pid,) = set(swift.pids.values())
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 @pytest.mark.fault("Ctrl-C while it logs in")
 def test_while_it_logs_in(commands: Commands, row: Row) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -150,7 +139,6 @@ def test_while_containers_are_made_at_a_silent_store(
     started = lively.start("--network-timeout", 2, container_count=2000)
     until("containers", lambda: len(requests(lively.swift, lively.base)) > 5)
     with silenced(lively.swift):
-        time.sleep(0.2)
         stopped(started, row)
 
 
@@ -229,11 +217,11 @@ def test_a_second_one_does_not_wait_for_what_hangs(
 ) -> None:
     lively = Lively(commands, fresh_swift(), base)
     started = lively.start()
-    lively.wait_for("PUT", 20)
+    lively.wait_for("PUT", 40)  # more than what is in flight, by 20 and more
     with silenced(lively.swift):
-        time.sleep(1.5)  # what was answered is in the stat file
+        until("what was answered in the stat file", lambda: started.on_disk("CREATE") >= 20)
         started.interrupt()
-        time.sleep(0.5)
+        started.wait_for("interrupted by SIGINT")
         assert started.process.poll() is None
         row.strike()
         started.signal(signal.SIGTERM)
@@ -284,7 +272,7 @@ def test_during_the_report(commands: Commands, first: signal.Signals, row: Row) 
     assert started.stat_file is not None
     path = started.stat_file
     until("a whole stat file", lambda: path.exists() and _is_whole(path))
-    time.sleep(0.5)
+    until("the report at the pipe", lambda: _stands_at_stdout(started.pid))
     row.strike()
     started.signal(first)
     ended = started.wait().fine(5)
@@ -292,6 +280,13 @@ def test_during_the_report(commands: Commands, first: signal.Signals, row: Row) 
     assert ended.err.splitlines()[-1] == f"ssbench-master: interrupted by {first.name}"
     row.accounted(ended.stats)
     row.saw("status 5 at once, the results were whole before")
+
+
+def _stands_at_stdout(pid: int) -> bool:
+    """Whether it waits in a write (descriptor, address, size) to its standard output."""
+    _, *words = Path(f"/proc/{pid}/syscall").read_text().split()
+    # A sleep by the clock number 1 has a flag where the address would be.
+    return len(words) > 1 and words[0] == hex(1) and int(words[1], 16) > PIPE_BYTES
 
 
 def _is_whole(path: Path) -> bool:
