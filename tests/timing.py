@@ -13,21 +13,26 @@ from ssbench.core.errors import StorageError
 
 P = ParamSpec("P")
 
-_TRIES = 10
 
-
-def spoilable(test: Callable[P, None]) -> Callable[P, None]:
+def spoilable_in(tries: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """A test that a core taken away can fail, and nothing can pass by chance: one pass will do.
 
     For tests whose claim is a time, or which live by time-outs of a fraction of a second. What is
     wrong fails every time.
     """
 
-    @wraps(test)
-    def again(*args: P.args, **kwargs: P.kwargs) -> None:
-        for _ in range(_TRIES - 1):
-            with suppress(AssertionError, pytest.fail.Exception, StorageError):
-                return test(*args, **kwargs)
-        return test(*args, **kwargs)
+    def tried(test: Callable[P, None]) -> Callable[P, None]:
+        @wraps(test)
+        def again(*args: P.args, **kwargs: P.kwargs) -> None:
+            for _ in range(tries - 1):
+                with suppress(AssertionError, pytest.fail.Exception, StorageError):
+                    return test(*args, **kwargs)
+            return test(*args, **kwargs)
 
-    return again
+        return again
+
+    return tried
+
+
+#: Of a test that takes a fraction of a second.
+spoilable = spoilable_in(10)
