@@ -107,6 +107,7 @@ class Worker:
         self._hub = get_hub()
         self._breakdown = Breakdown(self._hub, self._break_down)
         self._notice = self._hub.loop.async_()
+        self._greeting = self._hub.loop.timer(0, _UNHEARD_S)  # runs until a beat knows us
         self._watcher: Any = None  # of the work port, while it is open
         self._listening = False  # whether it is started
         self._host = HostWatch(host)
@@ -140,16 +141,15 @@ class Worker:
     def serve(self) -> ExitStatus:
         """Work until told to quit; gives the exit status."""
         tick = self._hub.loop.timer(_TICK_S, _TICK_S)
-        hello = self._hub.loop.timer(0, _UNHEARD_S)
         self._notice.start(lambda: gevent.spawn(self._hear))
         tick.start(self._tick)
-        hello.start(self._say_hello)
+        self._greeting.start(self._say_hello)
         self._host.start()
         self._pulse.start()
         try:
             self._over.wait()
         finally:
-            for watcher in (tick, hello, self._notice):
+            for watcher in (tick, self._greeting, self._notice):
                 watcher.stop()
                 watcher.close()
             self._finish()
@@ -251,8 +251,11 @@ class Worker:
             self.stop("the master is gone", ExitStatus.FAILED if cut else ExitStatus.OK)
 
     def _say_hello(self) -> None:
+        if self._known:
+            self._greeting.stop()  # a loop that is woken so often costs as much as some operations
+            return
         beat = self._pulse.newest[0] if self._pulse.newest else None
-        if self._known or (beat is not None and self.incarnation in beat.workers):
+        if beat is not None and self.incarnation in beat.workers:
             # A beat without us, that ``_hear`` hasn't got to, makes another incarnation of us
             # first: a new master would take the old one for a worker that it has lost.
             return
@@ -462,6 +465,7 @@ class Worker:
         self._known = False
         self._previous, self.incarnation = self.incarnation, _new_incarnation()
         self._say_hello()
+        self._greeting.again(self._say_hello)
 
 
 def _new_incarnation() -> int:

@@ -94,6 +94,31 @@ def test_it_says_hello_until_a_beat_knows_it() -> None:
         assert len(master.all_of(Hello)) == before
 
 
+def test_who_is_known_is_not_woken_to_say_hello(monkeypatch: pytest.MonkeyPatch) -> None:
+    say_hello, woken = Worker._say_hello, []
+
+    def count(worker: Worker) -> None:
+        woken.append(worker)
+        say_hello(worker)
+
+    monkeypatch.setattr(Worker, "_say_hello", count)
+    with at_work() as (master, _):
+        before = len(woken)
+        for _ in range(60):
+            master.listen()
+        assert len(woken) <= before + 1
+
+
+def test_who_is_known_no_more_says_hello_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "_HELLO_S", 0.02)
+    with at_work() as (master, first):
+        for _ in range(10):
+            master.listen()
+        master.beat(workers={})
+        hello = master.expect(Hello, lambda hello: hello.incarnation != first)
+        assert master.expect(Hello) == hello
+
+
 def test_it_answers_beats() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
         pulse = master.expect(Pulse)
