@@ -46,11 +46,11 @@ class Content:
     def piece(self, name: bytes, version: int, size: int) -> memoryview:
         """The whole body of an object of at most ``block_size`` bytes."""
         at = (crc32(name) + version * _VERSION_STEP) % PERIOD
-        return (self._ready or self._prepare())[at : at + size]
+        return (self._ready or self.prepare())[at : at + size]
 
     def pieces(self, name: bytes, version: int, size: int) -> Iterator[memoryview]:
         """The body of an object: whole blocks and, last, what is left. Nothing for size 0."""
-        ready = self._ready or self._prepare()
+        ready = self._ready or self.prepare()
         at = self.offset(name, version)
         step = self.block_size
         while size > 0:
@@ -64,8 +64,8 @@ class Content:
 
         ``at`` may lie beyond the block's end: it goes on from its start.
         """
-        ready = self._ready or self._prepare()
-        whole: bytes = ready.obj  # type: ignore[assignment] # _prepare made it of bytes
+        ready = self._ready or self.prepare()
+        whole: bytes = ready.obj  # type: ignore[assignment] # prepare made it of bytes
         done = 0
         while done < len(part):
             begin = (at + done) % PERIOD
@@ -76,7 +76,10 @@ class Content:
             done += len(piece)
         return done
 
-    def _prepare(self) -> memoryview:
+    def prepare(self) -> memoryview:
+        """Make what bodies are slices of, which takes some 15 ms; else the first one does it."""
+        if self._ready:
+            return self._ready
         # The block goes on from its start for another block_size bytes, so that a piece that
         # begins anywhere in it is in one part.
         length = PERIOD + self.block_size

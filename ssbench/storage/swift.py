@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from ssbench.core.content import Content
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, Operation, Timing
+from ssbench.core.model import ErrorKind, Job, Operation, SizeClass, Timing
 from ssbench.core.naming import LETTERS_HEADER, MARKER_HEADER, VERSION_HEADER, Naming
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action, ContainerEntry, ContainerFacts, StoreLimits
@@ -51,6 +51,7 @@ class SwiftStorage:
         self._paths = _quoted_naming(settings)
         piece = max(settings.block_size, _PIECE)
         self._content = Content(piece, compressible=settings.compressible)
+        self._needs_content = settings.verify or any(map(_is_written, settings.sizes))
         self._longest = [size.size_max for size in settings.sizes]
         self._account = account = Account(settings, seed)
         # Of the account, for the operations below: a look at it for each would be one too many.
@@ -168,6 +169,8 @@ class SwiftStorage:
     # --- cold: the errands around a run
 
     def connect(self, count: int) -> None:
+        if self._needs_content:
+            self._content.prepare()
         self._account.connect(count)
 
     def set_token(self, token: str, serial: int) -> None:
@@ -249,6 +252,12 @@ def _is_initial(headers: Mapping[str, str], size: int, compressible: bool) -> bo
     changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
     other = (LETTERS_HEADER.lower() in headers) is not compressible
     return headers.get("content-length") == str(size) and not (changed or other)
+
+
+def _is_written(size: SizeClass) -> bool:
+    """Whether a run may write objects of this class, beyond its initial ones."""
+    create, _, update, _ = size.crud_profile
+    return bool(create or update)
 
 
 def _quoted_naming(settings: StorageSettings) -> Naming:

@@ -8,7 +8,8 @@ from time import perf_counter_ns
 import gevent
 import pytest
 
-from ssbench.core.content import pieces
+from ssbench.core import content as content_module
+from ssbench.core.content import PERIOD, pieces
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
 from ssbench.core.settings import StorageSettings
@@ -123,6 +124,31 @@ def test_a_long_body_of_the_usual_pieces_is_whole(swift: FakeSwift, opened: Open
     opened().actions[Operation.UPDATE](job(Operation.UPDATE, 1, size), 0)
     stored = swift.containers["ssbench_000001"].objects["tiny_000001"].body
     assert stored == b"".join(pieces(b"tiny_000001", 0, size, 65536))
+
+
+@pytest.mark.parametrize(
+    ("crud", "verify", "needed"),
+    [
+        ((1, 0, 0, 0), False, True),
+        ((0, 0, 1, 0), False, True),
+        ((0, 1, 0, 1), False, False),
+        ((0, 1, 0, 1), True, True),
+    ],
+)
+def test_connecting_makes_the_content_where_a_phase_would_have_to_wait_for_it(
+    opened: Opener,
+    crud: tuple[float, float, float, float],
+    verify: bool,
+    needed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = []
+    monkeypatch.setattr(content_module, "block", lambda: made.append(1) or bytes(PERIOD))
+    driver = opened(sizes=(SizeClass("tiny", 1, 99, crud, 10),), verify=verify)
+    driver.connect(1)
+    assert bool(made) is needed
+    driver.actions[Operation.UPDATE](job(Operation.UPDATE), 0)
+    assert made == [1]
 
 
 def test_compressible_bodies(swift: FakeSwift, opened: Opener) -> None:
