@@ -77,12 +77,20 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "worker": (set(), set()),
     "worker.worker": (
         {
-            "__init__", "core", "storage", "wire.ports", "wire.workerwire", "host.live",
-            "worker.pulse", "worker.stint", "worker.store", "worker.breakdown",
-            "worker.hostwatch",
+            "__init__", "core", "storage", "wire.workerwire", "host.live", "worker.breakdown",
+            "worker.duty", "worker.hostwatch", "worker.pulse", "worker.stint", "worker.store",
+            "worker.workport",
         },
         {"gevent"},
     ),
+    "worker.duty": (
+        {
+            "core", "wire.ports", "worker.hostwatch", "worker.stint", "worker.store",
+            "worker.workport",
+        },
+        {"gevent"},
+    ),
+    "worker.workport": ({"wire.workerwire"}, {"gevent"}),
     "worker.breakdown": (set(), set()),
     "worker.hostwatch": ({"core", "host.live"}, {"gevent"}),
     "worker.stint": ({"core", "storage.base", "worker.users", "wire.refusals"}, set()),

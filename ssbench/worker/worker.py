@@ -18,7 +18,6 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 import gevent
 from gevent.event import Event
@@ -26,22 +25,24 @@ from gevent.hub import get_hub
 
 from ssbench import __version__
 from ssbench.core.beatclock import BeatClock
-from ssbench.core.errors import ExitStatus, SsbenchError
+from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import MAX_TEXT, Beat, Bye, Expired, Hello, Message
 from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
 from ssbench.core.silence import Silence
+from ssbench.core.standing import Standing, Word
 from ssbench.core.text import plural
 from ssbench.host.live import HostLive
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage
-from ssbench.wire.ports import WireError
 from ssbench.wire.workerwire import WorkerWire
 from ssbench.worker.breakdown import Breakdown
+from ssbench.worker.duty import Duty
 from ssbench.worker.hostwatch import HostWatch
 from ssbench.worker.pulse import Figures, LiveCounts, PulseThread
-from ssbench.worker.stint import Stint, Ties
+from ssbench.worker.stint import Ties
 from ssbench.worker.store import WorkerStore
+from ssbench.worker.workport import WorkPort
 
 log = logging.getLogger(__name__)
 
@@ -78,21 +79,20 @@ class Worker:
     ) -> None:
         self.worker_id = worker_id
         self.concurrency = concurrency
-        self.incarnation = _new_incarnation()
-        self._previous = 0
         self._wire = wire
         self._clock = clock
-        self._run, self._phase = "", Phase.IDLE
-        self._stint: Stint | None = None  # once the store is connected for the phase
+        self._standing = Standing(_new_incarnation())
         self._beats = BeatClock()
         self._store = WorkerStore(
             worker_id, open_driver, clock, ask=self._ask_for_token, wanted=self._is_at_work
         )
         self._live = LiveCounts()
-        self._ties = self._tie(retries, on_job)
-        self._refused_since_ns = 0
-        self._known = False  # whether a beat has named this incarnation
-        self._master = 0  # whose beat that was; 0 once that master is gone
+        self._host = HostWatch(host)
+        self._port = WorkPort(wire, lambda: self._duty.hear_of_jobs())
+        self._duty = Duty(
+            self._ties(retries, on_job), self._store, self._port, self._host,
+            stop=lambda why: self.stop(why, ExitStatus.FAILED), begun=self._hear,
+        )  # fmt: skip
         self._silence = Silence(clock())
         self._told_of_silence = False
         self._exit_with_master = exit_with_master
@@ -108,9 +108,6 @@ class Worker:
         self._breakdown = Breakdown(self._hub, self._break_down)
         self._notice = self._hub.loop.async_()
         self._greeting = self._hub.loop.timer(0, _UNHEARD_S)  # runs until a beat knows us
-        self._watcher: Any = None  # of the work port, while it is open
-        self._listening = False  # whether it is started
-        self._host = HostWatch(host)
         self._pulse = PulseThread(
             wire.control(),
             self._figures,
@@ -118,12 +115,12 @@ class Worker:
             lambda: self._host.messages(self.incarnation),
         )
 
-    def _tie(self, retries: int, on_job: Callable[[int], None] | None) -> Ties:
+    def _ties(self, retries: int, on_job: Callable[[int], None] | None) -> Ties:
         return Ties(
             clock=self._clock,
             beats=self._beats,
             receive=self._wire.receive,
-            listen=self._listen_for_jobs,
+            listen=self._port.listen,
             send=self._send,
             renew=self._store.renew,
             on_fence=self._fence,
@@ -134,7 +131,12 @@ class Worker:
         )
 
     def __repr__(self) -> str:
-        return f"<Worker {self.worker_id} {self._phase.name} {self._stint}>"
+        return f"<Worker {self.worker_id} {self._duty}>"
+
+    @property
+    def incarnation(self) -> int:
+        """Which one the worker goes under; another one after each fence."""
+        return self._standing.incarnation
 
     # Life ---------------------------------------------------------------------------------
 
@@ -167,8 +169,7 @@ class Worker:
     def _be_exhausted(self) -> None:
         """No memory for an operation: those that come would fail, too, and faster than others
         are done elsewhere."""
-        if self._stint:
-            self._stint.give_all_back()
+        self._duty.give_all_back()
         if not self._last_words:
             self.stop(self._breakdown.reason(MemoryError()), ExitStatus.FAILED)
 
@@ -179,21 +180,17 @@ class Worker:
         self._over.set()
 
     def _drain(self) -> None:
-        if self._stint:
-            self._stint.give_all_back()
-            self._close_work()
-            while self._stint and self._stint.users.busy:
-                gevent.sleep(0.02)
+        self._duty.give_all_back()
+        self._port.close()
+        while self._duty.stint and self._duty.stint.users.busy:
+            gevent.sleep(0.02)
         self._over.set()
 
     def _finish(self) -> None:
-        if self._stint:
-            self._stint.give_all_back()
-            self._stint.users.close()
+        self._duty.leave()
         self._send(Bye(self.incarnation, self._last_words[:MAX_TEXT]))
         self._pulse.stop()
         self._host.stop()
-        self._close_work()
         self._store.close()
         self._wire.close()
 
@@ -204,16 +201,16 @@ class Worker:
         self._tick_ns = now_ns
         while self._unsent and self._wire.send(self._unsent[0]):
             self._unsent.popleft()
-        if self._stint and now_ns > self._stint.users.fence_ns:
+        if self._duty.stint and now_ns > self._duty.stint.users.fence_ns:
             self._fence()
-        self._pump()
+        self._duty.pump()
         self._listen(now_ns)
         self._tell_refusal()
 
     def _listen(self, now_ns: int) -> None:
         """Notice that there is no master, or no more."""
         silent_ns = self._silence.tick(self._pulse.newest, now_ns)
-        if self._master and silent_ns > self._beats.timeout_ns:
+        if self._standing.master and silent_ns > self._beats.timeout_ns:
             self._lose_master(f"no word for {self._beats.timeout_ns / _SECOND:g} s")
         elif self._pulse.newest is None and silent_ns > _SILENCE_S * _SECOND:
             self._tell_silence()
@@ -237,9 +234,9 @@ class Worker:
 
     def _lose_master(self, how: str) -> None:
         """The master that knew us is gone: be ready for the next one, or end."""
-        if self._known:
+        if self._standing.known:
             self._start_anew()
-        self._master = 0
+        self._standing.master = 0
         cut = bool(self._cut or self._dropped)
         dropped = f"dropped {plural(self._dropped, 'job')}, " if self._dropped else ""
         then = "ending" if self._exit_with_master else "waiting for the next one"
@@ -251,18 +248,15 @@ class Worker:
             self.stop("the master is gone", ExitStatus.FAILED if cut else ExitStatus.OK)
 
     def _say_hello(self) -> None:
-        if self._known:
+        if self._standing.known:
             self._greeting.stop()  # a loop that is woken so often costs as much as some operations
             return
-        beat = self._pulse.newest[0] if self._pulse.newest else None
-        if beat is not None and self.incarnation in beat.workers:
-            # A beat without us, that ``_hear`` hasn't got to, makes another incarnation of us
-            # first: a new master would take the old one for a worker that it has lost.
+        now_ns, newest = self._clock(), self._pulse.newest
+        if not self._standing.must_greet(newest[0] if newest else None):
             return
-        now_ns = self._clock()
         if now_ns >= self._next_hello_ns and self._wire.send(
             Hello(
-                self.incarnation, self._previous, self.worker_id, self.concurrency,
+                self.incarnation, self._standing.previous, self.worker_id, self.concurrency,
                 socket.gethostname(), os.getpid(), __version__,
             )
         ):  # fmt: skip
@@ -270,7 +264,7 @@ class Worker:
 
     def _figures(self) -> Figures:
         """For the pulse; called in its thread."""
-        stint = self._stint  # read once: it may end meanwhile
+        stint = self._duty.stint  # read once: it may end meanwhile
         users = stint.users if stint else None
         return Figures(
             self.incarnation,
@@ -293,147 +287,39 @@ class Worker:
             return
         beat, arrived_ns = self._pulse.newest
         self._beats.hear(beat, arrived_ns)
-        if self._stint:
-            self._stint.users.fence_ns = self._beats.fence_ns
-        if beat.quit and (self.incarnation in beat.workers or self.incarnation in beat.refused):
-            # Not before: our way to the master may be open later than its to us, and the bye
-            # that names us would be lost.
-            if not self._last_words:
-                self.stop("the master says so")
-        elif self.incarnation in beat.refused:
+        if self._duty.stint:
+            self._duty.stint.users.fence_ns = self._beats.fence_ns
+        word = self._standing.judge(beat)
+        if word is Word.REFUSED:
             self._be_refused(beat.refused[self.incarnation])
-        elif self.incarnation in beat.workers and not self._last_words:
-            self._refused_since_ns = self._dropped = 0
-            self._known, self._master, self._cut = True, beat.master, False
-            if self._exit_with_master and beat.is_goodbye:
-                cut = self._stint is not None and self._stint.users.jobs
-                self.stop("the run is over", ExitStatus.FAILED if cut else ExitStatus.OK)
-            else:
-                self._follow(beat)
-        elif self._known and not self._last_words:
-            self._be_unknown(beat)
+        elif not self._last_words:
+            self._act(word, beat)
 
-    def _be_unknown(self, beat: Beat) -> None:
-        if beat.master == self._master:
+    def _act(self, word: Word, beat: Beat) -> None:
+        if word is Word.WELCOME:
+            self._be_welcome(beat)
+        elif word is Word.QUIT:
+            self.stop("the master says so")
+        elif word is Word.GIVEN_UP:
             self._fence("The master has given this worker up")
-        else:
+        elif word is Word.SUPPLANTED:
             self._lose_master("another one has come")
 
+    def _be_welcome(self, beat: Beat) -> None:
+        self._standing.welcome(beat)
+        self._dropped, self._cut = 0, False
+        if self._exit_with_master and beat.is_goodbye:
+            cut = self._duty.jobs
+            self.stop("the run is over", ExitStatus.FAILED if cut else ExitStatus.OK)
+        else:
+            self._duty.follow(beat, self.incarnation)
+
     def _be_refused(self, reason: str) -> None:
-        now_ns = self._clock()
-        if not self._refused_since_ns:
-            self._refused_since_ns = now_ns
+        lasted_ns = self._standing.refuse(self._clock())
+        if lasted_ns is None:
             log.warning("The master refuses this worker: %s", reason)
-        elif now_ns - self._refused_since_ns > _REFUSED_S * _SECOND:
+        elif lasted_ns > _REFUSED_S * _SECOND:
             self.stop(f"refused: {reason}", ExitStatus.FAILED)
-
-    def _follow(self, beat: Beat) -> None:
-        """Become what the beat says."""
-        if (beat.run, beat.phase) != (self._run, self._phase):
-            self._change_phase(beat)
-        self._store.take_token(beat.settings)
-        if self._stint is None:
-            return
-        users = beat.workers[self.incarnation][0]
-        if users != self._stint.wanted:
-            self._stint.wanted = users
-            if users:
-                self._open_work(beat.pipe)
-            else:
-                self._close_work()
-            if users <= self._stint.connected:
-                self._stint.users.resize(users)
-            else:
-                gevent.spawn(self._grow, self._stint, users)
-        self._stint.follow(beat)
-
-    def _grow(self, stint: Stint, users: int) -> None:
-        """Be more users, once their connections are there: no latency shall have the making."""
-        stint.storage.connect(users)
-        stint.connected = users
-        if stint is self._stint and stint.wanted == users:
-            stint.users.resize(users)
-            stint.pump()
-
-    def _change_phase(self, beat: Beat) -> None:
-        self._end_stint()
-        self._run, self._phase = beat.run, Phase(beat.phase)
-        self._host.follow(self._phase)
-        if self._phase is Phase.IDLE or not beat.run:
-            self._close_work()
-            return
-        offset_ns = beat.workers[self.incarnation][1]
-        if offset_ns is None:
-            offset_ns = self._beats.delay_ns
-        gevent.spawn(self._begin, beat, beat.start_ns + offset_ns)
-
-    def _begin(self, beat: Beat, origin_ns: int) -> None:
-        try:
-            self._connect_and_report(beat, origin_ns)
-        except WireError as error:
-            self.stop(f"can't begin: {error}", ExitStatus.FAILED)
-        except (SsbenchError, TypeError, ValueError, KeyError) as error:
-            self.stop(f"the storage settings can't be used: {error}", ExitStatus.FAILED)
-        except Exception as error:
-            # Whatever it was (no descriptors left, say): the run must not wait for us.
-            log.exception("The phase can't be begun")
-            self.stop(f"can't begin: {type(error).__name__}: {error}", ExitStatus.FAILED)
-
-    def _connect_and_report(self, beat: Beat, origin_ns: int) -> None:
-        """Open the store, connect, and report for work."""
-        here = (self._run, self._phase, self.incarnation)
-        share = beat.workers[self.incarnation][0]
-        if share:
-            self._open_work(beat.pipe)  # before the store's connections take what there is
-        else:
-            self._close_work()  # open from the phase before: jobs would come that nobody here does
-        storage = self._store.open(beat.settings)
-        storage.connect(share)
-        if here != (self._run, self._phase, self.incarnation):
-            return  # the master has gone on meanwhile
-        log.info("%s of run %s with %d users", self._phase.name.lower(), self._run, share)
-        self._stint = Stint(self._ties, storage, beat, self.incarnation, origin_ns, share)
-        self._send(self._stint.ready(stopped=False))
-        self._hear()  # the newest beat: shares, the fence, or all may have changed since
-
-    def _end_stint(self) -> None:
-        if self._stint:
-            self._stint.users.close()
-            self._stint = None
-
-    # The work port ------------------------------------------------------------------------
-
-    def _open_work(self, pipe: int) -> None:
-        if self._watcher is None:
-            self._watcher = self._hub.loop.io(self._wire.open_work(pipe), 1)
-            self._listen_for_jobs(True)
-
-    def _close_work(self) -> None:
-        if self._watcher is not None:
-            self._listen_for_jobs(False)
-            self._watcher.close()
-            self._watcher = None
-        self._wire.close_work()
-
-    def _listen_for_jobs(self, on: bool) -> None:
-        """The descriptor shows that there are messages until all have been read."""
-        if self._watcher is None or on == self._listening:
-            return
-        self._listening = on
-        if on:
-            self._watcher.start(self._hear_of_jobs)
-        else:
-            self._watcher.stop()
-
-    def _hear_of_jobs(self) -> None:
-        if self._stint:
-            self._stint.hear()
-        else:
-            self._listen_for_jobs(False)
-
-    def _pump(self) -> None:
-        if self._stint:
-            self._stint.pump()
 
     # For the store ------------------------------------------------------------------------
 
@@ -441,7 +327,7 @@ class Worker:
         self._wire.send(Expired(self.incarnation, serial))
 
     def _is_at_work(self) -> bool:
-        return self._stint is not None and not self._last_words
+        return self._duty.stint is not None and not self._last_words
 
     # The fence ----------------------------------------------------------------------------
 
@@ -452,18 +338,10 @@ class Worker:
         log.warning("%s: dropped %s, starting anew", why, plural(self._dropped - before, "job"))
 
     def _start_anew(self) -> None:
-        if self._stint:
-            self._dropped += self._stint.users.jobs
-            # Where the master has not given us up yet, others do what we haven't started.
-            self._stint.give_all_back()
-        self._cut = self._cut or self._phase is not Phase.IDLE
-        self._end_stint()
-        self._close_work()
+        self._cut = self._cut or self._duty.phase is not Phase.IDLE
+        self._dropped += self._duty.leave()
         self._unsent.clear()
-        self._run, self._phase = "", Phase.IDLE
-        self._host.follow(self._phase)
-        self._known = False
-        self._previous, self.incarnation = self.incarnation, _new_incarnation()
+        self._standing.begin_anew(_new_incarnation())
         self._say_hello()
         self._greeting.again(self._say_hello)
 

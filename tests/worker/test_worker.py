@@ -28,6 +28,7 @@ from ssbench.core.messages import (
 from ssbench.core.model import ErrorKind, Job, Operation, Phase, Timing
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
+from ssbench.worker import duty as duty_module
 from ssbench.worker import users as users_module
 from ssbench.worker import worker as worker_module
 from ssbench.worker.stint import Stint
@@ -336,7 +337,7 @@ def test_messages_that_are_left_do_not_keep_it_from_sleeping(
             calls.append(self)
             super().hear()
 
-    monkeypatch.setattr(worker_module, "Stint", Counting)
+    monkeypatch.setattr(duty_module, "Stint", Counting)
     monkeypatch.setattr(users_module, "FLUSH_S", 3600.0)  # no tick reads them
     gate = Gate()
     with at_work(4, open_driver=gate.driver) as (master, _):
