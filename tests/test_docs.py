@@ -19,8 +19,8 @@ from ssbench.cli.chosen import OVERRIDES
 from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
-from ssbench.core.scenario_keys import KEYS, OWN_READERS, SIZE_KEYS
-from ssbench.core.scenario_load import STAGE_KEYS
+from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS
+from ssbench.core.scenario.loading import STAGE_KEYS
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 

@@ -21,7 +21,7 @@ import msgpack
 from ssbench.core.columns import pack_results
 from ssbench.core.model import NONE_NS, Phase, Result
 from ssbench.core.records import MarkRecord, PhaseRecord, RunFooter, RunHeader, WorkerRecord
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import StatFileWriter
 
 _UNIT = 100_000  #: operations that are drawn

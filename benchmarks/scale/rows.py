@@ -20,9 +20,9 @@ from benchmarks.scale.crowd import Crowd, Kind
 from benchmarks.scale.watch import Watcher
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import CRUD, Operation, Phase
 from ssbench.core.records import PhaseRecord, Record, RunFooter
-from ssbench.core.stats import RunStats
 from ssbench.wire.key import Key
 from ssbench.wire.ports import Ports
 

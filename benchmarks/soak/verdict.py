@@ -8,9 +8,9 @@ from pathlib import Path
 
 from benchmarks.soak.store import Answer
 from ssbench import statfile
+from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Operation, Phase
 from ssbench.core.records import PhaseRecord, Record, ResultBatch, WorkerRecord
-from ssbench.core.stats import RunStats
 
 #: What the store is asked with.
 METHODS = {

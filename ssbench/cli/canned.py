@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import ssbench
 from ssbench.core.errors import UsageError
-from ssbench.core.jsontext import MAX_BYTES
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.jsontext import MAX_BYTES
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
 
 if TYPE_CHECKING:

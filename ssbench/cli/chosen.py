@@ -18,8 +18,8 @@ from ssbench.cli.zmq_options import ZmqOptions, zmq_options
 from ssbench.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ssbench.core.steps import Sweep
-    from ssbench.core.thresholds import Threshold
+    from ssbench.core.figures.steps import Sweep
+    from ssbench.core.figures.thresholds import Threshold
 
 #: Keys of a scenario that options of run-scenario override; each is an attribute of its namespace.
 OVERRIDES = (

@@ -13,12 +13,12 @@ from ssbench.cli.local_workers import start_local_workers
 from ssbench.cli.run_scenario import resolved
 from ssbench.cli.series import Series, check_paths
 from ssbench.cli.session import Session
-from ssbench.core.checks import FaultList
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
-from ssbench.core.jsontext import read_object
-from ssbench.core.limit import Search
-from ssbench.core.scenario import Scenario
-from ssbench.core.steps import OVER
+from ssbench.core.figures.limit import Search
+from ssbench.core.figures.steps import OVER
+from ssbench.core.scenario.checks import FaultList
+from ssbench.core.scenario.jsontext import read_object
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.report.options import ReportOptions
 from ssbench.report.steps import StepTable
 

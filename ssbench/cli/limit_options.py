@@ -20,11 +20,11 @@ from ssbench.cli.run_options import (
 )
 from ssbench.cli.store_options import add_store
 from ssbench.core.errors import UsageError
-from ssbench.core.scenario_load import MAX_RATE
-from ssbench.core.steps import OVER
+from ssbench.core.figures.steps import OVER
+from ssbench.core.scenario.loading import MAX_RATE
 
 if TYPE_CHECKING:
-    from ssbench.core.thresholds import Threshold
+    from ssbench.core.figures.thresholds import Threshold
 
 MOST_USERS = 1024  #: where neither the user nor workers of other hosts say
 #: Quick errors make quick latencies: this is promised too, unless a promise speaks of errors.
@@ -45,7 +45,7 @@ class LimitOptions:
     """
 
     run: RunOptions  #: of each step; its thresholds are the promises
-    over: str  #: a key of core.steps.OVER
+    over: str  #: a key of core.figures.steps.OVER
     first: float
     most: float | None
     precision: float  #: as a share
@@ -164,7 +164,7 @@ def _check(ns: argparse.Namespace) -> None:
 
 
 def _promises(texts: list[str]) -> tuple[Threshold, ...]:
-    from ssbench.core.thresholds import Threshold
+    from ssbench.core.figures.thresholds import Threshold
 
     found = [Threshold.parse(text, "--slo") for text in dict.fromkeys(texts)]
     if not any(threshold.metric == "errors" for threshold in found):

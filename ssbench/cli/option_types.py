@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from ssbench.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from ssbench.core.figures.steps import Sweep
     from ssbench.core.model import Operation
-    from ssbench.core.steps import Sweep
 
 MAX_WORKER_ID = 64  #: characters
 
@@ -93,7 +93,7 @@ def percentile(text: str) -> float:
 
 def sweep(text: str) -> Sweep:
     """``users=1,20,40``: what differs from run to run, and how."""
-    from ssbench.core.steps import OVER, Sweep
+    from ssbench.core.figures.steps import OVER, Sweep
 
     over, equals, values = text.partition("=")
     if over not in OVER or not equals:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ssbench.core.errors import ExitStatus, UsageError
 
 if TYPE_CHECKING:
-    from ssbench.core.facts import ScenarioFacts
-    from ssbench.core.stats import RunStats
-    from ssbench.core.thresholds import Threshold
+    from ssbench.core.figures.facts import ScenarioFacts
+    from ssbench.core.figures.stats import RunStats
+    from ssbench.core.figures.thresholds import Threshold
 
 
 def thresholds_from(ns: argparse.Namespace) -> tuple[Threshold, ...]:
@@ -21,7 +21,7 @@ def thresholds_from(ns: argparse.Namespace) -> tuple[Threshold, ...]:
     """
     if not ns.thresholds:
         return ()
-    from ssbench.core.thresholds import Threshold  # few runs promise anything
+    from ssbench.core.figures.thresholds import Threshold  # few runs promise anything
 
     found, faults = [], []
     for text in dict.fromkeys(ns.thresholds):

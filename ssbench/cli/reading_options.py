@@ -19,7 +19,7 @@ from ssbench.cli.shared_options import (
 from ssbench.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ssbench.core.thresholds import Threshold
+    from ssbench.core.figures.thresholds import Threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def compare_options(ns: argparse.Namespace) -> CompareOptions:
 
     :raises UsageError: where there is nothing to compare with.
     """
-    from ssbench.core.compare import PERCENTS  # no other command has a use for it
+    from ssbench.core.figures.compare import PERCENTS  # no other command has a use for it
 
     if len(ns.stats_files) < 2:
         raise UsageError(f"{ns.stats_files[0]}: one stat file alone; name two or more to compare")

@@ -14,11 +14,11 @@ from ssbench import statfile
 from ssbench.cli.collector import calm_collector
 from ssbench.cli.plain import tell
 from ssbench.core.errors import SsbenchError, UsageError
-from ssbench.core.facts import ScenarioFacts
+from ssbench.core.figures.facts import ScenarioFacts
+from ssbench.core.figures.runfacts import RunFacts
+from ssbench.core.figures.stats import RunStats
+from ssbench.core.figures.thresholds import Threshold
 from ssbench.core.records import MarkRecord, Record, RunHeader
-from ssbench.core.runfacts import RunFacts
-from ssbench.core.stats import RunStats
-from ssbench.core.thresholds import Threshold
 from ssbench.report import ReportOptions, render
 from ssbench.report.host_stats import columns, host_rows
 from ssbench.report.rps import render_rps

@@ -11,7 +11,7 @@ from ssbench.cli.plain import tell
 from ssbench.core.errors import ExitStatus, ScenarioError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.records import ResultBatch, RunHeader
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.upkeep.deletions import CleanupResult
 from ssbench.upkeep.resume import Found, Leftovers, delete, find

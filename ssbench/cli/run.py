@@ -13,13 +13,13 @@ from ssbench import __version__, statfile
 from ssbench.cli import promises
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest
+from ssbench.core.figures.settling import Settling
+from ssbench.core.figures.steady import AutoStop
+from ssbench.core.load.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
 from ssbench.core.model import Operation, Phase
 from ssbench.core.records import RunFooter
-from ssbench.core.scenario import Scenario
-from ssbench.core.settling import Settling
-from ssbench.core.steady import AutoStop
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural
-from ssbench.core.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
 from ssbench.master.phases import PhaseOutcome
 from ssbench.statfile import StatFileWriter
 

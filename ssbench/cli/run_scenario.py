@@ -11,7 +11,7 @@ from ssbench.cli.chosen import RunOptions
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import start_local_workers
 from ssbench.core.errors import ExitStatus, UsageError, gravest
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 
 
 def run_scenario(options: RunOptions) -> ExitStatus:
@@ -48,7 +48,7 @@ def resolved(options: RunOptions, text: str | bytes, source: str, **changes: obj
             f"{source}: with stages there is no steady rate to wait for: leave out --auto-stop"
         )
     if options.thresholds:
-        from ssbench.core.facts import ScenarioFacts
+        from ssbench.core.figures.facts import ScenarioFacts
 
         is_open = any(stage.rate for stage in scenario.load)
         promises.check(options.thresholds, ScenarioFacts.of(scenario.to_dict()), open_loop=is_open)

@@ -9,12 +9,12 @@ from ssbench import __version__
 from ssbench.cli.chosen import RunOptions
 from ssbench.cli.session import Session
 from ssbench.cli.stores import Store
-from ssbench.core.dispatch import MAX_BATCH
 from ssbench.core.errors import ScenarioError, SsbenchError
+from ssbench.core.load.dispatch import MAX_BATCH
 from ssbench.core.model import Phase
 from ssbench.core.naming import Naming
 from ssbench.core.records import RunHeader
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.host import info
 from ssbench.master.phases import Limits

@@ -12,8 +12,8 @@ from ssbench.cli.run import Run
 from ssbench.cli.run_scenario import resolved
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
-from ssbench.core.scenario import Scenario
-from ssbench.core.steps import OVER, Step
+from ssbench.core.figures.steps import OVER, Step
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.report.steps import StepTable
 
 _SUFFIX = ".stat.gz"

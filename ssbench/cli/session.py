@@ -20,7 +20,7 @@ from ssbench.cli.parent_pipe import place_line
 from ssbench.cli.progress import make_progress
 from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
 from ssbench.cli.wiring import bind, key_of
-from ssbench.core.dispatch import MAX_BATCH, batch_limit
+from ssbench.core.load.dispatch import MAX_BATCH, batch_limit
 from ssbench.core.settings import StorageSettings
 from ssbench.core.text import plural
 from ssbench.wire.key import Key

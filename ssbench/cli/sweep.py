@@ -14,7 +14,7 @@ from ssbench.cli.run_scenario import resolved
 from ssbench.cli.series import Series, check_paths
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.core.steps import OVER, Sweep
+from ssbench.core.figures.steps import OVER, Sweep
 from ssbench.report.options import ReportOptions
 from ssbench.report.steps import StepTable
 

@@ -80,7 +80,7 @@ class Ready(NamedTuple):
 
 
 class Host(NamedTuple):
-    """Live figures of a worker and its machine: core.hostfigures has their names."""
+    """Live figures of a worker and its machine: core.figures.hostfigures has their names."""
 
     incarnation: int
     at_ns: int  #: the worker's clock at the end of the second

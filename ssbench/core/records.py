@@ -90,7 +90,7 @@ class ResultBatch:
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
-    """Live figures of one machine and process, a second's worth, as core.hostfigures names them.
+    """A second's live figures of a machine and process; core.figures.hostfigures names them.
 
     What a machine couldn't tell is missing.
     """

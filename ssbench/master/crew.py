@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ssbench.core.load.roster import SECOND, Roster, Worker
 from ssbench.core.messages import Beat, Bye, Expired, Hello, Message, Pulse, Ready
 from ssbench.core.model import Phase
-from ssbench.core.roster import SECOND, Roster, Worker
 from ssbench.core.settings import StorageSettings
 from ssbench.master.phases import Limits
 from ssbench.master.renewal import Renewal

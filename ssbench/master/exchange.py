@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ssbench.core.columns import pack_jobs, unpack_column
-from ssbench.core.dispatch import Dispatcher
 from ssbench.core.errors import MessageError
+from ssbench.core.load.dispatch import Dispatcher
 from ssbench.core.messages import Jobs, Results, Returned, Took, encode
 from ssbench.core.model import Phase, Result
 from ssbench.master.crew import Crew

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ssbench.core.errors import NoWorkersError
-from ssbench.core.roster import SECOND
+from ssbench.core.load.roster import SECOND
 from ssbench.master.crew import Crew
 from ssbench.wire.masterwire import MasterWire
 

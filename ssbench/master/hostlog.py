@@ -5,11 +5,11 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 
-from ssbench.core.clocks import ClockBook
+from ssbench.core.load.clocks import ClockBook
+from ssbench.core.load.roster import SECOND, Worker
 from ssbench.core.messages import Host
 from ssbench.core.model import Phase
 from ssbench.core.records import MASTER, HostRecord, Record
-from ssbench.core.roster import SECOND, Worker
 from ssbench.host.live import HostLive, Sample
 
 

@@ -1,4 +1,4 @@
-"""The master: drives core.dispatch over the wire, phase by phase.
+"""The master: drives core.load.dispatch over the wire, phase by phase.
 
 One plain loop, without an event library: send what is due, poll, take in what arrived, and once a
 second say in a beat how things stand. What is decided is decided in core.
@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ssbench.core.course import Course
-from ssbench.core.dispatch import Dispatcher
+from ssbench.core.figures.settling import Settling
+from ssbench.core.load.course import Course
+from ssbench.core.load.dispatch import Dispatcher
+from ssbench.core.load.roster import SECOND, Worker
+from ssbench.core.load.workload import Workload
 from ssbench.core.messages import Host, Pulse, Ready, Results, Returned, Took
 from ssbench.core.model import Phase, Stage
 from ssbench.core.records import PhaseRecord, WorkerRecord
-from ssbench.core.roster import SECOND, Worker
 from ssbench.core.settings import StorageSettings
-from ssbench.core.settling import Settling
-from ssbench.core.workload import Workload
 from ssbench.host.live import HostLive
 from ssbench.master.crew import Came, Crew, Gone
 from ssbench.master.exchange import Exchange

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ssbench.core.dispatch import MAX_BATCH, Counts
 from ssbench.core.live import RunProgress
+from ssbench.core.load.dispatch import MAX_BATCH, Counts
 from ssbench.core.model import Phase
 from ssbench.core.records import Record
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from ssbench.core.errors import AuthError
-from ssbench.core.roster import SECOND
+from ssbench.core.load.roster import SECOND
 
 _RENEWAL_NS = SECOND  # at most one new token in so long
 

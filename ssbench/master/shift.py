@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ssbench.core.course import Course
-from ssbench.core.giving_up import too_many_errors, why_give_up
+from ssbench.core.figures.settling import Settling
 from ssbench.core.live import RunProgress
+from ssbench.core.load.course import Course
+from ssbench.core.load.giving_up import too_many_errors, why_give_up
+from ssbench.core.load.pacing import LEAD_NS
+from ssbench.core.load.roster import SECOND
+from ssbench.core.load.watch import Watch
+from ssbench.core.load.workload import Workload
 from ssbench.core.messages import Pulse
 from ssbench.core.model import Phase
-from ssbench.core.pacing import LEAD_NS
 from ssbench.core.records import MarkRecord
-from ssbench.core.roster import SECOND
-from ssbench.core.settling import Settling
-from ssbench.core.watch import Watch
-from ssbench.core.workload import Workload
 from ssbench.master.crew import Crew
 from ssbench.master.exchange import Exchange
 from ssbench.master.keeping import Keeping

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ssbench.core.compare import CONFIDENCE, Change, Estimate, Measure, Row, Unlike, Verdict
-from ssbench.core.comparison import Comparison, Run, Section
-from ssbench.core.stats import operation_name
+from ssbench.core.figures.compare import CONFIDENCE, Change, Estimate, Measure, Row, Unlike, Verdict
+from ssbench.core.figures.comparison import Comparison, Run, Section
+from ssbench.core.figures.stats import operation_name
 from ssbench.core.text import plural, printable
 from ssbench.report import cells
 from ssbench.report.options import percent_text

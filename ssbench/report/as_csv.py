@@ -11,12 +11,12 @@ import csv
 import io
 from collections.abc import Iterator
 
+from ssbench.core.counts.tally import COUNTERS, Counts, Latency, Tally
+from ssbench.core.figures.stats import RunStats, operation_name
+from ssbench.core.figures.verdict import Verdict
+from ssbench.core.figures.verified import VERIFIED
 from ssbench.core.model import Phase
-from ssbench.core.stats import RunStats, operation_name
-from ssbench.core.tally import COUNTERS, Counts, Latency, Tally
 from ssbench.core.text import printable
-from ssbench.core.verdict import Verdict
-from ssbench.core.verified import VERIFIED
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.threshold_text import threshold_columns

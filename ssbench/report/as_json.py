@@ -10,10 +10,10 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from ssbench.core.counts.tally import COUNTERS, LATENCIES, Counts, ErrorExample, Latency, Tally
+from ssbench.core.figures.stats import RunStats, operation_name
+from ssbench.core.figures.verified import VERIFIED, Verified
 from ssbench.core.model import Phase
-from ssbench.core.stats import RunStats, operation_name
-from ssbench.core.tally import COUNTERS, LATENCIES, Counts, ErrorExample, Latency, Tally
-from ssbench.core.verified import VERIFIED, Verified
 from ssbench.report import cells
 from ssbench.report.host_text import clock_rows, verdict_map
 from ssbench.report.notes import note_rows

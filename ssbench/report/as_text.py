@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ssbench.core.counts.tally import Counts, ErrorExample, Latency, Tally
+from ssbench.core.figures.stats import RunStats, operation_name
+from ssbench.core.figures.verified import Verified
 from ssbench.core.model import Phase
-from ssbench.core.stats import RunStats, operation_name
-from ssbench.core.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.core.verified import Verified
 from ssbench.report import cells
 from ssbench.report.host_text import verdict_lines
 from ssbench.report.load_text import load_lines, stage_lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from ssbench.core.facts import SizeFacts, Weights
+from ssbench.core.figures.facts import SizeFacts, Weights
 from ssbench.core.model import ErrorKind
 from ssbench.core.text import printable
 

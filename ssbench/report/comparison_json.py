@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ssbench.core.compare import CONFIDENCE, RESAMPLES, Measure, Row
-from ssbench.core.comparison import Comparison, Run, Section
-from ssbench.core.stats import operation_name
+from ssbench.core.figures.compare import CONFIDENCE, RESAMPLES, Measure, Row
+from ssbench.core.figures.comparison import Comparison, Run, Section
+from ssbench.core.figures.stats import operation_name
 from ssbench.report.as_json import finite, plain
 from ssbench.report.options import percent_text
 from ssbench.report.steady_text import steady_rows

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
-from ssbench.core.hostfigures import FIGURES, core_name
+from ssbench.core.figures.hostfigures import FIGURES, core_name
 from ssbench.core.model import Phase
 from ssbench.core.records import MASTER, HostRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.text import printable

@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from ssbench.core.stats import RunStats
+from ssbench.core.figures.stats import RunStats
+from ssbench.core.figures.verdict import (
+    FULL_PERCENT,
+    MOST_OF_THE_TIME,
+    Cause,
+    Finding,
+    Room,
+    Verdict,
+    Who,
+)
 from ssbench.core.text import printable
-from ssbench.core.verdict import FULL_PERCENT, MOST_OF_THE_TIME, Cause, Finding, Room, Verdict, Who
 
 #: Cause -> what is said of those seconds, and what helps (a worker; the master).
 _WORDS: dict[Cause, tuple[str, str, str]] = {

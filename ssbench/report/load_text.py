@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ssbench.core.facts import ScenarioFacts
-from ssbench.core.stats import RunStats
-from ssbench.core.tally import Latency, Tally
+from ssbench.core.counts.tally import Latency, Tally
+from ssbench.core.figures.facts import ScenarioFacts
+from ssbench.core.figures.stats import RunStats
 from ssbench.core.text import plural, printable
 from ssbench.report import cells
 

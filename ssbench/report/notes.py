@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ssbench.core.buckets import RELATIVE_ERROR
-from ssbench.core.omission import Omission, omission
-from ssbench.core.stats import RunStats
+from ssbench.core.counts.buckets import RELATIVE_ERROR
+from ssbench.core.figures.omission import Omission, omission
+from ssbench.core.figures.stats import RunStats
 from ssbench.report import cells
 
 _CLOSED_LOOP = (

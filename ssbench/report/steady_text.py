@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from ssbench.core.counted import Noted, steadiness
-from ssbench.core.stats import RunStats
-from ssbench.core.steady import Drifted, Finding, Stalled, TooShort, TwoLevels, Unsteady
+from ssbench.core.figures.counted import Noted, steadiness
+from ssbench.core.figures.stats import RunStats
+from ssbench.core.figures.steady import Drifted, Finding, Stalled, TooShort, TwoLevels, Unsteady
 from ssbench.core.text import plural
 
 #: Kind of finding -> its name for programs.

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ssbench.core.limit import Search
-from ssbench.core.steps import Step
+from ssbench.core.figures.limit import Search
+from ssbench.core.figures.steps import Step
+from ssbench.core.figures.thresholds import Threshold
+from ssbench.core.figures.verdict import Room
 from ssbench.core.text import printable
-from ssbench.core.thresholds import Threshold
-from ssbench.core.verdict import Room
 from ssbench.report.options import percent_text
 
 #: What a series is over -> the head of its column, and a load in words.
@@ -29,7 +29,7 @@ _GENERATOR = "the load generator was the limit"
 class StepTable:
     """What all rows of a table have in common.
 
-    :param over: a key of core.steps.OVER.
+    :param over: a key of core.figures.steps.OVER.
     :param percentiles: of latencies; 100 is the maximum.
     :param thresholds: what each step is judged by.
     :param search: where the loads were searched for.

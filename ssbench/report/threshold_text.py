@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ssbench.core.metrics import metric_of
-from ssbench.core.stats import RunStats
+from ssbench.core.figures.metrics import metric_of
+from ssbench.core.figures.stats import RunStats
+from ssbench.core.figures.thresholds import Threshold, Verdict
 from ssbench.core.text import printable
-from ssbench.core.thresholds import Threshold, Verdict
 
 #: Which latency was judged -> its name in the report.
 _JUDGED = {

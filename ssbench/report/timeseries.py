@@ -6,8 +6,8 @@ import csv
 import io
 from typing import Any
 
-from ssbench.core.buckets import Buckets
-from ssbench.core.stats import RunStats
+from ssbench.core.counts.buckets import Buckets
+from ssbench.core.figures.stats import RunStats
 
 _PERCENTILES = (50.0, 99.0)
 

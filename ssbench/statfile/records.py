@@ -18,8 +18,8 @@ from typing import Any
 import msgpack
 
 from ssbench.core.columns import pack_results, unpack_results
+from ssbench.core.counts.joined import Joined
 from ssbench.core.errors import MessageError, StatFileError
-from ssbench.core.joined import Joined
 from ssbench.core.model import Phase
 from ssbench.core.records import (
     ClockRecord,

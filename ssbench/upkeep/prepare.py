@@ -17,7 +17,7 @@ from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.naming import MARKER_HEADER, Naming
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.storage.base import Storage, StoreLimits
 from ssbench.storage.errands import Errands, Renew

@@ -20,7 +20,7 @@ from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import Operation
 from ssbench.core.naming import Naming
 from ssbench.core.records import ResultBatch
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.storage.base import Storage
 from ssbench.storage.errands import Errands, Renew
 from ssbench.upkeep.deletions import PAGE, CleanupResult, Deletions, Ended, Work, advanced

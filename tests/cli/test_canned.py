@@ -5,8 +5,8 @@ import pytest
 
 from ssbench.cli.canned import CANNED, find_scenario_text, list_canned
 from ssbench.core.errors import UsageError
-from ssbench.core.jsontext import MAX_BYTES
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.jsontext import MAX_BYTES
+from ssbench.core.scenario.scenario import Scenario
 
 CHECKOUT = Path(__file__).parents[2]
 NO_STDIN = io.BytesIO()

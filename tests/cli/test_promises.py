@@ -8,9 +8,9 @@ import pytest
 
 from ssbench.cli.promises import check, status, thresholds_from
 from ssbench.core.errors import ExitStatus, UsageError
-from ssbench.core.facts import ScenarioFacts
-from ssbench.core.stats import RunStats
-from ssbench.core.thresholds import Threshold
+from ssbench.core.figures.facts import ScenarioFacts
+from ssbench.core.figures.stats import RunStats
+from ssbench.core.figures.thresholds import Threshold
 from tests.report import runs
 
 FACTS = ScenarioFacts.of(runs.SCENARIO)

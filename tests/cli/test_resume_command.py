@@ -22,7 +22,7 @@ from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import Operation, Phase
 from ssbench.core.naming import Naming
 from ssbench.core.records import PhaseRecord
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import StatFileWriter
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.fakes.mutations import MSGPACK_WORDS, fuzzed

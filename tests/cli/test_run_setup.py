@@ -15,7 +15,7 @@ from ssbench.cli.run_setup import header_of, limits_of, prepare, settings_of
 from ssbench.cli.session import Session
 from ssbench.cli.stores import noop_store
 from ssbench.core.errors import ScenarioError
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.storage.base import StoreLimits
 from ssbench.storage.noop import NoopStorage
 from tests.cli.test_master import free_ports

@@ -14,7 +14,7 @@ from ssbench.cli.options import master_parser
 from ssbench.cli.series import Series, check_paths, step_path
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.report.steps import StepTable
 from tests.cli.test_master import free_ports
 from tests.report.test_steps import step

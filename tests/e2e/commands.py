@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import psutil
 
 from ssbench import statfile
+from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Operation, Phase
 from ssbench.core.records import ResultBatch, WorkerRecord
-from ssbench.core.stats import RunStats
 from ssbench.embedded import EmbeddedSwift
 from tests.ports import held_port
 

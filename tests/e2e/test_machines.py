@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ssbench import statfile
-from ssbench.core.hostfigures import FIGURES
+from ssbench.core.figures.hostfigures import FIGURES
+from ssbench.core.figures.verdict import Cause, Room
 from ssbench.core.model import Phase
 from ssbench.core.records import (
     MASTER,
@@ -20,7 +21,6 @@ from ssbench.core.records import (
     Record,
     ResultBatch,
 )
-from ssbench.core.verdict import Cause, Room
 from tests.e2e.commands import Commands, Ended, free_ports
 
 #: A worker whose event loop has no rest: always at something for 5 ms, then at what is due.

@@ -39,7 +39,7 @@ TARGETS: dict[str, Target] = {
     "batches": Target("core.test_columns:whole", "core.test_columns:packed_batches"),
     "settings": Target("core.test_settings:readable", "core.test_settings:settings_of_beats"),
     "results": Target(
-        "core.test_dispatch:accounted_for", "core.test_dispatch:results_of_the_field"
+        "core.load.test_dispatch:accounted_for", "core.load.test_dispatch:results_of_the_field"
     ),
     "stat-file": Target("statfile.test_reader:reported", "statfile.test_reader:FILES"),
     "stat-file-payload": Target(
@@ -48,7 +48,9 @@ TARGETS: dict[str, Target] = {
     "old-stat-file": Target(
         "statfile.test_legacy:reported_old", "statfile.test_legacy:OLD_PAYLOADS"
     ),
-    "scenario": Target("core.test_scenario:run_or_refused", "core.test_scenario:CANNED"),
+    "scenario": Target(
+        "core.scenario.test_scenario:run_or_refused", "core.scenario.test_scenario:CANNED"
+    ),
     "http-head": Target("storage.test_httpparse:head_or_refused", "answers"),
     "http-layouts": Target("storage.test_httpparse:read_alike", "storage.test_httpparse:TWO_HEADS"),
     "http-chunks": Target(

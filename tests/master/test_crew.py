@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ssbench.core.errors import AuthError
+from ssbench.core.load.roster import SECOND
 from ssbench.core.messages import (
     Beat,
     Bye,
@@ -22,7 +23,6 @@ from ssbench.core.messages import (
     Took,
 )
 from ssbench.core.model import Phase
-from ssbench.core.roster import SECOND
 from ssbench.core.settings import StorageSettings
 from ssbench.master.crew import Came, Crew, Event, Gone
 from ssbench.master.phases import Limits

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.columns import unpack_jobs
-from ssbench.core.dispatch import Dispatcher
+from ssbench.core.load.dispatch import Dispatcher
 from ssbench.core.messages import Jobs, Results, Returned, Took, decode
 from ssbench.core.model import Job, Phase
 from ssbench.master.exchange import Exchange
 from ssbench.master.keeping import Keeping
-from tests.core.fleet import Ledger, packed
+from tests.core.load.fleet import Ledger, packed
 from tests.master import test_crew
 from tests.master.test_crew import hello
 from tests.master.test_master import Observer, Recorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.errors import NoWorkersError
-from ssbench.core.roster import SECOND
+from ssbench.core.load.roster import SECOND
 from ssbench.master.gathering import SETTLED_NS, Gathering
 from tests.master.test_crew import Scene, hello
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ssbench.core.load.roster import SECOND, Worker
 from ssbench.core.messages import Hello, Host
 from ssbench.core.model import Phase
 from ssbench.core.records import MASTER, ClockRecord, HostRecord, Record
-from ssbench.core.roster import SECOND, Worker
 from ssbench.host.live import HostLive, Sample
 from ssbench.master.hostlog import HostLog
 

@@ -21,13 +21,13 @@ from gevent import get_hub
 
 from ssbench.core.columns import pack_results
 from ssbench.core.errors import AuthError, NoWorkersError, StatFileError, StorageError
+from ssbench.core.figures.settling import Settling
+from ssbench.core.figures.steady import AutoStop
 from ssbench.core.live import RunProgress
 from ssbench.core.messages import Bye, Expired, Jobs, Pulse, Results, Took, encode, pack
 from ssbench.core.model import ErrorKind, Job, Operation, Phase, Timing
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import StorageSettings
-from ssbench.core.settling import Settling
-from ssbench.core.steady import AutoStop
 from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master
 from ssbench.master.phases import Limits, PhaseOutcome
@@ -37,7 +37,7 @@ from ssbench.wire.ports import Ports
 from ssbench.wire.workerwire import WorkerWire
 from ssbench.worker import store as store_module
 from ssbench.worker.worker import Worker
-from tests.core.fleet import Ledger, packed, row
+from tests.core.load.fleet import Ledger, packed, row
 from tests.fakes.puppet import Puppet
 from tests.fakes.slow_storage import DRIVER
 

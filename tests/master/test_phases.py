@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ssbench.core.dispatch import Counts
+from ssbench.core.load.dispatch import Counts
 from ssbench.master.phases import PhaseOutcome
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ssbench.core.errors import AuthError
-from ssbench.core.roster import SECOND
+from ssbench.core.load.roster import SECOND
 from ssbench.master.renewal import Renewal
 
 

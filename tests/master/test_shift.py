@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.course import Course
 from ssbench.core.errors import StatFileError
+from ssbench.core.figures.settling import Settling
+from ssbench.core.figures.steady import AutoStop
+from ssbench.core.load.course import Course
+from ssbench.core.load.pacing import LEAD_NS
+from ssbench.core.load.roster import SECOND
 from ssbench.core.messages import Bye, Ready, Returned, Took
 from ssbench.core.model import ErrorKind, Phase, Stage
-from ssbench.core.pacing import LEAD_NS
 from ssbench.core.records import MarkRecord
-from ssbench.core.roster import SECOND
-from ssbench.core.settling import Settling
-from ssbench.core.steady import AutoStop
 from ssbench.master.phases import Limits
 from ssbench.master.shift import WAIT_S, Ending, Shift, Ties
-from tests.core.fleet import packed
+from tests.core.load.fleet import packed
 from tests.master import test_exchange
 from tests.master.test_crew import hello, pulse
 

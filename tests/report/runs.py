@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
 from ssbench.core.records import (
     MASTER,
@@ -19,7 +20,6 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.core.stats import RunStats
 
 SCENARIO = {
     "name": "Small test scenario",

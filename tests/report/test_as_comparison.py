@@ -7,9 +7,9 @@ import unicodedata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.comparison import Comparison, comparison
+from ssbench.core.figures.comparison import Comparison, comparison
+from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Operation
-from ssbench.core.stats import RunStats
 from ssbench.report.as_comparison import render_comparison
 from tests.golden import compare, legacy
 from tests.report import runs

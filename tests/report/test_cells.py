@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.facts import SizeFacts
+from ssbench.core.figures.facts import SizeFacts
 from ssbench.report import cells
 
 

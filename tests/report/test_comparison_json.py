@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.comparison import comparison
+from ssbench.core.figures.comparison import comparison
+from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Operation
-from ssbench.core.stats import RunStats
 from ssbench.report.comparison_json import render_comparison_json
 from tests.report import runs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 
-from ssbench.core.hostfigures import FIGURES
+from ssbench.core.figures.hostfigures import FIGURES
 from ssbench.core.model import Phase
 from ssbench.core.records import MASTER, HostRecord, Record
 from ssbench.report.host_stats import FIRST, columns, host_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.verdict import Cause, Finding, Room, Verdict, Who
+from ssbench.core.figures.verdict import Cause, Finding, Room, Verdict, Who
 from ssbench.report.host_text import clock_rows, verdict_lines, verdict_map
 from tests.report import runs
 

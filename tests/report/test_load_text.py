@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Operation, Phase
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
-from ssbench.core.stats import RunStats
 from ssbench.report import render
 from tests.report import runs
 

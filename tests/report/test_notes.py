@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from ssbench.core.stats import RunStats
+from ssbench.core.figures.stats import RunStats
 from ssbench.report import render
 from ssbench.report.notes import note_lines, note_rows
-from tests.core.test_omission import stats_of
+from tests.core.figures.test_omission import stats_of
 from tests.report import runs
 
 CLOSED = (

@@ -7,10 +7,10 @@ import io
 import json
 from dataclasses import replace
 
-from ssbench.core.limit import Search
-from ssbench.core.steps import Step
-from ssbench.core.thresholds import Threshold, Verdict
-from ssbench.core.verdict import Room
+from ssbench.core.figures.limit import Search
+from ssbench.core.figures.steps import Step
+from ssbench.core.figures.thresholds import Threshold, Verdict
+from ssbench.core.figures.verdict import Room
 from ssbench.report.steps import StepTable
 
 MS = 1_000_000

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import NONE_NS, ErrorKind, Operation, Result
 from ssbench.core.records import PhaseRecord, ResultBatch, RunFooter, RunHeader, WorkerRecord
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import read
 from ssbench.statfile.legacy import LegacyRun
 from tests.corpus import recorded

@@ -9,7 +9,7 @@ import pytest
 from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import container_name
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import StoreLimits
 from ssbench.upkeep.prepare import Check, ContainerCounts, check, make_containers

@@ -14,7 +14,7 @@ from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind, Operation, Phase, Result
 from ssbench.core.naming import Naming
 from ssbench.core.records import ResultBatch
-from ssbench.core.scenario import Scenario
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.upkeep.deletions import GIVE_UP_AFTER, CleanupResult
 from ssbench.upkeep.resume import Found, Leftovers, delete, find
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error

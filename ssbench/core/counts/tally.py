@@ -1,0 +1,176 @@
+"""Sums over operations that merge in any order: counts, times, latencies, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ssbench.core.counts.durations import Durations
+from ssbench.core.counts.histogram import Histogram
+
+#: Columns of results that are added up as they are, failed operations included.
+COUNTERS = ("retries", "not_found_retries", "rate_limited", "reconnects", "renewals")
+#: Columns of durations that get a histogram.
+LATENCIES = ("headers", "first_byte", "last_byte")
+
+
+class Latency:
+    """A histogram, and the transaction id of the slowest operation in it."""
+
+    __slots__ = ("histogram", "worst")
+
+    def __init__(self) -> None:
+        self.histogram = Histogram()
+        #: (nanoseconds, transaction id), None before the first. Of equals the greater id, so
+        #: that the order of adding doesn't matter.
+        self.worst: tuple[int, bytes] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Latency {self.histogram!r}, worst {self.worst}>"
+
+    def add(self, durations: Durations, ids: Sequence[bytes]) -> None:
+        """Record the durations; negative ones mean "none" and are passed over.
+
+        :param ids: a transaction id for each value; next to none are asked for.
+        """
+        slowest = durations.most
+        if slowest < 0:
+            return
+        if self.worst is None or slowest >= self.worst[0]:
+            found = (slowest, _id_of(slowest, durations.values_ns, ids))
+            self.worst = max(self.worst or found, found)
+        there = durations.not_below(0)
+        if there:
+            self.histogram.record_all(there)
+
+    def merge(self, other: Latency) -> None:
+        """Add ``other``, which stays as it is."""
+        self.histogram.merge(other.histogram)
+        if other.worst is not None:
+            self.worst = max(self.worst or other.worst, other.worst)
+
+
+def _id_of(slowest: int, values_ns: Sequence[int], ids: Sequence[bytes]) -> bytes:
+    if values_ns.count(slowest) == 1:
+        return ids[values_ns.index(slowest)]
+    return max(ids[at] for at, value in enumerate(values_ns) if value == slowest)
+
+
+class Counts:
+    """Operations counted: successes, errors, what it took, bytes, and the time they span.
+
+    ``count`` has the successes only. Times are wall-clock nanoseconds since 1970.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.errors = 0
+        self.retries = 0
+        self.not_found_retries = 0
+        self.rate_limited = 0
+        self.reconnects = 0
+        self.renewals = 0
+        self.bytes_moved = 0  #: by successes
+        self.failed_bytes = 0  #: by failed operations
+        self.first_start_ns: int | None = None
+        self.last_end_ns: int | None = None
+        self.left_out_ns = 0  #: of the time between: warm-ups of later stages
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.count} done, {self.errors} errors>"
+
+    def span(self, first_start_ns: int, last_end_ns: int) -> None:
+        """Widen the time spanned."""
+        if self.first_start_ns is None or first_start_ns < self.first_start_ns:
+            self.first_start_ns = first_start_ns
+        if self.last_end_ns is None or last_end_ns > self.last_end_ns:
+            self.last_end_ns = last_end_ns
+
+    def merge(self, other: Counts) -> None:
+        """Add ``other``, which stays as it is."""
+        for name in ("count", "errors", "bytes_moved", "failed_bytes", *COUNTERS):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.first_start_ns is not None and other.last_end_ns is not None:
+            self.span(other.first_start_ns, other.last_end_ns)
+
+    @property
+    def operations(self) -> int:
+        """Finished, failed or not."""
+        return self.count + self.errors
+
+    @property
+    def seconds(self) -> float | None:
+        """From the first start to the last end, without what is left out between; None without a
+        result, or where it is 0."""
+        if self.first_start_ns is None or self.last_end_ns is None:
+            return None
+        span_ns = self.last_end_ns - self.first_start_ns - self.left_out_ns
+        return span_ns / 1e9 if span_ns > 0 else None
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """Successes a second of ``seconds``."""
+        return self.count / self.seconds if self.seconds else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Bytes that successes moved, a second of ``seconds``."""
+        return self.bytes_moved / self.seconds if self.seconds else None
+
+    @property
+    def retry_percent(self) -> float | None:
+        """All retries over the successes; None for retries without a success."""
+        if not self.retries:
+            return 0.0
+        return 100.0 * self.retries / self.count if self.count else None
+
+
+class Tally(Counts):
+    """Counts, and the latencies of the successes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.headers = Latency()
+        self.first_byte = Latency()
+        self.last_byte = Latency()  #: the service time: from start to last byte
+        self.response = Latency()  #: from due to last byte; empty in a closed loop
+
+    def merge(self, other: Counts) -> None:
+        """Add ``other``, which stays as it is."""
+        super().merge(other)
+        if isinstance(other, Tally):
+            for name in (*LATENCIES, "response"):
+                getattr(self, name).merge(getattr(other, name))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ErrorExample:
+    """One failed operation to look up in the store's logs; the earliest is the example."""
+
+    at_ns: int  #: its end, or start where that is unknown; wall clock
+    operation: int
+    detail: str
+    transaction_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorTally:
+    """How often one kind of error with one status came."""
+
+    count: int
+    example: ErrorExample
+
+    def plus(self, other: ErrorTally) -> ErrorTally:
+        """Both together."""
+        return ErrorTally(self.count + other.count, min(self.example, other.example))
+
+
+Summed = TypeVar("Summed", bound=Counts)
+
+
+def merged(into: Summed, parts: Sequence[Counts]) -> Summed:
+    """``into`` with all of ``parts`` added."""
+    for part in parts:
+        into.merge(part)
+    return into

@@ -1,0 +1,146 @@
+"""Whole runs side by side: what they are, in what they were set up differently, their figures."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ssbench.core.counts.histogram import Histogram
+from ssbench.core.counts.tally import Tally
+from ssbench.core.figures.compare import (
+    ENOUGH_SECONDS,
+    PERCENTS,
+    Change,
+    Estimate,
+    Measure,
+    Row,
+    Unlike,
+    Verdict,
+    compare,
+    unlike,
+)
+from ssbench.core.figures.counted import counted, whole, whole_seconds
+from ssbench.core.figures.stats import RunStats
+from ssbench.core.model import CRUD
+from ssbench.core.records import RunHeader
+
+_NO_HEADER = RunHeader("", 0.0, "", {}, {}, {}, 0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One of the runs."""
+
+    name: str  #: what the user calls it by: a path
+    stats: RunStats
+    seconds: int  #: whole ones that count
+
+    @property
+    def short(self) -> bool:
+        """Too short for anything to be said of chance."""
+        return self.seconds < ENOUGH_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The figures of one operation type, None for all together."""
+
+    operation: int | None
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs side by side, each against the first."""
+
+    runs: Sequence[Run]
+    unlike: Sequence[Unlike]
+    sections: Sequence[Section]
+    seed: int  #: what resamples were drawn with
+
+    @property
+    def legacy(self) -> bool:
+        """Whether a run is ssbench 0.3.9's, which doesn't store the size of what was read."""
+        return any(run.stats.run.legacy for run in self.runs)
+
+
+def comparison(
+    named: Sequence[tuple[str, RunStats]],
+    *,
+    seed: int,
+    operations: Sequence[int | None] = (),
+    percents: Sequence[float] = PERCENTS,
+) -> Comparison:
+    """Compare them.
+
+    :param named: each run and its name, at least two.
+    :param operations: what sections there are; of none given, one for all operations and one for
+        each type that a run has results of.
+    """
+    runs = [Run(name, stats, len(whole(counted(stats)))) for name, stats in named]
+    headers = [run.stats.run.header or _NO_HEADER for run in runs]
+    legacy = any(run.stats.run.legacy for run in runs)
+    sections = []
+    for operation in operations or _with_results(runs):
+        # Each anew, so that a section is the same whatever others there are.
+        rng = random.Random(seed)  # nosec B311 # for resamples, not for secrets
+        rows = _rows(runs, operation, rng, percents)
+        if legacy:
+            rows = [row for row in rows if row.measure.name != "throughput"]
+        sections.append(Section(operation, rows))
+    return Comparison(runs, unlike(headers), sections, seed)
+
+
+def _rows(
+    runs: Sequence[Run], operation: int | None, rng: random.Random, percents: Sequence[float]
+) -> list[Row]:
+    """Figures of the seconds that count; of a short run those of the whole, without intervals."""
+    sides = [[] if run.short else whole_seconds(run.stats, operation) for run in runs]
+    by_seconds = {row.measure: row for row in compare(sides, rng, percents=percents)}
+    tallies = [run.stats.total(operation) for run in runs]
+    rows = []
+    for measure in _measures(tallies, percents):
+        row = by_seconds.get(measure)
+        estimates = [
+            Estimate(_of_whole(tally, measure))
+            if run.short
+            else (row.estimates[at] if row else Estimate(None))
+            for at, (run, tally) in enumerate(zip(runs, tallies, strict=True))
+        ]
+        changes = [
+            row.changes[at - 1]
+            if row and not (runs[0].short or runs[at].short)
+            else _guess(estimates[0], estimates[at])
+            for at in range(1, len(runs))
+        ]
+        rows.append(Row(measure, tuple(estimates), tuple(changes)))
+    return rows
+
+
+def _measures(tallies: Sequence[Tally], percents: Sequence[float]) -> Iterator[Measure]:
+    yield Measure("rate")
+    yield Measure("throughput")
+    for name in ("service", "response"):
+        if any(_latency(tally, name).count for tally in tallies):
+            yield from (Measure(name, percent) for percent in percents)
+
+
+def _of_whole(tally: Tally, measure: Measure) -> float | None:
+    if measure.percent is None:
+        return tally.rate_per_s if measure.name == "rate" else tally.bytes_per_s
+    return _latency(tally, measure.name).quantile(measure.percent)
+
+
+def _latency(tally: Tally, name: str) -> Histogram:
+    return (tally.last_byte if name == "service" else tally.response).histogram
+
+
+def _guess(first: Estimate, other: Estimate) -> Change:
+    ratio = other.value / first.value if first.value and other.value is not None else None
+    return Change(ratio, None, None, Verdict.UNKNOWN)
+
+
+def _with_results(runs: Sequence[Run]) -> list[int | None]:
+    found = {operation for run in runs for operation in run.stats.series.operations}
+    return [None, *(o for o in CRUD if o in found), *sorted(found - set(CRUD))]

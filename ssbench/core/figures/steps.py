@@ -1,0 +1,100 @@
+"""Steps: runs of one scenario that differ in their load, and what is told of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ssbench.core.figures.verdict import Room
+
+if TYPE_CHECKING:
+    from ssbench.core.counts.histogram import Histogram
+    from ssbench.core.figures.stats import RunStats
+    from ssbench.core.figures.thresholds import Threshold, Verdict
+
+
+#: What a series of runs can be over -> the scenario's key.
+OVER: Mapping[str, str] = {"users": "user_count", "rate": "rate"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The loads of a series, in the order in which they are run."""
+
+    over: str  #: a key of OVER
+    loads: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One run, as a row of a table. Latencies are nanoseconds, None where there was none."""
+
+    load: float
+    path: str  #: of its stat file
+    ended: str  #: as RunFacts.ending
+    seconds: float | None  #: from the first start to the last end that count
+    operations: int  #: successes
+    errors: int
+    lost: int
+    late: int
+    rate_per_s: float | None
+    bytes_per_s: float | None
+    service: Mapping[float, float | None]  #: percentile -> from start to last byte
+    response: Mapping[float, float | None]  #: from due to last byte; None each in a closed loop
+    verdicts: tuple[Verdict, ...]
+    generator: Room = Room.UNKNOWN  #: how much room the load generator had
+
+    @classmethod
+    def of(
+        cls,
+        stats: RunStats,
+        load: float,
+        path: str,
+        percentiles: Sequence[float],
+        thresholds: Sequence[Threshold] = (),
+    ) -> Step:
+        """What a run's statistics say.
+
+        :param percentiles: 100 is the maximum.
+        """
+        total = stats.total()
+        return cls(
+            load=load,
+            path=path,
+            ended=stats.run.ending,
+            seconds=total.seconds,
+            operations=total.count,
+            errors=total.errors,
+            lost=stats.run.lost,
+            late=stats.run.late,
+            rate_per_s=total.rate_per_s,
+            bytes_per_s=total.bytes_per_s,
+            service=_quantiles(total.last_byte.histogram, percentiles),
+            response=_quantiles(total.response.histogram, percentiles),
+            verdicts=tuple(threshold.judge(stats) for threshold in thresholds),
+            generator=stats.verdict().room,
+        )
+
+    @property
+    def kept(self) -> bool:
+        """Whether the run came to its end, did something, and missed no threshold."""
+        fine = self.ended in ("complete", "exhausted") and self.operations > 0
+        return fine and all(verdict.passed for verdict in self.verdicts)
+
+    @property
+    def missed(self) -> list[Threshold]:
+        """The thresholds that weren't kept."""
+        return [verdict.threshold for verdict in self.verdicts if not verdict.passed]
+
+    @property
+    def felt(self) -> Mapping[float, float | None]:
+        """What whoever asked for the operations felt: from due where they were due, else from
+        start."""
+        due = any(value is not None for value in self.response.values())
+        return self.response if due else self.service
+
+
+def _quantiles(histogram: Histogram, percentiles: Sequence[float]) -> dict[float, float | None]:
+    found = histogram.quantiles(percentiles)
+    return dict(zip(percentiles, found, strict=True))

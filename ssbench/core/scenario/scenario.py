@@ -1,0 +1,289 @@
+"""A scenario: what a benchmark run does. Read from JSON, overridden by the command line.
+
+``docs/scenarios.rst`` is the reference of the keys; ``core/scenario/fields.py`` reads them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from ssbench.core.model import Operation, SizeClass, Stage
+from ssbench.core.naming import container_name
+from ssbench.core.scenario.checks import FaultList, shown
+from ssbench.core.scenario.fields import (
+    KEYS,
+    MAX_CONTAINER_NAME,
+    NO_PROFILE,
+    OBJECT_SUFFIX_ROOM,
+    OWN_READERS,
+    read_sizes,
+)
+from ssbench.core.scenario.jsontext import read_object
+from ssbench.core.scenario.keys import read_keys
+from ssbench.core.scenario.loading import check_load, have_users, read_stages
+from ssbench.core.text import bytes_text, plural, printable
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A sound scenario. Equal ones make the same run; source, given and overrides don't count.
+
+    Of ``operation_count`` and ``run_seconds`` at most one is set, and exactly one after
+    ``resolve`` or ``with_overrides``.
+    """
+
+    name: str
+    sizes: tuple[SizeClass, ...]  #: in the file's order, profiles normalised
+    user_count: int
+    operation_count: int | None = None
+    run_seconds: float | None = None
+    container_base: str = "ssbench"
+    container_count: int = 100
+    container_concurrency: int = 10
+    delete_after: int | None = None  #: seconds; None: objects don't expire
+    policy: str | None = None  #: None: the cluster's default
+    block_size: int = 65536  #: bytes
+    seed: int | None = None  #: None: the run draws one
+    rate: float | None = None  #: operations a second that fall due; None: a closed loop
+    arrivals: str = "uniform"  #: how they are spaced: a name of pacing.MODELS
+    think_time: tuple[float, float] | None = None  #: seconds, least and longest, of closed users
+    stages: tuple[Stage, ...] = ()  #: as the file has them; they make up run_seconds
+    warmup: float = 0.0  #: seconds at the start that don't count
+    cooldown: float = 0.0  #: seconds at the end that don't count
+    source: str = field(default="scenario", compare=False)
+    given: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+    overrides: Mapping[str, object] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, source: str = "scenario") -> Scenario:
+        """The scenario that the text holds; it may lack operation_count and run_seconds.
+
+        :param source: what the faults call the text: the name of its file.
+        :raises ScenarioError: with every fault of the text.
+        """
+        return cls._read(text, source, None)
+
+    @classmethod
+    def resolve(cls, text: str | bytes, source: str = "scenario", **overrides: object) -> Scenario:
+        """``from_json`` and ``with_overrides`` in one, so that the user sees all faults at once.
+
+        What an override gives need not be in the text (``user_count``).
+
+        :raises ScenarioError: with every fault of the text and of the overrides.
+        """
+        return cls._read(text, source, overrides)
+
+    def with_overrides(self, **overrides: object) -> Scenario:
+        """The scenario with values of the command line; None is for "not given".
+
+        A limit of either kind (operation_count, run_seconds) takes the place of the scenario's;
+        where both are given, run_seconds counts.
+
+        :raises ScenarioError: with every fault, also when there is neither limit.
+        """
+        faults = FaultList(self.source)
+        changes = _read_overrides(overrides, faults)
+        values = self._values()
+        _check_limit(faults, values, overrides)
+        changed = _one_limit(changes)
+        values |= changed
+        _check_container_names(values, faults)
+        changed |= check_load(values, changes, faults)
+        faults.raise_any()
+        return replace(self, **changed, overrides={**self.overrides, **changes})
+
+    @property
+    def load(self) -> tuple[Stage, ...]:
+        """The stages with nothing left open; one where the scenario has none.
+
+        Of that one ``seconds`` is infinite where operation_count ends the run.
+        """
+        seconds = math.inf if self.run_seconds is None else self.run_seconds
+        return tuple(
+            replace(stage, users=stage.users or self.user_count, rate=stage.rate or self.rate)
+            for stage in self.stages or (Stage(seconds),)
+        )
+
+    @property
+    def most_users(self) -> int:
+        """The highest number of users in any stage."""
+        return max(stage.users or 0 for stage in self.load)
+
+    @property
+    def keeps_initial_objects(self) -> bool:
+        """Whether they are after a run what they were before: none updated, deleted or expired."""
+        used = [size for size in self.sizes if size.initial_files]
+        return self.delete_after is None and not any(
+            size.crud_profile[Operation.UPDATE] or size.crud_profile[Operation.DELETE]
+            for size in used
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """The scenario as it is run, fit for JSON; ``from_json`` makes an equal one of it."""
+        values = {key: value for key, value in self._values().items() if value is not None}
+        values["sizes"] = [_size_to_dict(size) for size in self.sizes]
+        values["initial_files"] = {size.name: size.initial_files for size in self.sizes}
+        if self.stages:
+            values["stages"] = [_stage_to_dict(stage) for stage in self.stages]
+        if self.think_time:
+            values["think_time"] = [*self.think_time]
+        if not self.load[0].rate:
+            del values["arrivals"]
+        for key in ("warmup", "cooldown"):
+            if not values[key]:
+                del values[key]
+        return values
+
+    def summary(self) -> str:
+        """One line of what it does: sizes, initial objects, CRUD shares, length, users."""
+        used = [size for size in self.sizes if size.initial_files]
+        total = sum(size.initial_files for size in used)
+        sizes = ", ".join(f"{printable(size.name)} {_size_range(size)}" for size in used)
+        shares = [
+            sum(size.crud_profile[i] * size.initial_files for size in used) / total
+            for i in range(4)
+        ]
+        crud = "/".join(f"{100 * share:.0f}" for share in shares)
+        parts = [sizes, plural(total, "initial object"), f"CRUD {crud} %", self._length()]
+        return "; ".join([*parts, plural(self.user_count, "user")])
+
+    def _length(self) -> str:
+        if self.run_seconds is not None:
+            return f"{self.run_seconds:g} s"
+        if self.operation_count is not None:
+            return plural(self.operation_count, "operation")
+        return "no length of its own"
+
+    def _values(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name in KEYS}
+
+    @classmethod
+    def _read(
+        cls, text: str | bytes, source: str, overrides: Mapping[str, object] | None
+    ) -> Scenario:
+        faults = FaultList(source)
+        given = read_object(text, faults)
+        changes = _read_overrides(overrides or {}, faults)
+        values: dict[str, Any] = {}
+        if given is not None:
+            values = _read_file(given, changes, faults) | _one_limit(changes)
+            _check_container_names(values, faults)
+            values |= check_load(values, changes, faults)
+            if overrides is not None:
+                _check_limit(faults, given, overrides)
+        faults.raise_any()
+        return cls(**values, source=source, given=given or {}, overrides=changes)
+
+
+_DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(Scenario)}
+
+
+def limits_faults(
+    scenario: Scenario,
+    max_object_size: int | None = None,
+    max_object_name_length: int | None = None,
+    max_container_name_length: int | None = None,
+) -> list[str]:
+    """What a store's own limits say against the scenario: a line a fault, none where it fits.
+
+    Classes without initial files don't count. None is for "the store doesn't say". Lengths are
+    bytes of UTF-8, and those of object names include what naming adds.
+    """
+    faults = FaultList(scenario.source)
+    for i, size in enumerate(scenario.sizes):
+        if not size.initial_files:
+            continue
+        if max_object_size is not None and size.size_max > max_object_size:
+            wrong = f"{size.size_max} bytes are more than this store takes"
+            faults.add(f"sizes[{i}].size_max", wrong, f"at most {max_object_size}")
+        length = len(size.name.encode()) + OBJECT_SUFFIX_ROOM
+        if max_object_name_length is not None and length > max_object_name_length:
+            wrong = f"object names of up to {length} bytes are too long for this store"
+            right = f"a name of at most {max_object_name_length - OBJECT_SUFFIX_ROOM} bytes"
+            faults.add(f"sizes[{i}].name", wrong, right)
+    if max_container_name_length is not None:
+        _check_container_names(scenario._values(), faults, max_container_name_length)
+    return faults.lines
+
+
+def _read_file(
+    given: Mapping[str, object], changes: Mapping[str, object], faults: FaultList
+) -> dict[str, Any]:
+    """Scenario's fields as the file has them. What the command line gives may be missing."""
+    wanted = {key: KEYS[key] for key in KEYS if key not in changes or given.get(key) is not None}
+    if given.get("user_count") is None and have_users(given.get("stages")):
+        wanted.pop("user_count", None)
+    values = _one_limit(read_keys(given, wanted, "", faults, {*OWN_READERS, *KEYS}))
+    default = values.pop("crud_profile", None)
+    if default is None and given.get("crud_profile") is not None:
+        default = NO_PROFILE  # it has its fault already; sizes without their own get none for it
+    values["sizes"] = read_sizes(given.get("sizes"), given.get("initial_files"), default, faults)
+    values["stages"] = read_stages(given.get("stages"), faults)
+    return values
+
+
+def _read_overrides(overrides: Mapping[str, object], faults: FaultList) -> dict[str, Any]:
+    """The sound ones; the place of a fault is the option. An unknown key is a TypeError."""
+    changes = {}
+    for name, raw in overrides.items():
+        if name not in KEYS or name == "crud_profile":
+            raise TypeError(f"{name} is no key that can be overridden")
+        if raw is not None:
+            changes[name] = faults.check_option(KEYS[name].option or name, KEYS[name].check, raw)
+    return changes
+
+
+def _one_limit(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the two limits of one level the one that counts; it voids those of lower levels."""
+    if values.get("run_seconds") is not None:
+        return {**values, "operation_count": None}
+    if values.get("operation_count") is not None:
+        return {**values, "run_seconds": None}
+    return dict(values)
+
+
+def _check_limit(faults: FaultList, *levels: Mapping[str, object]) -> None:
+    # Raw values: a limit that is at fault is there as well, and has its line already.
+    keys = ("operation_count", "run_seconds", "stages")
+    limits = [level.get(key) for level in levels for key in keys]
+    if all(limit is None for limit in limits):
+        wrong = "missing, and run_seconds as well"
+        faults.add("operation_count", wrong, "one of them here, or -o COUNT or -r SECONDS")
+
+
+def _check_container_names(
+    values: Mapping[str, Any], faults: FaultList, limit: int = MAX_CONTAINER_NAME
+) -> None:
+    sound = _DEFAULTS | {key: value for key, value in values.items() if value is not None}
+    last = sound["container_count"] - 1
+    name = container_name(sound["container_base"], last, sound["policy"])
+    if len(name.encode()) > limit:
+        wrong = f"container names like {shown(name)} have {len(name.encode())} bytes"
+        faults.add("container_base", wrong, f"at most {limit}, number and policy included")
+
+
+def _size_to_dict(size: SizeClass) -> dict[str, object]:
+    row: dict[str, object] = {
+        "name": size.name,
+        "size_min": size.size_min,
+        "size_max": size.size_max,
+    }
+    return row if size.crud_profile == NO_PROFILE else {**row, "crud_profile": [*size.crud_profile]}
+
+
+def _stage_to_dict(stage: Stage) -> dict[str, object]:
+    row = {"seconds": stage.seconds, "users": stage.users, "rate": stage.rate}
+    row["warmup"] = stage.warmup or None
+    return {key: value for key, value in row.items() if value is not None}
+
+
+def _size_range(size: SizeClass) -> str:
+    low, high = _size(size.size_min), _size(size.size_max)
+    return low if low == high else f"{low} - {high}"
+
+
+def _size(count: int) -> str:
+    return bytes_text(count).replace(".0 ", " ")

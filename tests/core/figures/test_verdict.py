@@ -1,0 +1,127 @@
+"""Was it us?"""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from ssbench.core.figures.hostfigures import HostSeries
+from ssbench.core.figures.verdict import Cause, Room, Seat, Who, judge
+from ssbench.core.records import HostRecord
+
+CALM = {
+    "interval_s": 1.0, "loop_cpu_percent": 30.0, "process_cpu_percent": 33.0,
+    "loop_waiting_percent": 1.0, "loop_lag_mean_s": 0.0002, "loop_lag_max_s": 0.001,
+    "cpu_busiest_core_percent": 40.0, "memory_total_bytes": 100, "memory_available_bytes": 50,
+    "network_busiest_percent": 10.0,
+}  # fmt: skip
+
+
+def seat(
+    *seconds: dict[str, float],
+    worker_id: str = "w1",
+    host: str = "h",
+    boot_id: str = "",
+    low_s: float = 0.0,
+    high_s: float = inf,
+) -> Seat:
+    """A process by its seconds, each as it differs from a calm one."""
+    series = HostSeries(host, boot_id)
+    for at_s, changes in enumerate(seconds, 1):
+        figures = {k: v for k, v in {**CALM, **changes}.items() if v >= 0}
+        series.add(HostRecord(0, float(at_s), figures))
+    return Seat(Who(worker_id, host), series, [(low_s, high_s)])
+
+
+BUSY = {"loop_cpu_percent": 98.0}
+
+
+def test_without_figures_nothing_is_known() -> None:
+    assert judge([]).room is Room.UNKNOWN
+    assert judge([seat()]).room is Room.UNKNOWN
+    assert judge([seat(CALM, low_s=5)]).room is Room.UNKNOWN
+
+
+def test_a_calm_generator_had_room_and_says_how_much() -> None:
+    verdict = judge([seat(*[CALM] * 3), seat({"loop_cpu_percent": 10.0}, worker_id="w2")])
+    assert verdict.room is Room.ENOUGH
+    assert verdict.findings == []
+    assert verdict.busiest == Who("w1", "h")
+    assert verdict.busiest_loop_percent == pytest.approx(30)
+    assert verdict.busiest_core_percent == pytest.approx(40)
+    assert verdict.loop_lag_max_s == pytest.approx(0.001)
+
+
+def test_a_loop_with_all_of_a_core_was_the_limit() -> None:
+    verdict = judge([seat(CALM), seat(*[BUSY] * 41, *[CALM] * 19, worker_id="w2")])
+    assert verdict.room is Room.NONE
+    (finding,) = verdict.findings
+    assert (finding.who.worker_id, finding.cause) == ("w2", Cause.CORE)
+    assert (finding.seconds, finding.of_seconds) == (41, 60)
+    assert finding.value == pytest.approx(98)
+
+
+@pytest.mark.parametrize(
+    ("busy", "calm", "room"),
+    [(1, 1, Room.NONE), (9, 11, Room.AT_TIMES), (1, 19, Room.AT_TIMES), (1, 20, Room.ENOUGH)],
+)
+def test_how_long_it_was_so_decides(busy: int, calm: int, room: Room) -> None:
+    assert judge([seat(*[BUSY] * busy, *[CALM] * calm)]).room is room
+
+
+@pytest.mark.parametrize(
+    ("second", "cause", "value"),
+    [
+        ({"loop_cpu_percent": 85.0}, Cause.CORE, 85),
+        ({"loop_cpu_percent": 60.0, "loop_waiting_percent": 38.0}, Cause.CORES, 38),
+        ({"loop_cpu_percent": 80.0, "loop_waiting_percent": 6.0}, Cause.CORE, 80),
+        ({"loop_waiting_percent": 25.0}, Cause.CORES, 25),
+        ({"loop_lag_mean_s": 0.03}, Cause.LATE, 0.03),
+        ({"loop_lag_mean_s": 0.03, "loop_waiting_percent": 40.0}, Cause.CORES, 40),
+        ({"network_busiest_percent": 95.0}, Cause.NETWORK, 95),
+        ({"memory_available_bytes": 3}, Cause.MEMORY, 3),
+        # Where threads can't be told apart it is the process that counts.
+        ({"loop_cpu_percent": -1, "process_cpu_percent": 99.0}, Cause.CORE, 99),
+    ],
+)
+def test_each_cause(second: dict[str, float], cause: Cause, value: float) -> None:
+    (finding,) = judge([seat(second)]).findings
+    assert finding.cause is cause
+    assert finding.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"loop_cpu_percent": 83.0},
+        {"process_cpu_percent": 150.0},  # other threads of it are no limit
+        {"loop_waiting_percent": 24.0},
+        {"loop_lag_max_s": 0.5},
+        {"network_busiest_percent": -1},  # a virtual interface doesn't tell its speed
+        {"memory_available_bytes": -1, "loop_waiting_percent": -1, "loop_lag_mean_s": -1},
+    ],
+)
+def test_what_is_no_cause(second: dict[str, float]) -> None:
+    assert judge([seat(second)]).room is Room.ENOUGH
+
+
+def test_only_what_counts_of_the_run_is_judged() -> None:
+    seconds = [BUSY, BUSY, CALM, CALM, CALM, BUSY]
+    assert judge([seat(*seconds)]).room is Room.NONE
+    assert judge([seat(*seconds, low_s=2, high_s=5)]).room is Room.ENOUGH
+
+
+def test_a_machine_is_told_of_once_whoever_runs_on_it() -> None:
+    full = {"network_busiest_percent": 99.0}
+    seats = [
+        seat(full, worker_id="w1", boot_id="b1"),
+        seat(full, full, worker_id="w2", boot_id="b1", host="container"),
+        seat(full, worker_id="", boot_id="b2"),
+    ]
+    assert sorted(finding.seconds for finding in judge(seats).findings) == [1, 2]
+
+
+def test_the_gravest_comes_first() -> None:
+    seats = [seat(BUSY, CALM, worker_id="half"), seat(BUSY, worker_id="all")]
+    assert [finding.who.worker_id for finding in judge(seats).findings] == ["all", "half"]

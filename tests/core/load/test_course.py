@@ -1,0 +1,44 @@
+"""Stages, one after the other."""
+
+from __future__ import annotations
+
+import math
+
+from ssbench.core.load.course import SECOND_NS, Course
+from ssbench.core.model import Stage
+
+AT = 7 * SECOND_NS
+
+
+def begun(*seconds: float) -> Course:
+    course = Course([Stage(s, users) for users, s in enumerate(seconds, 1)])
+    course.begin(AT)
+    return course
+
+
+def test_one_without_an_end() -> None:
+    course = begun(math.inf)
+    assert (course.end_ns, course.next_ns) == (None, None)
+    assert not course.advance(AT + 10**18)
+
+
+def test_each_stage_begins_where_the_last_one_ends() -> None:
+    course = begun(2, 0.5, 3)
+    assert course.end_ns == AT + 5.5 * SECOND_NS
+    seen = []
+    for tenth in range(70):
+        now_ns = AT + tenth * SECOND_NS // 10
+        if course.advance(now_ns):
+            seen.append((tenth, course.stage.users, course.began_ns, course.next_ns))
+    assert seen == [
+        (20, 2, AT + 2 * SECOND_NS, AT + 2.5 * SECOND_NS),
+        (25, 3, AT + 2.5 * SECOND_NS, AT + 5.5 * SECOND_NS),
+    ]
+
+
+def test_a_late_look_skips_what_is_over() -> None:
+    course = begun(1, 1, 1, math.inf)
+    assert course.advance(AT + 2 * SECOND_NS)
+    assert course.index == 2
+    assert course.advance(AT + 100 * SECOND_NS)
+    assert (course.index, course.next_ns, course.end_ns) == (3, None, None)

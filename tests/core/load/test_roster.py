@@ -1,0 +1,284 @@
+"""Who is here, with how many users, how fresh, and with what clock."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.load.roster import SECOND, SILENT_NS, Roster, Worker, split
+from ssbench.core.messages import MAX_TEXT, Beat, Hello, Pulse, decode, encode
+
+MS = SECOND // 1000
+
+
+def hello(incarnation: int, worker_id: str = "w", *, previous: int = 0) -> Hello:
+    return Hello(incarnation, previous, worker_id, 4, "host", 4711, "1.0")
+
+
+def came(roster: Roster, incarnation: int, worker_id: str = "w", now_ns: int = 0) -> Worker:
+    worker, _ = roster.greet(hello(incarnation, worker_id), now_ns)
+    assert worker is not None
+    return worker
+
+
+def answer(
+    roster: Roster,
+    incarnation: int,
+    *,
+    there_ns: int = 0,
+    back_ns: int = 0,
+    hold_ns: int = 0,
+    offset_ns: int = 0,
+    idle_ns: int = 0,
+    at_ns: int = 0,
+    jobs: int = 0,
+) -> None:
+    """A beat at ``at_ns`` and its pulse, whose ways took so long."""
+    serial = roster.beat_sent(at_ns)
+    left_ns = at_ns + there_ns + hold_ns
+    pulse = Pulse(incarnation, serial, left_ns + offset_ns, hold_ns, idle_ns, 0, jobs, {})
+    roster.pulse(pulse, left_ns + back_ns)
+
+
+# Who is here ------------------------------------------------------------------------------
+
+
+def test_a_worker_is_greeted_once() -> None:
+    roster = Roster(10)
+    worker = came(roster, 1)
+    assert worker.name == "w (host, pid 4711)"
+    assert roster.greet(hello(1), 1) == (None, [])
+    assert repr(roster) == "<Roster 1 workers for 0 users>"
+
+
+def test_a_namesake_is_refused_by_name_unless_the_first_is_silent() -> None:
+    roster = Roster(10)
+    first = came(roster, 1)
+    assert roster.greet(hello(2), SILENT_NS - 1) == (None, [])
+    assert roster.refused == {2: 'the worker id "w" is taken by w (host, pid 4711)'}
+    second, replaced = roster.greet(hello(2), SILENT_NS)
+    assert second is not None
+    assert replaced == [first]
+    assert list(roster.workers) == [2]
+    assert roster.refused == {}
+
+
+def test_the_same_worker_comes_back_at_once_and_keeps_its_index() -> None:
+    roster = Roster(10)
+    first, other = came(roster, 1), came(roster, 2, "other")
+    second, replaced = roster.greet(hello(3, previous=1), 1)
+    assert second is not None
+    assert replaced == [first]
+    assert (first.index, other.index, second.index) == (0, 1, 0)
+
+
+def test_a_refused_worker_that_says_nothing_more_is_forgotten() -> None:
+    roster = Roster(10)
+    came(roster, 1)
+    roster.greet(hello(2), SECOND)
+    roster.greet(hello(2), 2 * SECOND)
+    answer(roster, 1, at_ns=8 * SECOND)
+    roster.greet(hello(3), 9 * SECOND)
+    for now_ns, left in [(12 * SECOND, {2, 3}), (13 * SECOND, {3}), (20 * SECOND, set())]:
+        answer(roster, 1, at_ns=now_ns)
+        assert roster.refused.keys() == left
+
+
+def test_a_refused_worker_that_leaves_is_forgotten() -> None:
+    roster = Roster(10)
+    came(roster, 1)
+    roster.greet(hello(2), 1)
+    assert roster.leave(2) is None
+    assert roster.refused == {}
+
+
+def test_a_refusal_fits_in_a_beat_however_long_the_names_are() -> None:
+    roster = Roster(10)
+    long = "w" * MAX_TEXT
+    for incarnation in (1, 2):
+        greeting = Hello(incarnation, 0, long, 4, long, 1, long)
+        roster.greet(greeting, 0)
+    beat = Beat(1, 1, 0, "", 0, 0, roster.shares(), roster.refused, {}, 10.0, 0.0, 2, *[False] * 4)
+    said = decode(encode(beat))
+    assert isinstance(said, Beat)
+    assert 2 in said.refused
+
+
+def test_leaving() -> None:
+    roster = Roster(10)
+    roster.users = 8
+    came(roster, 1, "a")
+    came(roster, 2, "b")
+    assert roster.concurrency == 8
+    assert roster.shares() == {1: (4, None), 2: (4, None)}
+    gone = roster.leave(1)
+    assert gone is not None
+    assert roster.shares() == {2: (4, None)}
+    assert (roster.shared, roster.sharing) == (4, 1)
+    assert roster.leave(1) is None
+
+
+def test_who_was_given_up_comes_back_as_another_or_not_at_all() -> None:
+    roster = Roster(10)
+    came(roster, 1)
+    roster.leave(1)
+    assert roster.greet(hello(1), 1) == (None, [])
+    came(roster, 2)
+    roster.greet(hello(3, previous=2), 2)
+    assert roster.greet(hello(2), 3) == (None, [])
+    assert list(roster.workers) == [3]
+
+
+def test_workers_without_users_need_not_be_ready() -> None:
+    roster = Roster(10)
+    roster.users = 1
+    first, second = came(roster, 1, "a"), came(roster, 2, "b")
+    assert not roster.all_ready("run", 2)
+    (first if first.users else second).ready = ("run", 2, False)
+    assert roster.all_ready("run", 2)
+    assert not roster.all_ready("run", 2, stopped=True)
+    assert not roster.all_ready("run", 3)
+
+
+# How fresh --------------------------------------------------------------------------------
+
+
+def test_freshness_is_that_of_the_beat_and_not_of_the_answer() -> None:
+    roster = Roster(10)
+    worker = came(roster, 1)
+    answer(roster, 1, at_ns=5 * SECOND, back_ns=20 * SECOND)
+    assert worker.fresh_ns == 5 * SECOND
+    assert roster.overdue(15 * SECOND) == []
+    assert roster.overdue(15 * SECOND + 1) == [worker]
+
+
+def test_a_worker_whose_loop_stands_still_is_not_fresh() -> None:
+    roster = Roster(10)
+    worker = came(roster, 1)
+    answer(roster, 1, at_ns=5 * SECOND, idle_ns=10 * SECOND)
+    assert worker.fresh_ns == 0
+    answer(roster, 1, at_ns=6 * SECOND, idle_ns=9 * SECOND)
+    assert worker.fresh_ns == 6 * SECOND
+
+
+def test_an_answer_to_no_beat_of_ours_says_nothing() -> None:
+    roster = Roster(10)
+    worker = came(roster, 1)
+    for serial in (0, 1, 1 << 60, -1):
+        assert roster.pulse(Pulse(1, serial, 0, 0, 0, 0, 0, {}), 9 * SECOND) is worker
+    assert (worker.fresh_ns, worker.offset_ns) == (0, None)
+    assert roster.pulse(Pulse(2, 1, 0, 0, 0, 0, 0, {}), 0) is None
+
+
+def test_beats_of_long_ago_are_forgotten() -> None:
+    roster = Roster(1e6)
+    worker = came(roster, 1)
+    serials = [roster.beat_sent(n * SECOND) for n in range(1000)]
+    roster.pulse(Pulse(1, serials[0], 0, 0, 0, 0, 0, {}), 1000 * SECOND)
+    assert worker.beat == 0
+    roster.pulse(Pulse(1, serials[-1], 0, 0, 0, 0, 0, {}), 1000 * SECOND)
+    assert worker.fresh_ns == 999 * SECOND
+
+
+def test_since_when_a_worker_is_empty() -> None:
+    roster = Roster(10)
+    worker = came(roster, 1)
+    answer(roster, 1, at_ns=1 * SECOND, jobs=3)
+    assert (worker.jobs, worker.empty_since_ns) == (3, None)
+    answer(roster, 1, at_ns=2 * SECOND)
+    answer(roster, 1, at_ns=3 * SECOND)
+    assert (worker.jobs, worker.empty_since_ns) == (0, 2 * SECOND)
+    answer(roster, 1, at_ns=4 * SECOND, jobs=1)
+    assert worker.empty_since_ns is None
+
+
+# Its clock --------------------------------------------------------------------------------
+
+
+def test_the_offset_is_taken_from_the_smallest_round_trip() -> None:
+    roster = Roster(10)
+    worker = came(roster, 1)
+    offset = -123 * SECOND
+    trips = [(40 * MS, 2 * MS), (1 * MS, 1 * MS), (2 * MS, 30 * MS)]
+    for second, (there_ns, back_ns) in enumerate(trips):
+        answer(
+            roster, 1, at_ns=second * SECOND, there_ns=there_ns, back_ns=back_ns,
+            hold_ns=7 * MS, offset_ns=offset,
+        )  # fmt: skip
+    assert worker.offset_ns == offset
+    assert roster.shares() == {1: (0, offset)}
+
+
+trips = st.lists(
+    st.tuples(st.integers(0, 50 * MS), st.integers(0, 50 * MS), st.integers(0, MS)), min_size=1
+)
+
+
+@given(trips, st.integers(-(10**15), 10**15))
+def test_the_offset_errs_by_half_a_round_trip_at_most(
+    ways: list[tuple[int, int, int]], offset_ns: int
+) -> None:
+    """Invariant: the error is at most half the smallest round trip (which fades by 1 %)."""
+    roster = Roster(10)
+    worker = came(roster, 1)
+    for second, (there_ns, back_ns, hold_ns) in enumerate(ways):
+        answer(
+            roster, 1, at_ns=second * SECOND, there_ns=there_ns, back_ns=back_ns,
+            hold_ns=hold_ns, offset_ns=offset_ns,
+        )  # fmt: skip
+    smallest = min(there_ns + back_ns for there_ns, back_ns, _ in ways)
+    assert worker.offset_ns is not None
+    allowed = (smallest * 1.011 ** len(ways) + 2 * len(ways)) / 2 + 1
+    assert abs(worker.offset_ns - offset_ns) <= allowed
+
+
+def test_a_drifting_clock_is_followed() -> None:
+    roster = Roster(10)
+    worker = came(roster, 1)
+    answer(roster, 1, at_ns=0, there_ns=MS // 10, back_ns=MS // 10)
+    for second in range(1, 1000):
+        drift_ns = second * 10_000  # 10 ppm
+        answer(roster, 1, at_ns=second * SECOND, there_ns=MS, back_ns=MS, offset_ns=drift_ns)
+    assert worker.offset_ns is not None
+    assert abs(worker.offset_ns - 999 * 10_000) < 3 * MS
+
+
+extreme = st.sampled_from([-(2**62) + 1, -1, 0, 1, 2**62 - 1])
+
+
+@given(extreme, extreme, extreme)
+def test_a_beat_can_be_sent_whatever_a_pulse_says(
+    worker_ns: int, hold_ns: int, now_ns: int
+) -> None:
+    """Invariant: what decode lets through gives an offset that encode can carry."""
+    roster = Roster(10)
+    came(roster, 1)
+    serial = roster.beat_sent(now_ns % (1 << 50))
+    pulse = decode(encode(Pulse(1, serial, worker_ns, hold_ns, 0, 0, 0, {})))
+    assert isinstance(pulse, Pulse)
+    roster.pulse(pulse, now_ns % (1 << 50) + 5)
+    beat = Beat(1, 1, 0, "", 0, 0, roster.shares(), {}, {}, 10.0, 0.0, 2, *[False] * 4)
+    assert decode(encode(beat)) is not None
+
+
+# Shares -----------------------------------------------------------------------------------
+
+capacities = st.dictionaries(st.integers(1, 99), st.integers(0, 200), max_size=12)
+
+
+@given(st.integers(0, 3000), capacities)
+def test_users_are_split_in_proportion(users: int, capacity: dict[int, int]) -> None:
+    """Invariant: all that there is room for are shared out, nobody gets more than it can be,
+    and each share is within 1 of its proportion."""
+    shares = split(users, capacity)
+    total = sum(capacity.values())
+    assert shares.keys() == capacity.keys()
+    assert sum(shares.values()) == min(users, total)
+    for key, share in shares.items():
+        assert 0 <= share <= capacity[key]
+        assert abs(share - min(users, total) * capacity[key] / max(total, 1)) < 1
+
+
+def test_equal_workers_differ_by_one_at_most() -> None:
+    assert sorted(split(10, {1: 64, 2: 64, 3: 64}).values()) == [3, 3, 4]
+    assert split(10, {1: 64, 2: 64, 3: 64}) == split(10, {1: 64, 2: 64, 3: 64})

@@ -1,0 +1,102 @@
+import pytest
+
+from ssbench.core.errors import ScenarioError
+from ssbench.core.scenario import checks
+from ssbench.core.scenario.checks import Fault, FaultList, near, seconds, shown, text, whole
+
+
+@pytest.mark.parametrize(("raw", "value"), [(1, 1), (1000, 1000), (1e3, 1000), (2.0, 2)])
+def test_whole_takes_whole_numbers_however_written(raw: object, value: int) -> None:
+    checked = whole(1)(raw)
+    assert checked == value
+    assert type(checked) is int
+
+
+@pytest.mark.parametrize(
+    ("raw", "wrong"),
+    [
+        (True, "true is a truth value"),
+        ("3", '"3" is a string'),
+        (1.5, "1.5 is no whole number"),
+        (float("nan"), "NaN is no finite number"),
+        (float("inf"), "Infinity is no finite number"),
+        (None, "null is null"),
+        ([1], "[1] is a list"),
+        ({}, "{} is an object"),
+        (0, "0 is below 1"),
+        (1e300, "is above"),
+        (10**400, "a number beyond all bounds is above"),
+    ],
+)
+def test_whole_says_what_is_wrong_and_what_would_be_right(raw: object, wrong: str) -> None:
+    with pytest.raises(Fault, match=r"a whole number from 1 up$") as caught:
+        whole(1)(raw)
+    assert wrong in str(caught.value)
+
+
+def test_a_range_with_an_end_is_told_whole() -> None:
+    with pytest.raises(Fault, match=r"^11 is above 10; a whole number from 1 to 10$"):
+        whole(1, 10)(11)
+
+
+@pytest.mark.parametrize("raw", [0, 0.0, -1, float("inf"), True, "1", None, 10**400])
+def test_seconds_are_a_finite_time_above_none(raw: object) -> None:
+    with pytest.raises(Fault, match=r"a number of seconds above 0$"):
+        seconds(raw)
+
+
+def test_seconds_may_be_a_fraction() -> None:
+    assert seconds(0.25) == 0.25
+
+
+@pytest.mark.parametrize("raw", ["", "a\nb", "\x1b[2J", "\x9b", "\ud800", 3, None])
+def test_text_refuses_what_utf8_and_terminals_cannot_take(raw: object) -> None:
+    with pytest.raises(Fault) as caught:
+        text(raw)
+    assert str(caught.value).isprintable()
+
+
+def test_text_is_any_language() -> None:
+    assert text("größe 对象") == "größe 对象"
+
+
+def test_near_words_are_suggested_and_others_listed() -> None:
+    assert near("User_Cuont", ["user_count", "seed"]) == 'did you mean "user_count"?'
+    assert near("zzz", ["user_count", "seed"]) == "one of user_count, seed"
+    assert near("zzz", []) == "leave it out"
+
+
+def test_a_very_long_word_is_compared_with_nothing() -> None:
+    assert near("seed" * 100_000, ["seed"]) == "one of seed"
+
+
+def test_shown_is_short_and_moves_no_cursor() -> None:
+    assert shown("a" * 1000).endswith("aaa...")
+    assert len(shown("a" * 1000)) == checks.SHOWN_LENGTH
+    assert shown("\x7f\u202e\ud800").isprintable()
+
+
+def test_faults_are_gathered_and_raised_together() -> None:
+    faults = FaultList("x.scenario")
+    faults.raise_any()
+    faults.add("sizes", "empty", "one")
+    assert faults.check("seed", whole(0), -1) is None
+    assert faults.check_option("-u", whole(1), 0) is None
+    assert faults.check("seed", whole(0), 5) == 5
+    with pytest.raises(ScenarioError) as caught:
+        faults.raise_any()
+    assert caught.value.faults == (
+        "x.scenario: sizes: empty; one",
+        "x.scenario: seed: -1 is below 0; a whole number from 0 up",
+        "-u: 0 is below 1; a whole number from 1 up",
+    )
+
+
+def test_faults_beyond_counting_are_counted() -> None:
+    faults = FaultList("x")
+    for i in range(checks.MAX_FAULTS + 1234):
+        faults.add(f"k{i}", "wrong", "right")
+    with pytest.raises(ScenarioError) as caught:
+        faults.raise_any()
+    assert len(caught.value.faults) == checks.MAX_FAULTS + 1
+    assert caught.value.faults[-1] == "x: and 1,234 more faults"

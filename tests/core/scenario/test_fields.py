@@ -1,0 +1,163 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.model import SizeClass
+from ssbench.core.naming import Naming
+from ssbench.core.scenario.checks import Fault, FaultList
+from ssbench.core.scenario.fields import (
+    MAX_OBJECT_NAME,
+    NO_PROFILE,
+    OBJECT_SUFFIX_ROOM,
+    SIZE_KEYS,
+    container_base,
+    crud_profile,
+    delete_after,
+    normalised,
+    policy,
+    read_initial_files,
+    read_sizes,
+    size_name,
+)
+from ssbench.core.scenario.keys import read_keys
+
+WEIGHTS = st.floats(0, 1.7e308, allow_nan=False)
+
+
+def test_a_profile_is_four_shares() -> None:
+    assert crud_profile([3, 4, 2, 2]) == (3 / 11, 4 / 11, 2 / 11, 2 / 11)
+    assert crud_profile([0, 0, 0, 1e-320]) == (0, 0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("raw", "wrong"),
+    [
+        ([0, 0, 0, 0], "all four weights are 0"),
+        ([1, 2, 3], "has 3 entries"),
+        ([1, 2, 3, 4, 5], "has 5 entries"),
+        ([1, 2, 3, -4], "-4 is negative"),
+        ([1, 2, 3, "4"], '"4" is a string'),
+        ([1, 2, 3, True], "true is a truth value"),
+        ([1, 2, 3, None], "null is null"),
+        ([1, 2, 3, math.inf], "Infinity is no finite number"),
+        ({"C": 1}, "is an object"),
+        (100, "100 is"),
+    ],
+)
+def test_other_profiles_are_refused(raw: object, wrong: str) -> None:
+    with pytest.raises(Fault) as caught:
+        crud_profile(raw)
+    assert wrong in str(caught.value)
+
+
+@given(st.tuples(WEIGHTS, WEIGHTS, WEIGHTS, WEIGHTS).filter(any))
+def test_shares_sum_to_one_and_stay_as_they_are(weights: tuple[float, ...]) -> None:
+    shares = normalised(weights)
+    assert math.isclose(math.fsum(shares), 1, abs_tol=2e-9)
+    assert normalised(shares) == shares
+
+
+@pytest.mark.parametrize("name", ["/tiny", "a//b", "./a", "a/../b", "../a", "", "a\0", "é" * 500])
+def test_names_that_swift_or_a_proxy_would_not_keep_are_refused(name: str) -> None:
+    with pytest.raises(Fault):
+        size_name(name)
+
+
+@pytest.mark.parametrize("name", ["tiny", "1 kB", "größe", "a/b", "a?b#c%20", "..", "tiny "])
+def test_other_names_are_taken(name: str) -> None:
+    assert size_name(name) == name
+
+
+def test_the_longest_name_still_fits_with_all_that_naming_adds() -> None:
+    name = size_name("x" * (MAX_OBJECT_NAME - OBJECT_SUFFIX_ROOM))
+    naming = Naming([SizeClass(name, 0, 0, NO_PROFILE, 1)], "f" * 32, "ssbench", 1)
+    assert len(naming.object(0, 2**63 - 1)) == MAX_OBJECT_NAME
+    with pytest.raises(Fault, match="at most 971 bytes"):
+        size_name(name + "x")
+
+
+def test_containers_have_no_slash_and_at_most_256_bytes() -> None:
+    assert container_base("x" * 249) == "x" * 249
+    for base in ["a/b", "", "x" * 250, "é" * 125, 5]:
+        with pytest.raises(Fault):
+            container_base(base)
+
+
+@pytest.mark.parametrize("raw", ["", "two words", "a/b", "größe", "a\r\nX-Evil: 1", 1])
+def test_policies_fit_a_header_and_a_container_name(raw: object) -> None:
+    assert policy("Policy-0") == "Policy-0"
+    with pytest.raises(Fault):
+        policy(raw)
+
+
+def test_delete_after_0_means_never() -> None:
+    assert delete_after(0) is None
+    assert delete_after(60) == 60
+
+
+def test_keys_are_read_by_their_table() -> None:
+    faults = FaultList("x")
+    raw = {"name": "tiny", "size_max": None, "sizemin": 1, "crud_profile": None}
+    assert read_keys(raw, SIZE_KEYS, "sizes[0]", faults) == {"name": "tiny"}
+    assert faults.lines == [
+        'x: sizes[0].sizemin: unknown key; did you mean "size_min"?',
+        'x: sizes[0].size_min: missing; as in "size_min": 4096',
+        'x: sizes[0].size_max: missing; as in "size_max": 65536',
+    ]
+
+
+def test_initial_files_of_unknown_sizes_are_told_unless_a_name_is_unreadable() -> None:
+    faults = FaultList("x")
+    assert read_initial_files({"tinny": 1}, ["tiny"], faults) is None
+    assert faults.lines == [
+        'x: initial_files.tinny: there is no size of that name; did you mean "tiny"?'
+    ]
+    faults = FaultList("x")
+    assert read_initial_files({"tinny": 1}, ["tiny", None], faults) == {"tinny": 1}
+    assert not faults
+
+
+@pytest.mark.parametrize("raw", [{}, {"tiny": 0}, {"tiny": -1}, {"tiny": "5"}, None, [], 5])
+def test_initial_files_need_one_at_least(raw: object) -> None:
+    faults = FaultList("x")
+    assert not any((read_initial_files(raw, ["tiny"], faults) or {}).values())
+    assert len(faults.lines) == 1
+
+
+@pytest.mark.parametrize("raw", [None, [], {}, "tiny", 5])
+def test_sizes_need_one_at_least_and_faults_of_initial_files_are_told_too(raw: object) -> None:
+    faults = FaultList("x")
+    assert read_sizes(raw, {"tiny": -1}, NO_PROFILE, faults) == ()
+    places = [line.split(": ")[1] for line in faults.lines]
+    assert places == ["sizes", "initial_files.tiny"]
+
+
+def test_sizes_without_initial_files_need_no_profile() -> None:
+    faults = FaultList("x")
+    raw = [
+        {"name": "a", "size_min": 0, "size_max": 1, "crud_profile": [1, 0, 0, 0]},
+        {"name": "b", "size_min": 2, "size_max": 2},
+    ]
+    assert read_sizes(raw, {"a": 3}, None, faults) == (
+        SizeClass("a", 0, 1, (1, 0, 0, 0), 3),
+        SizeClass("b", 2, 2, NO_PROFILE, 0),
+    )
+    read_sizes(raw, {"a": 3, "b": 1}, None, faults)
+    assert faults.lines == [
+        "x: crud_profile: missing, and sizes[1] has none of its own; "
+        "four weights here or there, as in [3, 4, 2, 2]"
+    ]
+
+
+def test_twins_and_crossed_bounds_are_told() -> None:
+    faults = FaultList("x")
+    row = {"name": "a", "size_min": 900, "size_max": 100}
+    read_sizes([row, row, 7], {"a": 1}, NO_PROFILE, faults)
+    assert [line.partition("; ")[0] for line in faults.lines] == [
+        "x: sizes[0].size_min: 900 is above size_max 100",
+        "x: sizes[1].size_min: 900 is above size_max 100",
+        "x: sizes[2]: 7 is a number",
+        'x: sizes[1].name: "a" is the name of sizes[0] as well',
+    ]

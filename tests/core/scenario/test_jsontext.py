@@ -1,0 +1,119 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.scenario.checks import FaultList
+from ssbench.core.scenario.jsontext import MAX_BYTES, member, read_object
+from ssbench.core.text import printable
+
+
+def read(text: str | bytes) -> tuple[dict[str, object] | None, list[str]]:
+    faults = FaultList("x")
+    return read_object(text, faults), faults.lines
+
+
+def test_an_object_is_read_without_faults() -> None:
+    assert read('{"a": [1, {"b": null}]}') == ({"a": [1, {"b": None}]}, [])
+
+
+def test_a_byte_order_mark_is_no_fault() -> None:
+    assert read(b"\xef\xbb\xbf{}") == ({}, [])
+    assert read("\ufeff{}") == ({}, [])
+
+
+SYNTAX = [
+    ("", "1:1: the file is empty"),
+    (" \n\t", "1:1: the file is empty"),
+    ('{\n  "a": 1,\n}', '2:9: a trailing comma before "}"; no comma there'),
+    ('{"a": [1, 2 , ]}', '1:13: a trailing comma before "]"; no comma there'),
+    ('{"a": [1,,2]}', "1:10: a comma too many"),
+    ('{"a": 1,, "b": 2}', "1:9: a comma too many"),
+    ('{"a": [,]}', "1:8: a comma too many"),
+    ('{"a": 1', "1:8: the text ends too early"),
+    ('{"a": "b', "1:7: this string never ends"),
+    ("{'a': 1}", "1:2: a quote that JSON doesn't have"),
+    ("{“a”: 1}", "1:2: a quote that JSON doesn't have"),
+    ('{"a": 1 // users\n}', "1:9: a comment"),
+    ('{\n# users\n"a": 1}', "2:1: a comment"),
+    ('{"a": True}', "1:7: a word of Python's"),
+    ('{"a": 1\n "b": 2}', "2:2: a comma is missing before this"),
+    ('{"a" 1}', "1:6: a colon is missing before this"),
+    ("{a: 1}", "1:2: no key where one is due"),
+    ('{"a": }', "1:7: no value where one is due"),
+    ('{"a": .5}', "1:7: a number as JSON doesn't write it"),
+    ('{"a": +5}', "1:7: a number as JSON doesn't write it"),
+    ('{"a": "b\nc"}', "1:9: a line break or tab within a string"),
+    (r'{"a": "\x"}', "no escape of JSON's"),
+    ('{"a": 1} x', "1:10: text behind the end of the object"),
+    ("[]", "1:1: a list, where the scenario belongs"),
+    ("null", "1:1: null, where the scenario belongs"),
+    ("1.5", "1:1: a number, where the scenario belongs"),
+    ('"a"', "1:1: a string, where the scenario belongs"),
+    (b"\xff\xfe{\x00}\x00", "1:1: byte 0xff is not UTF-8; save the file as UTF-8"),
+    ('{"ä":\n "ä'.encode() + b'\xe4"}', "2:4: byte 0xe4 is not UTF-8"),
+    ("{}\udce4", "1:3: byte 0xe4 is not UTF-8"),
+    ("{}\ud800", "1:3: half a surrogate pair is not UTF-8"),
+    ("[" * 100_000, "1:21: 21 brackets within one another"),
+    ('{"a":' * 100_000, "1:101: 21 brackets within one another"),
+    (b" " * (MAX_BYTES + 1), "1:1: more than 4 MiB"),
+    ('"' + '\\"' * 1_000_000, "1:1: this string never ends"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), SYNTAX, ids=range(len(SYNTAX)))
+def test_syntax_faults_have_line_column_and_a_helpful_word(text: str | bytes, line: str) -> None:
+    _, lines = read(text)
+    assert len(lines) == 1
+    assert line in lines[0]
+    assert lines[0].startswith("x: ")
+
+
+def test_trailing_commas_are_told_at_once_with_what_follows() -> None:
+    value, lines = read('{"a": [1,],\n "b": 2,\n}')
+    assert value == {"a": [1], "b": 2}
+    assert [line.split(": ")[1] for line in lines] == ["1:9", "2:8"]
+
+
+def test_trailing_commas_without_end_come_to_an_end() -> None:
+    value, lines = read('{"a": [' + "[1,]," * 50 + "2]}")
+    assert value is None
+    assert len(lines) == 20
+
+
+def test_brackets_within_strings_are_no_depth() -> None:
+    assert read('{"a": "' + "[" * 100 + '\\"["}')[1] == []
+
+
+def test_keys_given_twice_are_told_by_path() -> None:
+    value, lines = read('{"a": 1, "b": [{"odd key": 1, "odd key": 2, "odd key": 3}], "a": 2}')
+    assert value == {"a": 2, "b": [{"odd key": 3}]}
+    assert lines == [
+        "x: a: the key is given more than once; give it once",
+        'x: b[0]["odd key"]: the key is given more than once; give it once',
+    ]
+
+
+def test_huge_numbers_are_read_without_a_fault_of_their_own() -> None:
+    value, lines = read('{"a": ' + "9" * 10_000 + ', "b": 1e999}')
+    assert value == {"a": float("inf"), "b": float("inf")}
+    assert lines == []
+
+
+def test_paths_are_dotted_where_they_can_be() -> None:
+    assert member("", "sizes") == "sizes"
+    assert member("sizes[2]", "name") == "sizes[2].name"
+    assert member("initial_files", "big ones") == 'initial_files["big ones"]'
+
+
+WORDS = ["{", "}", "[", "]", ",", ":", '"', "'", "\\", '"a"', '"a":', "1", "-", "1e9", "9" * 5000]
+ODDITIES = ["NaN", "true", "None", "//", "é", " ", "\n", "\ufeff", "\x00", "\ud800"]
+FRAGMENTS = st.sampled_from([*WORDS, *ODDITIES])
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.lists(FRAGMENTS, max_size=30).map("".join) | st.text() | st.binary())
+def test_any_text_gives_an_object_or_a_fault(text: str | bytes) -> None:
+    """Invariant: an object, or None with at least one printable line; nothing is raised."""
+    value, lines = read(text)
+    assert isinstance(value, dict) or (value is None and lines)
+    assert all(line.startswith("x: ") and printable(line) == line for line in lines)

@@ -1,0 +1,377 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.errors import ScenarioError
+from ssbench.core.model import SizeClass
+from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS
+from ssbench.core.scenario.scenario import Scenario, limits_faults
+from ssbench.core.text import printable
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line, must_be_lines
+
+PROFILE = (3 / 11, 4 / 11, 2 / 11, 2 / 11)
+
+#: With every key that ssbench 0.3.9 knew, and in its way: null for what isn't used.
+OLD: dict[str, Any] = {
+    "name": "Small test scenario",
+    "sizes": [
+        {"name": "zero", "size_min": 0, "size_max": 0, "crud_profile": [60, 15, 20, 5]},
+        {"name": "tiny", "size_min": 4096, "size_max": 65536},
+        {"name": "small", "size_min": 100000, "size_max": 200000},
+    ],
+    "initial_files": {"zero": 300, "tiny": 100},
+    "operation_count": 500,
+    "run_seconds": None,
+    "crud_profile": [3, 4, 2, 2],
+    "user_count": 7,
+    "container_base": "ssbench",
+    "container_count": 100,
+    "container_concurrency": 10,
+    "delete_after": None,
+    "policy": "gold",
+}
+
+
+def text(**changes: object) -> str:
+    return json.dumps({**OLD, **changes})
+
+
+def faults_of(text: str | bytes, **overrides: object) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.resolve(text, "x.scenario", **overrides)
+    return list(caught.value.faults)
+
+
+def places_of(text: str, **overrides: object) -> list[str]:
+    return [line.split(": ")[1] for line in faults_of(text, **overrides)]
+
+
+def test_a_scenario_of_old_is_read_as_it_was_meant() -> None:
+    scenario = Scenario.from_json(text(), "old.scenario")
+    assert scenario == Scenario(
+        name="Small test scenario",
+        sizes=(
+            SizeClass("zero", 0, 0, (0.6, 0.15, 0.2, 0.05), 300),
+            SizeClass("tiny", 4096, 65536, PROFILE, 100),
+            SizeClass("small", 100000, 200000, PROFILE, 0),
+        ),
+        user_count=7,
+        operation_count=500,
+        policy="gold",
+    )
+    assert scenario.given == OLD
+    assert scenario.source == "old.scenario"
+    assert scenario.overrides == {}
+
+
+def test_the_readme_of_old_shows_a_minimum() -> None:
+    keys = ["name", "sizes", "initial_files", "operation_count", "crud_profile", "user_count"]
+    scenario = Scenario.from_json(json.dumps({key: OLD[key] for key in keys}))
+    assert (scenario.container_base, scenario.container_count) == ("ssbench", 100)
+    assert (scenario.container_concurrency, scenario.delete_after) == (10, None)
+    assert (scenario.policy, scenario.block_size, scenario.seed) == (None, 65536, None)
+
+
+def test_whole_floats_are_whole_numbers() -> None:
+    scenario = Scenario.from_json(text(operation_count=1e3))
+    assert scenario.operation_count == 1000
+    assert type(scenario.operation_count) is int
+
+
+@pytest.mark.parametrize(
+    ("changes", "keeps"),
+    [
+        ({"crud_profile": [1, 5, 0, 0]}, True),
+        ({"crud_profile": [1, 5, 1, 0]}, False),
+        ({"crud_profile": [1, 5, 0, 1]}, False),
+        ({"crud_profile": [0, 1, 0, 0], "delete_after": 90}, False),
+    ],
+)
+def test_whether_a_run_leaves_the_initial_objects_as_they_were(
+    changes: dict[str, Any], keeps: bool
+) -> None:
+    sizes = [
+        {"name": "tiny", "size_min": 1, "size_max": 2},
+        {"name": "unused", "size_min": 1, "size_max": 2, "crud_profile": [0, 0, 0, 1]},
+    ]
+    given = text(sizes=sizes, initial_files={"tiny": 5}, **changes)
+    assert Scenario.from_json(given).keeps_initial_objects is keeps
+
+
+LIMITS = [
+    # of the file, of the command line -> what counts
+    ({"operation_count": 5}, {}, (5, None)),
+    ({"run_seconds": 9}, {}, (None, 9)),
+    ({"operation_count": 5, "run_seconds": 9}, {}, (None, 9)),
+    ({"operation_count": 5}, {"run_seconds": 3}, (None, 3)),
+    ({"run_seconds": 9}, {"operation_count": 4}, (4, None)),
+    ({"operation_count": 5, "run_seconds": 9}, {"operation_count": 4}, (4, None)),
+    ({"operation_count": 5}, {"operation_count": 4, "run_seconds": 3}, (None, 3)),
+    ({}, {"operation_count": 4}, (4, None)),
+    ({}, {"run_seconds": 0.5}, (None, 0.5)),
+]
+
+
+@pytest.mark.parametrize(("file", "line", "counts"), LIMITS)
+def test_the_command_line_beats_the_file_and_seconds_beat_counts(
+    file: dict[str, object], line: dict[str, object], counts: tuple[object, object]
+) -> None:
+    one = text(**{"operation_count": None, "run_seconds": None, **file})
+    for scenario in (
+        Scenario.resolve(one, **line),
+        Scenario.from_json(one).with_overrides(**line),
+    ):
+        assert (scenario.operation_count, scenario.run_seconds) == counts
+
+
+def test_no_limit_at_all_is_a_fault_once_the_command_line_is_known() -> None:
+    one = text(operation_count=None)
+    scenario = Scenario.from_json(one, "x.scenario")
+    line = (
+        "x.scenario: operation_count: missing, and run_seconds as well; "
+        "one of them here, or -o COUNT or -r SECONDS"
+    )
+    assert faults_of(one) == [line]
+    with pytest.raises(ScenarioError) as caught:
+        scenario.with_overrides(user_count=3)
+    assert caught.value.faults == (line,)
+
+
+def test_a_limit_at_fault_is_not_missing_too() -> None:
+    assert places_of(text(operation_count="many")) == ["operation_count"]
+    assert faults_of(text(operation_count=None), operation_count=0) == [
+        "-o: 0 is below 1; a whole number from 1 up"
+    ]
+
+
+def test_overrides_are_applied_and_recorded() -> None:
+    scenario = Scenario.from_json(text(delete_after=60)).with_overrides(
+        user_count=3, container_count=80, seed=None, delete_after=0, policy="silver"
+    )
+    assert (scenario.user_count, scenario.container_count) == (3, 80)
+    assert (scenario.delete_after, scenario.policy) == (None, "silver")
+    assert scenario.overrides == {
+        "user_count": 3,
+        "container_count": 80,
+        "delete_after": None,
+        "policy": "silver",
+    }
+    assert scenario.given == {**OLD, "delete_after": 60}
+    assert scenario.with_overrides(user_count=4).overrides == {
+        **scenario.overrides,
+        "user_count": 4,
+    }
+
+
+def test_overrides_are_validated_under_the_name_of_their_option() -> None:
+    lines = faults_of(
+        text(),
+        user_count=0,
+        operation_count=-1,
+        run_seconds=0,
+        container_count=0,
+        delete_after=-1,
+        policy="a/b",
+        block_size=0,
+        seed=-1,
+        container_base="a/b",
+    )
+    assert [line.partition(":")[0] for line in lines] == [
+        *["-u", "-o", "-r", "-c", "--delete-after", "--policy", "-b", "--seed", "--container-base"]
+    ]
+
+
+def test_an_override_that_does_not_exist_is_a_defect_not_a_fault() -> None:
+    for key in ("users", "sizes", "crud_profile", "source"):
+        with pytest.raises(TypeError):
+            Scenario.from_json(text()).with_overrides(**{key: 1})
+
+
+def test_users_may_come_from_the_command_line_alone() -> None:
+    one = text(user_count=None)
+    assert Scenario.resolve(one, user_count=5).user_count == 5
+    assert places_of(one) == ["user_count"]
+
+
+def test_all_faults_of_a_file_and_its_overrides_come_at_once() -> None:
+    one = (
+        '{"nam": "x", "sizes": [{"name": "tiny", "size_min": 9, "size_max": 1},'
+        '{"name": "tiny", "size_min": true, "size_max": NaN, "crud_profile": [1, 2, 3]}],'
+        '"initial_files": {"tiny": -1, "tinny": 3}, "user_count": "4", "user_count": 1.5,'
+        '"policy": "", "seed": -1, "crud_profile": [0, 0, 0, 0],}'
+    )
+    lines = faults_of(one, container_count=0)
+    assert [line.partition("; ")[0] for line in lines] == [
+        'x.scenario: 1:285: a trailing comma before "}"',
+        "x.scenario: user_count: the key is given more than once",
+        "-c: 0 is below 1",
+        "x.scenario: nam: unknown key",
+        "x.scenario: name: missing",
+        "x.scenario: crud_profile: all four weights are 0",
+        "x.scenario: user_count: 1.5 is no whole number",
+        "x.scenario: policy: the string is empty",
+        "x.scenario: seed: -1 is below 0",
+        "x.scenario: sizes[0].size_min: 9 is above size_max 1",
+        "x.scenario: sizes[1].size_min: true is a truth value",
+        "x.scenario: sizes[1].size_max: NaN is no finite number",
+        "x.scenario: sizes[1].crud_profile: [1, 2, 3] has 3 entries",
+        'x.scenario: sizes[1].name: "tiny" is the name of sizes[0] as well',
+        "x.scenario: initial_files.tiny: -1 is below 0",
+        "x.scenario: initial_files.tinny: there is no size of that name",
+        "x.scenario: operation_count: missing, and run_seconds as well",
+    ]
+    assert all("; " in line for line in lines)
+
+
+def test_a_container_name_with_number_and_policy_has_256_bytes_at_most() -> None:
+    base = "b" * (256 - len("_000099_gold"))
+    assert Scenario.from_json(text(container_base=base)).container_base == base
+    assert places_of(text(container_base=base + "b")) == ["container_base"]
+    assert places_of(text(container_base=base), policy="golden") == ["container_base"]
+    assert places_of(text(container_base=base), container_count=1_000_001) == ["container_base"]
+
+
+def test_a_store_s_own_limits_give_faults_for_the_sizes_in_use() -> None:
+    scenario = Scenario.from_json(text(), "x.scenario")
+    assert limits_faults(scenario) == []
+    assert limits_faults(scenario, 65536, 1024, 256) == []
+    assert limits_faults(scenario, 65535, 56, 18) == [
+        "x.scenario: sizes[0].name: object names of up to 57 bytes are too long for this store; "
+        "a name of at most 3 bytes",
+        "x.scenario: sizes[1].size_max: 65536 bytes are more than this store takes; at most 65535",
+        "x.scenario: sizes[1].name: object names of up to 57 bytes are too long for this store; "
+        "a name of at most 3 bytes",
+        'x.scenario: container_base: container names like "ssbench_000099_gold" have 19 bytes; '
+        "at most 18, number and policy included",
+    ]
+
+
+def test_the_summary_is_one_line_of_what_a_run_does() -> None:
+    scenario = Scenario.from_json(text())
+    assert scenario.summary() == (
+        "zero 0 B, tiny 4.1 kB - 65.5 kB; 400 initial objects; CRUD 52/20/20/8 %; "
+        "500 operations; 7 users"
+    )
+    assert "; 1.5 s; 1 user" in scenario.with_overrides(run_seconds=1.5, user_count=1).summary()
+
+
+def test_docs_name_every_key() -> None:
+    reference = Path(__file__).parents[3].joinpath("docs", "scenarios.rst").read_text()
+    missing = [key for key in [*KEYS, *SIZE_KEYS, *OWN_READERS] if f"``{key}``" not in reference]
+    assert not missing
+
+
+# --- properties -----------------------------------------------------------------------------
+
+COUNT = st.integers(1, 2**53 - 1)
+NAME = st.text("abc_. %é对\u202e\U0001f600", min_size=1, max_size=9)
+WEIGHT = st.integers(0, 100) | st.floats(0, 1e308)
+CRUD = st.lists(WEIGHT, min_size=4, max_size=4).filter(any)
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> dict[str, object]:
+    names = draw(st.lists(NAME, min_size=1, max_size=4, unique=True))
+    bounds = st.lists(st.integers(0, 2**40), min_size=2, max_size=2).map(sorted)
+    sizes = []
+    for name in names:
+        low, high = draw(bounds)
+        own = draw(st.none() | CRUD)
+        sizes.append({"name": name, "size_min": low, "size_max": high, "crud_profile": own})
+    counts = {name: draw(st.integers(0, 10**9)) for name in names}
+    counts[names[0]] += 1
+    maybe = {
+        "operation_count": COUNT,
+        "run_seconds": COUNT | st.floats(1e-3, 1e9),
+        "container_base": NAME.filter(lambda name: len(name.encode()) < 200),
+        "container_count": st.integers(1, 10**7),
+        "container_concurrency": COUNT,
+        "delete_after": st.just(0) | COUNT,
+        "policy": st.from_regex(r"[A-Za-z0-9-]{1,20}", fullmatch=True),
+        "block_size": st.integers(1, 2**30),
+        "seed": st.integers(0, 2**64 - 1),
+    }
+    optional = {key: draw(st.none() | strategy) for key, strategy in maybe.items()}
+    fixed = {"name": draw(NAME), "user_count": draw(COUNT), "crud_profile": draw(CRUD)}
+    return {**fixed, "sizes": sizes, "initial_files": counts, **optional}
+
+
+@settings(deadline=None)
+@given(scenarios())
+def test_a_scenario_survives_its_own_json(values: dict[str, object]) -> None:
+    scenario = Scenario.from_json(json.dumps(values))
+    assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
+    assert Scenario.from_json(json.dumps(scenario.given)) == scenario
+    assert printable(scenario.summary()) == scenario.summary()
+
+
+NUMBERS = ["0", "-1", "1e3", "1e999", "NaN", "9" * 30, "1.5"]
+WORDS = ["null", "true", '"x"', '"tiny"', '"size_min"', '"\\ud800"', '"\\u202e"', "[]", "{}", "[1]"]
+BREAKS = ["", "[[", '"', ",", "\n", "\x00", "\udcff", ": ", "'", ",]", ",}", "\\"]
+VALUES = re.compile(r'"\w+"|\d+|null|\[[^][{}]*\]')
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """A sound scenario with a few values, or stretches of its text, replaced."""
+    one = text()
+    values = [match.span() for match in VALUES.finditer(one)]
+    for _ in range(draw(st.integers(1, 4))):
+        if draw(st.booleans()):
+            start, end = draw(st.sampled_from(values))
+            one = one[:start] + draw(st.sampled_from(NUMBERS + WORDS)) + one[end:]
+        else:
+            start = draw(st.integers(0, len(one)))
+            one = one[:start] + draw(st.sampled_from(BREAKS + WORDS)) + one[start + 3 :]
+    return one
+
+
+def read_or_refuse(one: str) -> Scenario | list[str]:
+    try:
+        return Scenario.from_json(one, "x.scenario")
+    except ScenarioError as error:
+        return list(error.faults)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(mutated() | st.text())
+def test_any_text_is_a_scenario_or_a_list_of_faults(one: str) -> None:
+    """Invariant: a Scenario, or ScenarioError with lines that begin with the source."""
+    outcome = read_or_refuse(one)
+    if isinstance(outcome, Scenario):
+        assert read_or_refuse(json.dumps(outcome.to_dict())) == outcome
+    else:
+        assert outcome
+        assert all(re.match(r"x\.scenario: .+: .+; .+", line) for line in outcome)
+        assert all(printable(line) == line for line in outcome)
+
+
+CANNED = [path.read_bytes() for path in sorted(Path("scenarios").glob("*.scenario"))]
+JSON_WORDS = [
+    b'"', b"{", b"}", b"[", b"]", b",", b":", b"null", b"true", b"-1", b"0", b"1e999", b"NaN",
+    b"9" * 30, b"0.5", b'"name"', b'"sizes"', b'"crud_profile"', b"[0,0,0,0]", b'"\\u001b[2J"',
+    b'"\\ud800"', b"\x1b", b"\xc2\x9b", b"\xe2\x80\xae", b"\xff", b'"\\n"', b'"a/b"', b"[" * 30,
+]  # fmt: skip
+
+
+def run_or_refused(data: bytes) -> None:
+    """Invariant: a scenario that JSON can carry, or faults of a printable line each."""
+    try:
+        scenario = Scenario.resolve(data, "x", user_count=3, operation_count=7)
+    except ScenarioError as error:
+        must_be_lines(error.faults)
+        return
+    must_be_line(scenario.summary())
+    assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
+
+
+@fuzzed(CANNED, JSON_WORDS)
+def test_spoilt_scenarios(data: bytes) -> None:
+    """Invariant: that of ``run_or_refused``."""
+    run_or_refused(data)
