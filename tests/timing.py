@@ -18,7 +18,7 @@ def spoilable_in(tries: int) -> Callable[[Callable[P, None]], Callable[P, None]]
     """A test that a core taken away can fail, and nothing can pass by chance: one pass will do.
 
     For tests whose claim is a time, or which live by time-outs of a fraction of a second. What is
-    wrong fails every time.
+    wrong fails every time, so more than a few tries would only hide what is wrong now and then.
     """
 
     def tried(test: Callable[P, None]) -> Callable[P, None]:
@@ -34,5 +34,4 @@ def spoilable_in(tries: int) -> Callable[[Callable[P, None]], Callable[P, None]]
     return tried
 
 
-#: Of a test that takes a fraction of a second.
-spoilable = spoilable_in(10)
+spoilable = spoilable_in(3)

@@ -18,7 +18,7 @@ from ssbench.core.records import PhaseRecord, ResultBatch
 from tests.e2e.commands import Commands, Ended, Started, free_ports, until, workers_of
 from tests.e2e.faults.matrix import Row
 from tests.fakes.paced_swift import PacedSwift
-from tests.timing import spoilable_in
+from tests.timing import spoilable
 
 SIZE = 1000
 DELAY_S = 0.1
@@ -87,7 +87,7 @@ def in_flight(spans: list[Span], since_s: float, until_s: float) -> float:
 
 
 @pytest.mark.fault("one of four workers stopped (SIGSTOP)")
-@spoilable_in(3)
+@spoilable
 def test_with_one_of_four_stopped_the_others_keep_their_rate(commands: Commands, row: Row) -> None:
     names = ["anna", "berta", "clara", "dora"]
     timeout_s = 4.0
@@ -123,7 +123,7 @@ def test_with_one_of_four_stopped_the_others_keep_their_rate(commands: Commands,
 
 
 @pytest.mark.fault("a worker of a tenth of the speed beside fast ones")
-@spoilable_in(3)
+@spoilable
 def test_a_slow_worker_does_not_slow_the_others(commands: Commands, row: Row) -> None:
     fast = ["anna", "berta"]
     with PacedSwift(SIZE, DELAY_S, {"snail": 10 * DELAY_S}).listening() as store:
