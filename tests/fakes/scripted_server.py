@@ -84,7 +84,9 @@ class ScriptedServer:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(15)  # a script that hears nothing has 10 s for it
+        # One that goes on would take a core from every test after this one.
+        assert not any(thread.is_alive() for thread in self._threads), "a script doesn't end"
 
 
 def answering(*answers: bytes) -> Script:

@@ -85,20 +85,19 @@ def dripping(start: bytes, drop: bytes) -> Script:
     def script(peer: Peer) -> None:
         peer.hear()
         peer.say(start)
-        while True:
+        while not peer.is_over(0.01):
             peer.say(drop)
-            time.sleep(0.01)
 
     return script
 
 
 def endless(start: bytes, part: bytes) -> Script:
-    """Say the part again and again, as fast as it is taken."""
+    """Say the part again and again, as fast as it is taken; without one, say no more."""
 
     def script(peer: Peer) -> None:
         peer.hear()
         peer.say(start)
-        while True:
+        while not peer.is_over(0 if part else 0.01):
             peer.say(part)
 
     return script
