@@ -43,7 +43,8 @@ def test_the_limit_of_a_store_of_known_slots_is_found(commands: Commands) -> Non
     assert made["smallest_broken"] == made["largest_kept"] + 1
     loads = [step["users"] for step in made["steps"]]
     assert loads[:3] == [4, 8, 16]
-    assert sorted(loads[-2:]) == [made["largest_kept"], made["smallest_broken"]], "run again"
+    # Both are run again, and once more where that contradicted.
+    assert all(loads.count(made[end]) >= 2 for end in ("largest_kept", "smallest_broken")), loads
     for at, step in enumerate(made["steps"]):
         again = f"-{loads[: at + 1].count(loads[at])}" if loads[at] in loads[:at] else ""
         assert step["stats_file"] == str(results).replace(
