@@ -9,6 +9,7 @@ pipe closes and the worker ends.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess  # nosec B404 # our own interpreter with our own options
 import sys
 from contextlib import ExitStack, suppress
@@ -16,11 +17,15 @@ from typing import TYPE_CHECKING
 
 from ssbench.cli.openfiles import allow_many_connections
 from ssbench.cli.ownfiles import new_file
+from ssbench.core.model import WorkerExit
+from ssbench.core.text import printable
 
 if TYPE_CHECKING:
     from ssbench.cli.chosen import RunOptions
 
 _GRACE_S = 5.0
+#: Of the log of a worker that ended: so many bytes are read, and so many lines shown.
+_TAIL_BYTES, _TAIL_LINES, _TAIL_SHOWN = 4096, 3, 600
 
 
 def start_local_workers(
@@ -49,6 +54,10 @@ class LocalWorkers:
     ) -> None:
         self.concurrency = concurrency
         self.logs: list[str] = []
+        #: Nobody else can join: the key was made for these workers only.
+        self.exclusive = False
+        self._names: list[str] = []
+        self._told: set[int] = set()  # pids that ``exits`` has given
         self._begun = False
         self._processes: list[subprocess.Popen[bytes]] = []
         self._pipes: list[int] = []
@@ -76,6 +85,7 @@ class LocalWorkers:
         self._pipes.append(write_fd)
         os.set_inheritable(read_fd, True)
         name = f"local-{index}-{os.getpid()}"
+        self._names.append(name)
         command = [
             sys.executable, "-m", "ssbench.cli.worker",
             "--parent-pipe", str(read_fd), *self._options, name,
@@ -106,6 +116,20 @@ class LocalWorkers:
         """There is a run for them: from now on they end in good order, and their logs stay."""
         self._begun = True
 
+    def exits(self) -> list[WorkerExit]:
+        """Those that have ended since the last call."""
+        found = []
+        for name, path, process in zip(self._names, self.logs, self._processes, strict=True):
+            if process.pid not in self._told and process.poll() is not None:
+                self._told.add(process.pid)
+                reason = f"{_status_text(process.returncode)}; {_log_text(path)}"
+                found.append(WorkerExit(name, process.pid, reason))
+        return found
+
+    def hopeless(self) -> bool:
+        """Whether all of them have ended, and nobody else can join."""
+        return self.exclusive and len(self._told) == self._count
+
     def ended(self) -> list[tuple[str, int]]:
         """Log and exit status of those that have ended."""
         return [
@@ -134,6 +158,30 @@ class LocalWorkers:
 
     def __exit__(self, *exc: object) -> None:
         self.end()
+
+
+def _status_text(returncode: int) -> str:
+    """``it was killed by SIGKILL``, ``it exited with status 1``."""
+    if returncode >= 0:
+        return f"it exited with status {returncode}"
+    try:
+        return f"it was killed by {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"it was killed by signal {-returncode}"
+
+
+def _log_text(path: str) -> str:
+    """The last lines of a log, as part of a line."""
+    try:
+        with open(path, "rb") as log:
+            log.seek(max(os.path.getsize(path) - _TAIL_BYTES, 0))
+            lines = log.read(_TAIL_BYTES).decode("utf-8", "replace").split("\n")
+    except OSError as error:
+        return f"its log {path} can't be read: {error.strerror}"
+    shown = [printable(line.strip()) for line in lines if line.strip()][-_TAIL_LINES:]
+    if not shown:
+        return f"its log {path} is empty"
+    return f"its log {path} ends: {' | '.join(shown)[-_TAIL_SHOWN:]}"
 
 
 def _environment() -> dict[str, str]:

@@ -103,7 +103,7 @@ class Session:
             self._master = Master(
                 self._wire, self.progress, settings,
                 limits=limits, renew=store.renew, warn=self.warn,
-                host=self.stack.enter_context(HostLive()),
+                host=self.stack.enter_context(HostLive()), children=self._local,
             )  # fmt: skip
             if self.is_series:
                 self.stack.callback(self._master.dismiss)
@@ -143,6 +143,7 @@ class Session:
         key, address = key_of(options.zmq), options.zmq.address
         if local and key is None and address is None:
             key, address = Key.generate(), "127.0.0.1"  # nobody but our own
+            local.exclusive = True
         jobs = batch_limit(
             options.batch_size or MAX_BATCH,
             self.most_users,

@@ -30,6 +30,14 @@ class Operation(IntEnum):
 CRUD = (Operation.CREATE, Operation.READ, Operation.UPDATE, Operation.DELETE)
 
 
+class WorkerExit(NamedTuple):
+    """A worker process of the master's own host that has ended."""
+
+    worker_id: str
+    pid: int
+    reason: str  #: its exit status or signal, and the end of its log; one printable line
+
+
 class OperationFacts(NamedTuple):
     """A row of OPERATIONS: what the engine must know of an operation."""
 

@@ -11,11 +11,11 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ssbench.core.load.roster import SECOND, Roster, Worker
 from ssbench.core.messages import Beat, Bye, Expired, Hello, Message, Pulse, Ready
-from ssbench.core.model import Phase
+from ssbench.core.model import Phase, WorkerExit
 from ssbench.core.settings import StorageSettings
 from ssbench.master.phases import Limits
 from ssbench.master.renewal import Renewal
@@ -25,6 +25,8 @@ _BEAT_NS = SECOND
 #: Between beats at first, where one who came hasn't answered any: subscribing takes a moment, and
 #: what is said before isn't heard.
 _UNHEARD_NS = SECOND // 200
+#: Between the exit of a worker process of our own and its loss: what it sent last is read first.
+_LAST_MESSAGES_NS = SECOND // 4
 #: Beats within a worker time-out, at least: workers stop where half of it brought none.
 _BEATS_A_TIMEOUT = 8
 
@@ -46,6 +48,16 @@ class Gone(NamedTuple):
 Event = Came | Gone | Message
 
 
+class Children(Protocol):
+    """The worker processes that the master started itself: cli.local_workers."""
+
+    def exits(self) -> list[WorkerExit]:
+        """Those that have ended since the last call."""
+
+    def hopeless(self) -> bool:
+        """Whether all of them have ended, and nobody else can join."""
+
+
 class Crew:
     """Says how things stand, and hears who is there.
 
@@ -54,6 +66,7 @@ class Crew:
 
     :param renew: as Master's; None where there is no token to renew.
     :param warn: called with what the user must know.
+    :param children: worker processes of our own, which are given up as soon as they have ended.
     """
 
     def __init__(
@@ -65,6 +78,7 @@ class Crew:
         renew: Callable[[], tuple[str, int]] | None,
         warn: Callable[[str], None],
         clock: Callable[[], int],
+        children: Children | None = None,
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self.roster = Roster(limits.worker_timeout_s)
@@ -76,6 +90,7 @@ class Crew:
         self.news = True
         self.newest_hello_ns = 0  #: when the last one came
         self.gone: dict[str, None] = {}  #: names of those that left or were given up, in order
+        self.children_ended = 0  #: of the worker processes of our own
         self._id = random.SystemRandom().getrandbits(63)
         self._wire = wire
         self._limits = limits
@@ -83,6 +98,8 @@ class Crew:
         self._renewal_fault = ""
         self._warn = warn
         self._clock = clock
+        self._children = children
+        self._exits: list[tuple[int, WorkerExit]] = []  # when they count, and who has ended
         self._wall_clock = wall_clock
         self._beat_ns = min(_BEAT_NS, self.roster.timeout_ns // _BEATS_A_TIMEOUT)
         self._gap_ns = self._beat_ns
@@ -128,8 +145,15 @@ class Crew:
         if self.roster.workers:
             self._alone_since_ns = now_ns
             return False
+        if self.hopeless:
+            return True
         alone_ns = now_ns - self._alone_since_ns
         return bool(self._alone_since_ns) and alone_ns > self._limits.worker_wait_s * SECOND
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no worker will ever join: those of our own have ended, and only they could."""
+        return self._children is not None and self._children.hopeless() and not self._exits
 
     def turn(self, wait_s: float, *, or_room: bool = False) -> Iterator[Event]:
         """A beat if one is due, then whatever arrives within the wait.
@@ -150,7 +174,9 @@ class Crew:
                 yield from handler(message)
 
     def tick(self, now_ns: int) -> Iterator[Event]:
-        """Time passes: who has been silent for too long, and whether a new token is here."""
+        """Time passes: whose process has ended, who has been silent for too long, and whether a
+        new token is here."""
+        yield from self._check_children(now_ns)
         for worker in self.roster.overdue(now_ns):
             reason = f"no sign of life for {self._limits.worker_timeout_s:g} s"
             if not worker.beat:
@@ -159,6 +185,25 @@ class Crew:
             yield self._part(worker, reason, left=False)
         self._take_token()
         self.tell_strangers()
+
+    def _check_children(self, now_ns: int) -> Iterator[Event]:
+        """Give up those of our own whose process has ended."""
+        if self._children is None:
+            return
+        self._exits += [(now_ns + _LAST_MESSAGES_NS, exit_) for exit_ in self._children.exits()]
+        while self._exits and now_ns >= self._exits[0][0]:
+            _, ended = self._exits.pop(0)
+            self.children_ended += 1
+            for worker in list(self.roster.workers.values()):
+                if (worker.hello.worker_id, worker.hello.pid) == (ended.worker_id, ended.pid):
+                    yield self._part(worker, ended.reason, left=False)
+                    break
+            else:
+                if not any(name.startswith(f"{ended.worker_id} (") for name in self.gone):
+                    self._warn(
+                        f"Worker {ended.worker_id} (pid {ended.pid}) ended before it joined:"
+                        f" {ended.reason}"
+                    )
 
     def tell_strangers(self, *, last: bool = False) -> None:
         """Warn of those who came without the right key.

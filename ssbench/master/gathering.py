@@ -32,8 +32,10 @@ class Gathering:
     def complete(self, now_ns: int) -> bool:
         """Whether nobody needs to be waited for."""
         roster = self._crew.roster
+        if self._crew.hopeless:
+            return True
         if self._expected:
-            return len(roster.workers) >= self._expected
+            return len(roster.workers) >= max(self._expected - self._crew.children_ended, 1)
         settled = now_ns - self._crew.newest_hello_ns > SETTLED_NS
         return settled and roster.concurrency >= self._users
 
@@ -46,6 +48,8 @@ class Gathering:
         refused = "; ".join(roster.refused.values())
         because = f" ({refused})" if refused else ""
         here = len(roster.workers)
+        if not here and self._crew.hopeless:
+            raise NoWorkersError("all local workers have ended, and no other can join")
         if not here:
             raise NoWorkersError(
                 f"no worker came within {self._wait_s:g} s to ports"

@@ -23,7 +23,7 @@ from ssbench.core.model import Phase, Stage
 from ssbench.core.records import PhaseRecord, WorkerRecord
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import HostLive
-from ssbench.master.crew import Came, Crew, Gone
+from ssbench.master.crew import Came, Children, Crew, Gone
 from ssbench.master.exchange import Exchange
 from ssbench.master.gathering import SETTLED_NS, Gathering
 from ssbench.master.hostlog import HostLog
@@ -46,6 +46,7 @@ class Master:
     :param renew: gives a fresh token and its serial; called in a thread of its own when the store
         refuses the present one. May raise AuthError.
     :param host: samples the master's machine, and is running.
+    :param children: worker processes of our own; one that ends is given up at once.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Master:
         warn: Callable[[str], None] | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
         host: HostLive | None = None,
+        children: Children | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.workers_lost: list[str] = []
@@ -70,7 +72,10 @@ class Master:
         self._warn = warn or observer.message
         self.keeping = Keeping(recorder, self._warn)
         self._clock = clock
-        self._crew = Crew(wire, settings, self.limits, renew=renew, warn=self._warn, clock=clock)
+        self._crew = Crew(
+            wire, settings, self.limits,
+            renew=renew, warn=self._warn, clock=clock, children=children,
+        )  # fmt: skip
         self.roster = self._crew.roster
         self._hosts = HostLog(host, self.keeping.write, self._warn)
         self._shift: Shift | None = None  # the present phase

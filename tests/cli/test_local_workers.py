@@ -92,6 +92,28 @@ def test_one_that_ended_is_told_with_its_log() -> None:
         assert workers.ended() == [(workers.logs[0], -9)]
 
 
+def test_an_exit_is_told_once_with_its_signal_and_the_end_of_its_log() -> None:
+    with local() as workers:
+        workers.exclusive = True
+        assert workers.exits() == []
+        first, second = sorted(children(), key=lambda child: child.cmdline()[-1])
+        Path(workers.logs[0]).write_text("a\nb\n\nc\x1b[2J\nd\n")
+        first.kill()
+        until(workers.ended)
+        (ended,) = workers.exits()
+        assert (ended.worker_id, ended.pid) == (f"local-0-{os.getpid()}", first.pid)
+        log = workers.logs[0]
+        assert ended.reason == f"it was killed by SIGKILL; its log {log} ends: b | c\\x1b[2J | d"
+        assert workers.exits() == []
+        assert not workers.hopeless()
+        Path(workers.logs[1]).unlink()
+        second.terminate()
+        until(lambda: len(workers.ended()) == 2)
+        (ended,) = workers.exits()
+        assert "can't be read: No such file" in ended.reason
+        assert workers.hopeless()
+
+
 def test_one_that_ended_before_it_was_told_is_no_accident() -> None:
     with local() as workers:
         for child in children():

@@ -22,7 +22,7 @@ from ssbench.core.messages import (
     Returned,
     Took,
 )
-from ssbench.core.model import Phase
+from ssbench.core.model import Phase, WorkerExit
 from ssbench.core.settings import StorageSettings
 from ssbench.master.crew import Came, Crew, Event, Gone
 from ssbench.master.phases import Limits
@@ -58,11 +58,29 @@ class Wire:
             yield self.coming.pop(0)
 
 
+class FakeChildren:
+    """Worker processes of our own, which end when a test says so."""
+
+    def __init__(self) -> None:
+        self.ending: list[WorkerExit] = []
+        self.all_ended = False
+
+    def exits(self) -> list[WorkerExit]:
+        told, self.ending = self.ending, []
+        return told
+
+    def hopeless(self) -> bool:
+        return self.all_ended
+
+
 class Scene:
     """A crew and what it is told."""
 
     def __init__(
-        self, renew: Callable[[], tuple[str, int]] | None = None, timeout_s: float = 10.0
+        self,
+        renew: Callable[[], tuple[str, int]] | None = None,
+        timeout_s: float = 10.0,
+        children: FakeChildren | None = None,
     ) -> None:
         self.now_ns = 1000 * SECOND
         self.wire = Wire()
@@ -74,6 +92,7 @@ class Scene:
             renew=renew,
             warn=self.warnings.append,
             clock=lambda: self.now_ns,
+            children=children,
             wall_clock=lambda: self.now_ns + 5000 * SECOND,
         )
 
@@ -110,6 +129,70 @@ def told(events: list[Event]) -> list[Any]:
         else event
         for event in events
     ]
+
+
+# Worker processes of the master's own --------------------------------------------------------
+
+
+def test_a_child_is_given_up_as_soon_as_it_has_ended() -> None:
+    children = FakeChildren()
+    here = Scene(children=children)
+    here.hear(hello(1, "local-0"), hello(2, "local-1"))
+    children.ending = [WorkerExit("local-0", 1, "it was killed by SIGKILL")]
+    assert here.pass_time(0.01) == [], "its last messages may still arrive"
+    (gone,) = here.pass_time(0.3)
+    assert isinstance(gone, Gone)
+    assert (gone.worker.hello.incarnation, gone.left) == (1, False)
+    assert gone.reason == "it was killed by SIGKILL"
+    assert here.names == ["local-1"]
+    assert here.warnings == []
+    assert here.pass_time(0.3) == []
+
+
+def test_a_child_that_said_goodbye_is_not_given_up() -> None:
+    children = FakeChildren()
+    here = Scene(children=children)
+    here.hear(hello(1, "local-0"))
+    children.ending = [WorkerExit("local-0", 1, "it exited with status 0")]
+    here.pass_time(0.01)
+    here.hear(Bye(1, ""))
+    assert here.pass_time(0.3) == []
+    assert here.warnings == []
+
+
+def test_a_namesake_of_a_child_stays() -> None:
+    children = FakeChildren()
+    here = Scene(children=children)
+    here.hear(hello(1, "local-0"))
+    children.ending = [WorkerExit("local-0", 99, "it was killed by SIGKILL")]
+    here.pass_time(0.01)
+    assert here.pass_time(0.3) == []
+    assert here.names == ["local-0"]
+
+
+def test_a_child_that_ended_before_it_joined_is_told_of() -> None:
+    children = FakeChildren()
+    here = Scene(children=children)
+    children.ending = [WorkerExit("local-0", 7, "it exited with status 1; its log x ends: oops")]
+    here.pass_time(0.01)
+    here.pass_time(0.3)
+    assert here.warnings == [
+        "Worker local-0 (pid 7) ended before it joined: it exited with status 1; its log x ends:"
+        " oops"
+    ]
+
+
+def test_nobody_is_waited_for_where_nobody_can_come() -> None:
+    children = FakeChildren()
+    here = Scene(children=children)
+    here.hear(hello(1, "local-0"))
+    here.crew.expect(here.now_ns)
+    children.ending = [WorkerExit("local-0", 1, "it was killed by SIGKILL")]
+    children.all_ended = True
+    assert not here.crew.deserted(here.now_ns)
+    here.pass_time(0.01)
+    here.pass_time(0.3)
+    assert here.crew.deserted(here.now_ns)
 
 
 # The beat ---------------------------------------------------------------------------------

@@ -6,8 +6,9 @@ import pytest
 
 from ssbench.core.errors import NoWorkersError
 from ssbench.core.load.roster import SECOND
+from ssbench.core.model import WorkerExit
 from ssbench.master.gathering import SETTLED_NS, Gathering
-from tests.master.test_crew import Scene, hello
+from tests.master.test_crew import FakeChildren, Scene, hello
 
 
 def gathering(here: Scene, users: int = 8, expected: int | None = None) -> Gathering:
@@ -53,3 +54,29 @@ def test_fewer_came_and_why_is_said() -> None:
     assert small.startswith("The workers can be 4 users together, not 8; going on with so many")
     assert gathering(here, users=4).shortcomings() == []
     assert repr(gathering(here, expected=2)).startswith("<Gathering of 2 workers")
+
+
+def test_a_local_worker_that_ended_is_not_waited_for() -> None:
+    children = FakeChildren()
+    here = Scene(children=children)
+    wait = gathering(here, expected=2)
+    here.hear(hello(1, "local-0"))
+    children.ending = [WorkerExit("local-1", 5, "it exited with status 1")]
+    here.pass_time(0.01)
+    assert not wait.complete(here.now_ns)
+    here.pass_time(0.3)
+    assert wait.complete(here.now_ns)
+    assert wait.shortcomings()[0].startswith("Only 1 of 2 workers came")
+
+
+def test_where_all_local_workers_ended_nobody_is_waited_for() -> None:
+    children = FakeChildren()
+    here = Scene(children=children)
+    wait = gathering(here, expected=1)
+    children.ending = [WorkerExit("local-0", 5, "it exited with status 1")]
+    here.pass_time(0.01)
+    children.all_ended = True
+    here.pass_time(0.3)
+    assert wait.complete(here.now_ns)
+    with pytest.raises(NoWorkersError, match="all local workers have ended, and no other can join"):
+        wait.shortcomings()
