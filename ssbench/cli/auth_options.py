@@ -34,7 +34,7 @@ def _os(name: str, metavar: str, help_text: str, **more: Any) -> AuthOption:
 #: Group of the help -> its options.
 AUTH_OPTIONS: dict[str, tuple[AuthOption, ...]] = {
     "authentication, version 1 (tempauth, swauth)": (
-        AuthOption("auth", ("-A", "--auth"), ("ST_AUTH",), "AUTH_URL",
+        AuthOption("auth", ("-A", "--auth", "--auth-url"), ("ST_AUTH",), "AUTH_URL",
                    "where to log in: http://host:8080/auth/v1.0"),
         AuthOption("user", ("-U", "--user"), ("ST_USER",), "USER", "user: account:user"),
         AuthOption("key", ("-K", "--key"), ("ST_KEY",), "KEY",
@@ -66,8 +66,9 @@ AUTH_OPTIONS: dict[str, tuple[AuthOption, ...]] = {
         _os("endpoint_type", "TYPE", "public, internal or admin endpoint [default: public]"),
     ),
     "a token instead of a login": (
-        AuthOption("os_auth_token", ("-T", "--auth-token", "--os-auth-token"), ("OS_AUTH_TOKEN",),
-                   "TOKEN", "with a storage URL: use this token, log in nowhere"),
+        AuthOption("os_auth_token", ("-T", "--token", "--auth-token", "--os-auth-token"),
+                   ("OS_AUTH_TOKEN",), "TOKEN",
+                   "with a storage URL: use this token, log in nowhere"),
         _os("storage_url", "URL", "the account's URL: http://host:8080/v1/AUTH_account"),
     ),
     "TLS": (
@@ -145,6 +146,7 @@ def _add(group: argparse._ArgumentGroup, option: AuthOption) -> None:
         dest=option.field,
         metavar=option.metavar,
         type=option.type,
+        action=_LoginUser if option.field == "user" else "store",
         help=f"{option.help} [env {variables}]",
     )
     for flag in option.flags:
@@ -156,6 +158,26 @@ def _add(group: argparse._ArgumentGroup, option: AuthOption) -> None:
                 default=argparse.SUPPRESS,
                 help=argparse.SUPPRESS,
             )
+
+
+class _LoginUser(argparse.Action):
+    """``-U``. ``--user 20`` is no login where it may be meant for ``--user-count``."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        counts = "--user-count" in parser._option_string_actions
+        if counts and option_string == "--user" and values.isdecimal():
+            raise argparse.ArgumentError(
+                self,
+                f"{values} is ambiguous: for users at once give -u {values} or --user-count "
+                f"{values}, for the user of a login -U {values}",
+            )
+        setattr(namespace, self.dest, values)
 
 
 def _of(option: AuthOption, environ: Mapping[str, str]) -> str:

@@ -29,7 +29,9 @@ def master_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
     add_loudness(parser, quiet=True, default=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (add, summary, description) in COMMANDS.items():
-        command = commands.add_parser(name, help=summary, description=description)
+        command = commands.add_parser(
+            name, help=summary, description=description, stray=_STRAY.get(name, "")
+        )
         if words is None or name in words:
             add_loudness(command, quiet=True, default=argparse.SUPPRESS)
             _load(add)(command)
@@ -45,6 +47,14 @@ def _load(path: str) -> Callable[[argparse.ArgumentParser], None]:
 def add_nothing(parser: argparse.ArgumentParser) -> None:
     """For a command without options of its own."""
 
+
+#: Sub-command -> what to say to an argument that belongs to no option.
+_STRAY = {
+    "run-scenario": "the scenario goes behind -f",
+    "find-limit": "the scenario goes behind -f",
+    "report-scenario": "the stat file goes behind -s",
+    "cleanup-containers": "the first part of the containers' names goes behind -b",
+}
 
 #: Sub-command -> "module:function" that adds its options, loaded when they are asked for; its line
 #: in ssbench-master -h; its own description.

@@ -52,6 +52,10 @@ def add_file(group: argparse._ActionsContainer) -> None:
         help="scenario to run: a file, - for stdin, or the name of a canned one "
         "(list-scenarios shows them)",
     )
+    # The spelling of ssbench's first releases.
+    group.add_argument(
+        "--scenario-file", dest="scenario", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+    )
 
 
 def add_users(group: argparse._ActionsContainer) -> None:

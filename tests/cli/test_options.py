@@ -71,6 +71,18 @@ def master(text: str) -> argparse.Namespace:
         ),
         ("report-scenario -s a.gz --json", {"json": True, "csv": False}),
         (
+            "run-scenario --scenario-file s --auth-url http://h/a --user a:u --key k",
+            {"scenario": "s", "auth": "http://h/a", "user": "a:u", "key": "k"},
+        ),
+        (
+            "run-scenario -f s --storage http://h/v1/A --token t -U 20 --user-c 20 --stats a.gz",
+            {
+                "storage_urls": ["http://h/v1/A"], "os_auth_token": "t", "user": "20",
+                "user_count": 20, "stats_file": "a.gz",
+            },
+        ),
+        ("cleanup-containers --user 20", {"user": "20"}),
+        (
             "kill-workers --zmq-bind-ip 10.0.0.1 --zmq-results_port 9",
             {"zmq_bind_ip": "10.0.0.1", "zmq_results_port": 9},
         ),
@@ -146,7 +158,15 @@ def test_verbose_and_quiet_go_before_or_after_the_command(command: str) -> None:
         ("report-scenario", "-s/--stats-file"),
         ("report-scenario -s f --csv --json", "not allowed with"),
         ("report-scenario -s f -K s3cret", "no such option here: -K"),
-        ("run-scenario -f s --user 5 s3cret", "1 argument too many"),
+        ("run-scenario -f s -U 5 s3cret", "1 argument too many; the scenario goes behind -f"),
+        ("run-scenario -f s --user 20", "for users at once give -u 20 or --user-count 20"),
+        ("run-scenario -f s --user=20", "for the user of a login -U 20"),
+        ("run-scenario -f s --use 20", "it may be --user-count or --use-existing or --user"),
+        ("run-scenario -f s --os-p=s3cret", "--os-p is ambiguous: it may be --os-password or "),
+        ("run-scenario --scenario-fle s", "did you mean --scenario-file"),
+        ("report-scenario -s f g", "1 argument too many; the stat file goes behind -s"),
+        ("run --csv", "did you mean run-scenario?"),
+        ("-f s run-scenario", "no such option here: -f; a command's options go behind its name"),
     ],
 )
 def test_wrong_usage_is_status_2_and_says_what_is_wrong(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
 from ssbench.cli.parser import Parser
@@ -11,8 +13,13 @@ def parser() -> Parser:
     made.add_argument("--flag", action="store_true", help="yes or no")
     made.add_argument("--said", default=7, help="how [default: seven]")
     made.add_argument("--password")
+    made.add_argument("--passage")
     commands = made.add_subparsers(dest="command", required=True)
-    commands.add_parser("sing")
+    sing = commands.add_parser("sing", stray="sing goes by itself")
+    sing.add_argument("--loudness", required=True)
+    sing.add_argument("--voice")
+    sing.add_argument("--vo_name", dest="voice", help=argparse.SUPPRESS)
+    sing.add_argument("--hidden", help=argparse.SUPPRESS)
     commands.add_parser("dance")
     return made
 
@@ -49,6 +56,8 @@ def test_a_mistyped_command_is_answered_with_the_nearest(
         ["sing", "--pasword=s3cret"],
         ["--pass=s3cret", "sing"],
         ["sing", "s3cret"],
+        ["sing", "--loudness", "3", "s3cret"],
+        ["sing", "--vo=s3cret", "--v=s3cret"],
     ],
 )
 def test_misplaced_passwords_are_not_shown(
@@ -56,9 +65,64 @@ def test_misplaced_passwords_are_not_shown(
 ) -> None:
     text = failure(capsys, *argv)
     assert "s3cret" not in text
-    assert "tool -h" in text
+    assert "tool -h" in text or "tool sing -h" in text
 
 
 def test_unknown_options_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no such option here: --colour, -x" in failure(capsys, "sing", "--colour=red", "-x", "1")
-    assert "2 arguments too many" in failure(capsys, "sing", "a", "b")
+    assert "no such option here: --colour, -x" in failure(capsys, "sing", "--colour=red", "-x")
+    assert "2 arguments too many; sing goes by itself" in failure(
+        capsys, "sing", "--loudness", "3", "a", "b"
+    )
+
+
+def test_a_mistake_is_the_commands_and_so_is_the_help_that_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for argv in (["sing", "--colour"], ["sing", "a", "--loud=3"], ["sing", "--loud"]):
+        said = failure(capsys, *argv).splitlines()
+        assert said[0].startswith("tool sing: ")
+        assert said[1:] == ["(tool sing -h shows what can be given)"]
+    assert failure(capsys, "--colour", "sing").endswith("(tool -h shows what can be given)\n")
+
+
+def test_an_option_before_its_command_is_told_where_it_goes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "--key; a command's options go behind its name" in failure(
+        capsys, "--key", "x", "sing", "--loudness", "3"
+    )
+
+
+def test_unambiguous_prefixes_are_taken() -> None:
+    assert parser().parse_args(["--si=7", "sing", "--loudn", "3"]).loudness == "3"
+    assert parser().parse_args(["--si", "7", "sing", "--loudness", "3"]).size == "7"
+    assert parser().parse_args(["sing", "--loudness", "3", "--vo_n", "x"]).voice == "x"
+    # What is behind -- is no option, and a negative number is a value.
+    assert parser().parse_args(["sing", "--loudn", "-3"]).loudness == "-3"
+
+
+def test_ambiguous_ones_are_told_with_what_they_may_be(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = failure(capsys, "--pass=s3cret", "sing")
+    assert "--pass is ambiguous: it may be --password or --passage" in text
+
+
+def test_hidden_options_are_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = failure(capsys, "sing", "--loudness", "3", "--hid", "x")
+    assert "no such option here: --hid" in text
+    assert "--hidden" not in text
+
+
+def test_a_misspelt_option_is_answered_with_the_nearest_before_what_is_missing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = failure(capsys, "sing", "--ludness", "3")
+    assert "no such option here: --ludness; did you mean --loudness?" in text
+    assert "required" not in text
+
+
+def test_a_command_cut_short_is_answered_with_what_begins_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "did you mean sing?" in failure(capsys, "s")

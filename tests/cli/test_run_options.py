@@ -101,7 +101,10 @@ def test_bad_values_are_said_with_what_would_be_right(
             "-f s --stop-on-error --max-consecutive-errors 2",
             "--max-consecutive-errors: not allowed with argument --stop-on-error",
         ),
-        ("-f s --work 3", "no such option here: --work"),
+        (
+            "-f s --work 3",
+            "--work is ambiguous: it may be --workers or --worker-wait or --worker-t",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_said(
