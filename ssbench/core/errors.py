@@ -9,6 +9,7 @@
     ├── NoWorkersError           status 1   nobody came to work
     ├── StatFileError            status 1   a stat file can't be written or isn't one
     ├── MessageError                        bytes off the wire that are no message of ours
+    │   └── ProtocolError                   ... but one of another protocol version
     └── StorageError                        one failed attempt at the store (becomes a Result)
 """
 
@@ -85,6 +86,23 @@ class StatFileError(SsbenchError):
 
 class MessageError(SsbenchError):
     """Bytes off the wire that are not a valid message: wrong version, type, length or form."""
+
+
+class ProtocolError(MessageError):
+    """A message of another protocol version.
+
+    :param protocol: its version; None where that is no number.
+    :param sender: ``worker-3 (host, pid 12)``, printable, where it is a worker's hello; or "".
+    :param release: the sender's release of ssbench, printable; "" where it isn't known.
+    """
+
+    def __init__(
+        self, text: str, protocol: int | None, *, sender: str = "", release: str = ""
+    ) -> None:
+        super().__init__(text)
+        self.protocol = protocol
+        self.sender = sender
+        self.release = release
 
 
 class StorageError(SsbenchError):

@@ -20,6 +20,9 @@ beat     master -> worker, control    all that a worker must know, once a second
 ======== ============================ ==========================================================
 
 History: protocol 1 (ssbench 1.0).
+
+In every protocol a hello begins with the seven fields that it has in protocol 1, so that a master
+can name a worker of another release.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from ssbench.core.errors import MessageError
+from ssbench.core.errors import MessageError, ProtocolError
+from ssbench.core.text import printable
 
 PROTOCOL = 1
 #: A worker sends 256 results at once, 50 bytes each but for texts of errors.
@@ -38,6 +42,7 @@ MAX_MESSAGE_BYTES = 8 << 20
 MAX_TEXT = 4096  #: characters in a worker's name, host or reason
 MAX_FIGURES = 4096  #: of one machine; each core is one
 _MAX_NAME = 64
+_MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
 MAX_CLOCK_NS = 1 << 62  #: so that the difference of two clocks is still 64 bits
 
 
@@ -298,8 +303,7 @@ def decode(data: bytes) -> Message:
     if type(fields) is not list or len(fields) < 2:
         raise MessageError("not an ssbench message")
     if fields[0] != PROTOCOL or type(fields[0]) is not int:
-        version = fields[0] if _int(fields[0]) else "of another kind"
-        raise MessageError(f"protocol {version}; this ssbench speaks {PROTOCOL}")
+        raise _other_protocol(fields)
     form = _FORMS.get(fields[1]) if type(fields[1]) is str else None
     if form is None:
         raise MessageError("a message of unknown type")
@@ -311,6 +315,25 @@ def decode(data: bytes) -> Message:
         if not check(value):
             raise MessageError(f"{fields[1]}: a field that is not {check.__name__.strip('_')}")
     return make(*values)
+
+
+def _other_protocol(fields: list[Any]) -> ProtocolError:
+    """The error for a message of another protocol, which names the sender of a hello."""
+    protocol = fields[0] if _int(fields[0]) else None
+    text = (
+        f"protocol {'of another kind' if protocol is None else protocol};"
+        f" this ssbench speaks {PROTOCOL}"
+    )
+    if protocol is None or fields[1] != "hello" or len(fields) < 2 + len(Hello._fields):
+        return ProtocolError(text, protocol)
+    hello = Hello(*fields[2 : 2 + len(Hello._fields)])
+    if not (all(map(_text, (hello.worker_id, hello.host, hello.version))) and _int(hello.pid)):
+        return ProtocolError(text, protocol)
+    worker_id, host, release = (
+        printable(value[:_MAX_SHOWN]) for value in (hello.worker_id, hello.host, hello.version)
+    )
+    sender = f"{worker_id} ({host}, pid {hello.pid})"
+    return ProtocolError(text, protocol, sender=sender, release=release)
 
 
 def pack(value: Any) -> bytes:

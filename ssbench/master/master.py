@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ssbench import __version__
 from ssbench.core.figures.settling import Settling
 from ssbench.core.load.course import Course
 from ssbench.core.load.dispatch import Dispatcher
@@ -22,6 +23,7 @@ from ssbench.core.messages import Host, Pulse, Ready, Results, Returned, Took
 from ssbench.core.model import Phase, Stage
 from ssbench.core.records import PhaseRecord, WorkerRecord
 from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
 from ssbench.host.live import HostLive
 from ssbench.master.crew import Came, Children, Crew, Gone
 from ssbench.master.exchange import Exchange
@@ -36,6 +38,7 @@ log = logging.getLogger(__name__)
 
 _TICK_NS = SECOND // 20
 _SHOW_NS = SECOND // 4
+_MOST_RELEASES = 16  #: workers of another release that are warned of
 _POLL_NS = 999_999  #: polls are of whole milliseconds
 
 
@@ -65,6 +68,7 @@ class Master:
     ) -> None:
         self.limits = limits or Limits()
         self.workers_lost: list[str] = []
+        self._other_releases: set[tuple[str, str, str]] = set()  # warned of: id, host, release
         self._refused = 0
         self._unread = 0  # messages that the wire refused before the present run
         self._wire = wire
@@ -316,6 +320,20 @@ class Master:
         worker = came.worker
         log.info("Worker %s is here, for up to %d users", worker.name, worker.hello.concurrency)
         self._record_worker(worker)
+        self._check_release(worker)
+
+    def _check_release(self, worker: Worker) -> None:
+        """Warn of a worker of another release of ssbench, once."""
+        hello = worker.hello
+        who = (hello.worker_id, hello.host, hello.version)
+        known = self._other_releases
+        if hello.version == __version__ or who in known or len(known) >= _MOST_RELEASES:
+            return
+        known.add(who)
+        self._warn(
+            f"Worker {worker.name} is of ssbench {printable(hello.version[:64])}, this master of"
+            f" {__version__}: install the same release on every host, or figures may not compare"
+        )
 
     def _record_worker(self, worker: Worker) -> None:
         hello = worker.hello

@@ -141,11 +141,12 @@ class MasterWire:
         return self._refusals.count
 
     def strangers(self, *, last: bool = False) -> list[str]:
-        """Lines about those who knocked without the right key; each address is told once.
+        """Lines about those who knocked without the right key, and about workers that speak
+        another protocol; each address, and each worker, is told once.
 
         :param last: there will be no later call: tell also of those whose address was missed.
         """
-        return self._doorkeeper.strangers(last=last)
+        return [*self._refusals.workers(), *self._doorkeeper.strangers(last=last)]
 
     def _stop(self) -> None:
         self._doorkeeper.close()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core import messages
-from ssbench.core.errors import MessageError
+from ssbench.core.errors import MessageError, ProtocolError
 from ssbench.core.messages import (
     MAX_MESSAGE_BYTES,
     MAX_TEXT,
@@ -208,6 +208,49 @@ def test_a_message_too_long_is_refused_unread() -> None:
 def test_what_is_no_message_is_refused_in_words(fields: object, why: str) -> None:
     with pytest.raises(MessageError, match=why):
         decode(msgpack.packb(fields))
+
+
+HELLO = ["hello", 5, 0, "w1", 4, "bench-2", 12, "1.1.0"]
+
+
+@pytest.mark.parametrize("more", [[], ["a field of a later protocol", {"x": 1}]])
+def test_a_hello_of_another_protocol_says_who_it_is(more: list[object]) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        decode(msgpack.packb([PROTOCOL + 1, *HELLO, *more]))
+    error = caught.value
+    assert (error.protocol, error.sender, error.release) == (
+        PROTOCOL + 1,
+        "w1 (bench-2, pid 12)",
+        "1.1.0",
+    )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ["1", *HELLO],
+        [2],
+        [2, "bye", *HELLO[1:]],
+        [2, *HELLO[:-1]],
+        [2, "hello", 5, 0, ["w1"], 4, "bench-2", 12, "1.1.0"],
+        [2, "hello", 5, 0, "w1", 4, None, 12, "1.1.0"],
+        [2, "hello", 5, 0, "w1", 4, "bench-2", "12", "1.1.0"],
+        [2, "hello", 5, 0, "w1", 4, "bench-2", 12, "x" * (MAX_TEXT + 1)],
+    ],
+)
+def test_what_only_looks_like_a_hello_of_another_protocol_names_nobody(fields: object) -> None:
+    with pytest.raises(MessageError) as caught:
+        decode(msgpack.packb(fields))
+    assert getattr(caught.value, "sender", "") == ""
+
+
+def test_a_hello_of_another_protocol_steers_no_terminal_and_fills_no_screen() -> None:
+    with pytest.raises(ProtocolError) as caught:
+        decode(msgpack.packb([2, "hello", 5, 0, "\x1b[2J" * 800, 4, "h\n" * 2000, 12, "v" * 4000]))
+    error = caught.value
+    assert error.sender.isprintable()
+    assert error.release.isprintable()
+    assert len(error.sender) + len(error.release) < 1000
 
 
 @pytest.mark.parametrize("clock_ns", [-(2**63), 2**63 - 1, 2**64 - 1])

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from ssbench import __version__
 from ssbench.core.columns import unpack_jobs
 from ssbench.core.messages import Beat, Bye, Hello, Jobs, Pulse, Ready, decode
 from ssbench.core.model import Job
@@ -29,11 +30,13 @@ class Puppet:
         *,
         worker_id: str = "puppet",
         pulses: Callable[[Pulse], Pulse] | None = lambda pulse: pulse,
+        release: str = __version__,
     ) -> None:
         self.incarnation = 4711
         self.wire = WorkerWire("127.0.0.1", ports, None)
         self.beat: Beat | None = None
         self._script, self._pulses, self._id = script, pulses, worker_id
+        self._release = release
         self._control = self.wire.control()
         self._ready: tuple[str, int, bool] | None = None
         self._ending = threading.Event()
@@ -47,7 +50,7 @@ class Puppet:
                 self._answer(beat)
             here = self.beat is not None and self.incarnation in self.beat.workers
             if not here and time.monotonic() >= next_hello:
-                said = Hello(self.incarnation, 0, self._id, 4, "host", 1, "1.0")
+                said = Hello(self.incarnation, 0, self._id, 4, "host", 1, self._release)
                 next_hello = time.monotonic() + (0.2 if self.wire.send(said) else 0.01)
             data = self.wire.receive() if here else None
             message = decode(data) if data else None

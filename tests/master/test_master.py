@@ -19,12 +19,23 @@ import pytest
 import zmq
 from gevent import get_hub
 
+from ssbench import __version__
 from ssbench.core.columns import pack_results
 from ssbench.core.errors import AuthError, NoWorkersError, StatFileError, StorageError
 from ssbench.core.figures.settling import Settling
 from ssbench.core.figures.steady import AutoStop
 from ssbench.core.live import RunProgress
-from ssbench.core.messages import Bye, Expired, Jobs, Pulse, Results, Took, encode, pack
+from ssbench.core.messages import (
+    PROTOCOL,
+    Bye,
+    Expired,
+    Jobs,
+    Pulse,
+    Results,
+    Took,
+    encode,
+    pack,
+)
 from ssbench.core.model import ErrorKind, Job, Operation, Phase, Timing
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import StorageSettings
@@ -702,3 +713,33 @@ def test_an_open_loop_begins_when_its_first_jobs_have_travelled() -> None:
         ledger = Open(5)
         assert here.run(ledger).counts.done == 5
         assert ledger.begins_s - ledger.first_asked_s > 0.05
+
+
+def test_a_worker_of_another_release_is_told_of_once() -> None:
+    with scene() as here:
+        here.puppet(honest, release="0.9\x1b[2J")
+        here.run(Ledger(20), users=4)
+        here.master.begin_run("run2", here.recorder)
+    told = [line for line in here.observer.messages if "release" in line]
+    assert told == [
+        f"Worker puppet (host, pid 1) is of ssbench 0.9\\x1b[2J, this master of {__version__}:"
+        " install the same release on every host, or figures may not compare"
+    ]
+
+
+def test_a_worker_of_another_protocol_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as sock:
+        sock.connect(f"tcp://127.0.0.1:{here.wire.ports.results}")
+        for _ in range(7):
+            sock.send(pack([PROTOCOL + 1, "hello", 5, 0, "w1", 4, "bench-2", 12, "1.1.0"]))
+        sock.send(pack([PROTOCOL + 1, "bye", 5, ""]))
+        here.thread_worker()
+        here.run(Ledger(20), users=4)
+    told = [line for line in here.observer.messages if "protocol" in line]
+    assert told == [
+        "Worker w1 (bench-2, pid 12) can't join: its ssbench 1.1.0 speaks protocol"
+        f" {PROTOCOL + 1}, this ssbench {__version__} protocol {PROTOCOL}; install the same"
+        " release on every host"
+    ]
+    assert "protocol" not in caplog.text
+    assert here.master.refused == 8
