@@ -81,6 +81,7 @@ def _check(scenario: Scenario, over: str) -> None:
 
 
 def _search(series: Series, search: Search, *, by_users: bool) -> None:
+    short: set[float] = set()  # loads that fewer users than asked for were run with
     while search.next is not None and not series.stopped:
         load = search.next
         try:
@@ -90,10 +91,18 @@ def _search(series: Series, search: Search, *, by_users: bool) -> None:
             return
         if series.stopped:
             return  # a step cut short proves nothing
-        search.took(load, kept=step.kept)
+        here = series.session.concurrency
+        if not step.short_of_users:
+            search.took(load, kept=step.kept)
+        elif load in short or not by_users:
+            users = f"only {step.users_ran} of {step.users_asked} users ran"
+            series.fail(SsbenchError(f"the search ends: {users} (workers can run {here})"))
+            return
+        else:
+            short.add(load)
         if by_users:
             # More can't be had, whatever the options say; whoever came late counts from now on.
-            search.limit(series.session.concurrency)
+            search.limit(here)
 
 
 def _status(series: Series, search: Search) -> ExitStatus:

@@ -225,7 +225,7 @@ class Run:
             statuses.append(ExitStatus.CORRUPTION)
         if self.interrupts.came:
             statuses.append(ExitStatus.INTERRUPTED)
-        if master.workers_lost:
+        if master.workers_lost or outcome.short_of_users:
             statuses.append(ExitStatus.WORKERS_LOST)
         return gravest(statuses)
 

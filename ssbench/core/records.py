@@ -57,15 +57,16 @@ class PhaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class MarkRecord:
-    """A moment of the run phase: a stage of the load begins, or the load ends.
+    """A moment of the run phase: a stage of the load begins, the number of users changes against
+    the stage's will, or the load ends.
 
     The first stage begins when the workers are connected, a little after the phase's start.
     """
 
     at_ns: int  #: offset from the phase's start
-    name: str  #: "stage" or "end"
-    stage: int = 0  #: index of the stage that begins, or was the last
-    users: int = 0
+    name: str  #: "stage", "users" or "end"
+    stage: int = 0  #: index of the stage that begins, goes on, or was the last
+    users: int = 0  #: that were asked for; "users": that run from now on
     rate: float | None = None  #: operations a second; None: a closed loop
 
 

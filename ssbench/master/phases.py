@@ -71,6 +71,7 @@ class PhaseOutcome:
     reason: str = ""
     example: str = ""  #: detail of an error, where there were any
     never_started: int = 0  #: operations of an open loop that fell due before it was stopped
+    short_of_users: bool = False  #: at some time fewer ran than were asked for
 
     @classmethod
     def nothing(cls, ended: str, reason: str) -> PhaseOutcome:

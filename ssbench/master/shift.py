@@ -76,6 +76,8 @@ class Shift:
         self._drain_until_ns = 0
         self._ending: Ending = ("complete", "")
         self._took_s = 0.0
+        self._users = 0  # that run, as noted last
+        self._short_of_users = False
 
     def __repr__(self) -> str:
         return f"<Shift {self.course} {self._dispatcher}>"
@@ -103,8 +105,9 @@ class Shift:
             ended, reason = "exhausted", workload.exhausted
         never = workload.never_started(self.course.over_ns / SECOND)
         return PhaseOutcome(
-            dispatcher.counts, self._took_s, ended, reason, dispatcher.example, never
-        )
+            dispatcher.counts, self._took_s, ended, reason, dispatcher.example, never,
+            self._short_of_users,
+        )  # fmt: skip
 
     def _go_through(self) -> None:
         dispatcher, course = self._dispatcher, self.course
@@ -141,6 +144,8 @@ class Shift:
             if users is not None and users != self._crew.roster.users:
                 self._crew.share_out(users)
             self._mark("stage")
+        else:
+            self._count_users(now_ns)
 
     def _stop(self, ending: Ending, now_ns: int) -> None:
         self._ending = ending
@@ -156,10 +161,24 @@ class Shift:
         at_ns, stage = course.began_ns, course.stage
         if name == "end":
             at_ns = course.over_ns = self._clock()
+        users = stage.users or self._crew.roster.users
+        self._note(at_ns, name, users)
+        if name == "stage":
+            self._users = users
+            self._count_users(at_ns)
+
+    def _count_users(self, at_ns: int) -> None:
+        """Note from when on there are workers for more, or fewer, users than were noted last."""
+        roster = self._crew.roster
+        if roster.shared != self._users:
+            self._users = roster.shared
+            self._note(at_ns, "users", roster.shared)
+        self._short_of_users = self._short_of_users or roster.shared < roster.users
+
+    def _note(self, at_ns: int, name: str, users: int) -> None:
         if self._crew.phase is Phase.RUN:
-            users = stage.users or self._crew.roster.users
-            offset_ns = at_ns - self._crew.start_ns
-            mark = MarkRecord(offset_ns, name, course.index, users, stage.rate)
+            course, offset_ns = self.course, at_ns - self._crew.start_ns
+            mark = MarkRecord(offset_ns, name, course.index, users, course.stage.rate)
             self._ties.keeping.write(mark)
 
     # Why it must stop ---------------------------------------------------------------------

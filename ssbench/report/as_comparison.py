@@ -10,6 +10,7 @@ from ssbench.core.figures.comparison import Comparison, Run, Section
 from ssbench.core.figures.stats import operation_name
 from ssbench.core.text import plural, printable
 from ssbench.report import cells
+from ssbench.report.load_text import missing_users_lines
 from ssbench.report.options import percent_text
 from ssbench.report.steady_text import steady_lines
 
@@ -90,6 +91,7 @@ def _runs(runs: Sequence[Run]) -> Iterator[str]:
         )
         if not stats.run.complete:
             yield "  Warning: not all of its results are here"
+        yield from (f"  {line}; it is not judged" for line in missing_users_lines(stats))
         yield from (f"  {line}" for line in steady_lines(stats))
 
 
@@ -104,7 +106,7 @@ def _in_words(section: Section, other: int) -> Iterator[str]:
     told: dict[str, Row] = {}
     for row in _rows(section):
         percent = row.measure.percent or 0
-        known = row.changes[other - 1].verdict is not Verdict.UNKNOWN
+        known = row.changes[other - 1].verdict in (Verdict.REAL, Verdict.NOISE)
         if row.measure.name not in told or (known and percent <= _HIGHEST_TOLD):
             told[row.measure.name] = row
     for row in told.values():

@@ -125,6 +125,7 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
     yield "sent", run.sent
     yield "unaccounted", stats.unaccounted
     yield from _verdict_columns(stats.verdict())
+    yield "users_ran", run.users_ran
     for name in VERIFIED:
         yield f"verified_{name}", getattr(stats.verified, name, None)
     yield from threshold_columns(stats, options.thresholds)

@@ -75,6 +75,9 @@ def _run(stats: RunStats) -> dict[str, Any]:
         "started_at_s": stats.started_s,
         "ended_at_s": stats.ended_s,
         "duration_s": stats.duration_s,
+        "users": max((users.asked for users in run.stage_users), default=facts.user_count),
+        "users_ran": run.users_ran,
+        "short_of_users": run.short_of_users,
         "sent": run.sent,
         "lost": run.lost,
         "unaccounted": stats.unaccounted,
@@ -111,8 +114,13 @@ def _tally(tally: Tally, options: ReportOptions) -> dict[str, Any]:
 def _stage(stats: RunStats, options: ReportOptions, index: int) -> dict[str, Any]:
     marks = stats.run.stages
     mark = marks[index] if index < len(marks) else None
+    users = stats.run.stage_users[index] if mark else None
     return {
         "users": mark.users if mark else None,
+        "users_ran": users.least if users else None,
+        "users_by_time": [{"from_s": at_s, "users": ran} for at_s, ran in users.ran]
+        if users
+        else [],
         "rate_per_s": mark.rate if mark else None,
         "seconds": stats.stage_seconds(index),
         "warmup_s": stats.run.scenario.stage_warmup_s(index),

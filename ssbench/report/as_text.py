@@ -11,7 +11,12 @@ from ssbench.core.model import Phase
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report import cells
 from ssbench.report.host_text import verdict_lines
-from ssbench.report.load_text import load_lines, stage_lines
+from ssbench.report.load_text import (
+    load_lines,
+    missing_users_lines,
+    stage_lines,
+    users_text,
+)
 from ssbench.report.notes import note_lines
 from ssbench.report.options import ReportOptions, percent_text
 from ssbench.report.steady_text import steady_lines
@@ -59,7 +64,9 @@ def _header(stats: RunStats) -> Iterator[str]:
     run, facts = stats.run, stats.run.scenario
     version = printable(run.header.ssbench_version) if run.header else "unknown"
     yield f"{printable(facts.name)}  (generated with ssbench version {version})"
-    users = "N/A" if facts.user_count is None else facts.user_count
+    # Of several stages, each says its users in a line of its own.
+    ran = run.stage_users[0] if len(run.stage_users) == 1 else None
+    users = users_text(facts.user_count, ran)
     duration = "N/A" if stats.duration_s is None else f"{stats.duration_s:.0f}s"
     yield (
         f"Worker count: {stats.worker_count:3}   Concurrency: {users:>3}  "
@@ -118,6 +125,7 @@ def _ending(stats: RunStats) -> Iterator[str]:
             yield _ENDINGS[footer.ended] + reason
         elif footer.reason:
             yield f"Ended before its time: {printable(footer.reason)}"
+    yield from missing_users_lines(stats)
 
 
 def _scenario_table(stats: RunStats) -> Iterator[str]:

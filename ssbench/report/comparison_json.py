@@ -56,6 +56,8 @@ def _run(run: Run) -> dict[str, Any]:
         "run_id": stats.run.header.run_id if stats.run.header else None,
         "scenario_name": stats.run.scenario.name,
         "complete": stats.run.complete,
+        "users_ran": stats.run.users_ran,
+        "short_of_users": stats.run.short_of_users,
         "started_at_s": stats.started_s,
         "duration_s": stats.duration_s,
         "whole_seconds": run.seconds,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ssbench.core.counts.tally import Latency, Tally
 from ssbench.core.figures.facts import ScenarioFacts
+from ssbench.core.figures.runfacts import StageUsers
 from ssbench.core.figures.stats import RunStats
 from ssbench.core.text import plural, printable
 from ssbench.report import cells
@@ -25,7 +26,8 @@ _COLUMNS = (
     "p99",
     "max",
 )
-_WIDTHS = (3, 9, 7, 9, 10, 8, 11, 10, 15, 15, 15)
+_WIDTHS = (3, 9, 9, 9, 10, 8, 11, 10, 15, 15, 15)
+_MOST_CHANGES = 5  #: of the number of users, told of a stage
 
 
 def load_lines(stats: RunStats) -> Iterator[str]:
@@ -44,6 +46,41 @@ def load_lines(stats: RunStats) -> Iterator[str]:
             f"Left out: {left_out} ({plural(stats.left_out, 'operation')});"
             " no figure below has them"
         )
+
+
+def users_text(asked: int | None, ran: StageUsers | None) -> str:
+    """``64``; ``4 of 64`` or ``2 to 4 of 64`` where fewer users ran than were asked for."""
+    if ran is None or not ran.short:
+        return "N/A" if asked is None else str(asked)
+    most = max(users for _at_s, users in ran.ran)
+    return (
+        f"{ran.least} of {ran.asked}"
+        if most == ran.least
+        else (f"{ran.least} to {most} of {ran.asked}")
+    )
+
+
+def missing_users_lines(stats: RunStats) -> Iterator[str]:
+    """For the head: what ran instead of what was asked for; nothing where all users ran."""
+    stages = stats.run.stage_users
+    for number, users in enumerate(stages, 1):
+        if users.short:
+            stage = f"in stage {number} " if len(stages) > 1 else ""
+            yield (
+                f"FEWER USERS THAN ASKED FOR: {stage}{_users_that_ran(users, stages[0])};"
+                f" no figure below is one of {plural(users.asked, 'user')}"
+            )
+
+
+def _users_that_ran(users: StageUsers, first: StageUsers) -> str:
+    """``4 of 64 users ran``, ``64 of 64 users ran at first, 32 from second 12.0``."""
+    (_at_s, at_first), *changes = users.ran
+    found = [f"{at_first} of {plural(users.asked, 'user')} ran" + (" at first" if changes else "")]
+    begin_s = first.ran[0][0]
+    found += [f"{ran} from second {at_s - begin_s:.1f}" for at_s, ran in changes[:_MOST_CHANGES]]
+    if len(changes) > _MOST_CHANGES:
+        found.append(f"and {len(changes) - _MOST_CHANGES} changes more (--json has them all)")
+    return ", ".join(found)
 
 
 def _left_out(facts: ScenarioFacts, stages: int) -> str:
@@ -89,12 +126,13 @@ def stage_lines(stats: RunStats) -> Iterator[str]:
 def _stage_cells(stats: RunStats, index: int) -> tuple[str, ...]:
     marks, tally = stats.run.stages, stats.total(stage=index)
     mark = marks[index] if index < len(marks) else None
+    ran = stats.run.stage_users[index] if mark else None
     seconds = stats.stage_seconds(index)
     quantiles = latency_of_load(tally).histogram.quantiles([50, 99, 100])
     return (
         str(index + 1),
         "N/A" if seconds is None else f"{seconds:.1f}",
-        str(mark.users) if mark else "N/A",
+        users_text(mark.users if mark else None, ran),
         f"{mark.rate:g}" if mark and mark.rate else "-",
         str(tally.count),
         str(tally.errors),

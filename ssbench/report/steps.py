@@ -15,14 +15,21 @@ from ssbench.core.figures.thresholds import Threshold
 from ssbench.core.figures.verdict import Room
 from ssbench.core.text import printable
 from ssbench.report.options import percent_text
+from ssbench.report.threshold_text import actual_text, verdict_row
 
 #: What a series is over -> the head of its column, and a load in words.
 _HEADS = {"users": "Users", "rate": "Rate/s"}
 _WORDS = {"users": "{} users", "rate": "{} operations a second"}
 _COLUMNS = (("Seconds", 9), ("Count", 11), ("Errors", 8), ("Ops/s", 11), ("MB/s", 10))
-_LOAD_WIDTH, _LATENCY_WIDTH = 9, 12
+_LOAD_WIDTHS = {"users": 12, "rate": 9}
+_LATENCY_WIDTH = 12
 _SCHEMA = 1
 _GENERATOR = "the load generator was the limit"
+#: What bound a search from above -> in words, with the load and the option for it.
+_BOUNDS = {
+    "": "nothing above {most} was tried (--max-{over})",
+    "workers": "the workers can run only {most} (more workers, or a larger -c of ssbench-worker)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +61,12 @@ class StepTable:
         """Above the rows."""
         which = "response time, from due" if self.over == "rate" else "service time, from start"
         columns = [*_COLUMNS, *((_label(p), _LATENCY_WIDTH) for p in self.percentiles)]
+        columns += [(name, width) for _index, name, width in self._judged]
         names = "".join(f"{name:>{width}}" for name, width in columns)
         lines = ["", f"{printable(self.name)}, by {self.over} (latencies in ms: {which})"]
         if self.thresholds:
             lines.append(f"Promised: {self._promises()}")
-        return "\n".join([*lines, f"{_HEADS[self.over]:>{_LOAD_WIDTH}}{names}"]) + "\n"
+        return "\n".join([*lines, f"{_HEADS[self.over]:>{_LOAD_WIDTHS[self.over]}}{names}"]) + "\n"
 
     def row(self, step: Step) -> str:
         """A step."""
@@ -73,8 +81,25 @@ class StepTable:
         line = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         for percent in self.percentiles:
             line += f"{_figure(step.felt[percent], 3, 1e6):>{_LATENCY_WIDTH}}"
+        for index, _name, width in self._judged:
+            text = actual_text(step.verdicts[index]) if step.verdicts else "N/A"
+            line += f"{printable(text):>{width}}"
         remarks = "; ".join(self._remarks(step))
-        return f"{step.load:>{_LOAD_WIDTH}g}{line}  {remarks}".rstrip() + "\n"
+        load = f"{step.load:g}"
+        if self.over == "users" and step.short_of_users:
+            load = f"{step.users_ran} of {load}"
+        return f"{load:>{_LOAD_WIDTHS[self.over]}}{line}  {remarks}".rstrip() + "\n"
+
+    @property
+    def _judged(self) -> list[tuple[int, str, int]]:
+        """Index, name and width of the thresholds whose figures no other column has."""
+        labels = {_label(percent) for percent in self.percentiles}
+        names = [printable(threshold.name) for threshold in self.thresholds]
+        return [
+            (index, name, max(_LATENCY_WIDTH, len(name) + 2))
+            for index, name in enumerate(names)
+            if name not in labels and name not in names[:index]
+        ]
 
     def _remarks(self, step: Step) -> list[str]:
         """What a reader must know of a row besides its figures."""
@@ -82,6 +107,9 @@ class StepTable:
         found += [f"{step.late} never started"] if step.late else []
         found += [f"run {step.ended}"] if step.ended != "complete" else []
         found += [_GENERATOR] if step.generator is Room.NONE else []
+        if step.short_of_users:
+            ran = f"only {step.users_ran} of {step.users_asked} users ran"
+            return [*found, f"{ran}: counts for nothing"]
         if step.ended == "interrupted":
             return found  # what it would have kept nobody knows
         missed = ", ".join(printable(str(threshold)) for threshold in step.missed)
@@ -107,10 +135,15 @@ class StepTable:
             broken_text = self._words(broken) + self._tries(broken, kept=False)
             lines.append(f"Smallest load that broke it: {broken_text}")
         elif over and kept is not None:
-            lines.append(
-                f"The limit may be higher: nothing above that was tried (--max-{self.over})"
-            )
+            lines.append(f"The limit may be higher: {self._bound()}")
         return "\n".join(lines) + "\n"
+
+    def _bound(self) -> str:
+        """What kept the search from higher loads."""
+        if self.search is None:
+            return ""
+        pattern = _BOUNDS[self.search.bound_by]
+        return pattern.format(most=self._words(self.search.most), over=self.over)
 
     def _tries(self, load: float, *, kept: bool) -> str:
         """How often it did, where it was tried more than once."""
@@ -131,11 +164,11 @@ class StepTable:
     def as_csv(self, steps: Sequence[Step], *, over: bool = True) -> str:
         """A line of names, and a line for each step; it doesn't tell whether that was all."""
         out = io.StringIO()
-        names = [*self._record(None)]
+        names = [*self._record(None), *self._verdicts(None)]
         writer = csv.DictWriter(out, names, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
         writer.writeheader()
         for step in steps:
-            cells = self._record(step).items()
+            cells = {**self._record(step), **self._verdicts(step)}.items()
             writer.writerow({k: printable(v) if isinstance(v, str) else v for k, v in cells})
         return out.getvalue()
 
@@ -147,7 +180,11 @@ class StepTable:
             "over": self.over,
             "thresholds": [str(threshold) for threshold in self.thresholds],
             "steps": [
-                {**self._record(step), "missed": [str(each) for each in step.missed]}
+                {
+                    **self._record(step),
+                    "missed": [str(each) for each in step.missed],
+                    "judged": [verdict_row(verdict) for verdict in step.verdicts],
+                }
                 for step in steps
             ],
         }
@@ -155,7 +192,19 @@ class StepTable:
             found["largest_kept"] = self.search.kept
             found["smallest_broken"] = self.search.broken
             found["complete"] = over
+            capped = over and self.search.broken is None and self.search.kept is not None
+            found["capped_by"] = (self.search.bound_by or f"max-{self.over}") if capped else None
         return json.dumps(found, indent=2) + "\n"
+
+    def _verdicts(self, step: Step | None) -> dict[str, Any]:
+        """For CSV, as in the report's; None is for the names alone."""
+        record: dict[str, Any] = {}
+        for number, threshold in enumerate(self.thresholds, 1):
+            row = verdict_row(step.verdicts[number - 1]) if step and step.verdicts else {}
+            record[f"threshold_{number}"] = str(threshold)
+            record[f"threshold_{number}_passed"] = int(row["passed"]) if row else None
+            record[f"threshold_{number}_actual"] = row.get("actual")
+        return record
 
     def _record(self, step: Step | None) -> dict[str, Any]:
         """By name; None is for the names alone."""
@@ -175,7 +224,9 @@ class StepTable:
             for percent in self.percentiles:
                 record[f"{name}_{_label(percent)}_s"] = _seconds(values.get(percent))
         if self.thresholds:
-            record["kept"] = step and int(step.kept)
+            record["kept"] = None if step is None or step.short_of_users else int(step.kept)
+        record["users_ran"] = step and step.users_ran
+        record["counts"] = step and int(not step.short_of_users)
         record["load_generator"] = step and step.generator.value
         record["stats_file"] = step and step.path
         return record

@@ -31,15 +31,22 @@ def threshold_lines(stats: RunStats, thresholds: Sequence[Threshold]) -> Iterato
         yield f"  {word}  {printable(str(threshold)):<{width}}  {_found(verdict)}"
 
 
-def _found(verdict: Verdict) -> str:
-    """``12.4ms (response time)``, or why there is nothing."""
+def actual_text(verdict: Verdict) -> str:
+    """``12.4ms``; "N/A" where there was nothing to judge by."""
     actual = _in_unit(verdict)
     if actual is None:
+        return "N/A"
+    return _shown(actual, float(verdict.threshold.number)) + verdict.threshold.unit
+
+
+def _found(verdict: Verdict) -> str:
+    """``12.4ms (response time)``, or why there is nothing."""
+    if verdict.actual is None:
         return printable(verdict.why)
     notes = [_JUDGED[verdict.latency]] if verdict.latency else []
     if verdict.borderline:
         notes.append("nearer to it than a percentile is exact")
-    text = _shown(actual, float(verdict.threshold.number)) + verdict.threshold.unit
+    text = actual_text(verdict)
     return f"{text} ({', '.join(notes)})" if notes else text
 
 
@@ -62,10 +69,11 @@ def _shown(actual: float, limit: float) -> str:
 
 def threshold_rows(stats: RunStats, thresholds: Sequence[Threshold]) -> list[dict[str, Any]]:
     """Each with its verdict; values are in the threshold's own unit."""
-    return [_row(threshold.judge(stats)) for threshold in thresholds]
+    return [verdict_row(threshold.judge(stats)) for threshold in thresholds]
 
 
-def _row(verdict: Verdict) -> dict[str, Any]:
+def verdict_row(verdict: Verdict) -> dict[str, Any]:
+    """A verdict for JSON."""
     threshold = verdict.threshold
     return {
         "threshold": str(threshold),

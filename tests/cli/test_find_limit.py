@@ -40,7 +40,7 @@ def test_the_most_is_tried_and_may_not_be_the_limit(
     assert all(line.endswith("  kept") for line in lines[4:8])
     assert lines[-2:] == [
         "Largest load that kept p99 < 10s and errors < 1%: 3 users (in 2 of 2 runs)",
-        "The limit may be higher: nothing above that was tried (--max-users)",
+        "The limit may be higher: nothing above 3 users was tried (--max-users)",
     ]
     assert (tmp_path / "x.users3.stat.gz").exists()
     assert (tmp_path / "x.users3-2.stat.gz").exists()

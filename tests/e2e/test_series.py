@@ -118,3 +118,41 @@ def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
     # Two windows after the warm-up at least.
     assert 5 <= second <= 30
     assert ended.stats.stage_seconds(0) == pytest.approx(second - 1, abs=1.0)
+
+
+def test_users_that_no_worker_runs_count_for_nothing(commands: Commands) -> None:
+    """A worker for 4 users: the row of 64 has no figures, and the report says so at its head."""
+    path = commands.scenario(**READS, run_seconds=1)
+    ports = free_ports()
+    commands.worker("small", "-c", 4, *ports)
+    common = ("--noop", "--think-time", 0.01, "--expect-workers", 1)
+    ended = commands.master(
+        "run-scenario", "-f", path, *common, "--sweep", "users=4,64", "--json",
+        "-s", commands.place / "s.stat.gz", *ports,
+    ).wait()  # fmt: skip
+    fits, short = json.loads(ended.fine(6).out)["steps"]
+    assert (fits["users_ran"], fits["counts"]) == (4, 1)
+    assert fits["operations_per_s"] > 0
+    assert (short["users"], short["users_ran"], short["counts"]) == (64, 4, 0)
+    assert short["operations"] > 0
+    assert (short["operations_per_s"], short["service_p50_s"]) == (None, None)
+    ended = commands.run("-f", path, *common, "-u", 64, workers=None, ports=ports)
+    out = ended.fine(6).out
+    assert "Concurrency: 4 of 64" in out
+    assert "FEWER USERS THAN ASKED FOR: 4 of 64 users ran; no figure below" in out
+
+
+def test_a_limit_that_the_workers_set_is_said_to_be_theirs(commands: Commands) -> None:
+    path = commands.scenario(**READS)
+    ports = free_ports()
+    commands.worker("small", "-c", 4, *ports)
+    ended = commands.master(
+        "find-limit", "-f", path, "--noop", "--expect-workers", 1, "--slo", "p99 < 10s",
+        "--start", 64, "--step-seconds", 0.5, "--warmup", 0, "--confirm", 0,
+        "-s", commands.place / "x.stat.gz", *ports,
+    ).wait()  # fmt: skip
+    lines = ended.fine(6).out.splitlines()
+    assert "only 4 of 64 users ran: counts for nothing" in lines[4]
+    assert lines[5].split()[0] == "4"
+    assert lines[-2].startswith("Largest load that kept ")
+    assert lines[-1].startswith("The limit may be higher: the workers can run only 4 users")

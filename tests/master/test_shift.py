@@ -319,3 +319,48 @@ def test_a_mark_that_cannot_be_kept_is_told_once() -> None:
     here.recorder.write = fail  # type: ignore[method-assign]
     here.end()
     assert here.warnings == ["no space left"]
+
+
+def users(here: Scene) -> list[tuple[float, str, int]]:
+    """Seconds, name and users of each mark."""
+    return [
+        (round(record.at_ns / SECOND, 1), record.name, record.users)
+        for record in here.recorder.records
+        if isinstance(record, MarkRecord)
+    ]
+
+
+def test_users_that_nobody_can_run_are_marked_as_missing() -> None:
+    here = Scene(100, Stage(math.inf, 64))
+    here.crew.share_out(64)
+    assert here.end() == ("complete", "")
+    assert users(here)[:2] == [(0.0, "stage", 64), (0.0, "users", 4)]
+    assert here.shift.outcome().short_of_users
+
+
+def test_users_that_leave_in_the_midst_of_it_are_marked() -> None:
+    here = Scene(10**6, Stage(2.0, 6))
+    here.hear(hello(2, "other"))
+    here.crew.share_out(6)
+
+    def then() -> None:
+        if here.now_ns - here.crew.start_ns > SECOND and 2 in here.crew.roster.workers:
+            here.hear(Bye(2, "it was told to"))
+        if here.crew.stopping:
+            here.stopped()
+
+    here.then = then
+    assert here.end() == ("complete", "")
+    assert [mark[1:] for mark in users(here)] == [("stage", 6), ("users", 4), ("end", 6)]
+    assert 1 <= users(here)[1][0] < 1.3
+    assert here.shift.outcome().short_of_users
+
+
+def test_nothing_is_missing_where_the_others_take_the_share() -> None:
+    here = Scene(100)
+    here.hear(hello(2, "other"))
+    here.crew.share_out(4)
+    here.then = lambda: here.hear(Bye(2, "")) if 2 in here.crew.roster.workers else None
+    here.end()
+    assert [mark[1] for mark in users(here)] == ["stage", "end"]
+    assert not here.shift.outcome().short_of_users

@@ -112,3 +112,28 @@ def test_a_plain_run_has_no_such_lines() -> None:
     text = "\n".join(report(run([], [1, 2], due=False)))
     for word in ("Load:", "Left out", "STAGES", "Response time"):
         assert word not in text
+
+
+def test_the_users_that_ran_head_the_report() -> None:
+    marks = [OPEN[0], MarkRecord(0, "users", 0, 4), OPEN[2]]
+    lines = report(run(marks, [1, 2], due=True))
+    assert any("Concurrency: 4 of 8  Ran " in line for line in lines)
+    told = "FEWER USERS THAN ASKED FOR: 4 of 8 users ran; no figure below is one of 8 users"
+    assert told in lines
+    assert lines.index(told) < lines.index("TOTAL")
+    assert not any("FEWER USERS" in line for line in report(run(OPEN, [1, 2], due=True)))
+
+
+def test_users_that_went_in_the_midst_of_a_stage_are_told_with_their_second() -> None:
+    marks = [
+        OPEN[0],
+        OPEN[1],
+        *(MarkRecord((12 + at) * SECOND, "users", 1, 3 + at) for at in range(7)),
+        OPEN[2],
+    ]
+    lines = report(run(marks, [1, 2], due=True))
+    (told,) = [line for line in lines if line.startswith("FEWER USERS THAN ASKED FOR")]
+    assert "in stage 2 8 of 8 users ran at first, 3 from second 12.0, 4 from second 13.0" in told
+    assert ", and 2 changes more (--json has them all); no figure below is one of 8 users" in told
+    at = lines.index("STAGES (latencies: response time)")
+    assert "3 to 9 of 8" in lines[at + 3]

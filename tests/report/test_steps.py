@@ -95,7 +95,7 @@ def test_what_a_search_has_found_stands_below() -> None:
         "\nNo load was found that kept p99 < 50ms\nSmallest load that broke it: 1 user\n"
     )
     assert searched((1, True), most=1).splitlines()[-1] == (
-        "The limit may be higher: nothing above that was tried (--max-users)"
+        "The limit may be higher: nothing above 1 user was tried (--max-users)"
     )
     assert searched((8, True), (16, False)).splitlines()[1] == (
         "The search was ended before its end:"
@@ -136,3 +136,63 @@ def test_json_has_the_same_and_what_was_found() -> None:
 def test_names_from_outside_cannot_steer_a_terminal() -> None:
     assert "\x1b" not in table(name="a\x1bb").head()
     assert "\x1b" not in table().as_csv([replace(step(), path="a\x1bb")])
+
+
+def test_a_run_with_fewer_users_than_asked_for_counts_for_nothing() -> None:
+    short = replace(
+        step(64), users_asked=64, users_ran=4, verdicts=(), rate_per_s=None, bytes_per_s=None,
+        service=NOTHING,
+    )  # fmt: skip
+    judged = table(thresholds=(SLO,))
+    row = judged.row(short)
+    assert row.split()[:3] == ["4", "of", "64"]
+    assert row.split()[6:11] == ["N/A"] * 5
+    assert row.endswith("  only 4 of 64 users ran: counts for nothing\n")
+    (made,) = csv.DictReader(io.StringIO(judged.as_csv([short])))
+    assert (made["users"], made["users_ran"], made["counts"], made["kept"]) == ("64", "4", "0", "")
+    (found,) = json.loads(
+        judged.as_json(
+            [
+                short,
+            ]
+        )
+    )["steps"]
+    assert (found["users_ran"], found["counts"], found["kept"]) == (4, 0, None)
+    assert json.loads(judged.as_json([step(64, kept=True)]))["steps"][0]["counts"] == 1
+
+
+def test_what_bound_a_search_is_said() -> None:
+    search = Search(1, 100)
+    search.took(1, kept=True)
+    search.limit(2)
+    search.took(2, kept=True)
+    made = table(search=search, thresholds=(SLO,))
+    assert made.as_text([]).splitlines()[-1] == (
+        "The limit may be higher: the workers can run only 2 users"
+        " (more workers, or a larger -c of ssbench-worker)"
+    )
+    assert json.loads(made.as_json([]))["capped_by"] == "workers"
+
+
+def test_each_figure_that_is_judged_has_a_column() -> None:
+    """Not the p99 of all operations beside a verdict on the p99 of READs."""
+    reads, errors = Threshold.parse("p99(READ) < 50ms"), Threshold.parse("errors < 1%")
+    judged = table(thresholds=(reads, SLO, errors, Threshold.parse("max < 1s")))
+    verdicts = tuple(
+        Verdict(threshold, actual, passed=actual < threshold.limit)
+        for threshold, actual in zip(
+            judged.thresholds, (61.5 * MS, 33 * MS, 0.25, 40 * MS), strict=True
+        )
+    )
+    made = replace(step(), verdicts=verdicts)
+    head, row = judged.head().splitlines()[-1], judged.row(made)
+    assert head.split()[-4:] == ["max", "p99(READ)", "p99", "errors"], "max stands there already"
+    told = ["61.5ms", "33ms", "0.25%", "missed", "p99(READ)", "<", "50ms"]
+    assert row.split()[-len(told) :] == told
+    assert len(row.partition("  missed")[0]) == len(head)
+    (cells,) = csv.DictReader(io.StringIO(judged.as_csv([made])))
+    assert cells["threshold_1"] == "p99(READ) < 50ms"
+    assert (cells["threshold_1_passed"], cells["threshold_1_actual"]) == ("0", "61.5")
+    (found,) = json.loads(judged.as_json([made]))["steps"]
+    assert [each["actual"] for each in found["judged"]] == [61.5, 33, 0.25, 0.04]
+    assert judged.row(replace(made, verdicts=())).count("N/A") == 3

@@ -37,6 +37,7 @@ class Verdict(Enum):
     NOISE = "no more than noise"
     REAL = "more than noise"
     UNKNOWN = "too little data to tell"
+    NOT_JUDGED = "not judged"  #: a run that wasn't what its scenario says
 
 
 class Measure(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ssbench.core.counts.histogram import Histogram
 from ssbench.core.counts.tally import Tally
@@ -40,6 +40,11 @@ class Run:
     def short(self) -> bool:
         """Too short for anything to be said of chance."""
         return self.seconds < ENOUGH_SECONDS
+
+    @property
+    def short_of_users(self) -> bool:
+        """It had fewer users than its scenario asks for: nothing is concluded from it."""
+        return self.stats.run.short_of_users
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +114,9 @@ def _rows(
             for at, (run, tally) in enumerate(zip(runs, tallies, strict=True))
         ]
         changes = [
-            row.changes[at - 1]
+            _judged(runs[0], runs[at], row.changes[at - 1])
             if row and not (runs[0].short or runs[at].short)
-            else _guess(estimates[0], estimates[at])
+            else _judged(runs[0], runs[at], _guess(estimates[0], estimates[at]))
             for at in range(1, len(runs))
         ]
         rows.append(Row(measure, tuple(estimates), tuple(changes)))
@@ -134,6 +139,12 @@ def _of_whole(tally: Tally, measure: Measure) -> float | None:
 
 def _latency(tally: Tally, name: str) -> Histogram:
     return (tally.last_byte if name == "service" else tally.response).histogram
+
+
+def _judged(first: Run, other: Run, change: Change) -> Change:
+    """Without a verdict where one of the two had fewer users than it should have had."""
+    short = first.short_of_users or other.short_of_users
+    return replace(change, verdict=Verdict.NOT_JUDGED) if short else change
 
 
 def _guess(first: Estimate, other: Estimate) -> Change:

@@ -46,6 +46,7 @@ class Search:
         self._kept_of: Counter[float] = Counter()  # how often a load has kept the promise
         self._tries: Counter[float] = Counter()
         self._whole = whole
+        self.bound_by = ""  #: what lowered the most that is tried; "": nothing
         self._least, self._most = self._rounded(least), self._rounded(most)
         self._first = self._rounded(min(max(first, least), most))
         self._precision = precision
@@ -72,9 +73,20 @@ class Search:
         """How often a load has kept the promise, and of how many steps."""
         return self._kept_of[load], self._tries[load]
 
-    def limit(self, most: float) -> None:
-        """No load above this is tried, nor above what was said before."""
-        self._most = min(self._most, self._rounded(max(most, self._least)))
+    @property
+    def most(self) -> float:
+        """No load above it is tried."""
+        return self._most
+
+    def limit(self, most: float, bound_by: str = "workers") -> None:
+        """No load above this is tried, nor above what was said before.
+
+        :param bound_by: what doesn't allow more.
+        """
+        most = self._rounded(max(most, self._least))
+        if most < self._most:
+            self._most, self.bound_by = most, bound_by
+            self._first = min(self._first, most)
 
     @property
     def next(self) -> float | None:

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ssbench.core.figures.facts import ScenarioFacts
 from ssbench.core.figures.spans import SECOND_NS, Span, joined, spans
 from ssbench.core.records import MarkRecord, RunFooter, RunHeader, WorkerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class StageUsers:
+    """How many users a stage of the load had."""
+
+    asked: int
+    #: Seconds from the run phase's start, and how many users ran from then on; at least one.
+    ran: tuple[tuple[float, int], ...]
+
+    @property
+    def least(self) -> int:
+        """The fewest that ran at any time."""
+        return min(users for _at_s, users in self.ran)
+
+    @property
+    def short(self) -> bool:
+        """Whether fewer ran than were asked for, if only for a time."""
+        return self.least < self.asked
 
 
 class RunFacts:
@@ -83,6 +104,37 @@ class RunFacts:
         """Where the stages of the first run's load begin."""
         marks = self.marks.get(self.header.run_id, []) if self.header else []
         return [mark for mark in marks if mark.name == "stage"]
+
+    @property
+    def stage_users(self) -> list[StageUsers]:
+        """The users of each of these stages."""
+        return list(self._stage_users(self.header.run_id)) if self.header else []
+
+    @property
+    def users_ran(self) -> int | None:
+        """The fewest users that ran at any time of any stage; None where nobody counted."""
+        return min((users.least for users in self.stage_users), default=None)
+
+    @property
+    def short_of_users(self) -> bool:
+        """Whether fewer users ran than a stage asked for: it is not the load that it says."""
+        return any(users.short for users in self.stage_users)
+
+    def _stage_users(self, run_id: str) -> Iterator[StageUsers]:
+        asked, ran = 0, list[tuple[float, int]]()
+        for mark in self.marks.get(run_id, []):
+            if mark.name == "stage":
+                if ran:
+                    yield StageUsers(asked, tuple(ran))
+                asked, ran = mark.users, []
+            elif mark.name != "users" or not ran:
+                continue
+            at_s = mark.at_ns / SECOND_NS
+            if ran and ran[-1][0] == at_s:
+                ran.pop()
+            ran.append((at_s, mark.users))
+        if ran:
+            yield StageUsers(asked, tuple(ran))
 
     @property
     def end_ns(self) -> int | None:

@@ -28,7 +28,11 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One run, as a row of a table. Latencies are nanoseconds, None where there was none."""
+    """One run, as a row of a table. Latencies are nanoseconds, None where there was none.
+
+    A run with fewer users than asked for isn't the load that its row is for: it has counts, but no
+    rate, no latencies and no verdicts.
+    """
 
     load: float
     path: str  #: of its stat file
@@ -44,6 +48,8 @@ class Step:
     response: Mapping[float, float | None]  #: from due to last byte; None each in a closed loop
     verdicts: tuple[Verdict, ...]
     generator: Room = Room.UNKNOWN  #: how much room the load generator had
+    users_asked: int | None = None  #: of the stage that ran the fewest of them; None: not known
+    users_ran: int | None = None  #: the fewest that ran at any time
 
     @classmethod
     def of(
@@ -58,7 +64,14 @@ class Step:
 
         :param percentiles: 100 is the maximum.
         """
-        total = stats.total()
+        total, run = stats.total(), stats.run
+        short = run.short_of_users
+        fewest = min(run.stage_users, key=lambda users: users.least, default=None)
+        histograms = (total.last_byte.histogram, total.response.histogram)
+        service, response = (
+            dict.fromkeys(percentiles) if short else _quantiles(histogram, percentiles)
+            for histogram in histograms
+        )
         return cls(
             load=load,
             path=path,
@@ -68,18 +81,28 @@ class Step:
             errors=total.errors,
             lost=stats.run.lost,
             late=stats.run.late,
-            rate_per_s=total.rate_per_s,
-            bytes_per_s=total.bytes_per_s,
-            service=_quantiles(total.last_byte.histogram, percentiles),
-            response=_quantiles(total.response.histogram, percentiles),
-            verdicts=tuple(threshold.judge(stats) for threshold in thresholds),
+            rate_per_s=None if short else total.rate_per_s,
+            bytes_per_s=None if short else total.bytes_per_s,
+            service=service,
+            response=response,
+            verdicts=() if short else tuple(threshold.judge(stats) for threshold in thresholds),
             generator=stats.verdict().room,
+            users_asked=fewest.asked if fewest else None,
+            users_ran=fewest.least if fewest else None,
         )
 
     @property
+    def short_of_users(self) -> bool:
+        """Whether fewer users ran than were asked for: the step counts for nothing."""
+        asked, ran = self.users_asked, self.users_ran
+        return asked is not None and ran is not None and ran < asked
+
+    @property
     def kept(self) -> bool:
-        """Whether the run came to its end, did something, and missed no threshold."""
+        """Whether the run was what was asked for, came to its end, did something, and missed no
+        threshold."""
         fine = self.ended in ("complete", "exhausted") and self.operations > 0
+        fine = fine and not self.short_of_users
         return fine and all(verdict.passed for verdict in self.verdicts)
 
     @property

@@ -8,6 +8,7 @@ from ssbench.core.figures.compare import Measure, Verdict
 from ssbench.core.figures.comparison import Comparison, Section, comparison
 from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Operation
+from ssbench.core.records import MarkRecord
 from tests.golden import legacy
 from tests.report import runs
 
@@ -95,3 +96,13 @@ def test_runs_with_nothing_in_them_can_be_compared() -> None:
         change.verdict is Verdict.UNKNOWN
         for section in found.sections for row in section.rows for change in row.changes
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("seconds", [20, 4])
+def test_nothing_is_concluded_of_a_run_with_fewer_users_than_asked_for(seconds: int) -> None:
+    records = runs.lasting(seconds, 60, seed=2)
+    at = next(at for at, record in enumerate(records) if isinstance(record, MarkRecord))
+    short = [*records[: at + 1], MarkRecord(10**9, "users", users=3), *records[at + 1 :]]
+    found = compared(runs.lasting(seconds, 50), short)
+    for section in found.sections:
+        assert set(verdicts(section).values()) == {Verdict.NOT_JUDGED}

@@ -190,3 +190,12 @@ def test_a_load_out_of_the_search_is_refused() -> None:
     for wrong in ({"least": 0}, {"least": 200}, {"precision": 0}):
         with pytest.raises(ValueError, match="a least load"):
             Search(1, 100, **wrong)
+
+
+def test_a_first_load_above_what_can_be_had_is_lowered() -> None:
+    search = Search(64, 100)
+    assert (search.next, search.most, search.bound_by) == (64, 100, "")
+    search.limit(5)
+    assert (search.next, search.most, search.bound_by) == (5, 5, "workers")
+    search.limit(8)
+    assert search.most == 5

@@ -76,3 +76,28 @@ def test_of_a_run_that_ended_in_its_warm_up_nothing_counts() -> None:
     scenario = {**runs.SCENARIO, "warmup": 5}
     marks = MarkRecord(0, "stage"), MarkRecord(3_000_000_000, "end")
     assert facts(runs.header(scenario=scenario), *marks).spans_s("5e1f") == []
+
+
+def test_users_that_ran_stand_beside_those_asked_for() -> None:
+    second = 1_000_000_000
+    run = facts(
+        runs.header(),
+        MarkRecord(second, "stage", 0, 64),
+        MarkRecord(second, "users", 0, 4),
+        MarkRecord(9 * second, "stage", 1, 8),
+        MarkRecord(12 * second, "users", 1, 2),
+        MarkRecord(13 * second, "users", 1, 8),
+        MarkRecord(20 * second, "stage", 2, 5),
+        MarkRecord(30 * second, "end", 2, 5),
+    )
+    first, second_stage, third = run.stage_users
+    assert (first.asked, first.ran, first.least, first.short) == (64, ((1.0, 4),), 4, True)
+    assert second_stage.ran == ((9.0, 8), (12.0, 2), (13.0, 8))
+    assert (second_stage.least, second_stage.short) == (2, True)
+    assert (third.ran, third.short) == (((20.0, 5),), False)
+    assert (run.users_ran, run.short_of_users) == (2, True)
+
+
+def test_who_ran_is_not_known_where_nobody_counted() -> None:
+    assert facts(runs.header()).users_ran is None
+    assert not facts(runs.header()).short_of_users

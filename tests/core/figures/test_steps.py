@@ -9,6 +9,7 @@ import pytest
 from ssbench.core.figures.steps import Step
 from ssbench.core.figures.thresholds import Threshold
 from ssbench.core.figures.verdict import Room
+from ssbench.core.records import MarkRecord
 from tests.report import runs
 
 PERCENTILES = (50.0, 99.0, 100.0)
@@ -60,3 +61,16 @@ def test_a_run_that_did_not_come_to_its_end_has_kept_nothing(ended: str) -> None
 def test_a_run_without_a_success_has_kept_nothing() -> None:
     assert not step(records=runs.no_results()).kept
     assert not step(records=runs.all_errors()).kept
+
+
+def test_a_run_with_fewer_users_than_asked_for_has_counts_and_nothing_else() -> None:
+    records = runs.lasting(4, 100)
+    at = next(at for at, record in enumerate(records) if isinstance(record, MarkRecord))
+    short = replace(records[at], name="users", users=1)  # type: ignore[type-var]
+    found = step("p50 < 1m", records=[*records[: at + 1], short, *records[at + 1 :]])
+    assert (found.users_asked, found.users_ran, found.short_of_users) == (4, 1, True)
+    assert (found.operations, found.rate_per_s, found.bytes_per_s) == (400, None, None)
+    assert found.felt == dict.fromkeys(PERCENTILES)
+    assert found.verdicts == ()
+    assert not found.kept
+    assert not step().short_of_users
