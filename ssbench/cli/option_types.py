@@ -7,6 +7,8 @@ A worker loads this, too: what only some options need of us is loaded when one o
 from __future__ import annotations
 
 import math
+import os
+import stat
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -122,6 +124,21 @@ def batch_size(text: str) -> int | None:
         return count(text)
     except ArgumentTypeError:
         raise ArgumentTypeError(f"{text!r}: give auto, or a number of 1 or more") from None
+
+
+def new_stats_file(text: str) -> str:
+    """The file that a run writes where the user named this one: ``a.stat`` is ``a.stat.gz``.
+
+    As in ssbench 0.3.9. Names that end in ``.gz`` stay, and so does what is there and is no
+    regular file: devices, pipes, links, folders. ``-`` stays, to be refused.
+    """
+    if text == "-" or text.lower().endswith(".gz") or not os.path.basename(text):
+        return text
+    try:
+        regular = stat.S_ISREG(os.lstat(text).st_mode)
+    except (OSError, ValueError):  # nothing of that name
+        regular = True
+    return f"{text}.gz" if regular else text
 
 
 def http_url(text: str) -> str:

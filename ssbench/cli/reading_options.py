@@ -132,11 +132,14 @@ def report_options(ns: argparse.Namespace) -> ReportOptions:
         "--time-series": ns.time_series,
         "--host-stats": ns.host_stats,
     }
+    from ssbench.statfile import existing_path  # other commands do without it
+
+    stats_file = existing_path(ns.stats_file)
     for option, path in files.items():
-        if path and _same_file(path, ns.stats_file):
+        if path and _same_file(path, stats_file):
             raise UsageError(f"{option} {path}: that is the stat file itself; name another file")
     return ReportOptions(
-        stats_file=ns.stats_file,
+        stats_file=stats_file,
         report_file=ns.report_file,
         percentiles=percentiles_from(ns),
         thresholds=thresholds_from(ns),

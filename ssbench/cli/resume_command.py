@@ -26,6 +26,7 @@ def read(path: str, err: TextIO) -> Leftovers:
     :raises UsageError: where the file can't tell.
     :raises StatFileError: where it is none.
     """
+    path = statfile.existing_path(path)
     if path != "-" and statfile.is_being_written(path):
         raise UsageError(
             f"{path}: its run is still going on; Ctrl-C there ends it, and cleans up after it"

@@ -258,9 +258,10 @@ def add_results(group: argparse._ArgumentGroup) -> None:
     add(
         "-s",
         "--stats-file",
+        type=types.new_stats_file,
         metavar="STATS_FILE",
-        help="where to keep the results [default: /tmp/ssbench-results/NAME.u<users>.o<ops>"
-        ".r<seconds>.<time>.stat.gz]",
+        help="where to keep the results; .gz is added to a name without it [default: "
+        "/tmp/ssbench-results/NAME.u<users>.o<ops>.r<seconds>.<time>.stat.gz]",
     )
     add("--force", action="store_true", help="overwrite the stat file, if -s names one that exists")
     add("-R", "--no-default-report", action="store_true", help="print no report at the end")

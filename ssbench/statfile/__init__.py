@@ -3,7 +3,7 @@
 The format is told in docs/stat-file.rst. Files of ssbench 0.3.9 are read as well.
 """
 
-from ssbench.statfile.path import default_path
+from ssbench.statfile.path import default_path, existing_path
 from ssbench.statfile.reader import StatFileReader, read
 from ssbench.statfile.writer import StatFileWriter, is_being_written
 
@@ -11,6 +11,7 @@ __all__ = [
     "StatFileReader",
     "StatFileWriter",
     "default_path",
+    "existing_path",
     "is_being_written",
     "read",
 ]

@@ -31,6 +31,9 @@ _FRAME = struct.Struct("<16sBIII")
 _MAGIC = struct.pack("<4sIBBH2sH", b"\x1f\x8b\x08\x04", 0, 0, 255, 17, b"SB", 13)
 _TAIL = struct.Struct("<II")
 _GZIP = b"\x1f\x8b"
+#: First bytes of msgpack's maps and arrays: what a stat file that was unpacked begins with.
+MAP_MARKS = frozenset(bytes([mark]) for mark in (*range(0x80, 0x90), 0xDE, 0xDF))
+ARRAY_MARKS = frozenset(bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xDD))
 _WINDOW = 1 << 18
 _FIRST_LOOK = 2 << 20
 
@@ -129,9 +132,9 @@ def begins_a_block(data: bytes) -> bool:
 def looks_like_blocks(source: Source) -> bool:
     """True for a file of blocks, even one whose beginning is damaged or cut off.
 
-    False for plain gzip.
+    False for plain gzip, and for msgpack that isn't packed at all.
 
-    :raises StatFileError: where it is neither.
+    :raises StatFileError: where it is none of these.
     """
     start = source.peek(_FIRST_LOOK)
     at = start.find(_MAGIC)
@@ -143,7 +146,7 @@ def looks_like_blocks(source: Source) -> bool:
         raise StatFileError("it is empty: no run was ever written to it")
     if begins_a_block(start):
         raise StatFileError("it is cut off in its first block: nothing of the run is in it")
-    if not start.startswith(_GZIP):
+    if not start.startswith(_GZIP) and start[:1] not in MAP_MARKS | ARRAY_MARKS:
         raise StatFileError("it is no stat file: those begin as gzip does")
     return False
 
@@ -246,7 +249,15 @@ def _inflate(member: bytes, length: int) -> bytes:
 
 
 def read_plain(source: Source, say: Say) -> Iterator[bytes]:
-    """Inflated pieces of plain gzip, bounded in size; ``say`` hears where it breaks off."""
+    """Inflated pieces of plain gzip, bounded in size; ``say`` hears where it breaks off.
+
+    A file that isn't packed comes as it is.
+    """
+    if source.peek(len(_GZIP)) != _GZIP:
+        while piece := source.peek(_WINDOW):
+            source.skip(len(piece))
+            yield piece
+        return
     while source.peek(len(_GZIP)) == _GZIP:
         engine = zlib.decompressobj(31)
         while not engine.eof:

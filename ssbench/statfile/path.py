@@ -1,4 +1,4 @@
-"""Where stat files are put when the user doesn't say."""
+"""Names of stat files: where they are put, and which file a name means."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ from pathlib import Path
 from ssbench.host.ownfolder import private_folder
 
 _NAME_LIMIT = 120  #: characters of the scenario's name; file names end at 255 bytes
+
+
+PACKED = ".gz"
+
+
+def existing_path(path: str) -> str:
+    """The file to read where the user named this one: with or without ``.gz``, as it is there.
+
+    What is there by the very name comes first. The name as it is where there is neither.
+    """
+    if path == "-" or os.path.lexists(path):
+        return path
+    other = path[: -len(PACKED)] if path.lower().endswith(PACKED) else path + PACKED
+    return other if os.path.isfile(other) else path
 
 
 def default_path(

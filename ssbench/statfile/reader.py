@@ -12,19 +12,26 @@ from typing import Any, BinaryIO
 
 from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
-from ssbench.statfile.blocks import Source, looks_like_blocks, read_blocks, read_plain
+from ssbench.statfile.blocks import (
+    ARRAY_MARKS,
+    MAP_MARKS,
+    Source,
+    looks_like_blocks,
+    read_blocks,
+    read_plain,
+)
 from ssbench.statfile.legacy import LegacyRun
+from ssbench.statfile.path import PACKED, existing_path
 from ssbench.statfile.records import UnknownRecordError, decode, objects
 from ssbench.statfile.stretch import is_results, stretched
 
 _DAMAGE_LIMIT = 100
-#: First bytes of msgpack's maps and arrays.
-_MAP_MARKS = frozenset(bytes([mark]) for mark in (*range(0x80, 0x90), 0xDE, 0xDF))
-_ARRAY_MARKS = frozenset(bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xDD))
 
 
 def read(path_or_file: str | os.PathLike[str] | BinaryIO) -> StatFileReader:
     """Open a stat file, ours or one of ssbench 0.3.9; ``-`` is stdin.
+
+    ``a.stat`` also finds ``a.stat.gz``, and the other way round.
 
     :raises StatFileError: in one line, where it can't be read or is no stat file.
     """
@@ -32,16 +39,19 @@ def read(path_or_file: str | os.PathLike[str] | BinaryIO) -> StatFileReader:
         return StatFileReader(path_or_file, str(getattr(path_or_file, "name", "stat file")))
     if path_or_file == "-":
         return StatFileReader(sys.stdin.buffer, "stdin")
-    path = os.fspath(path_or_file)
+    path = existing_path(os.fspath(path_or_file))
     try:
         file = open(path, "rb")  # noqa: SIM115 - the reader owns it
     except OSError as error:
         raise StatFileError(f"{path}: can't be read: {error.strerror}") from error
     try:
-        return StatFileReader(file, path, owned=True)
+        reader = StatFileReader(file, path, owned=True)
     except BaseException:
         file.close()
         raise
+    if not path.endswith(PACKED) and os.path.isfile(path + PACKED):
+        reader.notes.append(f"there is {path}{PACKED} as well, which was not read")
+    return reader
 
 
 class StatFileReader:
@@ -131,12 +141,12 @@ class StatFileReader:
         inflated = read_plain(source, self._say)
         first = next((piece for piece in inflated if piece), b"")
         pieces = chain([first], inflated)
-        if first[:1] in _MAP_MARKS:
+        if first[:1] in MAP_MARKS:
             self.legacy = True
             items = objects(pieces, self._say, raw=True)
             run = LegacyRun(items, self.damage, self.notes)
             return self._watched(run.records())
-        if first[:1] in _ARRAY_MARKS:  # blocks that someone has put together into one
+        if first[:1] in ARRAY_MARKS:  # blocks that someone has put together into one
             return self._decoded(objects(pieces, self._say))
         raise StatFileError("it is gzip, but no stat file")
 

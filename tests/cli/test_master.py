@@ -279,6 +279,19 @@ def test_files_that_are_no_stat_files(shell: Shell, tmp_path: Path) -> None:
         assert said.err.count("\n") == 1
 
 
+def test_the_ending_is_added_and_need_not_be_given(shell: Shell, tmp_path: Path) -> None:
+    words = ["run-scenario", "-f", "very_small", "--noop", "-o", 20, "--workers", 1, *free_ports()]
+    said = shell(*words, "-s", tmp_path / "a.stat")
+    assert said.status == 0
+    assert [path.name for path in tmp_path.glob("a*")] == ["a.stat.gz"]
+    assert str(tmp_path / "a.stat.gz") in said.err
+    assert "is there already" in shell(*words, "-s", tmp_path / "a.stat").err
+    report = shell("report-scenario", "-s", tmp_path / "a.stat", "--csv")
+    assert report == shell("report-scenario", "-s", tmp_path / "a.stat.gz", "--csv")
+    over = shell("report-scenario", "-s", tmp_path / "a.stat", "-f", tmp_path / "a.stat.gz")
+    assert (over.status, "that is the stat file itself" in over.err) == (2, True)
+
+
 def test_an_empty_file(shell: Shell, tmp_path: Path) -> None:
     path = tmp_path / "empty"
     path.touch()

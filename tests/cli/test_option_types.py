@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 from argparse import ArgumentTypeError
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +29,15 @@ GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (types.http_url, "https://[::1]:8080/v1/A", "https://[::1]:8080/v1/A"),
     (types.auth_version, "v3", "3"),
     (types.worker_id, "host-1", "host-1"),
+    (types.new_stats_file, "a.stat", "a.stat.gz"),
+    (types.new_stats_file, "no/such/folder/a", "no/such/folder/a.gz"),
+    (types.new_stats_file, "a.stat.gz", "a.stat.gz"),
+    (types.new_stats_file, "A.GZ", "A.GZ"),
+    (types.new_stats_file, "/dev/null", "/dev/null"),
+    (types.new_stats_file, "/dev", "/dev"),
+    (types.new_stats_file, "folder/", "folder/"),
+    (types.new_stats_file, "-", "-"),
+    (types.new_stats_file, "", ""),
 ]
 BAD: list[tuple[Callable[[str], Any], str, str]] = [
     (types.port, "0", "0 is out of range: give 1 to 65535"),
@@ -54,6 +65,18 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
 @pytest.mark.parametrize(("convert", "text", "value"), GOOD)
 def test_what_is_taken(convert: Callable[[str], Any], text: str, value: Any) -> None:
     assert convert(text) == value
+
+
+def test_a_file_that_is_there_unpacked_is_left_alone_and_links_and_pipes_are_kept(
+    tmp_path: Path,
+) -> None:
+    plain, link, pipe = (tmp_path / name for name in ("plain", "link", "pipe"))
+    plain.touch()
+    link.symlink_to("plain")
+    os.mkfifo(pipe)
+    assert types.new_stats_file(str(plain)) == f"{plain}.gz"
+    assert types.new_stats_file(str(link)) == str(link)  # it is refused later
+    assert types.new_stats_file(str(pipe)) == str(pipe)
 
 
 @pytest.mark.parametrize(("convert", "text", "message"), BAD)

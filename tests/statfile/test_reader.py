@@ -161,6 +161,8 @@ def test_what_is_no_stat_file_is_told_with_its_name(tmp_path: Path) -> None:
     for content, word in (
         (b"", "empty"),
         (b"once upon a time", "no stat file"),
+        (b"\x81\xa1a\x01", "it is msgpack, but no stat file"),
+        (b"\x92\x01\x02", "nothing of a run is in it"),
         (gzip.compress(b"once upon a time"), "it is gzip, but no stat file"),
         (gzip.compress(b"\x81\xa1a\x01"), "it is msgpack, but no stat file"),
         (gzip.compress(b"\x92\x01\x02"), "nothing of a run is in it"),
@@ -173,6 +175,30 @@ def test_what_is_no_stat_file_is_told_with_its_name(tmp_path: Path) -> None:
         read(tmp_path / "nothing")
     with pytest.raises(StatFileError, match="can't be read: Is a directory"):
         read(tmp_path)
+
+
+def test_files_that_were_unpacked_are_read(run_bytes: bytes) -> None:
+    for packed in (run_bytes, (OLD / "noop.stat.gz").read_bytes()):
+        with read(io.BytesIO(packed)) as run:
+            expected = [plain(record) for record in run]
+        with read(io.BytesIO(gzip.decompress(packed))) as run:
+            assert [plain(record) for record in run] == expected
+            assert run.complete
+
+
+def test_a_file_is_found_with_and_without_its_ending(run_bytes: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.stat.gz").write_bytes(run_bytes)
+    with read(tmp_path / "a.stat") as run:
+        assert (run.name, run.notes) == (str(tmp_path / "a.stat.gz"), [])
+    (tmp_path / "b.stat").write_bytes(run_bytes)
+    with read(tmp_path / "b.stat.gz") as run:
+        assert run.name == str(tmp_path / "b.stat")
+    (tmp_path / "a.stat").write_bytes(gzip.decompress(run_bytes))
+    with read(tmp_path / "a.stat") as run:
+        assert run.name == str(tmp_path / "a.stat")
+        assert run.notes == [f"there is {tmp_path / 'a.stat.gz'} as well, which was not read"]
+    with pytest.raises(StatFileError, match=r"c\.stat: can't be read: No such file"):
+        read(tmp_path / "c.stat")
 
 
 def test_a_file_of_the_future_is_told_as_such(run_bytes: bytes) -> None:
