@@ -114,6 +114,9 @@ class StorageError(SsbenchError):
     :param timing: the answer's times, where the store answered at all.
     :param sent: False where it is certain that no byte of the request went out
         (so the operation can't have happened).
+
+    ``reconnects`` is the number of times that the driver had repeated the request by itself before
+    it failed (see ``Timing.reconnects``).
     """
 
     def __init__(
@@ -131,3 +134,4 @@ class StorageError(SsbenchError):
         self.status = status
         self.timing = timing
         self.sent = sent
+        self.reconnects = timing.reconnects if timing is not None else 0

@@ -76,7 +76,7 @@ class ErrorKind(IntEnum):
     CONNECT_TIMEOUT = 3
     NETWORK_TIMEOUT = 4  #: an open connection was silent for too long
     OPERATION_TIMEOUT = 5  #: the whole operation took longer than --operation-timeout
-    RESET = 6  #: the connection broke, or was closed in the middle
+    RESET = 6  #: the connection broke, or was closed, in the middle of a response
     PROTOCOL = 7  #: the answer is not valid HTTP
     TLS = 8
     NAME_LOOKUP = 9
@@ -86,6 +86,7 @@ class ErrorKind(IntEnum):
     UNAUTHORIZED = 13  #: 401, and renewing the token didn't help
     INTERNAL = 14  #: a defect of ssbench
     OVERLONG = 15  #: more body than the object, or any answer, can have
+    DISCONNECTED = 16  #: the connection ended after the request, before any byte of a response
 
     @property
     def label(self) -> str:
@@ -143,7 +144,7 @@ class Timing(NamedTuple):
     status: int  #: HTTP status, or its equivalent
     transaction_id: bytes = b""
     url: int = 0  #: index of the storage URL used
-    reconnects: int = 0  #: kept connections found closed and replaced
+    reconnects: int = 0  #: requests repeated at once, because their kept connection was closed
 
 
 class Result(NamedTuple):

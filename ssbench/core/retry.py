@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from operator import add
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import OPERATIONS, ErrorKind, Operation
@@ -21,6 +22,7 @@ RETRIED_KINDS = frozenset(
         ErrorKind.NETWORK_TIMEOUT,
         ErrorKind.RESET,
         ErrorKind.TRUNCATED,
+        ErrorKind.DISCONNECTED,
     }
 )
 #: 4xx answers after which a mutation may have happened all the same.
@@ -43,7 +45,11 @@ class Verdict(Enum):
 class Attempts:
     """The attempts at one operation so far; the counters of its Result.
 
+    Every request that was sent is in one of the counters: one for the operation itself (as a
+    success or an error), one in ``renewals`` for each fresh token, all others here.
+
     :param max_retries: ``--retries``.
+    :param earlier: the ``counters`` of the attempts before the newest token.
     """
 
     operation: Operation
@@ -53,17 +59,25 @@ class Attempts:
     rate_limited: int = 0
     reconnects: int = 0
     unknown: int = 0  #: 1 after an attempt that may have changed the store unseen
+    earlier: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    @property
+    def counters(self) -> tuple[int, int, int, int]:
+        """(retries, not_found_retries, rate_limited, reconnects), those of ``earlier`` included."""
+        own = self.retries, self.not_found_retries, self.rate_limited, self.reconnects
+        retries, not_found_retries, rate_limited, reconnects = map(add, own, self.earlier)
+        return retries, not_found_retries, rate_limited, reconnects
 
     def after(self, error: StorageError) -> Verdict:
         """Count a failed attempt and decide."""
         facts = OPERATIONS[self.operation]
-        if error.timing is not None:
-            self.reconnects += error.timing.reconnects
+        self.reconnects += error.reconnects
         if error.status in RATE_LIMITED:
             self.rate_limited += 1
         if error.status == 404:
             return self._after_not_found()
-        if facts.mutates and error.sent and leaves_unknown(error.status):
+        # What the driver repeated had no response the first time.
+        if facts.mutates and (error.reconnects or (error.sent and leaves_unknown(error.status))):
             self.unknown = 1
         retried = error.kind in RETRIED_KINDS or error.status in RETRIED_STATUSES
         if retried and self.retries < self.max_retries:
@@ -74,13 +88,18 @@ class Attempts:
     def anew(self, refused: StorageError) -> Attempts:
         """Those of the operation as it starts anew, once there is a fresh token.
 
-        Nothing of what was counted goes along, but what earlier attempts may have done: the one
-        before the refusal may have got no answer, and so may the refused one, the first time that
-        the driver sent it.
+        They may be as many again as the first ones. What earlier attempts may have done is not
+        forgotten: the one before the refusal may have got no answer, and so may the refused one,
+        the first time that the driver sent it.
         """
-        repeated = self.reconnects or (refused.timing is not None and refused.timing.reconnects)
-        unknown = self.unknown or (OPERATIONS[self.operation].mutates and repeated)
-        return Attempts(self.operation, self.max_retries, unknown=int(bool(unknown)))
+        self.reconnects += refused.reconnects
+        unknown = self.unknown or (OPERATIONS[self.operation].mutates and self.reconnects)
+        return Attempts(
+            self.operation,
+            self.max_retries,
+            unknown=int(bool(unknown)),
+            earlier=self.counters,
+        )
 
     def _after_not_found(self) -> Verdict:
         facts = OPERATIONS[self.operation]

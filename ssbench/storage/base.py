@@ -3,7 +3,7 @@
 A driver belongs to one thread and its gevent hub; many greenlets (the users) call it at once.
 It never retries: that is the worker's decision. The one thing that it repeats by itself is a
 request on a kept connection that the server had closed while idle; it counts that in
-``Timing.reconnects``.
+``Timing.reconnects``, or in ``StorageError.reconnects`` where the repeated request fails as well.
 """
 
 from __future__ import annotations

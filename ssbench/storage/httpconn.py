@@ -35,8 +35,12 @@ class Upload(NamedTuple):
     rest: Callable[[], Iterator[memoryview]] | None = None
 
 
-class Stale(Exception):
-    """A kept connection turned out to be closed before any byte of the answer came."""
+class Disconnected(StorageError):
+    """The connection ended before any byte of a response came.
+
+    ``sent`` is False where it is certain that it had been closed before the request reached the
+    server.
+    """
 
 
 class Shared:
@@ -58,7 +62,7 @@ class Connection(BodyReader):
 
     __slots__ = (
         "_early", "_in_head", "_interim", "_layouts", "_name", "_read_head", "_send",
-        "_send_parts", "_url", "deadline_ns", "kept", "quiet_ns", "reusable",
+        "_send_parts", "_taken", "_url", "deadline_ns", "idle_ns", "last", "quiet_ns", "reusable",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, shared: Shared) -> None:
@@ -66,7 +70,11 @@ class Connection(BodyReader):
         self.deadline_ns = IDLE
         self.quiet_ns = 0  #: the sweep that last saw it alive
         self.reusable = True
-        self.kept = False  #: it was idle: the server may have closed it meanwhile
+        #: Of the response before, None where there was none: since then the connection was idle,
+        #: and the server may have closed it.
+        self.last: Timing | None = None
+        self.idle_ns = 0  #: the sweep that last saw it idle
+        self._taken = True  #: the system took a byte of the request in flight
         self._send, self._send_parts = stream.send, stream.send_parts
         self._name, self._url = shared.name, shared.url
         self._layouts = shared.layouts
@@ -87,8 +95,7 @@ class Connection(BodyReader):
 
         :param longest: bytes of the longest object that the answer may bring; 0 where it is to
             bring none. Then it must be whole within the network time-out of its first byte.
-        :raises StorageError: any failure but a status.
-        :raises Stale: where the request may go out again over another connection.
+        :raises StorageError: any failure but a status; Disconnected where no response began.
         """
         self.deadline_ns = deadline_ns
         self.alive = True
@@ -102,6 +109,8 @@ class Connection(BodyReader):
                     sent = self._send_parts((head, upload.first))
                 else:
                     sent = 0  # long: as much as there is room for, at once
+                    if self.last is not None:
+                        self._check_open()
             except OSError:
                 sent = 0  # once more, with care
             if sent != len(head) + moved:
@@ -120,7 +129,7 @@ class Connection(BodyReader):
             else:
                 first, last = self._count_body(length, count - end, now, None, longest)
         except (OSError, BadAnswer, Ended) as error:
-            raise self._failure(error) from error
+            raise self._failure(error, len(head) + (upload.size if upload else 0)) from error
         if upload is None:
             moved = length
         return _timing(Timing, (now, first, last, moved, status, identifier, self._url, 0))
@@ -149,6 +158,7 @@ class Connection(BodyReader):
     def _send_rest(self, head: bytes, upload: Upload | None, sent: int) -> None:
         """Send all but the first ``sent`` bytes, unless the server answers before."""
         self._interim = 0
+        self._taken = sent > 0
         parts: Iterator[Any] = iter((head,))
         if upload is not None:
             parts = chain((head, upload.first), upload.rest() if upload.rest else ())
@@ -163,7 +173,7 @@ class Connection(BodyReader):
         while views:
             try:
                 _skip(views, self._send_parts(views))
-                self.alive = True
+                self.alive = self._taken = True
             except BlockingIOError:
                 pass
             except OSError:
@@ -175,6 +185,15 @@ class Connection(BodyReader):
             if views and self.stream.wait_writable() and self._hear_early():
                 return False
         return True
+
+    def _check_open(self) -> None:
+        """Before a long upload, make sure that the server hasn't closed the kept connection.
+
+        Afterwards it couldn't be told from an upload that was cut off.
+        """
+        self._taken = False
+        if self._hear_early() and not self._early:
+            raise Ended(ErrorKind.RESET, "before the request")
 
     def _hear_early(self) -> bool:
         """Take what the server says during an upload. True where it won't hear the rest."""
@@ -250,16 +269,17 @@ class Connection(BodyReader):
             del held[: head.end]
         raise BadAnswer(f"more than {_MAX_INTERIM} interim answers")
 
-    def _failure(self, error: Exception) -> Exception:
-        """What a failed exchange raises."""
+    def _failure(self, error: Exception, length: int) -> StorageError:
+        """What a failed exchange raises.
+
+        :param length: bytes of the request, its body included.
+        """
         if self._doom is not None:
             kind, why = self._doom
         elif isinstance(error, BadAnswer):
             kind, why = ErrorKind.PROTOCOL, str(error)
             if isinstance(error, Overlong):
                 kind = ErrorKind.OVERLONG
-        elif self.kept and not self._answered:
-            return Stale(str(error))
         elif isinstance(error, Ended):
             kind, why = error.kind, f"connection closed {error}"
         elif isinstance(error, ssl.SSLError):
@@ -267,7 +287,12 @@ class Connection(BodyReader):
         else:
             strerror = error.strerror if isinstance(error, OSError) else None
             kind, why = ErrorKind.RESET, (strerror or type(error).__name__).lower()
-        return StorageError(kind, f"{self._name}: {why}")
+        detail = f"{self._name}: {why}"
+        if kind is ErrorKind.RESET and not self._answered and self._doom is None:
+            ended = isinstance(error, Ended)  # by a FIN, not by a reset
+            unheard = not self._taken or (ended and self.stream.never_acknowledged(length))
+            return Disconnected(ErrorKind.DISCONNECTED, detail, sent=not unheard)
+        return StorageError(kind, detail)
 
     def __repr__(self) -> str:
         return f"<Connection to {self._name}, {'idle' if self.deadline_ns == IDLE else 'busy'}>"

@@ -16,10 +16,13 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.dial import Dialler
 from ssbench.storage.httpbody import Collector
-from ssbench.storage.httpconn import IDLE, Connection, Shared, Stale, Upload
+from ssbench.storage.httpconn import IDLE, Connection, Disconnected, Shared, Upload
 
 _SWEEP_S = 0.08  #: how late a time-out may come
 _ASLEEP_NS = 1_000_000_000  #: a sweep that late means that we slept, not the servers
+#: Servers close idle connections after seconds. One that is closed sooner was closed in service, as
+#: far as anybody knows.
+_IDLE_NS = 1_000_000_000
 _CONNECT_AT_ONCE = 64
 
 
@@ -40,6 +43,7 @@ class Pool:
         self._timer = loop.timer(interval, interval, ref=False)
         self._sweeping = False
         self._swept_ns = 0
+        self._in_use_ns = 0  # since when the sweep goes on; nothing was in flight just before
 
     def request(
         self,
@@ -52,6 +56,9 @@ class Pool:
         """The Timing of the answer, whatever its status.
 
         :param longest: bytes of the longest object that the answer may bring.
+        A request that no response began to is repeated over a fresh connection where the kept one
+        was closed while it was idle: that is certain, or it had been idle for a second.
+
         :raises StorageError: where no whole answer came.
         """
         connection = self._idle.pop() if self._idle else self._open(deadline_ns)
@@ -59,14 +66,17 @@ class Pool:
             self._start_sweeping()
         try:
             timing = connection.exchange(head, upload, deadline_ns, collector, longest)
-        except Stale:
+        except Disconnected as error:
             self._drop(connection)
-            return self._request_anew(head, upload, deadline_ns, collector, longest)
+            if not self._was_closed_idle(connection, error):
+                raise
         except BaseException:  # a killed greenlet's connection is in the middle of an answer
             self._drop(connection)
             raise
-        self._give_back(connection)
-        return timing
+        else:
+            self._give_back(connection, timing)
+            return timing
+        return self._request_anew(head, upload, deadline_ns, collector, longest)
 
     def connect(self, count: int) -> None:
         """Open connections until ``count`` are there; gives up quietly on those that fail."""
@@ -100,22 +110,34 @@ class Pool:
         """Once more over a fresh connection, in place of a kept one that was closed."""
         try:
             connection = self._open(deadline_ns)
+            if not self._sweeping:  # nobody was in flight while it was opened
+                self._start_sweeping()
+            try:
+                timing = connection.exchange(head, upload, deadline_ns, collector, longest)
+            except BaseException:
+                self._drop(connection)
+                raise
         except StorageError as error:
             error.sent = True  # over the closed one: it may have been heard there
+            error.reconnects = 1
             raise
-        if not self._sweeping:  # nobody was in flight while it was opened
-            self._start_sweeping()
-        try:
-            timing = connection.exchange(head, upload, deadline_ns, collector, longest)
-        except BaseException:
-            self._drop(connection)
-            raise
-        self._give_back(connection)
+        self._give_back(connection, timing)
         return timing._replace(reconnects=1)
 
-    def _give_back(self, connection: Connection) -> None:
+    def _was_closed_idle(self, connection: Connection, error: Disconnected) -> bool:
+        """Whether it was the connection that had been closed, and not the request that failed.
+
+        When the request began isn't noted: it costs time, and all but a few don't fail. But it was
+        after a sweep that saw the connection idle, and after nothing was in flight.
+        """
+        if connection.last is None:
+            return False
+        idle_ns = max(connection.idle_ns, self._in_use_ns) - connection.last.last_byte_ns
+        return idle_ns >= _IDLE_NS or not error.sent
+
+    def _give_back(self, connection: Connection, timing: Timing) -> None:
         connection.deadline_ns = IDLE
-        connection.kept = True
+        connection.last = timing
         if connection.reusable:
             self._idle.append(connection)
         else:
@@ -139,14 +161,16 @@ class Pool:
         if failures:  # one time-out is enough to wait for
             return
         try:
-            self._give_back(self._open(0))
+            connection = self._open(0)
+            now = perf_counter_ns()
+            self._give_back(connection, Timing(now, now, now, 0, 0))
         except StorageError as error:
             # The first operation meets the same failure, and tells of it.
             failures.append(error.detail)
 
     def _start_sweeping(self) -> None:
         self._sweeping = True
-        self._swept_ns = perf_counter_ns()
+        self._swept_ns = self._in_use_ns = perf_counter_ns()
         self._timer.start(self._sweep)
 
     def _sweep(self) -> None:
@@ -158,7 +182,10 @@ class Pool:
         busy = False
         for connection in self._all:
             deadline_ns = connection.deadline_ns
-            if deadline_ns == IDLE or connection.doomed:
+            if deadline_ns == IDLE:
+                connection.idle_ns = now
+                continue
+            if connection.doomed:
                 continue
             busy = True
             if 0 < deadline_ns < now:

@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from mmap import mmap
+from struct import Struct
 from typing import Any
 
 from gevent import get_hub, getcurrent
@@ -28,6 +29,9 @@ _ABYSS = memoryview(mmap(-1, 16 * 1024 * 1024))
 #: segment of it takes ten times as long, and the server's core has to do the waking.
 _HEAP = 512 * 1024 if _LINUX else 1
 _FEW = 32 * 1024  #: for so few, setting the mark costs more than it saves
+_U64, _TWO_U64 = Struct("=Q"), Struct("=QQ")
+#: Of struct tcp_info in linux/tcp.h: tcpi_bytes_acked; tcpi_bytes_sent and tcpi_bytes_retrans.
+_BYTES_ACKED_AT, _BYTES_SENT_AT, _TCP_INFO_SIZE = 120, 200, 216
 
 
 class PlainStream:
@@ -111,6 +115,26 @@ class PlainStream:
     def recv_now(self, buffer: Any) -> int:
         """Take what is there without waiting; BlockingIOError where there is nothing."""
         return self._sock.recv_into(buffer)
+
+    def never_acknowledged(self, count: int) -> bool:
+        """Whether none of the ``count`` bytes that were sent last was acknowledged.
+
+        Once the other side's end of the stream has been received, that says that it was closed
+        before any of them got there: a FIN acknowledges all that came before it. (A reset doesn't.)
+        Linux counts bytes sent, sent again and acknowledged, and keeps that for connections that
+        are gone (struct tcp_info of tcp(7); the SYN counts as one). False where it isn't known.
+        """
+        if not _LINUX:
+            return False
+        try:
+            info = self._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_SIZE)
+        except OSError:
+            return False
+        if len(info) < _TCP_INFO_SIZE:  # before 4.19
+            return False
+        (acknowledged,) = _U64.unpack_from(info, _BYTES_ACKED_AT)
+        sent, sent_again = _TWO_U64.unpack_from(info, _BYTES_SENT_AT)
+        return bool(0 < count <= sent - sent_again + 1 - acknowledged)
 
     def shut(self) -> None:
         """End the stream under whoever waits for it: it is woken and finds the end."""

@@ -138,15 +138,21 @@ class SwiftStorage:
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         # HEAD first: initial objects survive runs, so a second run uploads only what an earlier one
         # updated. Those that expire are put anew: they might go in the middle of the run.
-        if self._settings.delete_after_s is None:
-            collector = Collector(ANSWER_MAX, bodiless=True)
-            timing = self._account.ask("HEAD", self._path(job), collector, deadline_ns)
-            if timing.status != 404:
-                if timing.status // 100 != 2:
-                    raise self._account.refusal("HEAD", timing)
-                if _is_initial(collector.headers, job.size, self._settings.compressible):
-                    return timing._replace(status=200, bytes_moved=0)
-        return self._write(job, deadline_ns)
+        if self._settings.delete_after_s is not None:
+            return self._write(job, deadline_ns)
+        collector = Collector(ANSWER_MAX, bodiless=True)
+        looked = self._account.ask("HEAD", self._path(job), collector, deadline_ns)
+        if looked.status != 404:
+            if looked.status // 100 != 2:
+                raise self._account.refusal("HEAD", looked)
+            if _is_initial(collector.headers, job.size, self._settings.compressible):
+                return looked._replace(status=200, bytes_moved=0)
+        try:
+            timing = self._write(job, deadline_ns)
+        except StorageError as error:
+            error.reconnects += looked.reconnects
+            raise
+        return timing._replace(reconnects=timing.reconnects + looked.reconnects)
 
     def _path(self, job: Job) -> str:
         """``container/object``, quoted."""

@@ -117,19 +117,25 @@ class TlsStream(PlainStream):
             self._put_out(self._unsent)
             if self._unsent:
                 raise BlockingIOError
-        taken = 0
-        for part in parts:
-            view = memoryview(part)
-            while view:
-                count = self._tls.write(view)  # one record
-                taken += count
-                view = view[count:]
-                if self._outgoing.pending >= _SEALED_AT_ONCE:
-                    self._put_out(self._outgoing.read())
-                    if self._unsent:
-                        return taken
-        if self._outgoing.pending:
-            self._put_out(self._outgoing.read())
+        taken = put_out = 0
+        try:
+            for part in parts:
+                view = memoryview(part)
+                while view:
+                    count = self._tls.write(view)  # one record
+                    taken += count
+                    view = view[count:]
+                    if self._outgoing.pending >= _SEALED_AT_ONCE:
+                        self._put_out(self._outgoing.read())
+                        put_out = taken
+                        if self._unsent:
+                            return taken
+            if self._outgoing.pending:
+                self._put_out(self._outgoing.read())
+        except OSError:
+            if not put_out:
+                raise
+            return put_out  # an error would say that nothing was; the next call raises it
         return taken
 
     def _put_out(self, records: bytes) -> None:

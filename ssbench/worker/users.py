@@ -271,15 +271,17 @@ class Users:
         operation = Operation(job.operation)
         attempts = Attempts(operation, self._retries)
         renewals = 0
+        renewable = True
         began_ns = start_ns  # of the latest attempt
         while True:
-            if error.status == 401 and renewals < MAX_RENEWALS and not self.closed:
+            if error.status == 401 and renewable and not self.closed:
                 if self._renew(began_ns):
                     renewals += 1
+                    renewable = renewals < MAX_RENEWALS
                     start_ns = self._clock()  # nobody's latency has the renewal in it
                     attempts = attempts.anew(error)
                 else:
-                    renewals = MAX_RENEWALS
+                    renewable = False
                     continue
             else:
                 verdict = attempts.after(error)
@@ -351,9 +353,7 @@ class Users:
             job.number, job.operation, job.size_class, job.object, job.due_ns,
             start_ns - self._origin_ns, headers_ns, first_ns, last_ns,
             timing.bytes_moved if timing else 0,
-            attempts.retries, attempts.not_found_retries, attempts.rate_limited,
-            attempts.reconnects,
-            renewals, timing.url if timing else 0,
+            *attempts.counters, renewals, timing.url if timing else 0,
             timing.status if timing else (error.status if error else 0),
             int(kind), attempts.unknown if error else 0,
             timing.transaction_id if timing else b"", error.detail if error else "",

@@ -48,6 +48,7 @@ def failed(
         (READ, ErrorKind.NETWORK_TIMEOUT, RETRY, 0),
         (READ, ErrorKind.RESET, RETRY, 0),
         (READ, ErrorKind.TRUNCATED, RETRY, 0),
+        (READ, ErrorKind.DISCONNECTED, RETRY, 0),
         (READ, ErrorKind.OPERATION_TIMEOUT, GIVE_UP, 0),
         (READ, ErrorKind.PROTOCOL, GIVE_UP, 0),
         (READ, ErrorKind.TLS, GIVE_UP, 0),
@@ -72,6 +73,7 @@ def failed(
         (DELETE, 404, RETRY, 0),
         (DELETE, 409, GIVE_UP, 0),
         (DELETE, ErrorKind.RESET, RETRY, 1),
+        (DELETE, ErrorKind.DISCONNECTED, RETRY, 1),
         (ENSURE, 404, GIVE_UP, 0),
         (ENSURE, 503, RETRY, 1),
         (REMOVE, 404, DONE, 0),
@@ -140,6 +142,31 @@ def test_gone_after_a_renewal_is_a_success_where_an_earlier_delete_may_have_work
     attempts = attempts.anew(failed(401, reconnects=reconnects))
     assert (attempts.retries, attempts.reconnects) == (0, 0)
     assert attempts.after(failed(404)) is (DONE if before or reconnects else RETRY)
+
+
+def test_what_the_driver_repeated_is_counted_whatever_came_of_it() -> None:
+    for operation, unknown in ((READ, 0), (DELETE, 1)):
+        attempts = Attempts(operation, 10)
+        refused = failed(ErrorKind.CONNECT)  # and nothing was sent over the second connection
+        refused.reconnects = 1
+        assert attempts.after(refused) is RETRY
+        assert (attempts.reconnects, attempts.retries, attempts.unknown) == (1, 1, unknown)
+
+
+def test_a_mutation_that_the_driver_repeated_stays_unknown() -> None:
+    attempts = Attempts(DELETE, 0)
+    assert attempts.after(failed(403, reconnects=1)) is GIVE_UP
+    assert attempts.unknown == 1
+
+
+def test_no_count_is_lost_with_a_renewal() -> None:
+    attempts = Attempts(READ, 2)
+    for what in (503, 503):
+        assert attempts.after(failed(what, reconnects=1)) is RETRY
+    attempts = attempts.anew(failed(401, reconnects=1))
+    assert attempts.after(failed(404)) is RETRY
+    assert attempts.after(failed(503)) is RETRY
+    assert attempts.counters == (3, 1, 0, 3)
 
 
 def test_a_renewal_makes_nothing_unknown_of_what_changes_nothing() -> None:

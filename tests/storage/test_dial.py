@@ -285,7 +285,7 @@ def test_faults_behind_the_handshake(certificates: Certificates) -> None:
             return caught.value.kind
 
     half = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
-    assert leaving(b"") is ErrorKind.RESET
+    assert leaving(b"") is ErrorKind.DISCONNECTED
     assert leaving(half) is ErrorKind.TRUNCATED
     assert leaving(half, silent=True) is ErrorKind.NETWORK_TIMEOUT
 

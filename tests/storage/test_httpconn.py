@@ -125,9 +125,10 @@ def resetting(*said: bytes) -> Script:
 
 
 FAULTS: dict[str, tuple[Script, ErrorKind, str]] = {
-    "closed at once": (lambda peer: None, ErrorKind.RESET, "reset|closed unanswered"),
-    "closed unanswered": (lambda peer: bool(peer.hear()), ErrorKind.RESET, "closed unanswered"),
-    "reset unanswered": (resetting(), ErrorKind.RESET, "connection reset by peer"),
+    "closed at once": (lambda peer: None, ErrorKind.DISCONNECTED, "reset|closed unanswered"),
+    "closed unanswered": (
+        lambda peer: bool(peer.hear()), ErrorKind.DISCONNECTED, "closed unanswered"),
+    "reset unanswered": (resetting(), ErrorKind.DISCONNECTED, "connection reset by peer"),
     "closed in the headers": (saying(START[:20]), ErrorKind.RESET, "in the headers"),
     "closed in the body": (saying(START + b"half"), ErrorKind.TRUNCATED, "4 of 100"),
     "reset in the body": (resetting(START + b"half"), ErrorKind.RESET, "connection reset"),
@@ -263,7 +264,7 @@ def test_an_upload_that_is_cut_off() -> None:
         peer.reset()
 
     error = failure(script, upload=big_upload())
-    assert (error.kind, error.sent) == (ErrorKind.RESET, True)
+    assert (error.kind, error.sent) == (ErrorKind.DISCONNECTED, True)
 
 
 # Whatever arrives, in whatever pieces ----------------------------------------------------------

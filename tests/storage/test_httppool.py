@@ -56,8 +56,21 @@ def closed_after_one(peer: Peer) -> None:
 
 def reset_after_one(peer: Peer) -> None:
     closed_after_one(peer)
-    peer.hear()
     peer.reset()
+
+
+def closed_in_service(peer: Peer) -> None:
+    closed_after_one(peer)
+    peer.hear()
+
+
+def reset_in_service(peer: Peer) -> None:
+    closed_in_service(peer)
+    time.sleep(0.005)
+    peer.reset()
+
+
+in_service = pytest.mark.parametrize("script", [closed_in_service, reset_in_service])
 
 
 @pytest.mark.parametrize("script", [closed_after_one, reset_after_one])
@@ -80,12 +93,72 @@ def test_a_kept_connection_that_was_closed_is_replaced_and_counted(
         assert server.connections == 2
 
 
-def test_it_is_replaced_once_only() -> None:
-    with serving(closed_after_one, lambda peer: peer.hear()) as (server, pool):
+@in_service
+@pytest.mark.parametrize("upload", [None, Upload(3, b"abc"), big_upload()])
+def test_a_request_that_was_broken_in_service_is_not_repeated_for_free(
+    script: Script, upload: Upload | None
+) -> None:
+    with serving(script, answering(ok(b"y"))) as (server, pool):
+        pool.request(HEAD)
+        gevent.sleep(0.005)
+        with pytest.raises(StorageError) as caught:
+            pool.request(HEAD if upload is None else PUT % upload.size, upload)
+        error = caught.value
+        assert (error.kind, error.sent, error.reconnects) == (ErrorKind.DISCONNECTED, True, 0)
+        assert server.connections == 1
+
+
+@in_service
+def test_a_connection_that_was_idle_for_long_is_replaced_whenever_it_ends(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(httppool, "_IDLE_NS", 200_000_000)
+    with serving(script, answering(ok(b"y"))) as (server, pool):
+        pool.request(HEAD)
+        gevent.sleep(0.25)
+        assert pool.request(HEAD).reconnects == 1
+        assert server.connections == 2
+
+
+@in_service
+def test_a_connection_is_idle_for_long_among_busy_ones_too(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(httppool, "_IDLE_NS", 200_000_000)
+    with serving(script, silent_after(b""), answering(ok(b"y"))) as (server, pool):
+        pool.request(HEAD)
+        kept = pool._idle.pop()
+        other = gevent.spawn(pool.request, HEAD)  # the sweep goes on
+        gevent.sleep(0.01)
+        pool._idle.append(kept)
+        gevent.sleep(0.4)
+        assert pool.request(HEAD).reconnects == 1
+        assert server.connections == 3
+        other.kill()
+
+
+def test_the_time_in_service_is_no_idle_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httppool, "_IDLE_NS", 200_000_000)
+
+    def slowly_reset(peer: Peer) -> None:
+        closed_in_service(peer)
+        time.sleep(0.4)
+        peer.reset()
+
+    with serving(slowly_reset, answering(ok(b"y"))) as (server, pool):
         pool.request(HEAD)
         with pytest.raises(StorageError) as caught:
             pool.request(HEAD)
-        assert caught.value.kind is ErrorKind.RESET
+        assert (caught.value.kind, server.connections) == (ErrorKind.DISCONNECTED, 1)
+
+
+def test_it_is_replaced_once_only_and_counted_though_that_failed() -> None:
+    with serving(closed_after_one, lambda peer: peer.hear()) as (server, pool):
+        pool.request(HEAD)
+        gevent.sleep(0.005)
+        with pytest.raises(StorageError) as caught:
+            pool.request(HEAD)
+        assert (caught.value.kind, caught.value.reconnects) == (ErrorKind.DISCONNECTED, 1)
         assert server.connections == 2
 
 
@@ -95,11 +168,13 @@ def test_a_request_that_went_out_once_is_told_from_one_that_did_not(kept: bool) 
     with serving(closed_after_one) as (_, pool):
         if kept:
             pool.request(HEAD)
+            gevent.sleep(0.005)
         pool._dialler = Dialler(Endpoint("127.0.0.1", held_port(), False), 1.0)
         with pytest.raises(StorageError) as caught:
             pool.request(HEAD)
     assert caught.value.kind is ErrorKind.CONNECT
     assert caught.value.sent is kept
+    assert caught.value.reconnects == kept
 
 
 def test_nothing_is_sent_again_once_an_answer_began() -> None:
@@ -258,6 +333,7 @@ def test_a_connection_that_takes_its_time_has_its_time_outs(
     with serving(*scripts, network_timeout_s=0.1) as (_, pool), gevent.Timeout(5):
         monkeypatch.setattr(Dialler, "open", late)
         pool.request(HEAD)
+        gevent.sleep(0.005)
         with pytest.raises(StorageError) as caught:
             pool.request(HEAD)
         assert caught.value.kind is ErrorKind.NETWORK_TIMEOUT

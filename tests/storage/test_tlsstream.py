@@ -141,3 +141,19 @@ def test_the_end_is_the_end_with_a_farewell_or_without(certificates: Certificate
         with served(certificates, serve) as stream:
             assert stream.recv_into(bytearray(10)) == 0
             assert stream.recv_now(bytearray(10)) == 0
+
+
+def test_what_fails_after_records_went_out_was_sent_in_part(certificates: Certificates) -> None:
+    """An error would say that nothing of it was; the next attempt to send has the error."""
+    with served(certificates, lambda tls: None) as stream:
+        left = [1]
+
+        def put_out(records: bytes) -> None:
+            if not left:
+                raise BrokenPipeError
+            left.pop()
+
+        stream._put_out = put_out  # type: ignore[method-assign]
+        assert stream.send_parts([bytes(300_000)] * 3) == 300_000
+        with pytest.raises(BrokenPipeError):
+            stream.send_parts([bytes(300_000)])

@@ -212,6 +212,21 @@ def test_the_row_of_a_failure_with_an_answer() -> None:
 # Trying again -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("ending", [None, 404, 500])
+def test_every_request_is_in_a_count(ending: int | None) -> None:
+    """A request of the driver's that it repeated by itself is two."""
+    driver = Driver()
+    lost = StorageError(ErrorKind.CONNECT, "and no connection in its place")
+    lost.reconnects = 1
+    driver.script += [lost, refused(503), refused(401), lost, refused(404)]
+    if ending:
+        driver.always = refused(ending)
+    row = row_of(driver, READ, renew=lambda began_ns: True)
+    counted = row.retries + row.not_found_retries + row.renewals + row.reconnects
+    assert row.reconnects == 2
+    assert 1 + counted == len(driver.deadlines) + row.reconnects
+
+
 def test_a_read_that_finds_nothing_is_tried_once_more() -> None:
     driver = Driver()
     driver.script.append(refused(404))
@@ -286,7 +301,7 @@ def test_what_a_delete_did_before_its_renewal_is_not_forgotten() -> None:
     driver = Driver()
     driver.script += [StorageError(ErrorKind.RESET, "gone"), refused(401), refused(404)]
     row = row_of(driver, DELETE, renew=lambda began_ns: True)
-    assert (row.renewals, row.error, row.retries, len(driver.deadlines)) == (1, 0, 0, 3)
+    assert (row.renewals, row.error, row.retries, len(driver.deadlines)) == (1, 0, 1, 3)
 
 
 def test_renewals_end() -> None:
@@ -304,7 +319,7 @@ def test_no_token_to_be_had() -> None:
     driver.always = refused(401)
     row = row_of(driver, READ, renew=lambda began_ns: False)
     assert row.error == ErrorKind.UNAUTHORIZED
-    assert len(driver.deadlines) == 1
+    assert (len(driver.deadlines), row.renewals) == (1, 0)
 
 
 def test_failures_leave_nothing_for_the_collector() -> None:

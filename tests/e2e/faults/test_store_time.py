@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -130,18 +131,38 @@ def test_a_server_that_comes_back(commands: Commands, row: Row) -> None:
     row.saw(f"no operation failed; {ended.counted()[2]} retries")
 
 
-@pytest.mark.fault("store: kept connections are closed, or reset, instead of an answer")
-def test_kept_connections_that_break(commands: Commands, row: Row) -> None:
-    deeds = {"closed": leave, "well": None, "reset": reset, "well too": None}
+IN_SERVICE = {"closed": leave, "well": None, "reset": reset, "well too": None}
+
+
+@pytest.mark.fault("store: connections are closed, or reset, instead of an answer")
+def test_requests_that_are_broken_in_service(commands: Commands, row: Row) -> None:
     path = commands.scenario(**READS, operation_count=40, user_count=1)
-    with HostileSwift(deeds) as swift:
+    with HostileSwift(IN_SERVICE) as swift:
         ended, _ = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
         ended.fine()
-        account = row.accounted(ended.stats)
-        assert (account.done, account.failed) == (40, 0)
-        reconnects = ended.stats.total().reconnects
-        assert reconnects == sum(swift.struck.values()) >= 39
-    row.saw(f"no operation failed; {reconnects} reconnects, none of them a retry")
+    account = row.accounted(ended.stats)
+    assert (account.done, account.failed) == (20, 20)
+    error = ended.stats.errors[K.DISCONNECTED, 0]
+    assert error.count == swift.strikes_in_all == 20
+    assert ended.stats.total().reconnects == 0
+    assert re.search(r"^ +20  disconnected +- ", ended.out, re.MULTILINE)
+    row.saw(f"{error.count} disconnected: each request that was broken")
+
+
+@pytest.mark.fault(
+    "store: connections are closed, or reset, instead of an answer, with --retries 3"
+)
+def test_each_request_that_is_broken_is_in_a_count(commands: Commands, row: Row) -> None:
+    path = commands.scenario(**READS, operation_count=40, user_count=4, run_seconds=None)
+    with HostileSwift(IN_SERVICE) as swift:
+        options = [*options_for(swift), "--retries", 3]
+        ended, _ = watch(commands.start_run("-f", path, *options, workers=1))
+        ended.fine()
+    account = row.accounted(ended.stats)
+    total = ended.stats.total()
+    assert total.retries
+    assert swift.strikes_in_all == account.failed + total.retries + total.reconnects
+    row.saw(f"{total.retries} retries, {account.failed} disconnected: all that was broken")
 
 
 @pytest.mark.fault("store: bytes that nobody asked for, behind an answer")
