@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TextIO
 
 from ssbench.cli.deleting import Deleting, status_of, tell_failures
 from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Phase
+from ssbench.core.naming import ANY_POLICY
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.storage.base import ContainerEntry
-from ssbench.upkeep.cleanup import ANY_POLICY, delete, plan
+from ssbench.upkeep.cleanup import Counted, Plan, count, delete, plan
 from ssbench.upkeep.deletions import CleanupResult
 
 NAMED = 10  #: containers named before they are deleted; a dry run names all
@@ -21,48 +22,89 @@ def run(around: Deleting, *, base: str, policy: str | None) -> ExitStatus:
 
     :returns: OK when all that was found is gone (or nothing was found, or on a dry run), FAILED
         when something is left or the user said no, INTERRUPTED when the user stopped it.
-    :raises StorageError: where the account can't be listed.
+    :raises SsbenchError: where the account can't be listed.
     """
-    entries = plan(around.storage, base, policy, renew=around.renew)
+    storage, renew, stopping = around.storage, around.renew, around.stopping
+    planned = plan(storage, base, policy, around.concurrency, renew=renew, stopping=stopping)
+    entries = planned.entries
+    counted = count(storage, entries, around.concurrency, renew=renew, stopping=stopping)
+    if stopping():
+        return ExitStatus.INTERRUPTED
     if not entries:
         print(f"No containers to delete ({_pattern(base, policy)}).", file=around.out)
+        _tell_left_alone(planned, around.out)
         return ExitStatus.OK
     if around.dry_run:
-        _announce(entries, "Would delete", len(entries), around.out)
+        _announce(counted, "Would delete", len(entries), around.out)
+        _tell_left_alone(planned, around.out)
         return ExitStatus.OK
-    _announce(entries, around.verb, NAMED, around.err)
+    _announce(counted, around.verb, NAMED, around.err)
+    _tell_left_alone(planned, around.err)
     if around.refused():
         return ExitStatus.FAILED
     around.progress.start_phase(Phase.CLEANUP, title="Deleting containers and objects")
+    entries = [replace(one.entry, object_count=_most(one)) for one in counted]
     with around.progress as progress:
         result = delete(
-            around.storage, entries, around.concurrency, progress.count,
-            renew=around.renew, stopping=around.stopping,
+            storage, entries, around.concurrency, progress.count, renew=renew, stopping=stopping,
         )  # fmt: skip
     _report(result, around.out, around.err)
     return status_of(result)
 
 
 def _pattern(base: str, policy: str | None) -> str:
-    suffix = "" if not policy else "[_...]" if policy == ANY_POLICY else f"_{policy}"
+    suffix = "" if not policy else "[_POLICY]" if policy == ANY_POLICY else f"_{policy}"
     return printable(f"{base}_NNNNNN{suffix}")
 
 
-def _announce(entries: Sequence[ContainerEntry], verb: str, most: int, file: TextIO) -> None:
-    objects = sum(entry.object_count for entry in entries)
-    size = bytes_text(sum(entry.bytes_used for entry in entries))
-    containers = plural(len(entries), "container")
-    print(f"{verb} {containers} with {plural(objects, 'object')} ({size}):", file=file)
-    for entry in entries[:most]:
-        held = f"{plural(entry.object_count, 'object')}, {bytes_text(entry.bytes_used)}"
-        print(f"  {printable(entry.name)}  {held}", file=file)
-    if len(entries) > most:
+def _announce(counted: Sequence[Counted], verb: str, most: int, file: TextIO) -> None:
+    objects, size = sum(one.objects for one in counted), sum(one.bytes_used for one in counted)
+    whole = all(one.whole for one in counted)
+    held = f"{_least(whole)}{plural(objects, 'object')} ({_least(whole)}{bytes_text(size)})"
+    print(f"{verb} {plural(len(counted), 'container')} with {held}:", file=file)
+    for one in counted[:most]:
+        print(f"  {printable(one.entry.name)}  {_held(one)}", file=file)
+    if len(counted) > most:
         print(
-            f"  ... and {plural(len(entries) - most, 'more container')},"
-            f" up to {printable(entries[-1].name)}",
+            f"  ... and {plural(len(counted) - most, 'more container')},"
+            f" up to {printable(counted[-1].entry.name)}",
             file=file,
         )
-    print("The counts are the account's; they lag behind recent uploads.", file=file)
+    if not whole:
+        said, used = (
+            sum(one.entry.object_count for one in counted),
+            sum(one.entry.bytes_used for one in counted),
+        )
+        print(
+            f"Large containers were not counted to their end. The account says"
+            f" {plural(said, 'object')} ({bytes_text(used)}) in all; its counts lag behind.",
+            file=file,
+        )
+
+
+def _held(one: Counted) -> str:
+    held = f"{_least(one.whole)}{plural(one.objects, 'object')}, {bytes_text(one.bytes_used)}"
+    if one.whole:
+        return held
+    entry = one.entry
+    return f"{held} (the account says {entry.object_count:,}, {bytes_text(entry.bytes_used)})"
+
+
+def _least(whole: bool) -> str:
+    return "" if whole else "at least "
+
+
+def _most(one: Counted) -> int:
+    """Objects to expect, for the progress."""
+    return one.objects if one.whole else max(one.objects, one.entry.object_count)
+
+
+def _tell_left_alone(planned: Plan, file: TextIO) -> None:
+    for reason, neighbours in planned.left_alone.items():
+        names = ", ".join(map(printable, neighbours.examples))
+        more = neighbours.count - len(neighbours.examples)
+        others = f" and {more:,} more" if more else ""
+        print(f"Left alone: {names}{others}: {reason.value}", file=file)
 
 
 def _report(result: CleanupResult, out: TextIO, err: TextIO) -> None:

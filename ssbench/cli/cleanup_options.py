@@ -22,7 +22,7 @@ class CleanupOptions:
     store: StoreOptions
     container_base: str
     concurrency: int
-    policy: str | None  #: None: containers without one in their name; "*": any
+    policy: str | None  #: None: containers without one in their name; "*": any of the cluster's
     dry_run: bool
     yes: bool
     verbose: bool
@@ -62,8 +62,8 @@ def add_cleanup(parser: argparse.ArgumentParser) -> None:
         "-p",
         "--policy",
         metavar="POLICY",
-        help="delete those of this storage policy, BASE_000061_POLICY; '*' for any "
-        "[default: those that name none]",
+        help="delete those of this storage policy, BASE_000061_POLICY; '*' for any of the "
+        "cluster's [default: those that name none]",
     )
     add_resume(parser, "delete, instead, the objects that the run of this stat file left behind")
     add("--dry-run", action="store_true", help="say what would be deleted, and delete nothing")

@@ -6,24 +6,99 @@ Objects that a run creates carry the run's id, so that two runs never meet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
+from enum import Enum
+from functools import lru_cache
 from hashlib import blake2b
 
 from ssbench.core.model import SizeClass
 
 MARKER_HEADER = "X-Container-Meta-Ssbench"  #: on every container that we make
+#: On every object that a run uploads: the id of that run.
+RUN_HEADER = "X-Object-Meta-Ssbench-Run"
 #: On objects that were updated: an initial one with it hasn't its initial content any more.
 VERSION_HEADER = "X-Object-Meta-Ssbench-Version"
 #: On objects of one repeated letter (--compressible): a run of random ones uploads its own.
 LETTERS_HEADER = "X-Object-Meta-Ssbench-Letters"
+#: ``-p`` of cleanup-containers: containers of every storage policy, and those that name none.
+ANY_POLICY = "*"
+#: What ssbench 0.3.9 put behind the number where a scenario named no policy.
+DEFAULT_POLICY = "default_policy"
 #: A name of more digits is nobody's: numbers are 4 bytes.
 _MOST_DIGITS = 10
+_HIGHEST_SIX_DIGITS = 999_999
 
 
 def container_name(base: str, index: int, policy: str | None = None) -> str:
     """``ssbench_000061``, and ``ssbench_000061_gold`` under policy ``gold``."""
     suffix = f"_{policy}" if policy else ""
     return f"{base}_{index:06d}{suffix}"
+
+
+class LeftAlone(Enum):
+    """Why a container is not ours to delete."""
+
+    OTHER_NAME = "not named by the base and a number of six digits"
+    LONG_NUMBER = "the number has more than six digits, and there is no mark of ssbench"
+    NAMES_A_POLICY = "something follows the number (-p POLICY deletes such, and -p '*')"
+    OTHER_POLICY = "not named for this policy"
+    NO_POLICY = "no policy of this cluster follows the number, and there is no mark of ssbench"
+
+
+def container_parts(name: str, base: str) -> tuple[int, str | None] | None:
+    """Number and policy of a container's name of this base; the inverse of ``container_name``.
+
+    None for a name that no ``container_name`` of this base gives.
+    """
+    found = _container_pattern(base).fullmatch(name)
+    return None if found is None else (int(found[1]), found[2])
+
+
+@lru_cache(maxsize=16)
+def _container_pattern(base: str) -> re.Pattern[str]:
+    number = f"[0-9]{{6}}|[1-9][0-9]{{6,{_MOST_DIGITS - 1}}}"
+    return re.compile(f"{re.escape(base)}_({number})(?:_([^/]+))?", re.DOTALL)
+
+
+def why_not_ours(
+    name: str,
+    base: str,
+    policy: str | None,
+    policies: Collection[str],
+    marked: Callable[[], bool],
+) -> LeftAlone | None:
+    """Why a container is not to be deleted; None where it may be. The rule of every clean-up.
+
+    Ours is what is named by the base, an underscore and six digits; behind them nothing, or an
+    underscore and a storage policy. What a name leaves open, our mark on the container decides.
+
+    :param policy: None: only names without a policy; ``ANY_POLICY``: with any policy of the
+        cluster's, or none; else names with just this one, whether the cluster knows it or not.
+    :param policies: those of the cluster, aliases included.
+    :param marked: whether the container carries our mark; asked only where that decides.
+    """
+    parts = container_parts(name, base)
+    if parts is None:
+        return LeftAlone.OTHER_NAME
+    number, suffix = parts
+    if policy is None and suffix is not None:
+        return LeftAlone.NAMES_A_POLICY
+    if policy not in (None, ANY_POLICY, suffix):
+        return LeftAlone.OTHER_POLICY
+    doubt = None
+    if policy == ANY_POLICY and suffix is not None:
+        known = {DEFAULT_POLICY, *map(str.casefold, policies)}
+        doubt = None if suffix.casefold() in known else LeftAlone.NO_POLICY
+    if number > _HIGHEST_SIX_DIGITS:
+        doubt = LeftAlone.LONG_NUMBER
+    return None if doubt is None or marked() else doubt
+
+
+def has_dot_segment(name: str) -> bool:
+    """Whether a path with this name in it may be taken for another: servers and proxies resolve
+    segments ``.`` and ``..``, some of them after they have undone the quoting of slashes."""
+    return not {".", ".."}.isdisjoint(name.split("/"))
 
 
 def initial_size(size_class: SizeClass, number: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ssbench.core.model import Job, Timing
 
@@ -26,6 +26,13 @@ class ContainerEntry:
     name: str
     object_count: int
     bytes_used: int
+
+
+class ObjectEntry(NamedTuple):
+    """A line of a container's listing."""
+
+    name: str
+    size: int  #: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,8 @@ class StoreLimits:
 class Storage(Protocol):
     """Operations on the benchmark's objects (hot), and the errands around a run (cold).
 
-    Every method may raise StorageError. Here a container is a Swift container.
+    Every method may raise StorageError. Here a container is a Swift container. A name with a
+    segment ``.`` or ``..`` is never sent: it might be taken for another path.
     """
 
     #: Operation number -> what does it. Operations that are missing are not supported.
@@ -92,8 +100,14 @@ class Storage(Protocol):
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         """One page of the account's listing, in order, after ``marker``."""
 
-    def list_objects(self, container: str, marker: str, limit: int) -> list[str]:
-        """One page of a container's object names, in order, after ``marker``."""
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        """One page of a container's objects, in order, after ``marker``."""
+
+    def object_run(self, container: str, name: str) -> str | None:
+        """The id of the run that uploaded an object; None where the object has none on it.
+
+        :raises StorageError: status 404 where it doesn't exist.
+        """
 
     def delete_object(self, container: str, name: str) -> bool:
         """True where it was deleted, False where there was none."""

@@ -30,6 +30,21 @@ class Collector:
         self.body += part
 
 
+class Passer(Collector):
+    """As Collector, but hands the body over as it arrives, and keeps nothing of it."""
+
+    def __init__(self, limit: int, feed: Callable[[memoryview], None]) -> None:
+        super().__init__(limit)
+        self._feed = feed
+        self._passed = 0
+
+    def add(self, part: memoryview) -> None:
+        self._passed += len(part)
+        if self._passed > self.limit:
+            raise Overlong(f"a body of more than {self.limit} bytes")
+        self._feed(part)
+
+
 class Overlong(BadAnswer):
     """More body than the request can bring."""
 

@@ -7,7 +7,13 @@ from time import perf_counter_ns
 
 from ssbench.core.model import OPERATIONS, Job, Operation, Timing
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import Action, ContainerEntry, ContainerFacts, StoreLimits
+from ssbench.storage.base import (
+    Action,
+    ContainerEntry,
+    ContainerFacts,
+    ObjectEntry,
+    StoreLimits,
+)
 
 #: What Swift answers to each operation.
 _STATUS = {
@@ -54,8 +60,11 @@ class NoopStorage:
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         return []
 
-    def list_objects(self, container: str, marker: str, limit: int) -> list[str]:
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
         return []
+
+    def object_run(self, container: str, name: str) -> str | None:
+        return None
 
     def delete_object(self, container: str, name: str) -> bool:
         return True

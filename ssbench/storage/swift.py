@@ -5,22 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from ssbench.core.content import Content
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Operation, SizeClass, Timing
-from ssbench.core.naming import LETTERS_HEADER, MARKER_HEADER, VERSION_HEADER, Naming
+from ssbench.core.naming import (
+    LETTERS_HEADER,
+    MARKER_HEADER,
+    RUN_HEADER,
+    VERSION_HEADER,
+    Naming,
+    has_dot_segment,
+)
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import Action, ContainerEntry, ContainerFacts, StoreLimits
+from ssbench.core.text import printable
+from ssbench.storage.base import (
+    Action,
+    ContainerEntry,
+    ContainerFacts,
+    ObjectEntry,
+    StoreLimits,
+)
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.swiftaccount import ANSWER_MAX, Account
 from ssbench.storage.swiftparse import (
+    Listing,
     bulk_failures,
-    container_entries,
+    container_entry,
     container_facts,
-    object_names,
+    object_entry,
     store_limits,
 )
 from ssbench.storage.verify import Verifier
@@ -192,7 +207,7 @@ class SwiftStorage:
 
     def container_facts(self, container: str) -> ContainerFacts:
         collector = Collector(ANSWER_MAX, bodiless=True)
-        self._account.errand("HEAD", quote(container, safe=""), collector)
+        self._account.errand("HEAD", _quoted(container), collector)
         return container_facts(collector.headers)
 
     def make_container(self, container: str) -> ContainerFacts | None:
@@ -220,7 +235,7 @@ class SwiftStorage:
         headers = f"{MARKER_HEADER}: {quote(self._settings.run_id) or 'yes'}\r\n"
         if policy is not None:
             headers += f"X-Storage-Policy: {policy}\r\n"
-        path = quote(container, safe="")
+        path = _quoted(container)
         timing = self._account.errand("PUT", path, Collector(ANSWER_MAX), headers, b"")
         if timing.status == 202:
             return self.container_facts(container)
@@ -228,23 +243,32 @@ class SwiftStorage:
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         query = f"prefix={quote(prefix, safe='')}&{_page(marker, limit)}"
-        return container_entries(self._account.listing(f"?{query}"))
+        listing = Listing(container_entry, limit)
+        self._account.listing(f"?{query}", listing.feed)
+        return listing.entries()
 
-    def list_objects(self, container: str, marker: str, limit: int) -> list[str]:
-        return object_names(
-            self._account.listing(f"{quote(container, safe='')}?{_page(marker, limit)}")
-        )
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        listing = Listing(object_entry, limit)
+        path = f"{_quoted(container)}?{_page(marker, limit)}"
+        self._account.listing(path, listing.feed)
+        return listing.entries()
+
+    def object_run(self, container: str, name: str) -> str | None:
+        collector = Collector(ANSWER_MAX, bodiless=True)
+        self._account.errand("HEAD", f"{_quoted(container)}/{_quoted(name)}", collector)
+        run = collector.headers.get(RUN_HEADER.lower())
+        return None if run is None else unquote(run)
 
     def delete_object(self, container: str, name: str) -> bool:
-        return self._account.delete(f"{quote(container, safe='')}/{quote(name, safe='')}")
+        return self._account.delete(f"{_quoted(container)}/{_quoted(name)}")
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
-        prefix = quote(container, safe="")
-        body = "".join(f"{prefix}/{quote(name, safe='')}\n" for name in names).encode()
+        prefix = _quoted(container)
+        body = "".join(f"{prefix}/{_quoted(name)}\n" for name in names).encode()
         return bulk_failures(self._account.bulk_delete(body), container)
 
     def delete_container(self, container: str) -> bool:
-        return self._account.delete(quote(container, safe=""))
+        return self._account.delete(_quoted(container))
 
     def close(self) -> None:
         self._account.close()
@@ -280,6 +304,21 @@ def _quoted_naming(settings: StorageSettings) -> Naming:
         settings.container_count,
         quote(settings.policy, safe="") if settings.policy else None,
     )
+
+
+def _quoted(name: str) -> str:
+    """A name from outside as it stands in a path.
+
+    :raises StorageError: where the path might be taken for another.
+    """
+    if has_dot_segment(name):
+        raise StorageError(
+            ErrorKind.PROTOCOL,
+            f'not sent: "{printable(name)}" has a segment "." or "..", and might be taken for'
+            " another path",
+            sent=False,
+        )
+    return quote(name, safe="")
 
 
 def _page(marker: str, limit: int) -> str:

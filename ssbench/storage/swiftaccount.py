@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from time import perf_counter_ns
 from urllib.parse import quote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.core.naming import LETTERS_HEADER
+from ssbench.core.naming import LETTERS_HEADER, RUN_HEADER
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpbody import Collector, Passer
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.swiftsite import open_pools, take_apart
 
 ANSWER_MAX = 8 * 1024 * 1024  #: bytes of an answer that is taken in
-_LISTING_MAX = 64 * 1024 * 1024  #: bytes: 10,000 names of 1,024 bytes, escaped in JSON
+_LISTING_MAX = 64 * 1024 * 1024  #: bytes of a page; none of them is kept
 _TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
 #: Network time-outs that an errand may take: a bulk delete is minutes, and drips blanks meanwhile.
 _ERRAND_TIMEOUTS = 15
@@ -127,15 +128,16 @@ class Account:
             raise self.refusal(method, timing)
         return timing
 
-    def listing(self, path: str) -> bytes:
-        """What a GET gives; it may be long."""
-        collector = Collector(_LISTING_MAX)
-        self.errand("GET", path, collector)
-        return bytes(collector.body)
+    def listing(self, path: str, feed: Callable[[memoryview], None]) -> None:
+        """Hand over what a GET gives as it arrives; it may be long, and an error's page.
+
+        :raises StorageError: where it fails.
+        """
+        self.errand("GET", path, Passer(_LISTING_MAX, feed))
 
     def bulk_delete(self, lines: bytes) -> bytes:
         """Delete what the lines name; gives what the store says of them."""
-        collector = Collector(_LISTING_MAX)
+        collector = Collector(ANSWER_MAX)
         headers = "Content-Type: text/plain\r\nAccept: application/json\r\n"
         self.errand("POST", "?bulk-delete", collector, headers, lines)
         return bytes(collector.body)
@@ -164,6 +166,8 @@ class Account:
 
 def _upload_headers(settings: StorageSettings) -> str:
     headers = "Content-Type: application/octet-stream\r\n"
+    if settings.run_id:
+        headers += f"{RUN_HEADER}: {quote(settings.run_id, safe='')}\r\n"
     if settings.delete_after_s is not None:
         headers += f"X-Delete-After: {settings.delete_after_s}\r\n"
     if settings.compressible:

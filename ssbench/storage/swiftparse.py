@@ -4,42 +4,149 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any, TypeGuard
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeGuard, TypeVar
 from urllib.parse import unquote
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import MARKER_HEADER
-from ssbench.storage.base import ContainerEntry, ContainerFacts, StoreLimits
+from ssbench.storage.base import ContainerEntry, ContainerFacts, ObjectEntry, StoreLimits
+
+Entry = TypeVar("Entry")
+
+_PIECE = 1 << 16  #: bytes of a listing that are looked through at a time
+_ROW_MAX = 1 << 17  #: bytes of one row: a name of 1,024 bytes and a content type, escaped
+_DEPTH_MAX = 8  #: a row has two
+_NAME_MAX = 4096  #: bytes of UTF-8; Swift's own default is 1,024
+_VALUES_MAX = 100_000  #: of one JSON text
+_BEFORE_VALUES = (b",", b":", b"[", b"{")
+_BLANKS = b" \t\r\n"
+_MARKS = re.compile(rb'["\\\[\]{}]')
+_BACKSLASH, _QUOTE = b"\\"[0], b'"'[0]
+_OPENING = b"[{"
 
 
-def container_entries(body: bytes) -> list[ContainerEntry]:
-    """An account's listing.
+class Listing(Generic[Entry]):
+    """An account's or a container's listing, read while it arrives: no more than a row is kept of
+    its bytes, and no more than ``limit`` entries come of it. Never raises before ``entries``.
+
+    :param entry: makes an entry of a row; raises StorageError where that is none.
+    :param limit: the rows that were asked for.
+    """
+
+    def __init__(self, entry: Callable[[dict[str, Any]], Entry], limit: int) -> None:
+        self._entry = entry
+        self._limit = limit
+        self._entries: list[Entry] = []
+        self._held = bytearray()  #: of the row that is arriving, and what is before it
+        self._scanned = 0  #: bytes of these that were looked at
+        self._depth = 0  #: brackets and braces that are open
+        self._quoted = False  #: within a string
+        self._rows = 0
+        self._ended = False
+        self._fault: StorageError | None = None
+
+    def feed(self, data: bytes | memoryview) -> None:
+        """Take more of it in; what comes behind a fault is dropped."""
+        for start in range(0, len(data), _PIECE):
+            if self._fault is not None:
+                return
+            self._held += data[start : start + _PIECE]
+            try:
+                self._scan()
+                if len(self._held) > _ROW_MAX:
+                    raise _refused("a listing")
+            except StorageError as error:
+                self._fault = error
+                self._held.clear()
+                self._entries.clear()
+
+    def entries(self) -> list[Entry]:
+        """All entries, once all was fed.
+
+        :raises StorageError: PROTOCOL, where it is no listing, or longer than was asked for.
+        """
+        if self._fault is not None:
+            raise self._fault
+        if self._held.strip(_BLANKS) or self._depth:
+            raise _refused("a listing")
+        return self._entries
+
+    def _scan(self) -> None:
+        held = self._held
+        done = 0  # bytes before this are of no use any more
+        at = self._scanned
+        while (found := _MARKS.search(held, at)) is not None:
+            at = found.start()
+            mark = held[at]
+            if mark == _BACKSLASH:
+                at += 1  # with what it escapes, which may be still to come
+            elif mark == _QUOTE:
+                self._quoted = not self._quoted
+            elif not self._quoted and mark in _OPENING:
+                if self._depth == 1:
+                    self._separator(bytes(held[done:at]))
+                    done = at
+                self._depth += 1
+                if self._depth > _DEPTH_MAX:
+                    raise _refused("a listing")
+                if self._depth == 1:
+                    self._begin(bytes(held[done : at + 1]))
+                    done = at + 1
+            elif not self._quoted:
+                self._depth -= 1
+                if self._depth == 1:
+                    self._row(bytes(held[done : at + 1]))
+                elif self._depth <= 0:
+                    self._end(bytes(held[done : at + 1]))
+                done = done if self._depth > 1 else at + 1
+            at += 1
+        self._scanned = max(at, len(held)) - done
+        del held[:done]
+
+    def _begin(self, text: bytes) -> None:
+        if self._ended or text.strip(_BLANKS) != b"[":
+            raise _refused("a listing")
+
+    def _separator(self, text: bytes) -> None:
+        if text.strip(_BLANKS) != (b"," if self._rows else b""):
+            raise _refused("a listing")
+
+    def _end(self, text: bytes) -> None:
+        if self._depth < 0 or text.strip(_BLANKS) != b"]":
+            raise _refused("a listing")
+        self._ended = True
+
+    def _row(self, text: bytes) -> None:
+        self._rows += 1
+        row = _loaded(text)
+        if not isinstance(row, dict) or self._rows > self._limit:
+            raise _refused("a listing")
+        if "subdir" not in row:  # of a delimited listing, without a name; we ask for none
+            self._entries.append(self._entry(row))
+
+
+def container_entry(row: Mapping[str, Any]) -> ContainerEntry:
+    """A row of an account's listing.
 
     :raises StorageError: PROTOCOL, where it is none.
     """
-    entries = []
-    for row in _rows(body):
-        name, count, used = row.get("name"), row.get("count"), row.get("bytes")
-        if not (_is_name(name) and _is_count(count) and _is_count(used)):
-            raise _refused("a container's entry")
-        entries.append(ContainerEntry(name, count, used))
-    return entries
+    name, count, used = row.get("name"), row.get("count"), row.get("bytes")
+    if not (_is_name(name) and _is_count(count) and _is_count(used)):
+        raise _refused("a container's entry")
+    return ContainerEntry(name, count, used)
 
 
-def object_names(body: bytes) -> list[str]:
-    """A container's listing.
+def object_entry(row: Mapping[str, Any]) -> ObjectEntry:
+    """A row of a container's listing.
 
     :raises StorageError: PROTOCOL, where it is none.
     """
-    names = []
-    for row in _rows(body):
-        name = row.get("name")
-        if not _is_name(name):
-            raise _refused("an object's entry")
-        names.append(name)
-    return names
+    name, size = row.get("name"), row.get("bytes", 0)
+    if not (_is_name(name) and _is_count(size)):
+        raise _refused("an object's entry")
+    return ObjectEntry(name, size)
 
 
 def container_facts(headers: Mapping[str, str]) -> ContainerFacts:
@@ -93,18 +200,13 @@ def store_limits(body: bytes) -> StoreLimits:
 
 
 def _loaded(body: bytes) -> Any:
+    # Each value but the first stands behind one of these: so much is known before it is unfolded.
+    if sum(map(body.count, _BEFORE_VALUES)) > _VALUES_MAX:
+        raise _refused("JSON")
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
         raise _refused("JSON") from error
-
-
-def _rows(body: bytes) -> list[dict[str, Any]]:
-    rows = _loaded(body) if body else []
-    if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
-        raise _refused("a listing")
-    # A pseudo-directory of a delimited listing has no name; we ask for none.
-    return [row for row in rows if "subdir" not in row]
 
 
 def _is_name(value: Any) -> TypeGuard[str]:
@@ -112,14 +214,13 @@ def _is_name(value: Any) -> TypeGuard[str]:
     if not (isinstance(value, str) and value):
         return False
     try:
-        value.encode()
+        return len(value.encode()) <= _NAME_MAX
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def _is_count(value: Any) -> TypeGuard[int]:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value < 1 << 63
 
 
 def _bulk_failure(error: Any, container: str) -> tuple[str, int]:

@@ -1,70 +1,175 @@
 """Deleting the benchmark's containers with all that is in them, and nothing else.
 
-A container is ours by its exact name alone (``matching``), whoever made it and however: those of
-ssbench 0.3.9 carry no marker header. ``plan`` finds them, ``delete`` deletes what was planned.
+Which containers those are, ``core.naming.why_not_ours`` says. ``plan`` finds them, ``count`` counts
+what is in them, ``delete`` deletes what was planned.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from dataclasses import dataclass, field
 
 import gevent
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.storage.base import ContainerEntry, Storage
+from ssbench.core.naming import LeftAlone, why_not_ours
+from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
 from ssbench.storage.errands import Errands, Renew
-from ssbench.upkeep.deletions import PAGE, CleanupResult, Deletions, Ended, advanced
+from ssbench.upkeep.deletions import (
+    PAGE,
+    CleanupResult,
+    Deletions,
+    Ended,
+    page_size,
+    pages,
+)
 
-ANY_POLICY = "*"
 #: A container's listing lags behind its objects: what to wait before looking again.
 PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
+#: Objects of one container, and of all, that are counted by listing them; beyond these a
+#: container's first page tells no more than how many there are at least.
+COUNTED = 10_000
+COUNTED_IN_ALL = 200_000
+EXAMPLES = 5  #: names of containers that are left alone, for each reason
 
 
-def matching(name: str, base: str, policy: str | None = None) -> bool:
-    """Whether a container's name is one that ssbench makes for this base and policy.
+@dataclass(slots=True)
+class Neighbours:
+    """Containers that are left alone for one reason."""
 
-    Base, underscore, six digits (seven and more only from 1,000,000), then ``_`` and the policy
-    where one is given. Policy ``*`` is any suffix or none; None is none.
-    """
-    return _pattern(base, policy or "").fullmatch(name) is not None
+    count: int = 0
+    examples: list[str] = field(default_factory=list)  #: the first few names
+
+    def add(self, name: str) -> None:
+        """One more."""
+        self.count += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(name)
 
 
-@lru_cache(maxsize=16)
-def _pattern(base: str, policy: str) -> re.Pattern[str]:
-    if policy == ANY_POLICY:
-        suffix = "(?:_.+)?"
-    else:
-        suffix = re.escape(f"_{policy}") if policy else ""
-    number = "(?:[0-9]{6}|[1-9][0-9]{6,})"
-    return re.compile(f"{re.escape(base)}_{number}{suffix}", re.DOTALL)
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What there is in the account."""
+
+    #: The containers to delete, in the listing's order, with what the account says they hold.
+    entries: list[ContainerEntry] = field(default_factory=list)
+    #: Those whose names begin with the base, too, and stay.
+    left_alone: dict[LeftAlone, Neighbours] = field(default_factory=dict)
 
 
 def plan(
     storage: Storage,
     base: str,
     policy: str | None = None,
+    concurrency: int = 10,
     *,
     retries: int = 5,
     renew: Renew | None = None,
+    stopping: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], object] = gevent.sleep,
-) -> list[ContainerEntry]:
-    """The containers to delete, in the listing's order, with what the listing says they hold.
+) -> Plan:
+    """Which containers of the account are to be deleted.
 
-    :raises StorageError: where the account can't be listed.
+    :param policy: as ``core.naming.why_not_ours`` has it.
+    :param stopping: once true, no more is asked for.
+    :raises SsbenchError: where the account can't be listed.
     """
-    errands = Errands(storage, retries=retries, renew=renew, sleep=sleep)
-    limit = errands.call(storage.limits).listing_limit or PAGE
-    found: list[ContainerEntry] = []
-    marker = ""
-    # A short page may have another behind it (sharded listings): only an empty one is the end.
-    while page := errands.call(storage.list_containers, f"{base}_", marker, limit):
-        found += [entry for entry in page if matching(entry.name, base, policy)]
-        marker = advanced(marker, page[-1].name)
-    return found
+    errands = Errands(
+        storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
+    )
+    limits = errands.call(storage.limits)
+    policies = limits.policies or ()
+
+    def judged(entry: ContainerEntry) -> tuple[ContainerEntry, LeftAlone | SsbenchError | None]:
+        # Handed back, not raised: gevent prints what leaves a greenlet.
+        def marked() -> bool:
+            return errands.call(storage.container_facts, entry.name).marked
+
+        try:
+            return entry, why_not_ours(entry.name, base, policy, policies, marked)
+        except SsbenchError as error:
+            return entry, error
+
+    def page_after(marker: str) -> list[ContainerEntry]:
+        if stopping():
+            return []
+        return errands.call(storage.list_containers, f"{base}_", marker, page_size(limits))
+
+    planned = Plan()
+    pool = Pool(concurrency)
+    try:
+        for page in pages(page_after):
+            similar = (entry for entry in page if entry.name.startswith(f"{base}_"))
+            for entry, reason in pool.imap(judged, similar, maxsize=concurrency):
+                if reason is None:
+                    planned.entries.append(entry)
+                elif isinstance(reason, LeftAlone):
+                    planned.left_alone.setdefault(reason, Neighbours()).add(entry.name)
+                elif getattr(reason, "status", 0) != 404:  # 404: it is gone meanwhile
+                    raise reason
+    finally:
+        pool.kill()
+    return planned
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a container holds, by its own listing."""
+
+    entry: ContainerEntry  #: as the account has it
+    objects: int
+    bytes_used: int
+    whole: bool  #: False: it holds at least so much
+
+
+def count(
+    storage: Storage,
+    entries: Sequence[ContainerEntry],
+    concurrency: int = 10,
+    *,
+    retries: int = 5,
+    renew: Renew | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+    sleep: Callable[[float], object] = gevent.sleep,
+) -> list[Counted]:
+    """Count by listing what the containers hold, as far as that is soon done.
+
+    The account's own counts lag behind, by minutes on a busy cluster.
+
+    :param stopping: once true, no container is counted to its end.
+    """
+    errands = Errands(
+        storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
+    )
+    limit = page_size(errands.call(storage.limits)) if entries else PAGE
+    budget = [COUNTED_IN_ALL]
+
+    def counted(entry: ContainerEntry) -> Counted:
+        objects = size = 0
+
+        def page_after(marker: str) -> list[ObjectEntry]:
+            return errands.call(storage.list_objects, entry.name, marker, limit)
+
+        try:
+            for page in pages(page_after):
+                objects += len(page)
+                size += sum(found.size for found in page)
+                budget[0] -= len(page)
+                enough = objects >= COUNTED or (budget[0] <= 0 and len(page) >= limit)
+                if enough or stopping():
+                    return Counted(entry, objects, size, whole=False)
+        except SsbenchError as error:
+            # 404: it is gone meanwhile. Whatever else is wrong, the deleting will tell.
+            return Counted(entry, objects, size, whole=getattr(error, "status", 0) == 404)
+        return Counted(entry, objects, size, whole=True)
+
+    pool = Pool(concurrency)
+    try:
+        return list(pool.imap(counted, entries, maxsize=concurrency))
+    finally:
+        pool.kill()
 
 
 def delete(
@@ -142,7 +247,9 @@ class _Deletion:
                 if pause_s:
                     self._sleep(pause_s)
                 if self._empty(name, first=not pause_s):
-                    return self._failed_container(name, "some of its objects could not be deleted")
+                    return self._failed_container(
+                        name, "it is not empty: not all of its objects could be deleted"
+                    )
                 if self._container_gone(name):
                     return None
             self._failed_container(name, "it is still not empty: is somebody writing to it?")
@@ -158,8 +265,9 @@ class _Deletion:
         """Delete every object that is listed, once; gives how many wouldn't go."""
         failed = 0
         try:
-            for names in self._deletions.listed(container):
-                self._found += len(names) if first else 0
+            for page in self._deletions.listed(container):
+                self._found += len(page) if first else 0
+                names = [entry.name for entry in page]
                 chunk = self._deletions.bulk if first else 1
                 work = [(container, names[i : i + chunk]) for i in range(0, len(names), chunk)]
                 failed += self._deletions.objects(work)

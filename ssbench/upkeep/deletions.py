@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 from gevent.pool import Pool
 
 from ssbench.core.errors import AuthError, SsbenchError
+from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
-from ssbench.storage.base import Storage
+from ssbench.storage.base import ObjectEntry, Storage, StoreLimits
 from ssbench.storage.errands import Errands
 
-PAGE = 10_000  #: lines of a listing to ask for, where the store doesn't say its own limit
+#: Lines of a listing to ask for, at most: what a page takes in memory is bounded by it.
+PAGE = 1_000
 #: Names in one bulk delete. Swift takes 10,000, but deletes them two at a time within the one
 #: request: smaller ones keep it below our time-outs, and several run at once.
 BULK_NAMES = 1_000
@@ -48,6 +51,11 @@ class CleanupResult:
     def rate(self, count: int) -> float:
         """``count`` per second of the clean-up."""
         return count / self.seconds if self.seconds > 0 else 0.0
+
+
+def page_size(limits: StoreLimits) -> int:
+    """Lines of a listing to ask this store for."""
+    return min(limits.listing_limit or PAGE, PAGE)
 
 
 class Ended(Exception):
@@ -88,7 +96,7 @@ class Deletions:
             limits = self._errands.call(self._storage.limits)
         except SsbenchError:
             return  # the deletes will say what is wrong, and may work without
-        self.page = limits.listing_limit or PAGE
+        self.page = page_size(limits)
         if limits.bulk_delete_max:
             self.bulk = min(limits.bulk_delete_max, BULK_NAMES)
 
@@ -96,20 +104,18 @@ class Deletions:
         """End what is in flight."""
         self._requests.kill()
 
-    def listed(self, container: str, marker: str = "") -> Iterator[list[str]]:
-        """Pages of a container's names behind the marker.
+    def listed(self, container: str, marker: str = "") -> Iterator[list[ObjectEntry]]:
+        """Pages of a container's objects behind the marker.
 
-        :raises StorageError: where it can't be listed.
+        :raises SsbenchError: where it can't be listed.
         :raises Ended: once the clean-up is to end early.
         """
-        # A short page may have another behind it (sharded listings): only an empty one is the end.
-        while True:
+
+        def page_after(marker: str) -> list[ObjectEntry]:
             self.check_end()
-            page = self._errands.call(self._storage.list_objects, container, marker, self.page)
-            if not page:
-                return
-            yield page
-            marker = advanced(marker, page[-1])
+            return self._errands.call(self._storage.list_objects, container, marker, self.page)
+
+        return pages(page_after, marker)
 
     def objects(self, work: Iterable[Work]) -> int:
         """Delete them all, a request for each piece of work; gives how many wouldn't go."""
@@ -117,11 +123,15 @@ class Deletions:
         return sum(requests)
 
     def _piece(self, work: Work) -> int:
-        container, names = work
+        container, listed = work
         try:
             self.check_end()
-            left = names if len(names) == 1 else self._delete_bulk(container, names)
-            return sum(not self._delete_object(container, name) for name in left)
+            names = [name for name in listed if not has_dot_segment(name)]
+            for name in set(listed).difference(names):
+                self._not_sent(container, name)
+            left = names if len(names) <= 1 else self._delete_bulk(container, names)
+            gone = sum(self._delete_object(container, name) for name in left)
+            return len(listed) - len(names) + len(left) - gone
         except Ended:
             return 0
         except KeyboardInterrupt:
@@ -153,6 +163,11 @@ class Deletions:
         self.succeeded()
         return True
 
+    def _not_sent(self, container: str, name: str) -> None:
+        """Count an object whose path might be taken for another's. No failure of the store's."""
+        self.result.failed_objects += 1
+        self.example(f"{container}/{name}", 'not sent: its name has a segment "." or ".."')
+
     # The account --------------------------------------------------------------------------
 
     def succeeded(self) -> None:
@@ -181,11 +196,31 @@ class Deletions:
             raise Ended
 
 
-def advanced(marker: str, last: str) -> str:
-    """The marker of the next page.
+class Named(Protocol):
+    """A line of a listing."""
 
-    :raises SsbenchError: where the store would list the same for ever.
+    @property
+    def name(self) -> str:
+        """What the listing is sorted by."""
+
+
+Entry = TypeVar("Entry", bound=Named)
+
+
+def pages(page_after: Callable[[str], list[Entry]], marker: str = "") -> Iterator[list[Entry]]:
+    """The pages of a listing behind the marker, to its end.
+
+    :param page_after: asks for the page behind a marker.
+    :raises SsbenchError: where names don't sort after the marker and after one another, as those
+        of Swift do (by their bytes in UTF-8): such a listing might never end.
     """
-    if last == marker:
-        raise SsbenchError(f'the store lists nothing behind "{printable(marker)}" but itself')
-    return last
+    # A short page may have another behind it (sharded listings): only an empty one is the end.
+    while page := page_after(marker):
+        for entry in page:
+            if entry.name <= marker:
+                raise SsbenchError(
+                    f'the store\'s listing is not in order: "{printable(entry.name)}" comes after'
+                    f' "{printable(marker)}"'
+                )
+            marker = entry.name
+        yield page

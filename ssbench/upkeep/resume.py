@@ -21,12 +21,10 @@ from ssbench.core.model import Operation
 from ssbench.core.naming import Naming
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.storage.base import Storage
+from ssbench.storage.base import ObjectEntry, Storage
 from ssbench.storage.errands import Errands, Renew
-from ssbench.upkeep.deletions import PAGE, CleanupResult, Deletions, Ended, Work, advanced
+from ssbench.upkeep.deletions import CleanupResult, Deletions, Ended, Work, page_size, pages
 
-#: Lines of a listing to ask for: behind the run's names each page holds others', read in vain.
-PAGE_OF_NAMES = 1_000
 #: Names that wait for others of their container, to make up a bulk delete.
 WAITING_NAMES = 100_000
 
@@ -87,9 +85,9 @@ class Leftovers:
 
     def __iter__(self) -> Iterator[tuple[int, int, bool]]:
         """Size class, number, and whether it was listed, of each that is to be deleted."""
-        for size_class, pages in enumerate(self._pages):
-            for index in sorted(pages):
-                for at, marks in enumerate(pages[index], index << _PAGE_BITS):
+        for size_class, marked in enumerate(self._pages):
+            for index in sorted(marked):
+                for at, marks in enumerate(marked[index], index << _PAGE_BITS):
                     if marks & _LISTED or marks & (_KNOWN | _GONE) == _KNOWN:
                         yield size_class, at, bool(marks & _LISTED)
 
@@ -126,7 +124,7 @@ def find(
     errands = Errands(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
-    limit = min(errands.call(storage.limits).listing_limit or PAGE, PAGE_OF_NAMES)
+    limit = page_size(errands.call(storage.limits))
 
     def look(container: str) -> bool | SsbenchError:
         # Handed back, not raised: gevent prints what leaves a greenlet.
@@ -157,14 +155,17 @@ def _look_into(
     try:
         for size_class in range(left.classes):
             # The prefix itself is nobody's name, and all names with it come right behind it.
-            marker = prefix = left.naming.created_prefix(size_class)
-            while page := errands.call(storage.list_objects, container, marker, limit):
-                ours = [name for name in page if name.startswith(prefix)]
+            prefix = left.naming.created_prefix(size_class)
+
+            def page_after(marker: str) -> list[ObjectEntry]:
+                return errands.call(storage.list_objects, container, marker, limit)
+
+            for page in pages(page_after, prefix):
+                ours = [entry.name for entry in page if entry.name.startswith(prefix)]
                 for name in ours:
                     left.add_listed(size_class, container, name)
                 if len(ours) < len(page):
                     break
-                marker = advanced(marker, page[-1])
     except StorageError as error:
         if error.status != 404:
             raise

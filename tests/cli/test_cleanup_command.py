@@ -11,6 +11,8 @@ from ssbench.cli.deleting import Deleting
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.naming import container_name
+from ssbench.storage.base import ContainerEntry
+from ssbench.upkeep import cleanup
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 
@@ -22,8 +24,7 @@ class Command:
         base, policy = options.pop("base", "ssbench"), options.pop("policy", None)
         given: dict[str, Any] = {"concurrency": 4, "dry_run": False, "yes": False, "isatty": False}
         around = Deleting(
-            **{**given, **options},
-            storage=MemoryStorage(store),
+            **{"storage": MemoryStorage(store), **given, **options},
             out=out,
             err=err,
             stdin=io.StringIO(answer),
@@ -70,7 +71,7 @@ def test_a_dry_run_names_all_and_deletes_nothing() -> None:
     done = Command(store, dry_run=True, isatty=True)
     assert done.status is ExitStatus.OK
     assert done.out.startswith("Would delete 15 containers with 30 objects (45.0 kB):\n")
-    assert done.out.count("\n") == 17
+    assert done.out.count("\n") == 18
     assert len(store.containers) == 17
     assert not store.count("delete_object")
 
@@ -108,7 +109,7 @@ def test_nobody_is_asked_in_a_script_or_after_a_yes(options: dict[str, bool]) ->
 def test_nothing_to_delete_is_fine() -> None:
     done = Command(MemoryStore(), policy="*", isatty=True)
     assert done.status is ExitStatus.OK
-    assert done.out == "No containers to delete (ssbench_NNNNNN[_...]).\n"
+    assert done.out == "No containers to delete (ssbench_NNNNNN[_POLICY]).\n"
 
 
 def test_what_is_left_is_a_failure_with_examples() -> None:
@@ -138,5 +139,68 @@ def test_an_account_that_cannot_be_listed_is_an_error() -> None:
 def test_names_from_the_store_do_not_steer_the_terminal() -> None:
     store = MemoryStore()
     store.add("ssbench_000000_\x1b[2J")
+    store.add("ssbench_000001_\x1b[2J", marker=True)
     done = Command(store, policy="*", dry_run=True)
-    assert "ssbench_000000_\\x1b[2J" in done.out
+    assert "\n  ssbench_000001_\\x1b[2J  0 objects, 0 B\n" in done.out
+    assert "Left alone: ssbench_000000_\\x1b[2J: " in done.out
+    assert "\x1b" not in done.out
+
+
+def test_what_stays_is_told_with_the_reason() -> None:
+    store = filled()
+    for number in range(9):
+        store.add(f"ssbench_{number:06d}_backup", "precious")
+    done = Command(store, policy="*", isatty=True, answer="y\n")
+    assert done.status is ExitStatus.OK
+    told = [line for line in done.err.splitlines() if line.startswith("Left alone: ")]
+    assert told == [
+        "Left alone: ssbench_000000_backup, ssbench_000001_backup, ssbench_000002_backup,"
+        " ssbench_000003_backup, ssbench_000004_backup and 4 more: no policy of this cluster"
+        " follows the number, and there is no mark of ssbench",
+        "Left alone: ssbench_backup: not named by the base and a number of six digits",
+    ]
+    assert done.err.index("Left alone") < done.err.index("Delete them?")
+    assert len(store.containers) == 10
+
+
+def test_where_all_stays_that_is_told_as_well() -> None:
+    store = MemoryStore()
+    store.add("ssbench_000000_old")
+    done = Command(store, policy="*")
+    assert done.out == (
+        "No containers to delete (ssbench_NNNNNN[_POLICY]).\n"
+        "Left alone: ssbench_000000_old: no policy of this cluster follows the number, and there"
+        " is no mark of ssbench\n"
+    )
+
+
+class Stale(MemoryStorage):
+    """Its account's counts lag behind."""
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        entries = super().list_containers(prefix, marker, limit)
+        return [ContainerEntry(entry.name, 0, 0) for entry in entries]
+
+
+def test_it_asks_with_the_counts_of_the_containers() -> None:
+    store = MemoryStore(listing_limit=400)
+    store.add("ssbench_000000", *(f"{number:06d}" for number in range(1000)), size=1000)
+    done = Command(store, "y\n", storage=Stale(store), isatty=True)
+    assert done.err.startswith(
+        "About to delete 1 container with 1,000 objects (1.0 MB):\n"
+        "  ssbench_000000  1,000 objects, 1.0 MB\n"
+    )
+    assert done.out.startswith("Deleted 1,000 objects and 1 container ")
+
+
+def test_what_is_not_counted_to_its_end_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup, "COUNTED", 1000)
+    store = filled(1)
+    store.add("ssbench_000000", *(f"{number:06d}" for number in range(2500)), size=1000)
+    done = Command(store, dry_run=True)
+    assert done.out.splitlines()[:3] == [
+        "Would delete 1 container with at least 1,000 objects (at least 1.0 MB):",
+        "  ssbench_000000  at least 1,000 objects, 1.0 MB (the account says 2,502, 2.5 MB)",
+        "Large containers were not counted to their end. The account says 2,502 objects (2.5 MB)"
+        " in all; its counts lag behind.",
+    ]

@@ -18,7 +18,7 @@ from ssbench.core.model import OPERATIONS, ErrorKind, Job, Operation, SizeClass
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
 from ssbench.storage import open_storage
-from ssbench.storage.base import ContainerFacts, Storage
+from ssbench.storage.base import ContainerFacts, ObjectEntry, Storage
 from tests.fakes.http_server import FakeSwift
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 
@@ -94,8 +94,8 @@ def storage(subject: Subject) -> Iterator[Storage]:
         driver.make_container(f"contract_{index:06d}")
     yield driver
     for entry in driver.list_containers("contract", "", 100):
-        for name in driver.list_objects(entry.name, "", 1000):
-            driver.delete_object(entry.name, name)
+        for found in driver.list_objects(entry.name, "", 1000):
+            driver.delete_object(entry.name, found.name)
         driver.delete_container(entry.name)
     driver.close()
 
@@ -167,11 +167,25 @@ def test_listings_come_in_pages(subject: Subject, storage: Storage) -> None:
     if subject.stateful:
         assert [entry.name for entry in entries] == [f"contract_{n:06d}" for n in range(3)]
         assert storage.list_containers("contract_", "contract_000000", 1) == entries[1:2]
-        names = storage.list_objects("contract_000000", "", 100)
-        assert names == [f"tiny \u00e9/?%_{n:06d}" for n in (0, 3, 6)]
-        assert storage.list_objects("contract_000000", names[0], 1) == names[1:2]
+        found = storage.list_objects("contract_000000", "", 100)
+        names = [f"tiny \u00e9/?%_{n:06d}" for n in (0, 3, 6)]
+        assert found == [ObjectEntry(name, 150) for name in names]
+        assert storage.list_objects("contract_000000", names[0], 1) == found[1:2]
         assert storage.list_objects("contract_000000", names[2], 100) == []
     assert storage.list_containers("nobody_has_this", "", 100) == []
+
+
+def test_objects_tell_the_run_that_uploaded_them(subject: Subject, storage: Storage) -> None:
+    if not subject.stateful:
+        assert storage.object_run("contract_000000", "any") is None
+        return
+    name = "tiny \u00e9/?%_run1_000012"
+    for operation in (Operation.CREATE, Operation.UPDATE):
+        storage.actions[operation](job(operation, 12), 0)
+        assert storage.object_run("contract_000000", name) == "run1"
+    with pytest.raises(StorageError) as caught:
+        storage.object_run("contract_000000", "nothing")
+    assert caught.value.status == 404
 
 
 def test_containers_are_made_once_and_deleted_when_empty(
@@ -211,7 +225,7 @@ def test_a_container_under_another_policy_is_not_ours_to_take(
 def test_bulk_delete(subject: Subject, storage: Storage) -> None:
     for number in (0, 3, 6):
         storage.actions[Operation.CREATE](job(Operation.CREATE, number), 0)
-    names = storage.list_objects("contract_000000", "", 100)
+    names = [entry.name for entry in storage.list_objects("contract_000000", "", 100)]
     assert storage.bulk_delete("contract_000000", [*names, "absent"]) == []
     assert storage.list_objects("contract_000000", "", 100) == []
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.model import SizeClass
-from ssbench.core.naming import Naming, container_name, initial_size
+from ssbench.core.naming import (
+    ANY_POLICY,
+    LeftAlone,
+    Naming,
+    container_name,
+    container_parts,
+    has_dot_segment,
+    initial_size,
+    why_not_ours,
+)
 
 
 def size_class(name: str = "tiny", size_min: int = 1, size_max: int = 999) -> SizeClass:
@@ -23,6 +33,108 @@ def test_containers_are_numbered_with_six_digits_and_carry_their_policy() -> Non
     assert container_name("ssbench", 61, "gold") == "ssbench_000061_gold"
     assert container_name("x", 1_000_000) == "x_1000000"
     assert Naming(SIZES, "r1", "b", 2, "gold").containers == ["b_000000_gold", "b_000001_gold"]
+
+
+def left_alone(
+    name: str, base: str, policy: str | None, *policies: str, marked: bool = False
+) -> LeftAlone | None:
+    return why_not_ours(name, base, policy, policies, lambda: marked)
+
+
+@pytest.mark.parametrize(
+    ("name", "policy", "ours"),
+    [
+        ("ssbench_000061", None, True),
+        ("ssbench_999999", None, True),
+        ("ssbench_1000000", None, False),
+        ("ssbench_12345678", None, False),
+        ("ssbench_000061_gold", None, False),
+        ("ssbench_000061_gold", "gold", True),
+        ("ssbench_1000000_gold", "gold", False),
+        ("ssbench_000061_golden", "gold", False),
+        ("ssbench_000061", "gold", False),
+        ("ssbench_000061_backup", "backup", True),
+        ("ssbench_000061_gold", "*", True),
+        ("ssbench_000061_GOLD", "*", True),
+        ("ssbench_000061_yellow", "*", True),
+        ("ssbench_000061_default_policy", "*", True),
+        ("ssbench_000061_default_policy", "default_policy", True),
+        ("ssbench_000061", "*", True),
+        ("ssbench_1000000", "*", False),
+        ("ssbench_1000000_gold", "*", False),
+        ("ssbench_000001_backup", "*", False),
+        ("ssbench_000001_old", "*", False),
+        ("ssbench_000001_gold_old", "*", False),
+        ("ssbench_000001_gol", "*", False),
+        ("ssbench_000001_goldx", "*", False),
+        ("ssbench_000001_*", "*", False),
+        ("ssbench_000061_g.ld", "g.ld", True),
+        ("ssbench_000061_gold", "g.ld", False),
+    ],
+)
+def test_which_containers_are_ours(name: str, policy: str | None, ours: bool) -> None:
+    assert (left_alone(name, "ssbench", policy, "gold", "Yellow") is None) is ours
+
+
+@pytest.mark.parametrize("name", ["ssbench_1000000", "ssbench_000061_gone", "ssbench_1000000_gone"])
+def test_our_mark_decides_what_the_name_leaves_open(name: str) -> None:
+    assert left_alone(name, "ssbench", ANY_POLICY, "gold") is not None
+    assert left_alone(name, "ssbench", ANY_POLICY, "gold", marked=True) is None
+
+
+@pytest.mark.parametrize("policy", [None, "*", "gold", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssbench_000061_", "ssbench_000061gold", "ssbench_backup", "ssbenchmark_000001",
+        "ssbench_0000611", "ssbench_0100000", "ssbench_00061", "ssbench_000061\n",
+        "ssbench_٠٠٠٠٦١", "xssbench_000061", "SSBENCH_000061", "ssbench_00006a", "ssbench", "",
+        "ssbench_", "ssbench_000061/gold", "ssbench_000061_gold/..", "ssbench_000061_../gold",
+        "ssbench_" + "9" * 11, "ssbench_" + "9" * 5000,
+    ],
+)  # fmt: skip
+def test_no_mark_makes_another_name_ours(name: str, policy: str | None) -> None:
+    assert left_alone(name, "ssbench", policy, "gold", "", "../gold", marked=True) is not None
+
+
+def test_a_base_is_taken_to_the_letter() -> None:
+    assert left_alone("s.bench+_000001", "s.bench+", None) is None
+    assert left_alone("sxbenchh_000001", "s.bench+", None) is LeftAlone.OTHER_NAME
+
+
+POLICIES = st.text(st.characters(codec="ascii", exclude_characters="/"), min_size=1)
+
+
+@given(st.text(min_size=1), st.integers(0, 10**8), st.none() | POLICIES, st.booleans())
+def test_what_a_run_makes_is_found_again(
+    base: str, index: int, policy: str | None, any_policy: bool
+) -> None:
+    """Every name that ``container_name`` gives comes apart again, and is ours with our mark."""
+    name = container_name(base, index, policy)
+    assert container_parts(name, base) == (index, policy)
+    assert left_alone(name, base, ANY_POLICY if any_policy else policy, marked=True) is None
+
+
+@given(st.text("ssbench_0169-gold\n/*", max_size=20), st.sampled_from([None, "*", "gold", "old"]))
+def test_without_a_mark_only_a_runs_names_of_policies_that_are_there_are_ours(
+    name: str, policy: str | None
+) -> None:
+    """Ours is six digits behind the base, and what was asked for behind these; no other name."""
+    tails = {None: {""}, "*": {"", "_gold", "_default_policy"}, "gold": {"_gold"}, "old": {"_old"}}
+    head, number, tail = name[:8], name[8:14], name[14:]
+    ours = (head == "ssbench_" and number.isascii() and number.isdigit() and len(number) == 6
+            and tail in tails[policy])  # fmt: skip
+    assert (left_alone(name, "ssbench", policy, "gold") is None) is ours
+
+
+@pytest.mark.parametrize("name", [".", "..", "../../AUTH_b/c/o", "a/..", "a/./b", "../a", "/.."])
+def test_dot_segments_are_seen(name: str) -> None:
+    assert has_dot_segment(name)
+
+
+@pytest.mark.parametrize("name", ["", "a", "...", "..a", "a..", ".a/b.", "a//b", "/", "%2e%2e"])
+def test_dots_that_are_no_segment_do_not_matter(name: str) -> None:
+    assert not has_dot_segment(name)
 
 
 def test_created_objects_carry_the_run_s_id_and_initial_ones_do_not() -> None:

@@ -10,9 +10,11 @@ import pytest
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account, Commands, login
 
-OURS = ["ssbench_000000", "ssbench_000001", "ssbench_1000000"]
+OURS = ["ssbench_000000", "ssbench_000001", "ssbench_999999"]
 GOLD = ["ssbench_000000_gold", "ssbench_000001_default_policy"]
+MARKED = ["ssbench_000001_removed", "ssbench_1000000_removed"]
 NEIGHBOURS = [
+    "ssbench_1000000", "ssbench_000001_backup", "ssbench_000001_old",
     "ssbench", "ssbench_", "ssbench_00000", "ssbench_0000000", "ssbench_00000a", "ssbench_backup",
     "ssbenchmark_000001", "Ssbench_000001", "ssbench_000001x", "ssbench_000001 ", "xssbench_000001",
     "ssbench2_000001", "ssbench_000001_gold_ssbench",
@@ -24,8 +26,9 @@ OBJECTS = ["plain", "sla/sh/", "new\nline", "qu'o\"te", "ümläut", "<&amp;>", "
 def account(fresh_swift: Callable[..., EmbeddedSwift]) -> Account:
     """An account with containers of ours and near misses, all with objects in them."""
     account = Account(fresh_swift())
-    for container in OURS + GOLD + NEIGHBOURS:
-        assert account("PUT", container)[0] == 201
+    for container in OURS + GOLD + MARKED + NEIGHBOURS:
+        mark = {"X_Container_Meta_Ssbench": "run"} if container in MARKED else {}
+        assert account("PUT", container, **mark)[0] == 201
         for name in OBJECTS if container == OURS[0] else OBJECTS[:2]:
             assert account.put(container, name) == 201
     return account
@@ -55,9 +58,46 @@ def test_a_policy_any_policy_and_a_base(commands: Commands, account: Account) ->
     commands.master(*command, "-b", "ssbench2").wait().fine()
     del left["ssbench2_000001"]
     assert account.contents() == left
-    commands.master(*command, "-p", "*", "-c", "3").wait().fine()
-    gone = [*OURS, *GOLD, "ssbench_000001_gold_ssbench"]
-    assert account.contents() == {k: v for k, v in left.items() if k not in gone}
+    ended = commands.master(*command, "-p", "*", "-c", "3").wait().fine()
+    assert "Left alone: ssbench_000001_backup, ssbench_000001_gold_ssbench, " in ended.err
+    gone = [*OURS, *GOLD, *MARKED]
+    left = {k: v for k, v in left.items() if k not in gone}
+    assert account.contents() == left
+    commands.master(*command, "-p", "old").wait().fine()
+    del left["ssbench_000001_old"]
+    assert account.contents() == left
+
+
+def test_the_counts_are_not_the_stale_ones_of_the_account(
+    commands: Commands, account: Account
+) -> None:
+    command = ["cleanup-containers", *login(account.swift), "--dry-run"]
+    held = len(OBJECTS) + 4
+    ended = commands.master(*command).wait().fine()
+    assert ended.out.startswith(f"Would delete 3 containers with {held} objects ({held} B):\n")
+    assert "ssbench_000001  2 objects, 2 B\n" in ended.out
+
+
+def test_names_that_may_be_taken_for_another_path_are_left_and_told(
+    commands: Commands, account: Account
+) -> None:
+    dotted = ["..", ".", "../ssbench_backup/plain", "a/../../ssbench_backup/plain"]
+    for name in dotted:
+        assert account.put("ssbench_000000", name) == 201
+    before = account.contents()
+    asked = len(account.swift.access_log().read_text())
+    command = ["cleanup-containers", *login(account.swift)]
+    ended = commands.master(*command).wait().fine(1)
+    assert "Deleted 13 objects and 2 containers" in ended.out
+    assert "ssbench_000000: it is not empty: not all of its objects could be deleted" in ended.err
+    assert 'ssbench_000000/..: not sent: its name has a segment "." or ".."' in ended.err
+    left = {k: v for k, v in before.items() if k not in OURS}
+    assert account.contents() == {"ssbench_000000": sorted(dotted), **left}
+    paths = [
+        line.split(" ")[1] for line in account.swift.access_log().read_text()[asked:].splitlines()
+    ]
+    assert paths
+    assert not [path for path in paths if ".." in path.partition("?")[0]]
 
 
 def test_what_a_run_left_goes_with_its_containers(

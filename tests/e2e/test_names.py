@@ -14,7 +14,7 @@ from tests.e2e.commands import Account
 from tests.fakes.names import NASTY_NAMES
 
 #: Beside those, whole names that end or begin as paths do.
-NAMES = [*NASTY_NAMES, "a/b/", "//x//", "a/../b", ".", "/", "a/./b"]
+NAMES = [*NASTY_NAMES, "a/b/", "//x//", "a/...", "/"]
 SIZES = tuple(SizeClass(name, 1, 99, (0.25,) * 4, 2) for name in NASTY_NAMES)
 
 
@@ -42,7 +42,8 @@ def test_objects_named_by_their_class(driver: SwiftStorage) -> None:
     for operation in (Operation.ENSURE, Operation.ENSURE, Operation.READ, Operation.UPDATE):
         for job in jobs:
             driver.actions[operation](job, 0)
-    assert sorted(driver.list_objects("nasty_000000", "", 1000)) == names
+    listed = [entry.name for entry in driver.list_objects("nasty_000000", "", 1000)]
+    assert sorted(listed) == names
     for job in jobs:
         driver.actions[Operation.DELETE](job, 0)
     assert driver.list_objects("nasty_000000", "", 1000) == []
@@ -63,8 +64,8 @@ def test_objects_are_listed_by_page_and_deleted_one_by_one(
     put_all(account, "one")
     listed, marker = [], ""
     while page := driver.list_objects("one", marker, 1):
-        listed += page
-        marker = page[-1]
+        listed += [entry.name for entry in page]
+        marker = page[-1].name
     assert listed == sorted(NAMES, key=str.encode)
     for name in NAMES:
         assert driver.delete_object("one", name), name

@@ -73,7 +73,7 @@ def test_what_is_made_is_deleted_and_nothing_else(storage: Storage, bulk: int | 
     Pool(8).map(lambda n: create(Job(n, Operation.CREATE, 0, n, 0, 5), 0), range(100))
     limits = replace(storage.limits(), listing_limit=7, bulk_delete_max=bulk)
     limited: Storage = Limited(storage, limits)  # type: ignore[assignment]
-    planned = plan(limited, "tidy")
+    planned = plan(limited, "tidy").entries
     assert [entry.name for entry in planned] == NAMES
     result = delete(limited, planned, 8)
     assert (result.objects, result.containers, result.examples) == (100, 4, [])
@@ -88,4 +88,4 @@ def test_another_policy_is_told(storage: Storage, settings: StorageSettings) -> 
     with pytest.raises(SsbenchError, match='under storage policy "gold", not "silver"'):
         make_containers(silver, NAMES, policy="silver")
     silver.close()
-    assert delete(storage, plan(storage, "tidy")).ok
+    assert delete(storage, plan(storage, "tidy").entries).ok

@@ -209,7 +209,8 @@ class _Handler(BaseHTTPRequestHandler):
         if there is None:
             self.reply(404)
         else:
-            rows = [{"name": name, "bytes": 1} for name in sorted(there.objects)]
+            objects = sorted(there.objects.items())
+            rows = [{"name": name, "bytes": len(found.body)} for name, found in objects]
             self.reply(200, json.dumps(_page(rows, query)).encode())
 
     def DELETE_container(self, body: bytes, query: dict[str, str], name: str, _: str) -> None:

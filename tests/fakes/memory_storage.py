@@ -24,7 +24,13 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Operation, Timing
 from ssbench.core.naming import Naming
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import Action, ContainerEntry, ContainerFacts, StoreLimits
+from ssbench.storage.base import (
+    Action,
+    ContainerEntry,
+    ContainerFacts,
+    ObjectEntry,
+    StoreLimits,
+)
 
 
 def status_error(status: int, detail: str = "") -> StorageError:
@@ -37,6 +43,7 @@ class MemoryObject:
     size: int
     version: int = 0
     expires_at: float | None = None  #: by the store's ``now``
+    run: str | None = None  #: that uploaded it
 
 
 @dataclass
@@ -76,10 +83,19 @@ class MemoryStore:
         self._scripts: dict[str, deque[StorageError | None]] = defaultdict(deque)
         self._refusals: dict[tuple[str, str], StorageError] = {}
 
-    def add(self, container: str, *names: str, size: int = 1, policy: str | None = None) -> None:
-        """Put a container, without marker, and objects there, as somebody else would have."""
+    def add(
+        self,
+        container: str,
+        *names: str,
+        size: int = 1,
+        policy: str | None = None,
+        marker: bool = False,
+        run: str | None = None,
+    ) -> None:
+        """Put a container and objects there, as somebody else would: without marker and run."""
         found = self.containers.setdefault(container, MemoryContainer(policy or self.policies[0]))
-        found.objects.update({name: MemoryObject(size) for name in names})
+        found.marker = found.marker or marker
+        found.objects.update({name: MemoryObject(size, run=run) for name in names})
 
     def fail(self, method: str, *outcomes: StorageError | None) -> None:
         """Let the next calls of a driver's method (or ``"CREATE"`` ...) end so; None lets pass."""
@@ -204,10 +220,18 @@ class MemoryStorage:
             names = (n for n in sorted(self.store.containers) if n.startswith(prefix))
             return [self._entry(name) for name in self._page(names, marker, limit)]
 
-    def list_objects(self, container: str, marker: str, limit: int) -> list[str]:
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
         with self._request("list_objects", container):
             objects = self.store.container(container).objects
-            return self._page(iter(sorted(objects)), marker, limit)
+            names = self._page(iter(sorted(objects)), marker, limit)
+            return [ObjectEntry(name, objects[name].size) for name in names]
+
+    def object_run(self, container: str, name: str) -> str | None:
+        with self._request("object_run", name):
+            found = self.store.container(container).objects.get(name)
+            if found is None:
+                raise status_error(404)
+            return found.run
 
     def delete_object(self, container: str, name: str) -> bool:
         with self._request("delete_object", name):
@@ -248,7 +272,8 @@ class MemoryStorage:
             after = self.settings.delete_after_s
             expires_at = None if after is None else self.store.now + after
             objects = self.store.container(container).objects
-            objects[name] = MemoryObject(job.size, job.version, expires_at)
+            run = self.settings.run_id or None
+            objects[name] = MemoryObject(job.size, job.version, expires_at, run)
             return _timing(201, job.size)
 
     def _get(self, job: Job, deadline_ns: int) -> Timing:

@@ -5,7 +5,7 @@ import pytest
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import Storage
+from ssbench.storage.base import ObjectEntry, Storage
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 SIZES = (SizeClass("tiny", 1, 9, (0.25, 0.25, 0.25, 0.25), 5),)
@@ -115,8 +115,8 @@ def test_listings_come_in_pages() -> None:
     store.add("c", "a", "b", "ü", size=5)
     store.add("other")
     storage = driver(store)
-    assert storage.list_objects("c", "", 2) == ["a", "b"]
-    assert storage.list_objects("c", "b", 2) == ["ü"]
+    assert storage.list_objects("c", "", 2) == [ObjectEntry("a", 5), ObjectEntry("b", 5)]
+    assert storage.list_objects("c", "b", 2) == [ObjectEntry("ü", 5)]
     assert storage.list_objects("c", "ü", 2) == []
     assert status_of(storage.list_objects, "c", "", 3) == 412
     assert status_of(storage.list_objects, "gone", "", 2) == 404

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from random import Random
@@ -14,11 +15,11 @@ from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
 from ssbench.core.settings import StorageSettings
 from ssbench.storage import swift as swift_module
-from ssbench.storage.base import ContainerFacts
+from ssbench.storage.base import ContainerFacts, ObjectEntry
 from ssbench.storage.swift import SwiftStorage
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.names import NASTY_NAMES
-from tests.fakes.scripted_server import ScriptedServer, answering, ok
+from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
 
 CRUD = (0.25, 0.25, 0.25, 0.25)
 SIZES = (SizeClass("tiny", 1, 99, CRUD, 10), SizeClass("q /?\u00fc%", 1, 99, CRUD, 10))
@@ -87,6 +88,7 @@ def test_a_request_says_what_swift_must_know(swift: FakeSwift, opened: Opener) -
         "X-Auth-Token": "tk",
         "X-Trans-Id-Extra": "run1",
         "Content-Type": "application/octet-stream",
+        "X-Object-Meta-Ssbench-Run": "run1",
         "X-Delete-After": "60",
         "Content-Length": "50",
     }
@@ -341,12 +343,87 @@ def test_odd_names_come_and_go(swift: FakeSwift, opened: Opener) -> None:
     swift.containers["c \u00fc?"] = FakeContainer("gold", {})
     swift.containers["c \u00fc?"].objects.update(dict.fromkeys(odd, FakeObject(b"", {})))
     driver = opened()
-    listed = driver.list_objects("c \u00fc?", "", 100)
+    listed = [entry.name for entry in driver.list_objects("c \u00fc?", "", 100)]
     assert listed == sorted(odd)
-    assert driver.list_objects("c \u00fc?", listed[2], 100) == listed[3:]
+    behind = driver.list_objects("c \u00fc?", listed[2], 100)
+    assert behind == [ObjectEntry(name, 0) for name in listed[3:]]
     assert [entry.name for entry in driver.list_containers("c \u00fc", "", 9)] == ["c \u00fc?"]
     assert all(driver.delete_object("c \u00fc?", name) for name in listed)
     assert driver.delete_container("c \u00fc?")
+
+
+@pytest.mark.parametrize("name", [".", "..", "../../AUTH_b/c/o", "a/../b", "a/."])
+def test_a_name_that_may_be_taken_for_another_path_is_never_sent(
+    swift: FakeSwift, opened: Opener, name: str
+) -> None:
+    driver = opened()
+    calls: list[Callable[[], object]] = [
+        lambda: driver.delete_object("c", name),
+        lambda: driver.bulk_delete("c", ["a", name]),
+        lambda: driver.object_run("c", name),
+        lambda: driver.container_facts(name),
+        lambda: driver.make_container(name),
+        lambda: driver.list_objects(name, "", 1),
+        lambda: driver.delete_container(name),
+        lambda: driver.delete_object(name, "a"),
+        lambda: driver.bulk_delete(name, ["a"]),
+    ]
+    for call in calls:
+        with pytest.raises(StorageError, match="not sent") as caught:
+            call()
+        assert not caught.value.sent
+    assert swift.seen == []
+
+
+def test_an_object_tells_the_run_that_uploaded_it(swift: FakeSwift, opened: Opener) -> None:
+    driver = opened(run_id="r 1/\u00fc")
+    objects = swift.containers["ssbench_000000"].objects
+    objects["theirs"] = FakeObject(b"", {})
+    for operation in (Operation.CREATE, Operation.UPDATE, Operation.ENSURE):
+        driver.actions[operation](job(operation, 12), 0)
+        (ours,) = (name for name in objects if name != "theirs")
+        assert driver.object_run("ssbench_000000", ours) == "r 1/\u00fc"
+    assert driver.object_run("ssbench_000000", "theirs") is None
+    with pytest.raises(StorageError) as caught:
+        driver.object_run("ssbench_000000", "absent")
+    assert caught.value.status == 404
+
+
+@pytest.mark.parametrize("row", [b"{},", b"[],", b'{"name": "a", "count": 0, "bytes": 0},', b" "])
+def test_a_listing_of_63_mib_is_read_in_little_memory(row: bytes) -> None:
+    size = 63 << 20
+    piece = row * ((1 << 20) // len(row))
+
+    def pour(peer: Peer) -> None:
+        peer.hear()
+        peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n[" % size)
+        for _ in range(64):
+            peer.say(piece)
+
+    with (
+        ScriptedServer(pour) as server,
+        closing(SwiftStorage(settings(server_url(server)))) as driver,
+    ):
+        for ask in (
+            lambda: driver.list_containers("ssbench_", "", 1000),
+            lambda: driver.list_objects("ssbench_000000", "", 1000),
+        ):
+            tracemalloc.start()
+            try:
+                with pytest.raises(StorageError):
+                    ask()
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            assert peak < 16 << 20
+
+
+def test_an_error_that_a_listing_meets_is_told_by_its_status() -> None:
+    page = b"<html>not found</html>"
+    answer = b"HTTP/1.1 404 X\r\nContent-Length: %d\r\n\r\n%b" % (len(page), page)
+    with against(answer) as driver, pytest.raises(StorageError) as caught:
+        driver.list_objects("ssbench_000000", "", 5)
+    assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, 404)
 
 
 def test_info_is_asked_without_the_token(swift: FakeSwift, opened: Opener) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
@@ -10,17 +11,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
-from ssbench.storage.base import ContainerEntry, ContainerFacts, StoreLimits
+from ssbench.storage.base import ContainerEntry, ContainerFacts, ObjectEntry, StoreLimits
 from ssbench.storage.swiftparse import (
+    Listing,
     bulk_failures,
-    container_entries,
+    container_entry,
     container_facts,
-    object_names,
+    object_entry,
     store_limits,
 )
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line
+
+LIMIT = 1000
+
+
+def listed(entry: Callable[[dict[str, Any]], Any], *pieces: bytes) -> list[Any]:
+    """The entries of a listing that arrives in these pieces."""
+    listing = Listing(entry, LIMIT)
+    for piece in pieces:
+        listing.feed(memoryview(piece))
+    return listing.entries()
+
+
+def container_entries(body: bytes) -> list[ContainerEntry]:
+    return listed(container_entry, body)
+
+
+def object_names(body: bytes) -> list[str]:
+    return [entry.name for entry in listed(object_entry, body)]
+
 
 PARSERS: list[Callable[[bytes], Sequence[Any]]] = [
     container_entries,
@@ -40,8 +61,20 @@ ANY_JSON = st.recursive(
 )
 
 
+def outcome(call: Callable[..., list[Any]], *args: Any) -> list[Any] | None:
+    """What it gives; None for a StorageError."""
+    try:
+        return call(*args)
+    except StorageError:
+        return None
+
+
 def parsed(body: bytes) -> None:
-    """Invariant: each parser gives names that fit a URL, or StorageError; limits never raise."""
+    """Invariant: each parser gives names that fit a URL, or StorageError, whatever the pieces that
+    a listing arrives in, and in bounded memory; limits never raise."""
+    in_bytes = [body[at : at + 1] for at in range(len(body))]
+    for entry in (container_entry, object_entry):
+        assert outcome(listed, entry, *in_bytes) == outcome(listed, entry, body)
     for parse in PARSERS:
         try:
             found = parse(body)
@@ -98,6 +131,89 @@ def test_bombs_are_refused(body: bytes) -> None:
         with pytest.raises(StorageError):
             parse(body)
     assert store_limits(body) == StoreLimits()
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    """What a call takes in memory at most, beyond what there was."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        (b"[", b"{},"), (b"[", b"{}"), (b"[", b"[],"), (b"[", b"1,"), (b'["', b"\\\""),
+        (b"[{", b"{"), (b"[", b" "), (b"", b" "), (b"[]", b" "), (b"", b"["),
+        (b'[{"name": "a"}', b" "), (b'[{"name": "', b"x"),
+        (b"[", b'{"name": "a", "count": 0, "bytes": 0},'),
+        (b"[", b'{"subdir": "a"},'),
+    ],
+)  # fmt: skip
+def test_no_listing_takes_more_memory_than_what_was_asked_for(first: bytes, again: bytes) -> None:
+    """32 MiB of it (a Swift's page of 1,000 rows is 0.2 MiB), in pieces as they arrive."""
+    piece = memoryview(again * ((1 << 16) // len(again)))
+
+    def read() -> None:
+        for entry in (container_entry, object_entry):
+            listing = Listing(entry, LIMIT)
+            listing.feed(first)
+            for _ in range(256):
+                listing.feed(piece)
+            with pytest.raises(StorageError):
+                listing.entries()
+
+    assert peak_bytes(read) < 4 << 20
+
+
+def test_a_page_with_more_rows_than_were_asked_for_is_refused() -> None:
+    rows = [{"name": f"{number:06d}", "bytes": 1} for number in range(LIMIT + 1)]
+    assert len(object_names(json.dumps(rows[:LIMIT]).encode())) == LIMIT
+    with pytest.raises(StorageError, match="not a listing of Swift's form"):
+        object_names(json.dumps(rows).encode())
+
+
+@pytest.mark.parametrize("body", [b'{"Errors": [', b"[", b'{"swift": ['])
+def test_other_answers_unfold_to_no_more_than_they_may(body: bytes) -> None:
+    """8 MiB is the longest of them that is taken in."""
+    bomb = body + b"{}," * ((8 << 20) // 3)
+
+    def read() -> None:
+        with pytest.raises(StorageError):
+            bulk_failures(bomb, "c")
+        assert store_limits(bomb) == StoreLimits()
+
+    assert peak_bytes(read) < 4 << 20
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[{}", b"[{},]", b"[,{}]", b"[{} {}]", b"[{},,{}]", b"[{}}", b"{}", b"[]]", b"[][]",
+        b"x[]", b"[]x", b"[x]", b'["x"]', b"[[]]", b"[null]", b'[{"name": "a]"}', b"[{]", b"\\[]",
+    ],
+)  # fmt: skip
+def test_what_is_almost_a_listing_is_refused(body: bytes) -> None:
+    for entry in (container_entry, object_entry):
+        with pytest.raises(StorageError, match="of Swift's form"):
+            listed(entry, body)
+
+
+def test_sizes_of_objects() -> None:
+    body = b'[{"name": "a", "bytes": 7, "hash": "]}\\"{["}, {"name": "b"}]'
+    assert listed(object_entry, body) == [ObjectEntry("a", 7), ObjectEntry("b", 0)]
+    for size in ("-1", "true", '"7"', "9" * 30):
+        with pytest.raises(StorageError, match="not an object's entry"):
+            listed(object_entry, b'[{"name": "a", "bytes": %s}]' % size.encode())
+
+
+def test_a_name_that_no_store_takes_is_refused() -> None:
+    assert object_names(json.dumps([{"name": "\u4e2d" * 1365}]).encode()) == ["\u4e2d" * 1365]
+    with pytest.raises(StorageError, match="not an object's entry"):
+        object_names(json.dumps([{"name": "\u4e2d" * 1366}]).encode())
 
 
 def test_container_entries() -> None:

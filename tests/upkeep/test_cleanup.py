@@ -1,20 +1,19 @@
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Iterator
-from itertools import count
 
 import gevent
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.core.naming import container_name
-from ssbench.storage.base import ContainerEntry
-from ssbench.upkeep.cleanup import delete, matching, plan
+from ssbench.core.naming import LeftAlone, container_name
+from ssbench.storage.base import ContainerEntry, StoreLimits
+from ssbench.upkeep import cleanup
+from ssbench.upkeep.cleanup import Plan, count, delete, plan
 from ssbench.upkeep.deletions import GIVE_UP_AFTER, CleanupResult
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
@@ -30,85 +29,141 @@ def filled(store: MemoryStore, containers: int = 3, objects: int = 25) -> Memory
     return MemoryStorage(store)
 
 
+def planned(storage: MemoryStorage, policy: str | None = None) -> list[ContainerEntry]:
+    return plan(storage, "ssbench", policy).entries
+
+
 def delete_all(storage: MemoryStorage, concurrency: int = 4) -> CleanupResult:
-    return delete(storage, plan(storage, "ssbench"), concurrency, sleep=no_sleep)
+    return delete(storage, planned(storage), concurrency, sleep=no_sleep)
 
 
-@pytest.mark.parametrize(
-    ("name", "policy", "ours"),
-    [
-        ("ssbench_000061", None, True),
-        ("ssbench_999999", None, True),
-        ("ssbench_1000000", None, True),
-        ("ssbench_12345678", None, True),
-        ("ssbench_000061_gold", None, False),
-        ("ssbench_000061_gold", "gold", True),
-        ("ssbench_000061_golden", "gold", False),
-        ("ssbench_000061", "gold", False),
-        ("ssbench_000061_gold", "*", True),
-        ("ssbench_000061_default_policy", "*", True),
-        ("ssbench_000061_default_policy", "default_policy", True),
-        ("ssbench_000061", "*", True),
-        ("ssbench_000061_", "*", False),
-        ("ssbench_000061gold", "*", False),
-        ("ssbench_backup", "*", False),
-        ("ssbenchmark_000001", "*", False),
-        ("ssbench_0000611", "*", False),
-        ("ssbench_0100000", "*", False),
-        ("ssbench_00061", "*", False),
-        ("ssbench_000061\n", "*", False),
-        ("ssbench_٠٠٠٠٦١", "*", False),
-        ("xssbench_000061", "*", False),
-        ("SSBENCH_000061", "*", False),
-        ("ssbench_00006a", "*", False),
-        ("ssbench_000061_g.ld", "g.ld", True),
-        ("ssbench_000061_gold", "g.ld", False),
-    ],
-)
-def test_which_containers_are_ours(name: str, policy: str | None, ours: bool) -> None:
-    assert matching(name, "ssbench", policy) is ours
+NEIGHBOURS = {
+    "ssbench_backup": LeftAlone.OTHER_NAME,
+    "ssbench_000001_gold": LeftAlone.NAMES_A_POLICY,
+    "ssbench_000001_old": LeftAlone.NAMES_A_POLICY,
+    "ssbench_1000000": LeftAlone.LONG_NUMBER,
+}
 
 
-def test_a_base_is_taken_to_the_letter() -> None:
-    assert matching("s.bench+_000001", "s.bench+")
-    assert not matching("ssbenchh_000001", "s.bench+")
-
-
-@given(st.text(min_size=1), st.integers(0, 10**8), st.none() | st.text(min_size=1), st.booleans())
-def test_what_a_run_makes_is_found_again(
-    base: str, index: int, policy: str | None, any_policy: bool
-) -> None:
-    """Invariant: every name that naming makes matches under its policy, and under ``*``."""
-    assert matching(container_name(base, index, policy), base, "*" if any_policy else policy)
-
-
-@given(st.text("ssbench_0169-gold\n", max_size=20))
-def test_what_matches_is_a_name_that_a_run_makes(name: str) -> None:
-    """Invariant: without a policy, only what naming could have made matches."""
-    digits = name.removeprefix("ssbench_")
-    made = digits.isdigit() and container_name("ssbench", int(digits)) == name
-    assert matching(name, "ssbench") is made
+def names_of(found: Plan) -> dict[LeftAlone, list[str]]:
+    return {reason: neighbours.examples for reason, neighbours in found.left_alone.items()}
 
 
 def test_a_plan_reads_every_page_and_only_takes_ours() -> None:
     store = MemoryStore(listing_limit=3)
     storage = filled(store, containers=10, objects=2)
-    for neighbour in ("ssbench_backup", "ssbenchmark_000001", "ssbench_000001_gold", "aaa"):
+    for neighbour in (*NEIGHBOURS, "ssbenchmark_000001", "aaa", "ssbench"):
         store.add(neighbour, "precious")
-    planned = plan(storage, "ssbench")
-    assert [entry.name for entry in planned] == [container_name("ssbench", i) for i in range(10)]
-    assert {(entry.object_count, entry.bytes_used) for entry in planned} == {(2, 20)}
-    assert [e.name for e in plan(storage, "ssbench", "gold")] == ["ssbench_000001_gold"]
-    assert len(plan(storage, "ssbench", "*")) == 11
+    found = plan(storage, "ssbench")
+    assert [entry.name for entry in found.entries] == [
+        container_name("ssbench", i) for i in range(10)
+    ]
+    assert {(entry.object_count, entry.bytes_used) for entry in found.entries} == {(2, 20)}
+    assert {name: why for why, names in names_of(found).items() for name in names} == NEIGHBOURS
+    assert [entry.name for entry in planned(storage, "gold")] == ["ssbench_000001_gold"]
+    assert len(planned(storage, "*")) == 11
+
+
+def test_any_policy_is_one_of_the_clusters_or_what_our_mark_vouches_for() -> None:
+    store = MemoryStore(policies=("gold", "Silver"))
+    ours = ["ssbench_000001", "ssbench_000001_GOLD", "ssbench_000001_silver",
+            "ssbench_000001_default_policy"]  # fmt: skip
+    store.add("ssbench_000002_gone", "a", marker=True)
+    for name in (*ours, "ssbench_000001_backup", "ssbench_000001_old"):
+        store.add(name, "precious")
+    storage = MemoryStorage(store)
+    found = plan(storage, "ssbench", "*")
+    assert sorted(entry.name for entry in found.entries) == sorted([*ours, "ssbench_000002_gone"])
+    assert names_of(found) == {LeftAlone.NO_POLICY: ["ssbench_000001_backup", "ssbench_000001_old"]}
+    assert store.count("container_facts") == 3, "it is asked only where the name leaves it open"
+    assert delete(storage, found.entries, sleep=no_sleep).ok
+    assert list(store.containers) == ["ssbench_000001_backup", "ssbench_000001_old"]
+    assert [entry.name for entry in planned(storage, "old")] == ["ssbench_000001_old"]
+
+
+def test_a_store_that_names_no_policies_is_believed_by_the_mark_alone() -> None:
+    class Silent(MemoryStorage):
+        def limits(self) -> StoreLimits:
+            return StoreLimits()
+
+    store = MemoryStore()
+    store.add("ssbench_000001_gold", "precious")
+    store.add("ssbench_000002_gold", "a", marker=True)
+    found = [entry.name for entry in plan(Silent(store), "ssbench", "*").entries]
+    assert found == ["ssbench_000002_gold"]
+
+
+def test_a_mark_that_can_not_be_asked_for_ends_it_and_one_that_is_gone_does_not(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    store = MemoryStore()
+    store.add("ssbench_000001_backup", "precious")
+    store.refuse("container_facts", "ssbench_000001_backup", status_error(404))
+    assert plan(MemoryStorage(store), "ssbench", "*") == Plan()
+    store.refuse("container_facts", "ssbench_000001_backup", status_error(403))
+    with pytest.raises(StorageError, match="403"):
+        plan(MemoryStorage(store), "ssbench", "*")
+    assert capfd.readouterr().err == ""
+
+
+def test_of_many_neighbours_a_few_are_kept() -> None:
+    store = MemoryStore()
+    for number in range(50):
+        store.add(f"ssbench_{number:06d}_backup")
+    (neighbours,) = plan(MemoryStorage(store), "ssbench").left_alone.values()
+    assert (neighbours.count, len(neighbours.examples)) == (50, 5)
+
+
+def test_who_is_stopped_asks_for_no_more_pages() -> None:
+    store = MemoryStore(listing_limit=1)
+    storage = filled(store, containers=9)
+    found = plan(storage, "ssbench", stopping=lambda: store.count("list_containers") >= 2)
+    assert len(found.entries) == 2
+
+
+def test_what_containers_hold_is_counted_by_listing_them() -> None:
+    store = MemoryStore(listing_limit=10)
+    storage = filled(store, containers=2)
+    store.add("ssbench_000002")
+    stale = [ContainerEntry(container_name("ssbench", index), 0, 0) for index in range(4)]
+    found = count(storage, stale)
+    assert [(one.objects, one.bytes_used, one.whole) for one in found] == [
+        (25, 250, True), (25, 250, True), (0, 0, True), (0, 0, True),
+    ]  # fmt: skip
+    assert [one.entry for one in found] == stale
+
+
+def test_large_containers_are_counted_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup, "COUNTED", 20)
+    storage = filled(MemoryStore(listing_limit=10), containers=1, objects=45)
+    (found,) = count(storage, planned(storage))
+    assert (found.objects, found.bytes_used, found.whole) == (20, 200, False)
+
+
+def test_of_many_large_containers_one_page_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup, "COUNTED_IN_ALL", 50)
+    store = MemoryStore(listing_limit=10)
+    storage = filled(store, containers=6)
+    store.add("ssbench_000009", "a", size=10)
+    found = count(storage, planned(storage), 1)
+    assert [one.objects for one in found] == [25, 25, 10, 10, 10, 10, 1]
+    assert [one.whole for one in found] == [True, True, False, False, False, False, True]
+
+
+def test_a_container_that_can_not_be_listed_holds_whatever_it_holds() -> None:
+    storage = filled(MemoryStore(), containers=1)
+    storage.store.refuse("list_objects", "ssbench_000000", status_error(403))
+    (found,) = count(storage, planned(storage))
+    assert (found.objects, found.whole) == (0, False)
 
 
 def test_a_plan_tries_again_and_tells_what_is_final() -> None:
     storage = filled(MemoryStore())
     storage.store.fail("list_containers", status_error(503))
-    assert len(plan(storage, "ssbench", sleep=no_sleep)) == 3
+    assert len(plan(storage, "ssbench", sleep=no_sleep).entries) == 3
     storage.store.fail("list_containers", status_error(403))
     with pytest.raises(StorageError, match="403"):
-        plan(storage, "ssbench")
+        planned(storage)
 
 
 def test_a_listing_that_does_not_advance_is_no_endless_loop() -> None:
@@ -126,10 +181,10 @@ def test_all_objects_of_all_pages_go_and_neighbours_stay(bulk: int | None) -> No
     storage = filled(store)
     store.add("ssbench_backup", "precious")
     seen: list[tuple[int, int]] = []
-    clock = count(100.0, 2.0)
+    clock = itertools.count(100.0, 2.0)
     result = delete(
         storage,
-        plan(storage, "ssbench"),
+        planned(storage),
         4,
         lambda done, total: seen.append((done, total)),
         clock=lambda: next(clock),
@@ -208,7 +263,7 @@ def test_a_lagging_listing_is_read_again() -> None:
         pauses.append(seconds)
         store.add("ssbench_000000", "came late")
 
-    result = delete(storage, plan(storage, "ssbench"), 4, sleep=straggler)
+    result = delete(storage, planned(storage), 4, sleep=straggler)
     assert result.ok
     assert result.objects == 26
     assert pauses == [0.5]
@@ -243,10 +298,10 @@ def test_a_store_that_refuses_everything_is_not_asked_for_ever() -> None:
 def test_the_token_is_renewed_once() -> None:
     store = MemoryStore()
     storage = filled(store)
-    planned = plan(storage, "ssbench")
+    entries = planned(storage)
     store.tokens = {"new"}
-    serials = count(1)
-    result = delete(storage, planned, 4, renew=lambda: ("new", next(serials)))
+    serials = itertools.count(1)
+    result = delete(storage, entries, 4, renew=lambda: ("new", next(serials)))
     assert result.ok
     assert storage.token_serial == 1
 
@@ -254,13 +309,13 @@ def test_the_token_is_renewed_once() -> None:
 def test_a_token_that_cannot_be_renewed_ends_it() -> None:
     store = MemoryStore()
     storage = filled(store, containers=50)
-    planned = plan(storage, "ssbench")
+    entries = planned(storage)
     store.tokens = set()
 
     def renew() -> tuple[str, int]:
         raise AuthError("wrong password")
 
-    result = delete(storage, planned, 2, renew=renew)
+    result = delete(storage, entries, 2, renew=renew)
     assert result.given_up == "the store refuses our token: wrong password"
     assert result.left > 40
     assert not result.ok
@@ -272,7 +327,7 @@ def test_what_was_done_is_told_when_the_user_stops_it() -> None:
     done: list[int] = []
     result = delete(
         storage,
-        plan(storage, "ssbench"),
+        planned(storage),
         4,
         lambda gone, total: done.append(gone),
         stopping=lambda: len(done) >= 30,
@@ -295,10 +350,10 @@ def test_ctrl_c_gives_back_what_was_done(
 ) -> None:
     store = MemoryStore(bulk_delete_max=bulk)
     storage = filled(store, containers=20)
-    planned = plan(storage, "ssbench")
+    entries = planned(storage)
     script = interrupting(20)
     store.pause = lambda: next(script, None)
-    result = delete(storage, planned, 4)
+    result = delete(storage, entries, 4)
     assert result.interrupted
     assert result.left > 0
     assert result.objects > 0
@@ -308,9 +363,9 @@ def test_ctrl_c_gives_back_what_was_done(
 def test_a_real_ctrl_c_while_the_store_is_waited_for() -> None:
     store = MemoryStore(pause=lambda: gevent.sleep(0.001))
     storage = filled(store, containers=20)
-    planned = plan(storage, "ssbench")
+    entries = planned(storage)
     gevent.spawn_later(0.02, os.kill, os.getpid(), signal.SIGINT)
-    result = delete(storage, planned, 4)
+    result = delete(storage, entries, 4)
     assert result.interrupted
     assert result.left > 0
     assert 0 < result.objects < 500

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ssbench.core.errors import SsbenchError
+from ssbench.storage.base import ObjectEntry, StoreLimits
 from ssbench.storage.errands import Errands
-from ssbench.upkeep.deletions import BULK_NAMES, EXAMPLES, PAGE, Deletions, Ended, advanced
+from ssbench.upkeep.deletions import (
+    BULK_NAMES,
+    EXAMPLES,
+    GIVE_UP_AFTER,
+    PAGE,
+    Deletions,
+    Ended,
+    page_size,
+    pages,
+)
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 
@@ -27,6 +42,7 @@ def test_what_the_store_says_of_itself_is_kept_to() -> None:
     assert (found.page, found.bulk) == (PAGE, 1)
     found.ask_limits()
     assert (found.page, found.bulk) == (7, BULK_NAMES)
+    assert page_size(StoreLimits(listing_limit=10**9)) == page_size(StoreLimits()) == PAGE
 
 
 def test_a_store_that_says_nothing_is_taken_as_it_is() -> None:
@@ -77,7 +93,64 @@ def test_who_is_told_to_stop_asks_for_nothing_more() -> None:
     assert found.result.interrupted
 
 
-def test_a_listing_that_does_not_advance_is_no_endless_loop() -> None:
-    assert advanced("a", "b") == "b"
-    with pytest.raises(SsbenchError, match="nothing behind"):
-        advanced("b", "b")
+DOTTED = [".", "..", "../../AUTH_b/c/o", "a/../b"]
+
+
+@pytest.mark.parametrize("bulk", [None, 10])
+def test_names_that_may_be_taken_for_another_path_are_not_sent(bulk: int | None) -> None:
+    store = MemoryStore(bulk_delete_max=bulk)
+    store.add("c", "a", "b", *DOTTED)
+    found = deletions(store)
+    assert found.objects([("c", ["a", *DOTTED, "b"])]) == len(DOTTED)
+    assert found.objects([("c", [".."])]) == 1
+    assert (found.result.objects, found.result.failed_objects) == (2, len(DOTTED) + 1)
+    assert sorted(store.containers["c"].objects) == sorted(DOTTED)
+    assert not {name for _, name in store.calls} & set(DOTTED)
+    assert 'c/..: not sent: its name has a segment "." or ".."' in found.result.examples
+
+
+def test_names_that_are_not_sent_are_no_failures_in_a_row() -> None:
+    store = filled()
+    found = deletions(store)
+    dotted = [f"../{number}" for number in range(GIVE_UP_AFTER + 50)]
+    assert found.objects([("c", [*dotted, *"abcdef"])]) == len(dotted)
+    assert (found.result.given_up, found.result.objects) == ("", 6)
+
+
+def paged(*names_of_pages: str) -> list[str]:
+    """The names of all pages that are got, each page a text of one-letter names."""
+    script = iter([*names_of_pages, ""])
+    found = pages(lambda marker: [ObjectEntry(name, 0) for name in next(script)])
+    return [entry.name for page in found for entry in page]
+
+
+def test_pages_are_read_until_an_empty_one() -> None:
+    assert paged("ab", "c", "df") == [*"abcdf"]
+    assert paged() == []
+
+
+@pytest.mark.parametrize("script", [("a", "a"), ("a", "b", "a"), ("ba",), ("aa",), ("ac", "b")])
+def test_a_listing_that_is_not_in_order_is_no_endless_loop(script: tuple[str, ...]) -> None:
+    with pytest.raises(SsbenchError, match=r'listing is not in order: "[ab]" comes after "[abc]"'):
+        paged(*script)
+
+
+def test_a_listing_that_goes_back_behind_its_first_marker_is_refused() -> None:
+    with pytest.raises(SsbenchError, match='"a" comes after "b"'):
+        next(pages(lambda marker: [ObjectEntry("a", 0)], "b"))
+
+
+@given(st.lists(st.lists(st.text(max_size=3), max_size=4), max_size=6))
+def test_whatever_a_store_lists_ends(script: list[list[str]]) -> None:
+    """A store that begins again at its end: each name comes once and in order, or an error."""
+    pages_in_turn = itertools.cycle(script) if any(script) else iter([])
+    seen: list[str] = []
+
+    def page_after(marker: str) -> list[ObjectEntry]:
+        return [ObjectEntry(name, 0) for name in next(pages_in_turn, [])]
+
+    with suppress(SsbenchError):
+        for page in pages(page_after):
+            seen += [entry.name for entry in page]
+    assert seen == sorted(set(seen))
+    assert len(seen) <= sum(map(len, script))
