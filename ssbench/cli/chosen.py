@@ -69,6 +69,7 @@ class RunOptions:
     workers: int | None
     expect_workers: int | None
     worker_wait_s: float
+    fewer_workers_ok: bool
     worker_timeout_s: float
     batch_size: int | None  #: None: auto
     stats_file: str | None
@@ -123,6 +124,7 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
         workers=ns.workers,
         expect_workers=ns.expect_workers,
         worker_wait_s=ns.worker_wait,
+        fewer_workers_ok=ns.fewer_workers_ok,
         worker_timeout_s=ns.worker_timeout,
         batch_size=ns.batch_size,
         stats_file=ns.stats_file,

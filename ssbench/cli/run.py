@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from ssbench import __version__, statfile
 from ssbench.cli import promises
+from ssbench.cli.plain import tell
 from ssbench.cli.session import Session
-from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest
+from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest, most_failed
 from ssbench.core.figures.settling import Settling
 from ssbench.core.figures.steady import AutoStop
 from ssbench.core.load.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
@@ -45,6 +46,7 @@ class Run:
         self.progress = session.progress
         self.say, self.warn = session.say, session.warn
         self.skipped: Counter[Operation] = Counter()
+        self.reasons: dict[ExitStatus, str] = {}  #: exit statuses that apply, and why
         self.path = path or str(
             statfile.default_path(
                 scenario.name, scenario.user_count, scenario.operation_count,
@@ -216,32 +218,49 @@ class Run:
         )
 
     def _status(self, master: Master, outcome: PhaseOutcome) -> ExitStatus:
-        statuses = [ExitStatus.OK]
-        if outcome.ended == "failed" or master.keeping.error:
-            statuses.append(ExitStatus.FAILED)
-        if outcome.counts.failed and not outcome.counts.done:
-            statuses.append(ExitStatus.FAILED)
-        if outcome.counts.corrupt:
-            statuses.append(ExitStatus.CORRUPTION)
+        """The gravest; ``reasons`` has why each applies."""
+        counts, found = outcome.counts, self.reasons
+        if master.keeping.error:
+            found[ExitStatus.FAILED] = str(master.keeping.error)
+        elif outcome.ended == "failed":
+            found[ExitStatus.FAILED] = outcome.reason
+        elif most_failed(counts.done, counts.failed):
+            found[ExitStatus.FAILED] = (
+                f"{counts.failed:,} of {plural(counts.done + counts.failed, 'operation')} failed;"
+                f" the first error: {outcome.example}"
+            )
+        if counts.corrupt:
+            found[ExitStatus.CORRUPTION] = (
+                f"{plural(counts.corrupt, 'operation')} met corrupt content"
+            )
         if self.interrupts.came:
-            statuses.append(ExitStatus.INTERRUPTED)
-        if master.workers_lost or outcome.short_of_users:
-            statuses.append(ExitStatus.WORKERS_LOST)
-        return gravest(statuses)
+            found[ExitStatus.INTERRUPTED] = self.interrupts.reason
+        if master.workers_lost:
+            lost = ", ".join(master.workers_lost)
+            found[ExitStatus.WORKERS_LOST] = f"lost before the run's end: {lost}"
+        elif outcome.short_of_users:
+            found[ExitStatus.WORKERS_LOST] = "the workers ran fewer users than asked for"
+        return gravest([*found])
 
     # Afterwards ---------------------------------------------------------------------------
 
     def report(self) -> ExitStatus:
         """Print the report, unless -R, and where the results are.
 
-        :returns: THRESHOLD_MISSED where the run missed one, else OK.
+        :returns: the exit status, with those of the run and of its thresholds.
         """
         if self._writer and not self._writer.kept:
             self.say(f"No report: the results went to {self.path}")
-            return ExitStatus.OK
-        status = self._judged_report()
-        self.say_where()
-        return status
+        else:
+            if self._judged_report() is ExitStatus.THRESHOLD_MISSED:
+                self.reasons[ExitStatus.THRESHOLD_MISSED] = "a threshold was missed"
+            self.say_where()
+        return gravest([*self.reasons])
+
+    def say_why(self, status: ExitStatus) -> None:
+        """Why this is the exit status: a command that failed ends with a line that says so."""
+        if status in self.reasons:
+            tell(f"ssbench-master: {self.reasons[status]} (exit status {int(status)})")
 
     def _judged_report(self) -> ExitStatus:
         options = self.options

@@ -299,6 +299,12 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         help="how long to wait for workers",
     )
     add(
+        "--fewer-workers-ok",
+        action="store_true",
+        help="run also where fewer workers came than --expect-workers or --workers says "
+        "[default: the run doesn't start, exit status 6]",
+    )
+    add(
         "--worker-timeout",
         type=types.seconds,
         default=10.0,

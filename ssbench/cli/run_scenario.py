@@ -10,7 +10,7 @@ from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.chosen import RunOptions
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import start_local_workers
-from ssbench.core.errors import ExitStatus, UsageError, gravest
+from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.scenario.scenario import Scenario
 
 
@@ -33,8 +33,10 @@ def run_scenario(options: RunOptions) -> ExitStatus:
         )
         run = Run(session, scenario, options.stats_file)
         with profile.profiled(options.profile, "master", session.progress.message):
-            status = run.execute()
-    return gravest([status, run.report()])
+            run.execute()
+    status = run.report()
+    run.say_why(status)
+    return status
 
 
 def resolved(options: RunOptions, text: str | bytes, source: str, **changes: object) -> Scenario:

@@ -66,6 +66,7 @@ def limits_of(options: RunOptions, scenario: Scenario, settings: StorageSettings
     return Limits(
         worker_timeout_s=options.worker_timeout_s,
         worker_wait_s=options.worker_wait_s,
+        fewer_workers_ok=options.fewer_workers_ok,
         operation_timeout_s=options.operation_timeout_s or 0.0,
         drain_timeout_s=options.drain_timeout_s,
         connect_timeout_s=settings.connect_timeout_s,

@@ -7,6 +7,7 @@
     │   └── ScenarioError                   ... in the scenario: carries every fault found
     ├── AuthError                status 1   no token to be had
     ├── NoWorkersError           status 1   nobody came to work
+    │   └── FewerWorkersError    status 6   fewer than were asked for
     ├── StatFileError            status 1   a stat file can't be written or isn't one
     ├── MessageError                        bytes off the wire that are no message of ours
     │   └── ProtocolError                   ... but one of another protocol version
@@ -52,6 +53,11 @@ def gravest(statuses: Sequence[ExitStatus]) -> ExitStatus:
     return min(statuses, key=GRAVITY.index, default=ExitStatus.OK)
 
 
+def most_failed(done: int, failed: int) -> bool:
+    """Whether more than half of a run's operations failed: then the run failed, too."""
+    return failed > done
+
+
 class SsbenchError(Exception):
     """Base of all our errors. ``str()`` is one line fit for a user."""
 
@@ -78,6 +84,12 @@ class AuthError(SsbenchError):
 
 class NoWorkersError(SsbenchError):
     """No worker said hello in time."""
+
+
+class FewerWorkersError(NoWorkersError):
+    """Fewer workers than the user asked for said hello in time: the run doesn't start."""
+
+    exit_status = ExitStatus.WORKERS_LOST
 
 
 class StatFileError(SsbenchError):

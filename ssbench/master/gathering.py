@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ssbench.core.errors import NoWorkersError
+from ssbench.core.errors import FewerWorkersError, NoWorkersError
 from ssbench.core.load.roster import SECOND
 from ssbench.master.crew import Crew
 from ssbench.wire.masterwire import MasterWire
@@ -15,16 +15,25 @@ class Gathering:
     """Waits for so many workers, or for enough of them to be all users.
 
     :param wait_s: how long, to be named where nobody came.
+    :param fewer_ok: fewer workers than expected are a warning, not an error.
     """
 
     def __init__(
-        self, wire: MasterWire, crew: Crew, users: int, expected: int | None, wait_s: float
+        self,
+        wire: MasterWire,
+        crew: Crew,
+        users: int,
+        expected: int | None,
+        wait_s: float,
+        *,
+        fewer_ok: bool = False,
     ) -> None:
         self._wire = wire
         self._crew = crew
         self._users = users
         self._expected = expected
         self._wait_s = wait_s
+        self._fewer_ok = fewer_ok
 
     def __repr__(self) -> str:
         return f"<Gathering of {self._expected or 'some'} workers, {self._crew.roster}>"
@@ -43,6 +52,7 @@ class Gathering:
         """Warnings where fewer came than there should be.
 
         :raises NoWorkersError: where nobody came.
+        :raises FewerWorkersError: where fewer than expected came, and that isn't ``fewer_ok``.
         """
         roster, expected = self._crew.roster, self._expected
         refused = "; ".join(roster.refused.values())
@@ -59,6 +69,11 @@ class Gathering:
             )
         found = []
         if expected and here < expected:
+            if not self._fewer_ok:
+                raise FewerWorkersError(
+                    f"only {here} of {expected} workers came within {self._wait_s:g} s{because};"
+                    " the run was not started (--fewer-workers-ok runs with fewer)"
+                )
             found.append(f"Only {here} of {expected} workers came{because}; going on with them")
         if roster.concurrency < self._users:
             found.append(

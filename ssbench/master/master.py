@@ -83,6 +83,8 @@ class Master:
         self.roster = self._crew.roster
         self._hosts = HostLog(host, self.keeping.write, self._warn)
         self._shift: Shift | None = None  # the present phase
+        self._needs_workers = False  # from when all came until they are let go
+        self._lost_between: list[str] = []  # workers, since the last run's end
         self._interrupted = self._told_interrupt = ""
         self._next_tick_ns = self._next_show_ns = 0
         self._numbers = (1, 1)  # of the next job and batch
@@ -125,23 +127,30 @@ class Master:
         """Go on to another run with the workers that are here, and count anew."""
         self._crew.settings = replace(self._crew.settings, run_id=run_id)
         self.keeping.begin(recorder)
-        self.workers_lost, self._refused = [], 0
+        self.workers_lost, self._lost_between = self._lost_between, []
+        self._refused = 0
         self._unread = self._wire.refused
         for worker in self.roster.workers.values():
             self._record_worker(worker)
 
     def stand_by(self, until: Callable[[], bool]) -> None:
         """Keep the workers between two runs, which end themselves where they hear nothing."""
+        before = len(self.workers_lost)
         while not until():
             self._turn(WAIT_S)
+        self._lost_between += self.workers_lost[before:]
+        del self.workers_lost[before:]
 
     def gather(self, users: int, expected: int | None) -> None:
         """Wait for workers: for so many, or for enough of them to be all users.
 
-        :raises NoWorkersError: where nobody came in time.
+        :raises NoWorkersError: where nobody, or fewer than expected, came in time.
         """
         wait_s = self.limits.worker_wait_s
-        gathering = Gathering(self._wire, self._crew, users, expected, wait_s)
+        gathering = Gathering(
+            self._wire, self._crew, users, expected, wait_s,
+            fewer_ok=self.limits.fewer_workers_ok,
+        )  # fmt: skip
         deadline_ns = self._clock() + int(wait_s * SECOND)
         self._crew.share_out(users)
         while not self._interrupted and self._clock() < deadline_ns:
@@ -151,6 +160,7 @@ class Master:
         if not self._interrupted:
             for line in gathering.shortcomings():
                 self._warn(line)
+            self._needs_workers = True
 
     def run_phase(
         self,
@@ -221,6 +231,7 @@ class Master:
 
     def dismiss(self, *, quit_: bool = False) -> None:
         """The run is over: tell the workers to wait for the next one, or to end."""
+        self._needs_workers = False
         self._crew.quit = quit_
         self._crew.share_out(0)
         self._crew.send_beat()
@@ -373,11 +384,11 @@ class Master:
         """Account for what a worker held."""
         name, shift = gone.worker.name, self._shift
         jobs = shift.exchange.gone(gone.worker.hello.incarnation) if shift else 0
-        if gone.left and not jobs:
-            # In a phase its users are missing from here on.
-            tell = self._warn if shift else log.info
-            tell(f"Worker {name} left: {gone.reason}")
-            return
-        if shift:
+        needed = self._needs_workers or shift is not None
+        if needed:  # from here on its users are missing, whoever ended it
             self.workers_lost.append(name)
+        if gone.left and not jobs:
+            tell = self._warn if needed else log.info
+            tell(f"Worker {name} left before the end: {gone.reason}")
+            return
         self._warn(f"Lost worker {name}: {gone.reason}; {jobs} operations were lost with it")

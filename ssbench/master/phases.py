@@ -53,6 +53,7 @@ class Limits:
 
     worker_timeout_s: float = 10.0
     worker_wait_s: float = 30.0
+    fewer_workers_ok: bool = False  #: start with fewer workers than expected
     operation_timeout_s: float = 0.0  #: 0: none
     drain_timeout_s: float = 30.0
     connect_timeout_s: float = 10.0

@@ -308,9 +308,9 @@ def test_a_file_that_was_cut_off_is_reported_as_far_as_it_goes(
         path = tmp_path / f"{length}.stat.gz"
         path.write_bytes(whole[:length])
         said = shell("report-scenario", "-s", path)
-        assert said.status in (0, 1)
+        assert said.status == 1
         assert str(path) in said.err
-        assert (said.status == 0) == ("TOTAL" in said.out)
+        assert "TOTAL" in said.out
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,8 @@ def test_a_reader_that_has_enough_is_no_error(done: Path, words: list[str]) -> N
 
 
 def test_a_name_that_stdout_cannot_show_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    stats = runs.stats_of([runs.header(scenario={**runs.SCENARIO, "name": "größe"})])
+    header = runs.header(scenario={**runs.SCENARIO, "name": "größe"})
+    stats = runs.stats_of([header, runs.footer()])
     monkeypatch.setattr("ssbench.cli.reporting.read_stats", lambda path: stats)
     shown = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from ssbench.cli.chosen import run_options
@@ -17,11 +18,13 @@ from ssbench.cli.master import main
 from ssbench.cli.options import master_parser
 from ssbench.cli.reporting import read_stats
 from ssbench.cli.run_scenario import run_scenario
-from ssbench.core.errors import ExitStatus, ScenarioError
+from ssbench.core.errors import ExitStatus, FewerWorkersError, ScenarioError
 from ssbench.core.messages import Jobs, decode
 from ssbench.core.model import Operation, Phase
 from ssbench.wire.masterwire import MasterWire
 from tests.cli.test_master import free_ports
+from tests.fakes.deeds import saying
+from tests.fakes.hostile_swift import Deed, HostileSwift, of_objects, of_the_run
 
 
 @pytest.fixture(autouse=True)
@@ -187,3 +190,108 @@ def test_results_that_go_nowhere_have_no_report(
     assert out == ""
     assert "No report: the results went to /dev/null" in err
     assert "Results are in" not in err
+
+
+# How it ends ------------------------------------------------------------------------------
+
+
+def refused_deed(status: int) -> Deed:
+    """A whole answer with this status and a short body."""
+    return saying(b"HTTP/1.1 %d No\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n" % status)
+
+
+def run_against(swift: HostileSwift, path: Path, tmp_path: Path, *words: str) -> int:
+    """The exit status of the command; the stat file is x.stat.gz."""
+    command = [
+        "run-scenario", "-f", str(path), "-s", str(tmp_path / "x.stat.gz"), "--workers", "1",
+        "--retries", "0", "-A", swift.auth_url, "-U", "a:b", "-K", "secret", "--progress", "none",
+        *free_ports(), *words,
+    ]  # fmt: skip
+    return main(command)
+
+
+@pytest.mark.parametrize(
+    ("deeds", "status", "last"),
+    [
+        ({"no": refused_deed(403)}, 1, "50 of 50 operations failed; the first error: "),
+        (
+            {"no": refused_deed(403), "no again": refused_deed(403), "well": None},
+            1,
+            "34 of 50 operations failed; the first error: ",
+        ),
+        ({"no": refused_deed(403), "well": None}, 0, None),
+    ],
+    ids=["all", "two of three", "half"],
+)
+def test_a_run_failed_where_more_than_half_of_its_operations_did(
+    deeds: dict[str, Deed | None],
+    status: int,
+    last: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = scenario(tmp_path, crud_profile=[1, 0, 0, 0], user_count=1)
+    with HostileSwift(deeds, of_the_run("PUT")) as swift:
+        assert run_against(swift, path, tmp_path) == status
+    line = capsys.readouterr().err.splitlines()[-1]
+    if last is None:
+        assert "ssbench-master: " not in line
+    else:
+        assert line.startswith(f"ssbench-master: {last}")
+        assert line.endswith("PUT answered 403 (exit status 1)")
+
+
+def test_a_run_that_was_not_filled_ends_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with HostileSwift({"no": refused_deed(403)}, of_objects("PUT")) as swift:
+        assert run_against(swift, scenario(tmp_path), tmp_path, "-q", "-R") == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("ssbench-master: no initial object could be uploaded: ")
+
+
+def test_a_threshold_that_was_missed_is_the_last_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--workers", "1", "--threshold", "rate > 1000000000/s")
+    assert run(scenario(tmp_path), tmp_path, *words)[0] is ExitStatus.THRESHOLD_MISSED
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == "ssbench-master: a threshold was missed (exit status 3)"
+
+
+def test_with_fewer_workers_than_expected_the_run_does_not_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--workers", "1", "--expect-workers", "2", "--worker-wait", "2"]
+    with pytest.raises(FewerWorkersError):
+        run(scenario(tmp_path), tmp_path, *words)
+    capsys.readouterr()
+    status, results = run(scenario(tmp_path), tmp_path, *words, "--fewer-workers-ok")
+    assert status is ExitStatus.OK
+    assert read_stats(str(results)).total().operations == 50
+    assert "Only 1 of 2 workers came; going on with them" in capsys.readouterr().err
+
+
+def test_a_worker_that_was_told_to_end_before_the_run_did_is_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = threading.Event()
+    send_jobs = MasterWire.send_jobs
+
+    def send_and_end_one(self: MasterWire, data: bytes) -> bool:
+        message = decode(data)
+        if isinstance(message, Jobs) and message.phase == Phase.RUN and not sent.is_set():
+            sent.set()
+            psutil.Process().children()[0].terminate()
+        return send_jobs(self, data)
+
+    monkeypatch.setattr(MasterWire, "send_jobs", send_and_end_one)
+    path = scenario(tmp_path, crud_profile=[1, 5, 0, 0])
+    status, results = run(path, tmp_path, "--workers", "2", "-r", "2")
+    assert status is ExitStatus.WORKERS_LOST
+    out, err = capsys.readouterr()
+    assert re.search(r"\nWarning: Worker \S+ \(\S+, pid \d+\) left before the end: SIGTERM\n", out)
+    last = err.splitlines()[-1]
+    assert re.fullmatch(r"ssbench-master: lost before the run's end: .* \(exit status 6\)", last)
+    stats = read_stats(str(results))
+    assert (len(stats.run.workers_lost), stats.run.lost) == (1, 0)

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.errors import NoWorkersError
+from ssbench.core.errors import ExitStatus, FewerWorkersError, NoWorkersError
 from ssbench.core.load.roster import SECOND
 from ssbench.core.model import WorkerExit
 from ssbench.master.gathering import SETTLED_NS, Gathering
 from tests.master.test_crew import FakeChildren, Scene, hello
 
 
-def gathering(here: Scene, users: int = 8, expected: int | None = None) -> Gathering:
-    return Gathering(here.wire, here.crew, users, expected, 30.0)  # type: ignore[arg-type]
+def gathering(
+    here: Scene, users: int = 8, expected: int | None = None, *, fewer_ok: bool = False
+) -> Gathering:
+    return Gathering(
+        here.wire,
+        here.crew,
+        users,
+        expected,
+        30.0,
+        fewer_ok=fewer_ok,  # type: ignore[arg-type]
+    )
 
 
 def test_as_many_as_are_expected_are_enough_at_once() -> None:
@@ -49,7 +58,14 @@ def test_nobody_came() -> None:
 def test_fewer_came_and_why_is_said() -> None:
     here = Scene()
     here.hear(hello(1, "twin"), hello(2, "twin"))
-    few, small = gathering(here, expected=2).shortcomings()
+    with pytest.raises(FewerWorkersError) as caught:
+        gathering(here, expected=2).shortcomings()
+    assert caught.value.exit_status is ExitStatus.WORKERS_LOST
+    assert str(caught.value).startswith(
+        'only 1 of 2 workers came within 30 s (the worker id "twin" is taken by twin ('
+    )
+    assert str(caught.value).endswith("(--fewer-workers-ok runs with fewer)")
+    few, small = gathering(here, expected=2, fewer_ok=True).shortcomings()
     assert few.startswith('Only 1 of 2 workers came (the worker id "twin" is taken by twin (')
     assert small.startswith("The workers can be 4 users together, not 8; going on with so many")
     assert gathering(here, users=4).shortcomings() == []

@@ -21,7 +21,13 @@ from gevent import get_hub
 
 from ssbench import __version__
 from ssbench.core.columns import pack_results
-from ssbench.core.errors import AuthError, NoWorkersError, StatFileError, StorageError
+from ssbench.core.errors import (
+    AuthError,
+    FewerWorkersError,
+    NoWorkersError,
+    StatFileError,
+    StorageError,
+)
 from ssbench.core.figures.settling import Settling
 from ssbench.core.figures.steady import AutoStop
 from ssbench.core.live import RunProgress
@@ -342,8 +348,15 @@ def test_nobody_comes() -> None:
         assert "--workers N" in str(caught.value)
 
 
-def test_fewer_come_than_expected() -> None:
+def test_with_fewer_than_expected_nothing_is_started() -> None:
     with scene(Limits(worker_wait_s=1.0)) as here:
+        here.thread_worker(concurrency=3)
+        with pytest.raises(FewerWorkersError, match="only 1 of 2 workers came within 1 s"):
+            here.master.gather(8, 2)
+
+
+def test_fewer_come_than_expected_and_that_is_as_good() -> None:
+    with scene(Limits(worker_wait_s=1.0, fewer_workers_ok=True)) as here:
         here.thread_worker(concurrency=3)
         outcome = here.run(Ledger(50), users=8, expected=2)
         assert outcome.counts.done == 50
@@ -352,7 +365,7 @@ def test_fewer_come_than_expected() -> None:
 
 
 def test_the_second_of_two_with_one_id_is_refused_and_the_run_goes_on() -> None:
-    with scene(Limits(worker_wait_s=1.0)) as here:
+    with scene(Limits(worker_wait_s=1.0, fewer_workers_ok=True)) as here:
         here.thread_worker("twin")
         here.master.gather(4, 1)
         here.thread_worker("twin")
@@ -455,7 +468,7 @@ def test_all_workers_leave() -> None:
         assert time.monotonic() - began_s < 8
 
 
-def test_a_worker_that_is_told_to_end_loses_nothing() -> None:
+def test_a_worker_that_is_told_to_end_loses_no_operation_but_counts_as_lost() -> None:
     with scene(QUICK, driver=DRIVER) as here:
         process = here.process_worker("leaves")
         here.thread_worker("stays", concurrency=4)
@@ -463,11 +476,41 @@ def test_a_worker_that_is_told_to_end_loses_nothing() -> None:
         here.when(20, process.terminate)
         outcome = here.master.run_phase(Phase.RUN, Ledger(400), 8)
         assert (outcome.ended, outcome.counts.done) == ("complete", 400)
-        assert here.master.workers_lost == []
+        (lost,) = here.master.workers_lost
+        assert lost.startswith("leaves (")
         assert process.wait(5) == 0
         (told,) = here.observer.messages
-        assert told.startswith("Worker leaves (")
-        assert told.endswith("left: SIGTERM")
+        assert told == f"Worker {lost} left before the end: SIGTERM"
+
+
+def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
+    with scene(QUICK) as here:
+        here.thread_worker("stays")
+        process = here.process_worker("leaves")
+        here.master.gather(8, 2)
+        process.terminate()
+        here.master.stand_by(lambda: len(here.master.roster.workers) < 2)
+        assert here.master.workers_lost == []
+        here.master.begin_run("again", here.recorder)
+        (lost,) = here.master.workers_lost
+        assert lost.startswith("leaves (")
+        here.master.begin_run("and again", here.recorder)
+        assert here.master.workers_lost == []
+
+
+def test_workers_may_come_and_go_before_all_are_here_and_after_they_are_let_go() -> None:
+    with scene(QUICK) as here:
+        process = here.process_worker("early")
+        here.master.stand_by(lambda: bool(here.master.roster.workers))
+        process.terminate()
+        here.master.stand_by(lambda: not here.master.roster.workers)
+        process = here.process_worker("late")
+        here.master.gather(4, 1)
+        here.master.dismiss()
+        process.terminate()
+        here.master.stand_by(lambda: not here.master.roster.workers)
+        here.master.begin_run("again", here.recorder)
+        assert here.master.workers_lost == []
 
 
 def test_a_worker_that_is_killed_is_lost_with_what_it_held() -> None:

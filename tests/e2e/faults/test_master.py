@@ -86,7 +86,7 @@ def _can_be_reported_on(commands: Commands, killed: Started, at_least: int) -> N
     assert killed.stat_file is not None
     count = finished(stats_of(killed.stat_file, damaged=True))["CREATE"]
     assert count >= max(at_least, 1)
-    report = commands.master("report-scenario", "-s", killed.stat_file).wait().fine()
+    report = commands.master("report-scenario", "-s", killed.stat_file).wait().fine(1)
     assert "cut off" in report.out
     assert f"Count: {count:5d}" in report.out
 
