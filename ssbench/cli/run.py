@@ -214,6 +214,7 @@ class Run:
             warnings=tuple(self.session.warnings),
             # Asked for last: the clean-up may have been cut short by a second Ctrl-C.
             left_behind=initial.population.left_behind,
+            left_unknown=initial.population.left_unknown,
             sent=outcome.counts.sent - outcome.counts.withdrawn,
         )
 

@@ -131,7 +131,8 @@ class RunFooter:
     skipped: Mapping[str, int] = field(default_factory=dict)  #: operation name -> count
     workers_lost: Sequence[str] = ()
     warnings: Sequence[str] = ()  #: what the user was warned of during the run
-    left_behind: int = 0  #: objects of ours that were not deleted
+    left_behind: int = 0  #: objects of ours that were not deleted, and are or may be in the store
+    left_unknown: int = 0  #: those of them that were created or deleted with unknown outcome
     #: Operations given out in the run phase, but for those that came back unstarted; None where
     #: nobody counted. They are the results and the lost.
     sent: int | None = None

@@ -128,6 +128,7 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
     yield "users_ran", run.users_ran
     for name in VERIFIED:
         yield f"verified_{name}", getattr(stats.verified, name, None)
+    yield "left_unknown", run.left_unknown
     yield from threshold_columns(stats, options.thresholds)
 
 

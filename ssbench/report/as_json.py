@@ -7,10 +7,19 @@ or changes its meaning, gives a new one.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ssbench.core.counts.tally import COUNTERS, LATENCIES, Counts, ErrorExample, Latency, Tally
+from ssbench.core.counts.tally import (
+    COUNTERS,
+    LATENCIES,
+    Counts,
+    ErrorExample,
+    ErrorTally,
+    Latency,
+    Tally,
+)
 from ssbench.core.figures.stats import RunStats, operation_name
 from ssbench.core.figures.verified import VERIFIED, Verified
 from ssbench.core.model import Phase
@@ -38,7 +47,11 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
         "phases": {
             phase.name: _counts(stats.phase(phase)) for phase in (Phase.POPULATE, Phase.CLEANUP)
         },
-        "errors": _errors(stats),
+        "errors": _errors(stats.errors),
+        "phase_errors": {
+            phase.name: _errors(stats.phase_errors(phase))
+            for phase in (Phase.POPULATE, Phase.CLEANUP)
+        },
         "workers": _workers(stats),
         "completions_per_s": stats.completions(),
         "stages": [_stage(stats, options, index) for index in range(stats.stage_count)],
@@ -89,6 +102,7 @@ def _run(stats: RunStats) -> dict[str, Any]:
         "warmup_s": facts.warmup_s,
         "cooldown_s": facts.cooldown_s,
         "left_behind": run.left_behind,
+        "left_unknown": run.left_unknown,
         "workers_lost": run.workers_lost,
         "warnings": run.warnings,
     }
@@ -169,7 +183,7 @@ def _latency(latency: Latency, options: ReportOptions) -> dict[str, Any]:
     }
 
 
-def _errors(stats: RunStats) -> list[dict[str, Any]]:
+def _errors(errors: Mapping[tuple[int, int], ErrorTally]) -> list[dict[str, Any]]:
     return [
         {
             "kind": cells.error_label(kind),
@@ -177,7 +191,7 @@ def _errors(stats: RunStats) -> list[dict[str, Any]]:
             "count": error.count,
             "example": _example(error.example),
         }
-        for (kind, status), error in sorted(stats.errors.items())
+        for (kind, status), error in sorted(errors.items())
     ]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from ssbench.core.counts.tally import Counts, ErrorExample, Latency, Tally
+from ssbench.core.counts.tally import Counts, ErrorExample, ErrorTally, Latency, Tally
 from ssbench.core.figures.stats import RunStats, operation_name
 from ssbench.core.figures.verified import Verified
 from ssbench.core.model import Phase
@@ -46,7 +46,9 @@ def render_text(stats: RunStats, options: ReportOptions) -> str:
         lines += ["", title, *_block(stats, options, operation)]
     for section in (
         stage_lines(stats),
-        _errors(stats),
+        _errors("POPULATE ERRORS", stats.phase_errors(Phase.POPULATE)),
+        _errors("ERRORS", stats.errors),
+        _errors("CLEAN-UP ERRORS", stats.phase_errors(Phase.CLEANUP)),
         _counters(stats),
         _workers(stats),
         [*steady_lines(stats), *note_lines(stats)],
@@ -192,12 +194,12 @@ def _percentiles_line(title: str, latency: Latency, options: ReportOptions) -> s
     return f"       {title} percentiles: " + ", ".join(pairs)
 
 
-def _errors(stats: RunStats) -> Iterator[str]:
-    if not stats.errors:
+def _errors(title: str, errors: Mapping[tuple[int, int], ErrorTally]) -> Iterator[str]:
+    if not errors:
         return
-    yield "ERRORS"
+    yield title
     yield f"       {'Count':>7}  {'Cause':20}Status  Example"
-    ranked = sorted(stats.errors.items(), key=lambda item: (-item[1].count, item[0]))
+    ranked = sorted(errors.items(), key=lambda item: (-item[1].count, item[0]))
     for (kind, status), error in ranked:
         yield (
             f"       {error.count:7}  {cells.error_label(kind):20}"
@@ -228,6 +230,10 @@ def _counters(stats: RunStats) -> Iterator[str]:
         (stats.out_of_range, "Out of range (longer than an hour, or at an impossible time)"),
         (run.refused, "Result messages refused (stale or malformed)"),
         (run.left_behind, "Objects left behind"),
+        (
+            run.left_unknown,
+            "Objects perhaps left behind (whether they were created, or deleted, is not known)",
+        ),
     )
     for count, meaning in rows:
         if count:

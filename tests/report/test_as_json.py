@@ -10,6 +10,7 @@ import pytest
 from ssbench.report import ReportOptions, render
 from tests.golden import compare, legacy
 from tests.report import runs
+from tests.report.test_as_text import around
 
 
 def report(records: Any, *percentiles: float) -> Any:
@@ -39,6 +40,16 @@ def test_a_program_finds_what_it_looks_for() -> None:
     assert found["phases"]["POPULATE"]["count"] == 110
     assert sum(found["completions_per_s"]) == found["total"]["count"]
     assert sum(found["workers"]["requests_by_worker_id"].values()) == 200
+
+
+def test_errors_around_the_run_have_lists_of_their_own() -> None:
+    found = json.loads(render("json", around()))
+    assert found["errors"] == []
+    (upload,) = found["phase_errors"]["POPULATE"]
+    assert (upload["kind"], upload["status"], upload["count"]) == ("status", 413, 1)
+    assert upload["example"]["operation"] == "ENSURE"
+    assert [row["count"] for row in found["phase_errors"]["CLEANUP"]] == [2]
+    assert (found["run"]["left_behind"], found["run"]["left_unknown"]) == (2, 3)
 
 
 def test_it_is_json_even_of_a_scenario_that_is_not() -> None:

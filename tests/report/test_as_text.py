@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.model import ErrorKind, Operation
+from ssbench.core.figures.stats import RunStats
+from ssbench.core.model import ErrorKind, Operation, Phase
+from ssbench.core.records import PhaseRecord
 from ssbench.report import ReportOptions, render
 from tests.golden import compare, legacy
 from tests.report import runs
@@ -69,6 +71,43 @@ def test_errors_come_with_cause_count_and_an_example() -> None:
     assert row[:3] == ["20", "status", "503"]
     assert row[3:7] == ["READ:", "503", "Service", "Unavailable"]
     assert row[-1] == "tx" + f"{1:032x}"
+
+
+def around() -> RunStats:
+    """Uploads and removals that failed, and a run that had no operation."""
+    upload = runs.failure(1, Operation.ENSURE, status=413, detail="Upload exceeds quota.")
+    removal = runs.failure(2, Operation.REMOVE, status=409, detail="409 Conflict")
+    return runs.stats_of(
+        [
+            runs.header(),
+            PhaseRecord(Phase.POPULATE, 1.0, 1),
+            runs.batch([upload], Phase.POPULATE),
+            PhaseRecord(Phase.CLEANUP, 9.0, 1),
+            runs.batch([removal, removal], Phase.CLEANUP),
+            runs.footer(left_behind=5, left_unknown=3),
+        ]
+    )
+
+
+def test_errors_around_the_run_have_tables_of_their_own() -> None:
+    text = render("text", around())
+    head = "         Count  Cause               Status  Example\n"
+    assert (
+        f"\nPOPULATE ERRORS\n{head}"
+        f"             1  status              413     ENSURE: Upload exceeds quota.  tx{1:032x}\n"
+        f"\nCLEAN-UP ERRORS\n{head}"
+        f"             2  status              409     REMOVE: 409 Conflict  tx{2:032x}\n"
+    ) in text
+    assert "\nERRORS" not in text
+
+
+def test_what_may_be_left_behind_is_no_count_of_what_is() -> None:
+    text = render("text", around())
+    assert "\nObjects left behind: 2\n" in text
+    assert (
+        "\nObjects perhaps left behind (whether they were created, or deleted, is not known): 3"
+        in (text)
+    )
 
 
 def test_without_any_record_there_is_still_a_report() -> None:

@@ -189,8 +189,13 @@ class RunFacts:
 
     @property
     def left_behind(self) -> int:
-        """Objects of ours that were not deleted."""
-        return sum(footer.left_behind for footer in self.footers.values())
+        """Objects of ours that are in the store, as far as is known."""
+        return sum(f.left_behind - f.left_unknown for f in self.footers.values())
+
+    @property
+    def left_unknown(self) -> int:
+        """Objects of ours that may be in the store, besides: nobody knows."""
+        return sum(footer.left_unknown for footer in self.footers.values())
 
     @property
     def skipped(self) -> dict[str, int]:

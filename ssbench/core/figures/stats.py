@@ -44,6 +44,8 @@ from ssbench.core.records import (
 
 _HIGHEST_STATUS = 999
 
+Errors = dict[tuple[int, int], ErrorTally]  #: by (ErrorKind, status)
+
 
 class RunStats:
     """The sums of one run, or, merged, of several.
@@ -60,7 +62,8 @@ class RunStats:
         self.left_out = 0  #: operations of warm-ups and the cool-down
         self._groups = Groups()
         self.phases: dict[Phase, Counts] = {}  #: all phases but the run
-        self.errors: dict[tuple[int, int], ErrorTally] = {}  #: by (ErrorKind, status)
+        self.errors: Errors = {}  #: of the run phase
+        self._phase_errors: dict[Phase, Errors] = {}  # of all others
         self._requests: Counter[tuple[str, int]] = Counter()
         self._legacy = False
         self._origins: dict[Phase, int] = {}
@@ -118,8 +121,9 @@ class RunStats:
         self._groups.merge(other._groups)
         for phase, counts in other.phases.items():
             self.phases.setdefault(phase, Counts()).merge(counts)
-        for key, error in other.errors.items():
-            self._count_error(key, error)
+        _add_errors(self.errors, other.errors)
+        for phase, errors in other._phase_errors.items():
+            _add_errors(self._phase_errors.setdefault(phase, {}), errors)
         for phase, origin in other._origins.items():
             self._origins.setdefault(phase, origin)
         self._requests.update(other._requests)
@@ -193,6 +197,10 @@ class RunStats:
     def phase(self, phase: Phase) -> Counts:
         """The counts of a phase that isn't the run."""
         return self.phases.get(phase, Counts())
+
+    def phase_errors(self, phase: Phase) -> Errors:
+        """The errors of a phase that isn't the run."""
+        return self._phase_errors.get(phase, {})
 
     @property
     def started_s(self) -> float | None:
@@ -277,6 +285,9 @@ class RunStats:
             counts = self.phases.setdefault(batch.phase, Counts())
             for part in split(batch):
                 self._add_counts(counts, part, origin_ns)
+                if part.failed:
+                    errors = self._phase_errors.setdefault(batch.phase, {})
+                    _add_errors(errors, _errors_of(part, origin_ns))
             return
         if batch.worker >= 0:
             self._requests[self.run.run_id, batch.worker] += len(batch)
@@ -295,7 +306,7 @@ class RunStats:
         tally = self._groups.to_add_to(stage, part.group)
         self._add_counts(tally, part, origin_ns)
         if part.failed:
-            self._add_errors(part, origin_ns)
+            _add_errors(self.errors, _errors_of(part, origin_ns))
         else:
             _add_latencies(tally, part)
 
@@ -314,21 +325,27 @@ class RunStats:
             first_ns, last_ns = min(part.column("start_ns")), max(part.ends_ns)
             counts.span(origin_ns + first_ns, origin_ns + last_ns)
 
-    def _add_errors(self, part: Part, origin_ns: int) -> None:
-        names = ("error", "status", "start_ns", "last_byte_ns", "detail", "transaction_id")
-        operation, _size_class = part.group
-        for kind, status, start_ns, last_byte_ns, detail, identifier in zip(
-            *map(part.column, names), strict=True
-        ):
-            at_ns = origin_ns + start_ns + max(0, last_byte_ns)
-            example = ErrorExample(at_ns, operation, detail, identifier)
-            # A status that is none would be one more row of the report for each of them.
-            key = (kind, status if 0 <= status <= _HIGHEST_STATUS else 0)
-            self._count_error(key, ErrorTally(1, example))
 
-    def _count_error(self, key: tuple[int, int], error: ErrorTally) -> None:
-        known = self.errors.get(key)
-        self.errors[key] = error if known is None else known.plus(error)
+def _errors_of(part: Part, origin_ns: int) -> Errors:
+    """Failed operations by their causes."""
+    found: Errors = {}
+    names = ("error", "status", "start_ns", "last_byte_ns", "detail", "transaction_id")
+    operation, _size_class = part.group
+    for kind, status, start_ns, last_byte_ns, detail, identifier in zip(
+        *map(part.column, names), strict=True
+    ):
+        at_ns = origin_ns + start_ns + max(0, last_byte_ns)
+        example = ErrorExample(at_ns, operation, detail, identifier)
+        # A status that is none would be one more row of the report for each of them.
+        key = (kind, status if 0 <= status <= _HIGHEST_STATUS else 0)
+        _add_errors(found, {key: ErrorTally(1, example)})
+    return found
+
+
+def _add_errors(errors: Errors, more: Errors) -> None:
+    for key, error in more.items():
+        known = errors.get(key)
+        errors[key] = error if known is None else known.plus(error)
 
 
 def _add_latencies(tally: Tally, part: Part) -> None:

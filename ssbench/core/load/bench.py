@@ -187,11 +187,13 @@ class BenchWorkload:
         pool = self._pools[job.size_class]
         if job.operation == _CREATE:
             pool.written(job.object, False)
+            pool.set_unknown(job.object)
             return
         if pool.bar(job.object):
             self.skipped[Operation.DELETE] += 1
         if job.operation == _DELETE:
             pool.closing -= 1
+            pool.set_unknown(job.object)
         else:
             self._on_known_failure[job.operation](job)
 

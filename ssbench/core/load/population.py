@@ -6,7 +6,7 @@ arrays of 4 bytes a number:
 - members: the numbers that may be drawn. ``range`` until one leaves or joins;
 - positions: where in members a number is, once one has left (so that leaving takes no search);
 - sizes, where they vary; versions, where objects are updated; expiry, with delete_after;
-- one byte for each *created* object: may it be in the store? (What clean-up has to remove.)
+- one byte for each *created* object: is it in the store, or may it be? (What clean-up removes.)
 
 The life of an object::
 
@@ -24,13 +24,15 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Iterator, MutableSequence, Sequence
-from heapq import heappop, heappush
+from heapq import heappop, heappush, merge
 from itertools import repeat
 
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import initial_size
 
 NOWHERE = 0xFFFFFFFF  #: the position of a number that is not a member
+#: Of a created object: it isn't in the store; it is; nobody knows.
+_ABSENT, _PRESENT, _UNKNOWN = 0, 1, 2
 
 
 def lifetime_s(delete_after_s: int) -> float:
@@ -68,8 +70,13 @@ class Population:
 
     @property
     def left_behind(self) -> int:
-        """How many objects that the run created may be in the store."""
+        """How many objects that the run created may be in the store, ``left_unknown`` included."""
         return sum(pool.left_behind for pool in self.pools)
+
+    @property
+    def left_unknown(self) -> int:
+        """How many of these failed to be created, or were to be deleted, with unknown outcome."""
+        return sum(pool.left_unknown for pool in self.pools)
 
     def __len__(self) -> int:
         return sum(len(pool.members) for pool in self.pools)
@@ -95,7 +102,7 @@ class Pool:
         self.closing = 0  #: objects with a DELETE that is held back, ready or in flight
         self._held: set[int] = set()
         self._positions: array[int] | None = None
-        self._may_exist = bytearray()
+        self._in_store = bytearray()
         self._next = size_class.initial_files
         spread = size_class.size_max - size_class.size_min
         if spread:
@@ -134,24 +141,34 @@ class Pool:
 
     @property
     def left_behind(self) -> int:
-        """How many created objects may be in the store."""
-        return self._may_exist.count(1)
+        """How many created objects may be in the store, ``left_unknown`` included."""
+        return len(self._in_store) - self._in_store.count(_ABSENT)
+
+    @property
+    def left_unknown(self) -> int:
+        """How many of these were created, or deleted, with unknown outcome."""
+        return self._in_store.count(_UNKNOWN)
 
     def created(self) -> Iterator[int]:
         """The created objects that may be in the store, in order; may change meanwhile."""
+        return merge(self._created(_PRESENT), self._created(_UNKNOWN))
+
+    def _created(self, state: int) -> Iterator[int]:
         initial = self.size_class.initial_files
-        at = self._may_exist.find(1)
+        at = self._in_store.find(state)
         while at >= 0:
             yield initial + at
-            at = self._may_exist.find(1, at + 1)
+            at = self._in_store.find(state, at + 1)
 
     # CREATE -------------------------------------------------------------------------------
 
     def reserve(self, size: int) -> int:
-        """The number of an object that is about to be created."""
+        """The number of an object that is about to be created. It counts as present: most will
+        be, and of the others is told.
+        """
         number = self._next
         self._next += 1
-        self._may_exist.append(1)
+        self._in_store.append(_PRESENT)
         if self.sizes is not None:
             self.sizes.append(size - self.size_class.size_min)
         if self.versions is not None:
@@ -171,9 +188,16 @@ class Pool:
 
     def set_may_exist(self, number: int, may_exist: bool) -> None:
         """Whether clean-up has to remove an object. Initial ones it leaves alone."""
+        self._set_state(number, _PRESENT if may_exist else _ABSENT)
+
+    def set_unknown(self, number: int) -> None:
+        """It was created, or deleted, without anybody knowing whether that happened."""
+        self._set_state(number, _UNKNOWN)
+
+    def _set_state(self, number: int, state: int) -> None:
         index = number - self.size_class.initial_files
         if index >= 0:
-            self._may_exist[index] = may_exist
+            self._in_store[index] = state
 
     # UPDATE -------------------------------------------------------------------------------
 

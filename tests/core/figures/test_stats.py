@@ -121,6 +121,30 @@ def test_errors_by_kind_keep_the_earliest_as_their_example() -> None:
     assert found.example.operation is Operation.CREATE
 
 
+def test_errors_of_other_phases_are_kept_apart_and_merge() -> None:
+    def run(run_id: str, detail: str) -> RunStats:
+        row = runs.failure(1, Operation.ENSURE, detail=detail, status=413)
+        gone = runs.failure(2, Operation.REMOVE, detail="why")
+        return runs.stats_of(
+            [
+                runs.header(run_id=run_id),
+                PhaseRecord(Phase.POPULATE, float(len(detail)), 1),
+                runs.batch([row, row], Phase.POPULATE),
+                PhaseRecord(Phase.CLEANUP, 20.0, 1),
+                runs.batch([gone], Phase.CLEANUP),
+            ]
+        )
+
+    stats = run("1", "the later")
+    stats.merge(run("2", "earlier"))
+    assert stats.errors == {}
+    (found,) = stats.phase_errors(Phase.POPULATE).items()
+    assert found[0] == (ErrorKind.STATUS, 413)
+    assert (found[1].count, found[1].example.detail) == (4, "earlier")
+    assert stats.phase_errors(Phase.CLEANUP)[ErrorKind.STATUS, 503].count == 2
+    assert stats.phase_errors(Phase.IDLE) == {}
+
+
 def test_statuses_that_are_none_share_a_row() -> None:
     rows = [runs.failure(n, Operation.READ, status=10_000 + n) for n in range(5)]
     assert set(runs.stats_of([runs.batch(rows)]).errors) == {(ErrorKind.STATUS, 0)}

@@ -233,6 +233,31 @@ def test_an_unanswered_update_takes_its_object_out_and_calls_off_a_held_delete()
     pytest.fail("no seed drew an UPDATE first")
 
 
+def test_what_is_left_behind_is_told_from_what_may_be() -> None:
+    workload = bench(size_class((1, 0, 0, 0)))
+    done, refused, unanswered, lost, back = workload.take(1, 5, 0.0)
+    workload.succeeded([done], 0.0)
+    workload.failed(refused, STATUS, 413, False, 0.0)
+    workload.failed(unanswered, int(ErrorKind.NETWORK_TIMEOUT), 0, True, 0.0)
+    workload.lost([lost])
+    workload.withdrawn([back])
+    population = workload.population
+    assert (population.left_behind, population.left_unknown) == (3, 2)
+    assert list(population.pools[0].created()) == [done.object, unanswered.object, lost.object]
+
+
+def test_a_delete_without_an_answer_leaves_an_object_that_may_be_there() -> None:
+    workload = bench(size_class((0.5, 0, 0, 0.5), initial=1), seed=1)
+    jobs: list[Job] = []
+    while not (found := [job for job in jobs if job.operation == DELETE and job.object]):
+        jobs = workload.take(1, 1, 0.0)
+        workload.succeeded([job for job in jobs if job.operation != DELETE or not job.object], 0.0)
+    before = workload.population.left_behind
+    workload.failed(found[0], int(ErrorKind.RESET), 0, True, 0.0)
+    population = workload.population
+    assert (population.left_behind, population.left_unknown) == (before, 1)
+
+
 def test_a_delete_that_was_answered_not_found_does_not_offer_its_object_again() -> None:
     workload = bench(size_class((0, 0, 0, 1), initial=1))
     (job,) = workload.take(1, 5, 0.0)

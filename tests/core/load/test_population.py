@@ -141,6 +141,23 @@ def test_created_objects_are_listed_until_they_are_known_to_be_gone() -> None:
     assert list(pool.created()) == [third], "an initial object is never listed"
 
 
+def test_objects_of_unknown_outcome_are_listed_in_order_and_counted_apart() -> None:
+    population = Population([size_class()])
+    population.start()
+    (pool,) = population.pools
+    numbers = [pool.reserve(1) for _ in range(6)]
+    pool.set_may_exist(numbers[2], False)
+    for number in numbers[3:5]:
+        pool.set_unknown(number)
+    pool.set_unknown(0)
+    assert (population.left_behind, population.left_unknown) == (5, 2)
+    created = pool.created()
+    assert next(created) == numbers[0]
+    pool.set_may_exist(numbers[0], False)
+    assert list(created) == [numbers[1], *numbers[3:]]
+    assert (population.left_behind, population.left_unknown) == (4, 2)
+
+
 # Time -------------------------------------------------------------------------------------
 
 

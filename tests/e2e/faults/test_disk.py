@@ -58,7 +58,7 @@ def test_a_full_disk_ends_the_run_in_good_order(
     assert sum(finished(stats).values()) > 100
     assert ended.counted()[0] == sum(finished(stats).values())
     again = ["report-scenario", "-s", stat_file]
-    report = commands.master(*again, prefix=small_disk.prefix).wait().fine()
+    report = commands.master(*again, prefix=small_disk.prefix).wait().fine(1)
     assert report.counted() == ended.counted()
     row.saw("status 1, said what was kept; what was kept can be reported on")
 
