@@ -168,7 +168,7 @@ def test_a_profile_of_the_master(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_file_that_is_there_is_overwritten_only_if_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = tmp_path / "precious"
+    results = tmp_path / "precious.gz"
     results.write_bytes(b"")
     command = ["run-scenario", "-f", "very_small", "--noop", "-s", str(results)]
     assert main(command) == 2
