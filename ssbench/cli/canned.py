@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import ssbench
+from ssbench.cli.plain import tell
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.jsontext import MAX_BYTES
 from ssbench.core.scenario.scenario import Scenario
@@ -29,14 +30,25 @@ CANNED = (
     "delete_only",
 )
 SUFFIX = ".scenario"
+#: Names under which ssbench 0.3.9 and its documents know such scenarios -> ours.
+OLD_NAMES = {
+    "very_small_test": "very_small",
+    "very_small_test_scenario": "very_small",
+    "demo_test": "very_small",
+    **{f"{size}_test": size for size in ("small", "medium", "large", "huge")},
+    **{f"{size}_test_scenario": size for size in ("small", "medium", "large", "huge")},
+    "zero_byte_upload": "zero_byte",
+}
 PACKAGE = "ssbench.scenarios"
+_LONGEST_NAME = 64  #: characters; difflib is quadratic
 
 
 def find_scenario_text(argument: str, stdin: TextIO | BinaryIO) -> tuple[bytes, str]:
     """The text that ``-f argument`` means, and what its faults shall call it.
 
     ``-`` is stdin. A file of that name comes first; then a canned scenario, with or without
-    ``.scenario`` and ``scenarios/`` around its name. At most a byte more than a scenario may
+    ``.scenario`` and ``scenarios/`` around its name, or by a name that ssbench 0.3.9 had for it,
+    which is told. At most a byte more than a scenario may
     have is read, so that the wrong file (a disk, a dump) is refused and not swallowed.
 
     :raises UsageError: when there is neither, or the file can't be read.
@@ -47,14 +59,21 @@ def find_scenario_text(argument: str, stdin: TextIO | BinaryIO) -> tuple[bytes, 
     if _exists(path):
         return _read_file(path), argument
     name = _bare_name(argument)
+    if name.lower() in OLD_NAMES:
+        old, name = name, OLD_NAMES[name.lower()]
+        tell(
+            f"{old}: a name of ssbench 0.3.9; this runs the canned scenario {name}, whose sizes "
+            "and counts differ from the old one's"
+        )
     if name in CANNED:
         return _canned_bytes(name), f"{name}{SUFFIX}"
     if argument and _is_folder(path):
         raise UsageError(f"{printable(argument)}: a folder; the file of a scenario goes here")
-    nearest = sorted(CANNED, key=lambda canned: -SequenceMatcher(None, name, canned).ratio())
+    near = get_close_matches(name[:_LONGEST_NAME], [*CANNED, *OLD_NAMES], n=1)
+    meant = f"did you mean {near[0]}? " if near else ""
     raise UsageError(
         f"{printable(argument) or '(empty)'}: no such file, and no canned scenario of that name; "
-        f"those are {', '.join(nearest)}"
+        f"{meant}those are {', '.join(CANNED)}"
     )
 
 

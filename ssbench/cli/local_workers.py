@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from ssbench.cli.openfiles import allow_many_connections
-from ssbench.cli.ownfiles import new_file
+from ssbench.cli.ownfiles import numbered_file
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
 
@@ -54,6 +54,8 @@ class LocalWorkers:
     ) -> None:
         self.concurrency = concurrency
         self.logs: list[str] = []
+        self._log_fds: list[int] = []
+        self._next_log = 0
         #: Nobody else can join: the key was made for these workers only.
         self.exclusive = False
         self._names: list[str] = []
@@ -79,8 +81,12 @@ class LocalWorkers:
 
     def _start(self, index: int) -> None:
         # Noted at once: whatever comes between, ``end`` knows of it.
-        log_fd, log_path = new_file(f"ssbench-worker-local-{index}-", ".log")
+        log_fd, log_path, self._next_log = numbered_file(
+            "ssbench-worker-local", ".log", self._next_log
+        )
+        self._next_log += 1
         self.logs.append(log_path)
+        self._log_fds.append(log_fd)  # kept open: the log is nobody else's while we may show it
         read_fd, write_fd = os.pipe()
         self._pipes.append(write_fd)
         os.set_inheritable(read_fd, True)
@@ -103,7 +109,6 @@ class LocalWorkers:
             )
         finally:
             os.close(read_fd)
-            os.close(log_fd)
         self._processes.append(process)
 
     def tell(self, word: str) -> None:
@@ -111,6 +116,11 @@ class LocalWorkers:
         for fd in self._pipes:
             with suppress(BrokenPipeError):  # one that died; who waits for it says so
                 os.write(fd, word.encode("ascii"))
+
+    @property
+    def commands(self) -> list[str]:
+        """How each was started, as far as it tells users anything."""
+        return [" ".join(["ssbench-worker ...", *self._options, name]) for name in self._names]
 
     def begin(self) -> None:
         """There is a run for them: from now on they end in good order, and their logs stay."""
@@ -155,6 +165,9 @@ class LocalWorkers:
             for path in self.logs:
                 with suppress(FileNotFoundError):
                     os.unlink(path)
+        for fd in self._log_fds:
+            os.close(fd)
+        self._log_fds.clear()
 
     def __exit__(self, *exc: object) -> None:
         self.end()
@@ -191,4 +204,5 @@ def _environment() -> dict[str, str]:
     here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     path = environment.get("PYTHONPATH")
     environment["PYTHONPATH"] = f"{here}{os.pathsep}{path}" if path else here
+    environment["SPT_NOENV"] = "1"  # setproctitle is to leave the environment readable
     return environment

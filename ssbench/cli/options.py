@@ -13,9 +13,9 @@ from ssbench.cli.shared_options import add_loudness
 DESCRIPTION = f"""\
 ssbench {__version__}: benchmarks an OpenStack Swift cluster with scenarios of your own."""
 EPILOG = """\
-Exit status: 0 fine; 1 failed, also when no operation succeeded; 2 wrong usage, nothing was sent;
-3 a threshold was missed; 4 corrupt content was read; 5 interrupted, results were kept;
-6 workers were lost."""
+Exit status: 0 fine; 1 failed, also when more than half of the operations did; 2 wrong usage, the
+store was not changed; 3 a threshold was missed; 4 corrupt content was read; 5 interrupted, results
+were kept; 6 workers were lost."""
 
 
 def master_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""Passwords of the command line, taken out of the process list.
+"""What the process list shows of us: no password, and local workers by their name.
 
 Anyone on the host can read a command line (``ps``, /proc/PID/cmdline). Between our start and this
 there is a moment in which the secret is there to be read, so a file or the environment is better.
@@ -27,6 +27,14 @@ def hide_secrets() -> None:
         name = getthreadtitle()
         setproctitle(" ".join(masked))
         setthreadtitle(name)  # what pgrep looks for stays as it was
+
+
+def show_as_worker() -> None:
+    """Show a worker that a master started as ``ssbench-worker``, to ps and pgrep."""
+    from setproctitle import setproctitle, setthreadtitle
+
+    setproctitle(" ".join(["ssbench-worker", *sys.argv[1:]]))
+    setthreadtitle("ssbench-worker")
 
 
 def mask(words: Sequence[str]) -> list[str]:

@@ -282,7 +282,8 @@ class Run:
         """Where the results are, and how to look at them again."""
         if self._has_results() and not self.options.quiet:
             print(
-                f"Results are in {self.path}\nReport on them again with:\n"
+                f"INFO:Scenario run results saved to {self.path}\n"
+                "INFO:You may generate a report with:\n"
                 f"  {sys.argv[0]} report-scenario -s {self.path}",
                 file=sys.stderr,
             )

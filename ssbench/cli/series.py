@@ -101,9 +101,9 @@ class Series:
         table = self.table
         step = Step.of(stats, load, path, table.percentiles, table.thresholds)
         # Where the rows grow there is much between them: the table stands by itself at the end.
-        self.session.say(f"{'' if self.steps else table.head()}{table.row(step)}")
+        self.session.say(f"{'' if self.steps else table.head()}{table.row(step)}", prefix="")
         self.steps.append(step)
-        self.session.say(f"Results are in {path}")
+        self.session.say(f"Scenario run results saved to {path}")
         return step
 
     def fail(self, error: SsbenchError) -> None:

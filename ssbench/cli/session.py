@@ -22,7 +22,6 @@ from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
 from ssbench.cli.wiring import bind, key_of
 from ssbench.core.load.dispatch import MAX_BATCH, batch_limit
 from ssbench.core.settings import StorageSettings
-from ssbench.core.text import plural
 from ssbench.wire.key import Key
 
 if TYPE_CHECKING:
@@ -75,10 +74,10 @@ class Session:
     def __repr__(self) -> str:
         return f"<Session for {self.most_users} users, {self._master!r}>"
 
-    def say(self, text: str) -> None:
-        """Tell the user, unless -q."""
+    def say(self, text: str, prefix: str = "INFO:") -> None:
+        """Tell the user, unless -q; as ssbench 0.3.9 did, whose lines scripts may look for."""
         if not self.options.quiet:
-            self.progress.message(text)
+            self.progress.message(f"{prefix}{text}")
 
     def warn(self, text: str) -> None:
         """Tell the user in any case, and the stat file of the present run."""
@@ -157,6 +156,5 @@ class Session:
 
     def _begin(self, local: LocalWorkers) -> None:
         local.begin()
-        for path in local.logs:
-            users = plural(local.concurrency, "user")
-            self.say(f"Spawned a local ssbench-worker for {users}, logging to {path}")
+        for path, command in zip(local.logs, local.commands, strict=True):
+            self.say(f"Spawning local ssbench-worker (logging to {path}) with {command}")

@@ -18,6 +18,7 @@ from ssbench.cli.collector import calm_collector
 from ssbench.cli.openfiles import allow_many_connections
 from ssbench.cli.parent_pipe import Place, read_place
 from ssbench.cli.plain import log_to_stderr, tell
+from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.wiring import key_of, ports_of
 from ssbench.cli.worker_options import WorkerOptions, worker_options, worker_parser
 from ssbench.core.errors import ExitStatus, SsbenchError
@@ -46,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: WorkerOptions) -> ExitStatus:
     allow_many_connections()
     worker_id = options.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    if options.parent_pipe is not None:
+        show_as_worker()
     place = _place(options)
     if place is None:
         log.info("The master was gone before it had work")

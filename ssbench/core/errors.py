@@ -3,7 +3,7 @@
 ::
 
     SsbenchError                 status 1   something failed; the message says what
-    ├── UsageError               status 2   the user's input is wrong; nothing was sent
+    ├── UsageError               status 2   the user's input is wrong; the store was not changed
     │   └── ScenarioError                   ... in the scenario: carries every fault found
     ├── AuthError                status 1   no token to be had
     ├── NoWorkersError           status 1   nobody came to work

@@ -107,8 +107,43 @@ def test_a_miss_names_the_argument_and_the_nearest_first() -> None:
         find_scenario_text("delte_only.scenario", NO_STDIN)
     message = str(caught.value)
     assert message.startswith("delte_only.scenario: no such file, and no canned scenario")
-    assert "those are delete_only, " in message
-    assert all(name in message for name in CANNED)
+    assert "did you mean delete_only? those are very_small, small, medium" in message
+    assert message.endswith(", ".join(CANNED))
+
+
+@pytest.mark.parametrize(
+    ("old", "ours"),
+    [
+        ("very_small_test", "very_small"),
+        ("small_test_scenario", "small"),
+        ("scenarios/small_test.scenario", "small"),
+        ("Small_test_scenario", "small"),
+        ("large_test", "large"),
+        ("zero_byte_upload.scenario", "zero_byte"),
+    ],
+)
+def test_old_names_are_known_and_it_is_said_what_is_run(
+    old: str, ours: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert find_scenario_text(old, NO_STDIN)[1] == f"{ours}.scenario"
+    said = capsys.readouterr().err
+    assert f"this runs the canned scenario {ours}, whose sizes and counts differ" in said
+    assert said.count("\n") == 1
+
+
+def test_a_file_of_an_old_name_comes_first(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere.joinpath("small_test").write_text("mine")
+    assert find_scenario_text("small_test", NO_STDIN)[0] == b"mine"
+    assert capsys.readouterr().err == ""
+
+
+def test_the_documents_name_them_in_the_same_order() -> None:
+    for name in ("README.rst", "docs/scenarios.rst"):
+        text = CHECKOUT.joinpath(name).read_text()
+        places = [text.index(f"``{canned}``") for canned in CANNED]
+        assert places == sorted(places), name
 
 
 @pytest.mark.parametrize("argument", ["", "/", "a\0b", "x" * 5000, "\x1b[2J", "missing/small"])

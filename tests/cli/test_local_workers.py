@@ -47,14 +47,15 @@ def children() -> list[psutil.Process]:
     return [
         child
         for child in psutil.Process().children()
-        if child.status() != psutil.STATUS_ZOMBIE and "ssbench.cli.worker" in words_of(child)
+        if child.status() != psutil.STATUS_ZOMBIE
+        and any(word in line_of(child) for word in ("ssbench.cli.worker", "ssbench-worker"))
     ]
 
 
-def words_of(child: psutil.Process) -> list[str]:
+def line_of(child: psutil.Process) -> str:
     """Its command line, for which the kernel has nothing to show while a program is loaded."""
     until(child.cmdline)
-    return child.cmdline()
+    return " ".join(child.cmdline()).strip()
 
 
 @pytest.mark.parametrize("with_key", [False, True], ids=["plain", "encrypted"])
@@ -84,6 +85,39 @@ def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
             assert "Worker local-" in Path(path).read_text()
 
 
+def test_they_are_ssbench_workers_to_ps_and_pgrep() -> None:
+    with local(1) as workers:
+        (child,) = children()
+        until(lambda: line_of(child).startswith("ssbench-worker --parent-pipe "))
+        assert line_of(child).endswith(f" --concurrency 3 --retries 5 local-0-{os.getpid()}")
+        until(lambda: child.name() == "ssbench-worker")
+        assert child.environ()["SPT_NOENV"] == "1", "the environment is still there"
+        assert workers.commands == [
+            f"ssbench-worker ... --concurrency 3 --retries 5 local-0-{os.getpid()}"
+        ]
+
+
+def test_logs_are_taken_again_by_their_number_unless_they_are_in_use(tmp_path: Path) -> None:
+    def names(workers: LocalWorkers) -> list[str]:
+        return [Path(path).relative_to(tmp_path / "ssbench-results").name for path in workers.logs]
+
+    for _ in range(2):
+        with local() as workers:
+            assert names(workers) == ["ssbench-worker-local-0.log", "ssbench-worker-local-1.log"]
+            with local(1) as others:
+                assert names(others) == ["ssbench-worker-local-2.log"]
+            workers.begin()
+
+
+def test_a_log_of_one_that_died_is_kept_for_its_master() -> None:
+    with local(1) as workers:
+        (child,) = children()
+        child.kill()
+        until(workers.ended)
+        with local(1) as others:
+            assert set(others.logs).isdisjoint(workers.logs)
+
+
 def test_one_that_ended_is_told_with_its_log() -> None:
     with local(1) as workers:
         (child,) = children()
@@ -96,7 +130,7 @@ def test_an_exit_is_told_once_with_its_signal_and_the_end_of_its_log() -> None:
     with local() as workers:
         workers.exclusive = True
         assert workers.exits() == []
-        first, second = sorted(children(), key=lambda child: child.cmdline()[-1])
+        first, second = sorted(children(), key=lambda child: line_of(child).rpartition(" ")[2])
         Path(workers.logs[0]).write_text("a\nb\n\nc\x1b[2J\nd\n")
         first.kill()
         until(workers.ended)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.ownfiles import new_file
+from ssbench.cli.ownfiles import new_file, numbered_file
 from ssbench.core.errors import StatFileError
 
 
@@ -25,6 +25,36 @@ def test_each_is_new_and_private_in_a_private_folder(tmp_path: Path) -> None:
         assert Path(path).stat().st_mode & 0o777 == 0o600
         assert Path(path).parent.stat().st_mode & 0o777 == 0o700
     assert len({path for _, path in made}) == 3
+
+
+def test_a_number_is_taken_again_emptied_once_it_is_free(tmp_path: Path) -> None:
+    folder = tmp_path / "ssbench-results"
+    first, path, number = numbered_file("log", ".log", 0)
+    assert (path, number) == (str(folder / "log-0.log"), 0)
+    os.write(first, b"of the first")
+    second, path, number = numbered_file("log", ".log", 0)
+    assert (path, number) == (str(folder / "log-1.log"), 1)
+    os.close(second)
+    os.close(first)
+    again, path, number = numbered_file("log", ".log", 0)
+    assert (Path(path).read_bytes(), Path(path).stat().st_mode & 0o777, number) == (b"", 0o600, 0)
+    os.close(again)
+
+
+def test_links_pipes_and_folders_of_the_name_are_passed_over(tmp_path: Path) -> None:
+    fd, path, _ = numbered_file("log", ".log", 0)
+    os.close(fd)
+    (tmp_path / "victim").write_text("mine")
+    os.unlink(path)
+    os.symlink(tmp_path / "victim", path)
+    folder = Path(path).parent
+    os.mkfifo(folder / "log-1.log")
+    os.mkdir(folder / "log-2.log")
+    os.link(tmp_path / "victim", folder / "log-9.log")
+    fd, path, number = numbered_file("log", ".log", 0)
+    os.close(fd)
+    assert number == 3
+    assert (tmp_path / "victim").read_text() == "mine"
 
 
 def test_a_folder_that_others_have_planted_is_not_used(tmp_path: Path) -> None:

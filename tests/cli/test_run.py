@@ -40,7 +40,10 @@ def test_a_disk_that_is_full_at_the_footer(
     assert "No space left on device; the first " in err
     assert "are kept and can be read" in err
     assert "Count:" in out
-    assert f"Results are in {results}" in err
+    assert (
+        f"INFO:Scenario run results saved to {results}\nINFO:You may generate a report with:\n"
+        in err
+    )
     assert read_stats(str(results)).run.footer is None
 
 

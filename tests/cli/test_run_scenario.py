@@ -154,7 +154,7 @@ def test_a_scenario_from_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_local_workers_logs_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(scenario(tmp_path), tmp_path, "--workers", "2", "-R")
-    logs = re.findall(r"logging to (\S+)", capsys.readouterr().err)
+    logs = re.findall(r"logging to ([^\s)]+)", capsys.readouterr().err)
     assert len(logs) == 2
     for log in logs:
         assert "Worker local-" in Path(log).read_text()
@@ -189,7 +189,7 @@ def test_results_that_go_nowhere_have_no_report(
     out, err = capsys.readouterr()
     assert out == ""
     assert "No report: the results went to /dev/null" in err
-    assert "Results are in" not in err
+    assert "results saved to" not in err
 
 
 # How it ends ------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ class Local(LocalWorkers):
     def __init__(self) -> None:
         super().__init__(2, concurrency=4, retries=0)
         self.logs = ["a.log", "b.log"]
+        self._names = ["local-0-1", "local-1-1"]
         self.heard: list[str] = []
 
     def tell(self, word: str) -> None:
@@ -139,7 +140,10 @@ def test_local_workers_are_told_of_the_wire_and_end_before_it(
         here.master(store.settings, Limits(), Nowhere())
         monkeypatch.setattr(MasterWire, "_stop", seen)
     assert local.heard[1:] == ["there is a run", "their end", "the wire is closed"]
-    assert "Spawned a local ssbench-worker for 4 users, logging to a.log" in capsys.readouterr().err
+    assert (
+        "INFO:Spawning local ssbench-worker (logging to a.log) with "
+        "ssbench-worker ... --concurrency 4 --retries 0 local-0-1\n"
+    ) in capsys.readouterr().err
 
 
 def test_local_workers_get_a_key_that_nobody_else_has() -> None:

@@ -82,17 +82,17 @@ class Started:
     def pid(self) -> int:
         return self.process.pid
 
-    def children(self, word: str) -> list[psutil.Process]:
-        """Its child processes whose command line holds the word."""
+    def children(self, *words: str) -> list[psutil.Process]:
+        """Its child processes whose command line holds one of the words."""
         found = []
         for child in psutil.Process(self.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
-                if any(word in part for part in child.cmdline()):
+                if any(word in part for part in child.cmdline() for word in words):
                     found.append(child)
         return found
 
     def workers(self) -> list[psutil.Process]:
-        return self.children("ssbench.cli.worker")
+        return self.children("ssbench.cli.worker", "ssbench-worker")  # while it loads, and then
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
@@ -145,7 +145,7 @@ class Ended:
     @property
     def logs(self) -> list[Path]:
         """Of the local workers."""
-        return [Path(path) for path in re.findall(r"logging to (\S+)", self.err)]
+        return [Path(path) for path in re.findall(r"logging to ([^\s)]+)", self.err)]
 
     @property
     def stats(self) -> RunStats:

@@ -109,7 +109,7 @@ def test_while_it_logs_in(commands: Commands, row: Row) -> None:
     assert row.recovered() < AT_ONCE_S + 5
     assert ended.err.splitlines()[-1] == "ssbench-master: interrupted by SIGINT"
     assert not ended.results.exists()
-    assert "Results are in" not in ended.err
+    assert "results saved to" not in ended.err
     row.saw("status 5, one line, no empty stat file")
 
 
@@ -301,7 +301,7 @@ def _is_whole(path: Path) -> bool:
 def test_a_key_that_is_held_down(commands: Commands, moment: str, row: Row) -> None:
     length = ["-o", 50] if moment == "the end" else ["-r", 60]
     started = commands.start_run("-f", commands.scenario(), "--noop", *length, workers=1)
-    told = {"the start": "seed", "the run": "logging to", "the end": "Results are in"}
+    told = {"the start": "seed", "the run": "logging to", "the end": "results saved to"}
     started.wait_for(told[moment])
     if moment == "the run":
         until("jobs", lambda: "run of run" in _log(started))
@@ -319,4 +319,4 @@ def test_a_key_that_is_held_down(commands: Commands, moment: str, row: Row) -> N
 
 
 def _log(started: Started) -> str:
-    return Path(re.findall(r"logging to (\S+)", started.talk())[0]).read_text()
+    return Path(re.findall(r"logging to ([^\s)]+)", started.talk())[0]).read_text()
