@@ -87,6 +87,8 @@ class ErrorKind(IntEnum):
     INTERNAL = 14  #: a defect of ssbench
     OVERLONG = 15  #: more body than the object, or any answer, can have
     DISCONNECTED = 16  #: the connection ended after the request, before any byte of a response
+    #: Our own host had no descriptor, port or memory left for the request.
+    LOAD_GENERATOR = 17
 
     @property
     def label(self) -> str:

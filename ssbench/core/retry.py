@@ -23,6 +23,7 @@ RETRIED_KINDS = frozenset(
         ErrorKind.RESET,
         ErrorKind.TRUNCATED,
         ErrorKind.DISCONNECTED,
+        ErrorKind.LOAD_GENERATOR,
     }
 )
 #: 4xx answers after which a mutation may have happened all the same.

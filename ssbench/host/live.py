@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from ssbench.core.figures.hostfigures import core_name
+from ssbench.core.figures.hostfigures import bounded, core_name
 from ssbench.core.lag import LoopLag
 
 INTERVAL_S = 1.0
@@ -68,7 +68,7 @@ class Sampler:
                 factor = 100 if name.endswith("_percent") else 1
                 figures[name] = max(now[name] - value, 0) * factor / seconds
         figures.update(self._memory())
-        return figures
+        return bounded(figures)
 
     def _counters(self) -> dict[str, Any]:
         """What only ever grows. None: not known here."""

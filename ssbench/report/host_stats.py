@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
-from ssbench.core.figures.hostfigures import FIGURES, core_name
+from ssbench.core.figures.hostfigures import FIGURES, bounded, core_name
 from ssbench.core.model import Phase
 from ssbench.core.records import MASTER, HostRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.text import printable
@@ -48,8 +48,9 @@ def host_rows(records: Iterable[Record], names: list[str]) -> Iterator[str]:
                 str(record.worker), printable(ids.get(record.worker, "")),
                 printable(record.host), printable(record.boot_id),
             ]  # fmt: skip
-            figures = (record.figures.get(name) for name in names[len(FIRST) :])
-            yield _line([*first, *map(_cell, figures)])
+            figures = bounded(record.figures)
+            values = (figures.get(name) for name in names[len(FIRST) :])
+            yield _line([*first, *map(_cell, values)])
 
 
 def _cell(value: float | None) -> str:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ssbench.core.figures.stats import RunStats
 from ssbench.core.figures.verdict import (
-    FULL_PERCENT,
     MOST_OF_THE_TIME,
     Cause,
     Finding,
+    HostLoad,
     Room,
     Verdict,
     Who,
 )
-from ssbench.core.text import printable
+from ssbench.core.text import plural, printable
 
 #: Cause -> what is said of those seconds, and what helps (a worker; the master).
 _WORDS: dict[Cause, tuple[str, str, str]] = {
@@ -52,10 +52,16 @@ _OF_MACHINES = (Cause.NETWORK, Cause.MEMORY)
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
     """A sentence for each cause; one where there was none."""
-    if verdict.room is Room.UNKNOWN:
+    if verdict.own_failures:
         yield (
-            "Load generator: not known whether it was the limit (no whole second with figures of"
-            " its machines)"
+            f"The load generator was the bottleneck: {plural(verdict.own_failures, 'operation')}"
+            " failed because its own host had no file descriptor, port or memory left (ERRORS says"
+            " which): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts"
+        )
+    elif verdict.room is Room.UNKNOWN:
+        yield (
+            "Load generator: not known whether it was the bottleneck (no whole second with figures"
+            " of its machines)"
         )
     for finding in verdict.findings[:_MOST_SENTENCES]:
         yield _sentence(finding)
@@ -63,10 +69,23 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
     if more > 0:
         yield f"Of the same kind: {more} more (--json has them all)"
     if verdict.room is Room.ENOUGH:
+        host = verdict.hosts[0] if verdict.hosts else None
+        busy = f"host: {host.cpu_percent:.0f} % busy" if host else f"{_name(verdict.busiest)}"
         yield (
-            f"Load generator had room (busiest core {_percent(verdict.busiest_core_percent)}"
-            f"{_whose(verdict)}; busiest of ours, {_name(verdict.busiest)}:"
-            f" {_percent(verdict.busiest_loop_percent)} of a core)"
+            "The load generator was not the bottleneck: ssbench used at most"
+            f" {_percent(verdict.busiest_loop_percent)} of a core ({busy})"
+        )
+    yield from other_work_lines(verdict)
+
+
+def other_work_lines(verdict: Verdict) -> Iterator[str]:
+    """A sentence for each machine whose cores other work took."""
+    for host in verdict.taken_hosts:
+        yield (
+            f"Other work used {host.other_percent:.0f} % of all cores of"
+            f" {printable(host.host) or 'a host'}: ssbench waited for a core"
+            f" {host.waiting_percent:.0f} % of the time, which is in the latencies, and a store on"
+            " that host had less to work with; give the load generator a host of its own"
         )
 
 
@@ -79,14 +98,8 @@ def _sentence(finding: Finding) -> str:
     name = f"machine {printable(who.host)}" if finding.cause in _OF_MACHINES else _name(who)
     return (
         f"{name[0].upper()}{name[1:]} {said} for {finding.seconds} of {finding.of_seconds} s:"
-        f" the load generator was the limit{at_times}; {helps}"
+        f" the load generator was the bottleneck{at_times}; {helps}"
     )
-
-
-def _whose(verdict: Verdict) -> str:
-    """A core that is full says little where it isn't we who fill it: it is said that we don't."""
-    core, loop = verdict.busiest_core_percent or 0, verdict.busiest_loop_percent or 0
-    return ", mostly by others" if core >= FULL_PERCENT and loop <= core / 2 else ""
 
 
 def _name(who: Who | None) -> str:
@@ -110,7 +123,23 @@ def verdict_map(verdict: Verdict) -> dict[str, Any]:
         "busiest_loop_percent": _rounded(verdict.busiest_loop_percent),
         "busiest_core_percent": _rounded(verdict.busiest_core_percent),
         "loop_lag_max_s": _rounded(verdict.loop_lag_max_s),
+        "own_failures": verdict.own_failures,
+        "hosts": host_rows(verdict.hosts),
     }
+
+
+def host_rows(hosts: Sequence[HostLoad]) -> list[dict[str, Any]]:
+    """What kept the machines busy; ``taken_by_others`` where other work took the cores."""
+    return [
+        {
+            "host": load.host,
+            "cpu_percent": _rounded(load.cpu_percent),
+            "other_work_percent": _rounded(load.other_percent),
+            "waiting_percent": _rounded(load.waiting_percent),
+            "taken_by_others": load.taken,
+        }
+        for load in hosts
+    ]
 
 
 def _finding_map(finding: Finding) -> dict[str, Any]:

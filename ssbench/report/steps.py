@@ -24,7 +24,7 @@ _COLUMNS = (("Seconds", 9), ("Count", 11), ("Errors", 8), ("Ops/s", 11), ("MB/s"
 _LOAD_WIDTHS = {"users": 12, "rate": 9}
 _LATENCY_WIDTH = 12
 _SCHEMA = 1
-_GENERATOR = "the load generator was the limit"
+_GENERATOR = "the load generator was the bottleneck"
 #: What bound a search from above -> in words, with the load and the option for it.
 _BOUNDS = {
     "": "nothing above {most} was tried (--max-{over})",

@@ -18,6 +18,11 @@ from ssbench.core.outcome import outcome_of
 from ssbench.storage.stream import WRITE, PlainStream
 from ssbench.storage.tlsstream import SEALED_SIZE, TlsStream
 
+#: What our own host is short of, whatever the store does: descriptors, local ports, memory.
+_OWN_SHORTAGES = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
+)
+
 
 class Endpoint(NamedTuple):
     """Where a storage URL leads."""
@@ -46,8 +51,9 @@ class Dialler:
     def open(self, deadline_ns: int = 0) -> PlainStream:
         """A connected stream, TLS included.
 
-        :raises StorageError: CONNECT, CONNECT_TIMEOUT, NAME_LOOKUP, TLS, or OPERATION_TIMEOUT
-            where the deadline comes before the connect time-out; nothing was sent.
+        :raises StorageError: CONNECT, CONNECT_TIMEOUT, NAME_LOOKUP, TLS, LOAD_GENERATOR where
+            our own host had nothing left to connect with, or OPERATION_TIMEOUT where the deadline
+            comes before the connect time-out; nothing was sent.
         """
         limit_s, late = self._timeout_s, ErrorKind.CONNECT_TIMEOUT
         if deadline_ns:
@@ -66,7 +72,8 @@ class Dialler:
             del timeout  # see _open
 
     def _open(self) -> PlainStream:
-        """Try the addresses in turn; the last one's failure is the one that counts."""
+        """Try the addresses in turn; the last one's failure is the one that counts, but a
+        shortage of our own only where each failed for one."""
         if not self._addresses:
             self._addresses = self._look_up()
         failure: OSError | None = None
@@ -74,11 +81,14 @@ class Dialler:
             try:
                 return self._secure(_connect(family, address))
             except OSError as error:
-                failure = error
+                if failure is None or not _is_own_shortage(error):
+                    failure = error
         # The name may lead elsewhere by the next try.
         self._addresses = []
         try:
-            raise self._failure(ErrorKind.CONNECT, _cause(failure)) from failure
+            own = _is_own_shortage(failure)
+            kind = ErrorKind.LOAD_GENERATOR if own else ErrorKind.CONNECT
+            raise self._failure(kind, _cause(failure)) from failure
         finally:
             # It knows this frame, and this frame it: kept until the collector comes by, which is
             # seldom. At a store that is down that is megabytes in a minute.
@@ -103,7 +113,9 @@ class Dialler:
             )
             found = looked_up()
         except (OSError, UnicodeError) as error:
-            raise self._failure(ErrorKind.NAME_LOOKUP, _cause(error)) from error
+            own = _is_own_shortage(error)
+            kind = ErrorKind.LOAD_GENERATOR if own else ErrorKind.NAME_LOOKUP
+            raise self._failure(kind, _cause(error)) from error
         return sorted(
             ((entry[0], entry[4]) for entry in found),
             key=lambda pair: pair[0] != socket.AF_INET,
@@ -159,6 +171,10 @@ def _wait_connected(sock: socket.socket) -> None:
         hub.wait(watcher)
     finally:
         watcher.close()
+
+
+def _is_own_shortage(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno in _OWN_SHORTAGES
 
 
 def _cause(error: BaseException | None) -> str:

@@ -17,7 +17,12 @@ from ssbench.core.retry import (
 
 CREATE, READ, UPDATE, DELETE, ENSURE, REMOVE = Operation
 RETRY, GIVE_UP, DONE = Verdict
-UNCONNECTED = {ErrorKind.CONNECT, ErrorKind.CONNECT_TIMEOUT, ErrorKind.NAME_LOOKUP}
+UNCONNECTED = {
+    ErrorKind.CONNECT,
+    ErrorKind.CONNECT_TIMEOUT,
+    ErrorKind.NAME_LOOKUP,
+    ErrorKind.LOAD_GENERATOR,
+}
 
 
 def failed(
@@ -45,6 +50,7 @@ def failed(
         (READ, 412, GIVE_UP, 0),
         (READ, ErrorKind.CONNECT, RETRY, 0),
         (READ, ErrorKind.CONNECT_TIMEOUT, RETRY, 0),
+        (READ, ErrorKind.LOAD_GENERATOR, RETRY, 0),
         (READ, ErrorKind.NETWORK_TIMEOUT, RETRY, 0),
         (READ, ErrorKind.RESET, RETRY, 0),
         (READ, ErrorKind.TRUNCATED, RETRY, 0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.figures.verdict import Cause, Finding, Room, Verdict, Who
+from ssbench.core.figures.verdict import Cause, Finding, HostLoad, Room, Verdict, Who
 from ssbench.report.host_text import clock_rows, verdict_lines, verdict_map
 from tests.report import runs
 
@@ -21,33 +21,33 @@ def sentences(*findings: Finding) -> list[str]:
         (
             WORKER, Cause.CORE, 98.2,
             "Worker w2 (bench-02) used 98 % of a core for 41 of 60 s: the load generator was the"
-            " limit; add workers",
+            " bottleneck; add workers",
         ),
         (
             MASTER, Cause.CORE, 99.0,
             "The master (bench-01) used 99 % of a core for 41 of 60 s: the load generator was the"
-            " limit; give the master a larger --batch-size, or a faster core",
+            " bottleneck; give the master a larger --batch-size, or a faster core",
         ),
         (
             WORKER, Cause.CORES, 38.0,
             "Worker w2 (bench-02) waited for a core 38 % of the time for 41 of 60 s: the load"
-            " generator was the limit; its machine's cores were taken: move it, or what else runs"
-            " there",
+            " generator was the bottleneck; its machine's cores were taken: move it, or what else"
+            " runs there",
         ),
         (
             WORKER, Cause.LATE, 0.0304,
             "Worker w2 (bench-02) got to what was due 30 ms late for 41 of 60 s: the load"
-            " generator was the limit; see what stops it",
+            " generator was the bottleneck; see what stops it",
         ),
         (
             WORKER, Cause.NETWORK, 95.0,
             "Machine bench-02 had its network interface 95 % full for 41 of 60 s: the load"
-            " generator was the limit; add machines",
+            " generator was the bottleneck; add machines",
         ),
         (
             MASTER, Cause.MEMORY, 2.5,
             "Machine bench-01 had 2.5 % of its memory left for 41 of 60 s: the load generator was"
-            " the limit; add memory or machines",
+            " the bottleneck; add memory or machines",
         ),
     ],
 )  # fmt: skip
@@ -59,8 +59,8 @@ def test_a_limit_at_times_is_called_so_whatever_the_others_were() -> None:
     most, said = sentences(
         Finding(MASTER, Cause.CORE, 98, 30, 60), Finding(WORKER, Cause.CORE, 98, 6, 60)
     )
-    assert "30 of 60 s: the load generator was the limit; give" in most
-    assert "6 of 60 s: the load generator was the limit at times; add workers" in said
+    assert "30 of 60 s: the load generator was the bottleneck; give" in most
+    assert "6 of 60 s: the load generator was the bottleneck at times; add workers" in said
 
 
 def test_many_workers_dont_fill_the_screen() -> None:
@@ -71,25 +71,45 @@ def test_many_workers_dont_fill_the_screen() -> None:
 
 
 def test_room_is_told_with_figures() -> None:
-    verdict = Verdict(Room.ENOUGH, (), MASTER, 12.3, 34.4, 0.001)
-    assert list(verdict_lines(verdict)) == [
-        "Load generator had room (busiest core 34 %; busiest of ours, the master (bench-01):"
-        " 12 % of a core)"
+    hosts = (HostLoad("bench-01", 34.4, 20.0, 0.1),)
+    assert list(verdict_lines(Verdict(Room.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts))) == [
+        "The load generator was not the bottleneck: ssbench used at most 7 % of a core"
+        " (host: 34 % busy)"
+    ]
+    assert list(verdict_lines(Verdict(Room.ENOUGH, (), MASTER, 7.3))) == [
+        "The load generator was not the bottleneck: ssbench used at most 7 % of a core"
+        " (the master (bench-01))"
     ]
     assert "N/A" in next(verdict_lines(Verdict(Room.ENOUGH)))
 
 
-@pytest.mark.parametrize(
-    ("core", "loop", "others"), [(98.0, 40.0, True), (98.0, 60.0, False), (80.0, 4.0, False)]
-)
-def test_a_full_core_that_others_fill_is_called_so(core: float, loop: float, others: bool) -> None:
-    (said,) = verdict_lines(Verdict(Room.ENOUGH, (), MASTER, loop, core, 0.001))
-    assert (f"(busiest core {core:.0f} %, mostly by others; busiest of ours" in said) is others
+def test_other_work_that_took_the_cores_is_told_and_what_it_does() -> None:
+    hosts = (HostLoad("bench-01", 92.4, 89.0, 12.0), HostLoad("bench-02", 92.0, 40.0, 1.0))
+    verdict = Verdict(Room.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts)
+    first, second = verdict_lines(verdict)
+    assert first.endswith("used at most 7 % of a core (host: 92 % busy)")
+    assert second == (
+        "Other work used 89 % of all cores of bench-01: ssbench waited for a core 12 % of the time,"
+        " which is in the latencies, and a store on that host had less to work with; give the load"
+        " generator a host of its own"
+    )
+    found = verdict_map(verdict)["hosts"]
+    assert [row["taken_by_others"] for row in found] == [True, False]
+    assert found[0]["other_work_percent"] == 89
+
+
+def test_operations_that_our_own_host_failed_make_it_the_bottleneck() -> None:
+    (said,) = verdict_lines(Verdict(Room.NONE, own_failures=44))
+    assert said.startswith(
+        "The load generator was the bottleneck: 44 operations failed because its own host had no"
+        " file descriptor, port or memory left"
+    )
+    assert verdict_map(Verdict(Room.NONE, own_failures=44))["own_failures"] == 44
 
 
 def test_where_nothing_is_known_that_is_said() -> None:
     assert list(verdict_lines(Verdict(Room.UNKNOWN))) == [
-        "Load generator: not known whether it was the limit (no whole second with figures of"
+        "Load generator: not known whether it was the bottleneck (no whole second with figures of"
         " its machines)"
     ]
 

@@ -75,7 +75,7 @@ def test_a_row_tells_what_its_figures_do_not() -> None:
     nothing = replace(step(kept=False), operations=0, ended="interrupted")
     assert judged.row(nothing).endswith("  run interrupted\n")
     ours = replace(step(kept=False), generator=Room.NONE)
-    assert judged.row(ours).endswith("  the load generator was the limit; missed p99 < 50ms\n")
+    assert judged.row(ours).endswith("  the load generator was the bottleneck; missed p99 < 50ms\n")
 
 
 def searched(*outcomes: tuple[float, bool], most: float = 100, confirm: int = 0) -> str:

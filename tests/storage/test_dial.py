@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gc
 import socket
 import ssl
@@ -305,3 +306,44 @@ def test_a_client_certificate_is_shown(certificates: Certificates, tmp_path: Pat
         pool = Pool(Dialler(Endpoint("127.0.0.1", swift.port, True), 5.0, client), 5.0)
         assert pool.request(HEAD).status == 200
         pool.close()
+
+
+@pytest.mark.parametrize(
+    "number", [errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM]
+)
+def test_what_our_own_host_is_short_of_is_an_error_of_the_load_generator(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: object) -> None:
+        raise OSError(number, "Out of it")
+
+    monkeypatch.setattr("ssbench.storage.dial._connect", fail)
+    error = refusal(1)
+    assert (error.kind, error.detail) == (ErrorKind.LOAD_GENERATOR, "127.0.0.1:1: out of it")
+
+
+@pytest.mark.parametrize("own_first", [True, False])
+def test_a_shortage_at_one_of_two_addresses_hides_no_failure_of_the_other(
+    own_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where IPv6 is switched off, ::1 can't be assigned; that the store is down matters more."""
+    failures = [OSError(errno.EADDRNOTAVAIL, "own"), OSError(errno.ECONNREFUSED, "refused")]
+
+    def fail(*_args: object) -> None:
+        raise failures.pop(0 if own_first else -1)
+
+    monkeypatch.setattr("ssbench.storage.dial._connect", fail)
+    address = (socket.AF_INET, ("127.0.0.1", 1))
+    monkeypatch.setattr(Dialler, "_look_up", lambda _self: [address, address])
+    error = refusal(1)
+    assert (error.kind, error.detail) == (ErrorKind.CONNECT, "127.0.0.1:1: refused")
+
+
+def test_a_look_up_without_a_descriptor_is_an_error_of_the_load_generator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_args: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    assert refusal(1, host="store.invalid").kind is ErrorKind.LOAD_GENERATOR

@@ -64,6 +64,8 @@ def test_which_failures_pass() -> None:
         ErrorKind.NETWORK_TIMEOUT,
         ErrorKind.RESET,
         ErrorKind.TRUNCATED,
+        ErrorKind.DISCONNECTED,
+        ErrorKind.LOAD_GENERATOR,
     }
 
 

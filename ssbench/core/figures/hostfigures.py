@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan, nan
+from math import inf, isnan, nan
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,6 +45,37 @@ def core_name(index: int) -> str:
     return f"core_{index}_percent"
 
 
+#: Figures with an upper bound of 100: shares of all cores, of one core, of an interface's speed.
+_PER_CENT = frozenset(
+    {
+        "cpu_percent", "cpu_busiest_core_percent", "loop_cpu_percent", "loop_waiting_percent",
+        "network_busiest_percent",
+    }
+)  # fmt: skip
+_OF_MEMORY = ("memory_used_bytes", "memory_available_bytes")
+
+
+def bounded(figures: Mapping[str, float]) -> dict[str, float]:
+    """The same figures, each within what it can be: two clocks that are read one after the other
+    make 100.00000000000001 % of a core, or -0.1 s."""
+    cores = core_count(figures)
+    highest: dict[str, float] = dict.fromkeys(_PER_CENT, 100.0)
+    highest.update((core_name(index), 100.0) for index in range(cores))
+    if cores:
+        highest["process_cpu_percent"] = 100.0 * cores
+    if "memory_total_bytes" in figures:
+        highest.update(dict.fromkeys(_OF_MEMORY, max(figures["memory_total_bytes"], 0.0)))
+    return {name: min(max(value, 0.0), highest.get(name, inf)) for name, value in figures.items()}
+
+
+def core_count(figures: Mapping[str, float]) -> int:
+    """How many cores the figures are of; 0 where they don't tell."""
+    count = 0
+    while core_name(count) in figures:
+        count += 1
+    return count
+
+
 #: What verdicts are founded on. Kept of each second, so they are few.
 KEPT = (
     "cpu_percent",
@@ -56,6 +87,7 @@ KEPT = (
     "loop_lag_mean_s",
     "memory_available_percent",
     "network_busiest_percent",
+    "cores",
 )
 
 
@@ -63,7 +95,7 @@ Spans = Sequence[tuple[float, float]]  #: stretches of time, each from a second 
 
 
 class HostSeries:
-    """The seconds of one process of ours in the run phase, in 44 bytes each."""
+    """The seconds of one process of ours in the run phase, in 48 bytes each."""
 
     def __init__(self, host: str = "", boot_id: str = "") -> None:
         self.host = host
@@ -80,7 +112,8 @@ class HostSeries:
     def add(self, record: HostRecord) -> None:
         """Keep one second."""
         self.host, self.boot_id = record.host or self.host, record.boot_id or self.boot_id
-        figures = dict(record.figures)
+        figures = bounded(record.figures)
+        figures["cores"] = core_count(figures) or nan
         total = figures.get("memory_total_bytes", 0)
         if total and "memory_available_bytes" in figures:
             figures["memory_available_percent"] = 100 * figures["memory_available_bytes"] / total

@@ -28,7 +28,7 @@ from ssbench.core.figures.spread import Spread, spread_of, spread_of_legacy
 from ssbench.core.figures.verdict import Seat, Verdict, Who, judge
 from ssbench.core.figures.verified import Verified
 from ssbench.core.figures.windows import LEFT_OUT, Windows
-from ssbench.core.model import CRUD, Operation, Phase
+from ssbench.core.model import CRUD, ErrorKind, Operation, Phase
 from ssbench.core.records import (
     MASTER,
     ClockRecord,
@@ -262,7 +262,9 @@ class RunStats:
 
     def verdict(self) -> Verdict:
         """Whether the load generator was the limit."""
-        return judge([self._seat(*key) for key in sorted(self._hosts)])
+        own = ErrorKind.LOAD_GENERATOR
+        own_failures = sum(each.count for (kind, _), each in self.errors.items() if kind == own)
+        return judge([self._seat(*key) for key in sorted(self._hosts)], own_failures)
 
     def _seat(self, run_id: str, index: int) -> Seat:
         series = self._hosts[run_id, index]

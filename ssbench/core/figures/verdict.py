@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import isnan
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _FULL_NETWORK_PERCENT = 90.0  #: of an interface's speed
 _WAITING_PERCENT = 25.0
 _LATE_S = 0.01  #: a loop that gets to its timers so late on average has no time
 _SHORT_PERCENT = 5.0  #: of memory that can be had
+_OTHERS_PERCENT = 50.0  #: of all cores: from then on other work took them, where they are full
 MOST_OF_THE_TIME = 0.5
 #: What a process is judged by.
 _OF_PROCESS = (
@@ -77,6 +79,21 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class HostLoad:
+    """What kept the cores of a machine of ours busy, on average over the seconds that count."""
+
+    host: str
+    cpu_percent: float  #: of all cores, by whatever ran there
+    other_percent: float  #: of all cores, by what is neither master nor worker
+    waiting_percent: float  #: of the time that one of our loops waited for a core, at most
+
+    @property
+    def taken(self) -> bool:
+        """Whether other work took the cores."""
+        return self.cpu_percent >= FULL_PERCENT and self.other_percent >= _OTHERS_PERCENT
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What there is to say, the gravest first; None: no such figure."""
 
@@ -86,6 +103,14 @@ class Verdict:
     busiest_loop_percent: float | None = None  #: of a core, on average
     busiest_core_percent: float | None = None  #: the busiest core of each second, on average
     loop_lag_max_s: float | None = None
+    hosts: Sequence[HostLoad] = ()  #: the busiest first
+    #: Operations that failed because our own host had no descriptor, port or memory left.
+    own_failures: int = 0
+
+    @property
+    def taken_hosts(self) -> list[HostLoad]:
+        """Those whose cores other work took."""
+        return [host for host in self.hosts if host.taken]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +126,32 @@ class Seat:
         return self.series.values(name, self.spans_s)
 
 
-def judge(seats: Sequence[Seat]) -> Verdict:
-    """The verdict on all processes of ours."""
+def judge(seats: Sequence[Seat], own_failures: int = 0) -> Verdict:
+    """The verdict on all processes of ours.
+
+    :param own_failures: operations that failed for want of the load generator's own resources.
+    """
     seats = [seat for seat in seats if _loops(seat)]
     if not seats:
-        return Verdict(Room.UNKNOWN)
+        room = Room.NONE if own_failures else Room.UNKNOWN
+        return Verdict(room, own_failures=own_failures)
     findings = [finding for seat in seats for finding in _of_process(seat)]
-    findings += [finding for seat in _one_a_machine(seats) for finding in _of_machine(seat)]
+    findings += [finding for seat, _all in _machines(seats) for finding in _of_machine(seat)]
     findings = [finding for finding in findings if finding.share >= _SOME_OF_THE_TIME]
     findings.sort(key=lambda finding: -finding.share)
     room = Room.ENOUGH
     if findings:
         most = findings[0].share >= MOST_OF_THE_TIME
         room = Room.NONE if most else Room.AT_TIMES
+    if own_failures:
+        room = Room.NONE
     means = {seat.who: _mean(_loops(seat)) for seat in seats}
     busiest = max(means, key=lambda who: means[who])
     cores = [_mean(seat.values("cpu_busiest_core_percent")) for seat in seats]
     lags = [lag for seat in seats for lag in seat.values("loop_lag_max_s")]
     return Verdict(
         room, findings, busiest, means[busiest], max(cores) if cores else None,
-        max(lags, default=None),
+        max(lags, default=None), _host_loads(seats), own_failures,
     )  # fmt: skip
 
 
@@ -130,7 +161,7 @@ def _loops(seat: Seat) -> list[float]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+    return fmean(values) if values else 0.0
 
 
 def _or_zero(value: float) -> float:
@@ -166,10 +197,24 @@ def _of_machine(seat: Seat) -> Iterator[Finding]:
             yield Finding(seat.who, cause, _mean(values), len(values), len(known))
 
 
-def _one_a_machine(seats: Sequence[Seat]) -> Iterator[Seat]:
-    """Workers of one machine all tell of it; who tells of most seconds speaks for all."""
+def _machines(seats: Sequence[Seat]) -> Iterator[tuple[Seat, list[Seat]]]:
+    """Workers of one machine all tell of it: who tells of most seconds, and all of them."""
     machines: defaultdict[str, list[Seat]] = defaultdict(list)
     for seat in seats:
         machines[seat.series.boot_id or seat.who.host].append(seat)
     for of_machine in machines.values():
-        yield max(of_machine, key=lambda seat: len(_loops(seat)))
+        yield max(of_machine, key=lambda seat: len(_loops(seat))), of_machine
+
+
+def _host_loads(seats: Sequence[Seat]) -> list[HostLoad]:
+    """Of each machine that told how busy its cores were."""
+    found = []
+    for speaker, of_machine in _machines(seats):
+        busy, cores = speaker.values("cpu_percent"), speaker.values("cores")
+        if busy and cores:
+            busy_percent = fmean(busy)
+            ours = sum(_mean(seat.values("process_cpu_percent")) for seat in of_machine)
+            waiting = max(_mean(seat.values("loop_waiting_percent")) for seat in of_machine)
+            others = max(busy_percent - ours / max(cores), 0.0)
+            found.append(HostLoad(speaker.who.host, busy_percent, others, waiting))
+    return sorted(found, key=lambda load: -load.cpu_percent)

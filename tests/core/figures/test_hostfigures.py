@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from math import inf, isnan
 
-from ssbench.core.figures.hostfigures import FIGURES, KEPT, HostSeries, core_name
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.figures.hostfigures import (
+    FIGURES,
+    KEPT,
+    HostSeries,
+    bounded,
+    core_name,
+)
+from ssbench.core.figures.verdict import Seat, Who, judge
 from ssbench.core.records import HostRecord
 
 UNITS = ("_percent", "_s", "_bytes")
@@ -20,7 +30,7 @@ def test_each_name_says_its_unit() -> None:
 
 
 def test_what_is_kept_is_told_or_made_of_what_is_told() -> None:
-    assert set(KEPT) - set(FIGURES) == {"memory_available_percent"}
+    assert set(KEPT) - set(FIGURES) == {"memory_available_percent", "cores"}
 
 
 def test_a_second_belongs_to_the_time_in_which_its_middle_is() -> None:
@@ -58,3 +68,42 @@ def test_merged_series_have_the_seconds_of_both() -> None:
     assert one.values("cpu_percent", [(0, 9)]) == [5.0, 5.0]
     assert repr(one) == "<HostSeries h 2 seconds>"
     assert len(other) == 1
+
+
+_NAMES = [*FIGURES, *map(core_name, range(3))]
+_ANY = st.dictionaries(st.sampled_from(_NAMES), st.floats(-1e300, 1e300), max_size=len(_NAMES))
+_HALF = [name for name in _NAMES if name.endswith("_percent") and name != "process_cpu_percent"]
+
+
+@given(_ANY)
+def test_no_figure_is_out_of_its_bounds(figures: dict[str, float]) -> None:
+    found = bounded(figures)
+    assert found.keys() == figures.keys()
+    assert all(value >= 0 for value in found.values())
+    assert all(found.get(name, 0) <= 100 for name in _HALF if not name.startswith("core_"))
+    cores = 0
+    while core_name(cores) in found:
+        assert found[core_name(cores)] <= 100
+        cores += 1
+    if cores:
+        assert found.get("process_cpu_percent", 0) <= 100 * cores
+    total = found.get("memory_total_bytes", inf)
+    assert found.get("memory_used_bytes", 0) <= total
+    assert found.get("memory_available_bytes", 0) <= total
+
+
+@given(st.lists(_ANY, min_size=1, max_size=20))
+def test_no_figure_of_a_verdict_is_out_of_its_bounds(rows: list[dict[str, float]]) -> None:
+    series = HostSeries("h")
+    for at_s, figures in enumerate(rows, 1):
+        series.add(second(at_s, **{"loop_cpu_percent": 100.00000000000001, **figures}))
+    verdict = judge([Seat(Who("w", "h"), series, [(-inf, inf)])])
+    assert 0 <= (verdict.busiest_loop_percent or 0) <= 100
+    assert 0 <= (verdict.busiest_core_percent or 0) <= 100
+    for load in verdict.hosts:
+        assert 0 <= load.other_percent <= load.cpu_percent <= 100
+        assert 0 <= load.waiting_percent <= 100
+
+
+def test_a_cpu_that_is_a_little_more_than_busy_is_busy() -> None:
+    assert bounded({"cpu_percent": 100.00000000000001}) == {"cpu_percent": 100.0}

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from ssbench.core.figures.hostfigures import HostSeries
-from ssbench.core.figures.verdict import Cause, Room, Seat, Who, judge
+from ssbench.core.figures.verdict import Cause, HostLoad, Room, Seat, Who, judge
 from ssbench.core.records import HostRecord
 
 CALM = {
@@ -125,3 +125,35 @@ def test_a_machine_is_told_of_once_whoever_runs_on_it() -> None:
 def test_the_gravest_comes_first() -> None:
     seats = [seat(BUSY, CALM, worker_id="half"), seat(BUSY, worker_id="all")]
     assert [finding.who.worker_id for finding in judge(seats).findings] == ["all", "half"]
+
+
+CORES = {"core_0_percent": 90.0, "core_1_percent": 94.0, "cpu_percent": 92.0}
+
+
+def test_what_else_kept_the_cores_busy_is_told_of_each_machine() -> None:
+    """Two processes of ours with 33 % of a core each are 33 % of a machine of two cores."""
+    ours = [
+        seat(*[CORES] * 3, boot_id="a"),
+        seat(*[CORES] * 3, worker_id="w2", boot_id="a"),
+        seat({**CORES, "cpu_percent": 20.0}, worker_id="w3", host="calm", boot_id="b"),
+        seat(CALM, worker_id="w4", host="mute"),
+    ]
+    first, second = judge(ours).hosts
+    assert first.host == "h"
+    assert first.cpu_percent == pytest.approx(92)
+    assert first.other_percent == pytest.approx(59)
+    assert first.waiting_percent == pytest.approx(1)
+    assert (second.host, second.other_percent) == ("calm", pytest.approx(3.5))
+    assert [load.host for load in judge(ours).taken_hosts] == ["h"]
+    assert judge(ours).room is Room.ENOUGH
+
+
+def test_cores_that_ssbench_itself_fills_are_not_taken_by_others() -> None:
+    assert not HostLoad("h", 99.0, 30.0, 40.0).taken
+    assert not HostLoad("h", 80.0, 78.0, 0.0).taken
+
+
+def test_operations_that_failed_for_our_own_shortage_make_us_the_limit() -> None:
+    assert judge([], 1).room is Room.NONE
+    verdict = judge([seat(*[CALM] * 3)], 44)
+    assert (verdict.room, verdict.own_failures) == (Room.NONE, 44)

@@ -99,13 +99,15 @@ def test_one_with_fewer_descriptors_than_users(
     assert account.failed > 0
     assert account.lost == 0
     failed = [r for r in rows_of(ended.results) if r["error"]]
-    assert {ErrorKind(r["error"]) for r in failed} == {ErrorKind.CONNECT}
+    assert {ErrorKind(r["error"]) for r in failed} == {ErrorKind.LOAD_GENERATOR}
     assert all("too many open files" in r["detail"] for r in failed)
     assert "too many open files" in ended.out
     assert ended.stats.requests_per_worker()["rich"] > 0
     assert poor.process.poll() is None
     agrees_with_log(embedded_swift, "tight", ended.results)
-    row.saw('connect errors, "too many open files" in the report; it goes on with what it has')
+    row.saw(
+        'load generator errors, "too many open files" in the report; it goes on with what it has'
+    )
 
 
 @pytest.mark.fault("worker started with {descriptors} file descriptors: too few for any work")
@@ -147,8 +149,8 @@ def test_one_whose_descriptors_run_out(commands: Commands, row: Row) -> None:
     assert account.lost == 0
     failed = [r for r in rows_of(ended.results) if r["error"]]
     assert {(ErrorKind(r["error"]), "too many open files" in r["detail"]) for r in failed} == {
-        (ErrorKind.CONNECT, True)
+        (ErrorKind.LOAD_GENERATOR, True)
     }
     by_worker = ended.stats.requests_per_worker()
     assert by_worker["rich"] > 100
-    row.saw("connect errors that the report names; it stays, nothing is lost")
+    row.saw("load generator errors that the report names; it stays, nothing is lost")
