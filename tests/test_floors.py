@@ -73,7 +73,11 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
         set(),
     ),
     "storage.swiftaccount": (
-        {"core", "storage.httpbody", "storage.httpconn", "storage.swiftsite"}, set(),
+        {
+            "core", "storage.httpbody", "storage.httpconn", "storage.httpparse",
+            "storage.swiftsite",
+        },
+        set(),
     ),
     "storage.verify": ({"core", "storage.httpbody"}, {"gevent"}),
     "storage.tls": ({"core"}, set()),

@@ -45,6 +45,24 @@ class Passer(Collector):
         self._feed(part)
 
 
+class Beginning:
+    """Keeps what a body begins with, and hands the body on.
+
+    :param add: what takes it; None where nobody does.
+    """
+
+    _LIMIT = 1024  #: bytes
+
+    def __init__(self, add: Callable[[memoryview], None] | None) -> None:
+        self.body = bytearray()
+        self._add = add
+
+    def add(self, part: memoryview) -> None:
+        self.body += part[: self._LIMIT - len(self.body)]
+        if self._add is not None:
+            self._add(part)
+
+
 class Overlong(BadAnswer):
     """More body than the request can bring."""
 

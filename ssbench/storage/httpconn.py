@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.httpbody import BodyReader, Collector, Ended, Overlong
+from ssbench.storage.httpbody import Beginning, BodyReader, Collector, Ended, Overlong
 from ssbench.storage.httpparse import MAX_HEAD, BadAnswer, Head, Layouts, parse_head
 from ssbench.storage.stream import PlainStream
 
@@ -38,9 +38,12 @@ class Upload(NamedTuple):
 class Disconnected(StorageError):
     """The connection ended before any byte of a response came.
 
-    ``sent`` is False where it is certain that it had been closed before the request reached the
-    server.
+    :param unheard: it is certain that it had been closed before the request reached the server.
     """
+
+    def __init__(self, detail: str, *, unheard: bool) -> None:
+        super().__init__(ErrorKind.DISCONNECTED, detail)
+        self.unheard = unheard
 
 
 class Shared:
@@ -55,6 +58,9 @@ class Shared:
         self.url = url
         self.buffer = bytearray(BUFFER_SIZE)  #: nothing stays in it over a wait
         self.layouts = Layouts()
+        #: What the body of the last response that was no success began with: for whoever made that
+        #: request, before the next wait.
+        self.error_body = b""
 
 
 class Connection(BodyReader):
@@ -62,7 +68,8 @@ class Connection(BodyReader):
 
     __slots__ = (
         "_early", "_in_head", "_interim", "_layouts", "_name", "_read_head", "_send",
-        "_send_parts", "_taken", "_url", "deadline_ns", "idle_ns", "last", "quiet_ns", "reusable",
+        "_send_parts", "_shared", "_taken", "_url", "deadline_ns", "idle_ns", "last", "quiet_ns",
+        "reusable",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, shared: Shared) -> None:
@@ -77,6 +84,7 @@ class Connection(BodyReader):
         self._taken = True  #: the system took a byte of the request in flight
         self._send, self._send_parts = stream.send, stream.send_parts
         self._name, self._url = shared.name, shared.url
+        self._shared = shared
         self._layouts = shared.layouts
         self._read_head = shared.layouts.read
         self._in_head = False  #: of an answer that came in pieces
@@ -237,8 +245,15 @@ class Connection(BodyReader):
         add = None
         if collector is not None:
             collector.headers, add, longest = headers, collector.add, collector.limit
+        fails = head.status >= 300
+        if fails:
+            beginning = Beginning(add)
+            add = beginning.add
         received, first, last = self._slow_body(head.length, body, now, add, longest)
-        if collector is None:
+        if fails:
+            # Its layout isn't learned: it will come here again, and what it says is told.
+            self._shared.error_body = bytes(beginning.body)
+        elif collector is None:
             self._layouts.learn(bytes(held[: head.end]))
         moved = upload.size if upload is not None else received
         return Timing(now, first, last, moved, head.status, head.transaction_id, self._url)
@@ -291,7 +306,7 @@ class Connection(BodyReader):
         if kind is ErrorKind.RESET and not self._answered and self._doom is None:
             ended = isinstance(error, Ended)  # by a FIN, not by a reset
             unheard = not self._taken or (ended and self.stream.never_acknowledged(length))
-            return Disconnected(ErrorKind.DISCONNECTED, detail, sent=not unheard)
+            return Disconnected(detail, unheard=unheard)
         return StorageError(kind, detail)
 
     def __repr__(self) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import unescape
 from typing import NamedTuple
 
 from ssbench.core.errors import SsbenchError
+from ssbench.core.text import printable
 
 MAX_HEAD = 65536  #: bytes of status line and headers; more is refused
 _MAX_CHUNK_LINE = 1024  #: a chunk's size and its extensions
@@ -26,6 +28,9 @@ _ID_HEADERS = ("x-trans-id", "x-openstack-request-id", "x-amz-request-id")
 _ID_NAMES = tuple(name.encode() for name in _ID_HEADERS)
 _SPACE = b" \t"
 _BODILESS = (204, 304)
+_MAX_LINE = 120  #: characters of an error's body that are shown
+_TAG = re.compile(r"<[/!?]?[A-Za-z][^<>]*>|<!--[^<>]*>")
+_SECRET_START = 12  #: characters of a secret that tell it: what follows them may be cut off
 
 
 class BadAnswer(SsbenchError):
@@ -195,6 +200,21 @@ def _body_length(fields: dict[str, list[str]]) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= _MAX_LENGTH_DIGITS):
         raise BadAnswer(f"Content-Length is no number: {value[:40]!r}")
     return int(value)
+
+
+def error_line(body: bytes, secret: str = "") -> str:
+    """The first line with words that an error's body begins with, without markup; may be "".
+
+    :param secret: shown as ``***`` where the body repeats it.
+    """
+    text = unescape(_TAG.sub(" ", body.decode("utf-8", "replace")))
+    if secret:
+        text = re.sub(re.escape(secret[:_SECRET_START]) + r"\S*", "***", text)
+    for line in text.splitlines():
+        if any(map(str.isalnum, line)):
+            shown = printable(" ".join(line.split()))
+            return shown if len(shown) <= _MAX_LINE else f"{shown[: _MAX_LINE - 3]}..."
+    return ""
 
 
 class ChunkedBody:

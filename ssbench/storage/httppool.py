@@ -78,6 +78,14 @@ class Pool:
             return timing
         return self._request_anew(head, upload, deadline_ns, collector, longest)
 
+    @property
+    def error_body(self) -> bytes:
+        """What the body of the last response with a status of 300 or more began with.
+
+        It is that of the caller's request until the caller waits for anything.
+        """
+        return self._shared.error_body
+
     def connect(self, count: int) -> None:
         """Open connections until ``count`` are there; gives up quietly on those that fail."""
         failures: list[str] = []
@@ -133,7 +141,7 @@ class Pool:
         if connection.last is None:
             return False
         idle_ns = max(connection.idle_ns, self._in_use_ns) - connection.last.last_byte_ns
-        return idle_ns >= _IDLE_NS or not error.sent
+        return idle_ns >= _IDLE_NS or error.unheard
 
     def _give_back(self, connection: Connection, timing: Timing) -> None:
         connection.deadline_ns = IDLE

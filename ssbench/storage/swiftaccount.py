@@ -13,6 +13,7 @@ from ssbench.core.naming import LETTERS_HEADER, RUN_HEADER
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.httpbody import Collector, Passer
 from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpparse import error_line
 from ssbench.storage.swiftsite import open_pools, take_apart
 
 ANSWER_MAX = 8 * 1024 * 1024  #: bytes of an answer that is taken in
@@ -41,6 +42,7 @@ class Account:
         self.tails: list[str] = []  #: of each storage URL: what ends a request line, and headers
         self.upload_tails: list[str] = []  #: the same, where an object's body follows
         self.serial = 0  #: of the token
+        self._token = ""
         self._settings = settings
         self._errand_ns = int(_ERRAND_TIMEOUTS * settings.network_timeout_s * 1e9)
         self.set_token(settings.token, settings.token_serial)
@@ -56,6 +58,7 @@ class Account:
         if not (token.isascii() and token.isprintable()):
             raise UsageError("the token holds characters that can't stand in a header")
         self.serial = serial
+        self._token = token
         who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
         extra = quote("-".join(who), safe="")[:_TRANS_ID_EXTRA_MAX]
         self.tails[:] = [
@@ -100,11 +103,12 @@ class Account:
         return self.pools[url].request(head, upload, deadline_ns, collector)
 
     def refusal(self, method: str, timing: Timing) -> StorageError:
-        """What is raised for an answer that isn't success."""
+        """What is raised for an answer that isn't success; right after it came."""
         endpoint = self.sites[timing.url].endpoint
+        line = error_line(self.pools[timing.url].error_body, self._token)
         return StorageError(
             ErrorKind.STATUS,
-            f"{endpoint}: {method} answered {timing.status}",
+            f"{endpoint}: {method} answered {timing.status}{': ' if line else ''}{line}",
             status=timing.status,
             timing=timing._replace(bytes_moved=0),
         )

@@ -12,6 +12,7 @@ from ssbench.storage.httpparse import (
     BadAnswer,
     ChunkedBody,
     Layouts,
+    error_line,
     parse_head,
 )
 from tests.corpus import recorded
@@ -363,3 +364,27 @@ def test_what_follows_the_last_chunk_is_counted() -> None:
     body = ChunkedBody()
     assert b"".join(map(bytes, body.feed(memoryview(b"1\r\nx\r\n0\r\n\r\nHTTP/1.1")))) == b"x"
     assert (body.done, body.rest) == (True, 8)
+
+
+@given(st.binary(max_size=1024) | st.text(max_size=300).map(str.encode), st.text(max_size=20))
+def test_whatever_an_error_says_is_a_short_line(body: bytes, secret: str) -> None:
+    line = error_line(body, secret)
+    must_be_line(line)
+    assert len(line) <= 120
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (b"", ""),
+        (b"<html>\n{\n \n", ""),
+        (b"Upload exceeds quota.", "Upload exceeds quota."),
+        (b"<?xml version='1.0'?>\n<Error><Code>NoSuchKey</Code></Error>", "NoSuchKey"),
+        (b"more than 1 < 2\nand > 0", "more than 1 < 2"),
+        (b"token abcdefghijkl-and-more&lt;b refused", "token *** refused"),
+        (b"token abcdefghijkl", "token ***"),
+        (b"x" * 300, "x" * 117 + "..."),
+    ],
+)
+def test_the_line_of_an_error(body: bytes, line: str) -> None:
+    assert error_line(body, "abcdefghijkl-and-more<b") == line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from time import perf_counter_ns
@@ -15,7 +16,7 @@ from ssbench.storage import swiftaccount as swiftaccount_module
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.swiftaccount import Account
 from tests.fakes.http_server import FakeContainer, FakeSwift
-from tests.fakes.scripted_server import ScriptedServer, answering, ok
+from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
 from tests.fakes.served_pool import dripping
 
 Opener = Callable[..., Account]
@@ -117,6 +118,46 @@ def test_what_is_asked_may_fail_and_an_errand_may_not(opened: Opener) -> None:
     assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, 404)
     assert caught.value.timing is not None
     assert caught.value.timing.bytes_moved == 0
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+@pytest.mark.parametrize("collected", [True, False])
+def test_an_error_says_what_its_body_begins_with(
+    pieces: int, collected: bool, opened: Opener
+) -> None:
+    body = (
+        b"<html>\n<h1>Too&nbsp;Large</h1> Upload exceeds quota\x1b[2J of tk_secret_0123456789\n"
+        * 99
+    )
+    answer = b"HTTP/1.1 413 No\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    parts = [answer, b""] if pieces == 1 else [answer[:43], answer[43:]]
+    if pieces == 3:
+        parts = [answer[:60], answer[60:]]
+
+    def script(peer: Peer) -> None:
+        for said in (*[parts] * 2, [ok(b"")], [b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"]):
+            peer.hear()
+            for part in said:
+                peer.say(part)
+                time.sleep(0.005)
+
+    with ScriptedServer(script) as server:
+        account = opened(f"http://127.0.0.1:{server.port}/v1/a")
+        account.set_token("tk_secret_0123456789", 1)
+        pool = account.pools[0]
+
+        def refused() -> str:
+            if collected:
+                timing = account.ask("GET", "c/o", Collector(99999), 0)
+            else:
+                timing = pool.request(b"GET / HTTP/1.1\r\n\r\n")
+            return account.refusal("GET", timing).detail.partition(": ")[2]
+
+        for _ in range(2):  # the second one's layout isn't learned
+            told = refused()
+            assert told == "GET answered 413: Too Large Upload exceeds quota\\x1b[2J of ***"
+        pool.request(b"GET / HTTP/1.1\r\n\r\n")
+        assert refused() == "GET answered 403", "what another said is forgotten"
 
 
 def test_a_body_goes_with_its_length_and_headers(swift: FakeSwift, opened: Opener) -> None:

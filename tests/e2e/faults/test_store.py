@@ -16,6 +16,7 @@ from tests.fakes.deeds import (
     dripping,
     flooding,
     half_close,
+    keep,
     reset,
     saying,
     stall,
@@ -115,7 +116,9 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
     },
     "a redirect": {
         "301": Fault(
-            saying(b"HTTP/1.1 301 No\r\nLocation: http://192.0.2.1/\r\nContent-Length: 0\r\n\r\n"),
+            saying(
+                b"HTTP/1.1 301 No\r\nLocation: http://192.0.2.1/\r\nContent-Length: 0\r\n\r\n",
+                then=keep),
             K.STATUS, "GET answered 301", 301),
         "well": None,
     },
