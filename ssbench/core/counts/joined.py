@@ -120,20 +120,34 @@ class Ids(Sequence[bytes]):
         return chain.from_iterable(piece.every() for piece in self._pieces)
 
 
-class _PackedIds(NamedTuple):
-    shape: str
-    suffix: bytes
-    data: bytes
-    rows: int
+class _PackedIds:
+    """Transaction ids as they are packed; plain ones are unpacked once, at the first that is
+    asked for."""
+
+    __slots__ = ("_data", "_plain", "_shape", "_suffix", "rows")
+
+    def __init__(self, shape: str, suffix: bytes, data: bytes, rows: int) -> None:
+        self._shape = shape
+        self._suffix = suffix
+        self._data = data
+        self._plain: Sequence[bytes] | None = None
+        self.rows = rows
 
     def every(self) -> Sequence[bytes]:
-        return unpack_ids([self.shape, self.suffix, self.data], self.rows)
+        """All of them.
+
+        :raises MessageError: where they are malformed.
+        """
+        return unpack_ids([self._shape, self._suffix, self._data], self.rows)
 
     def one(self, row: int) -> bytes:
-        if self.shape not in HEX_SHAPES:
-            return self.every()[row]
-        raw = self.data[row * ID_BYTES : (row + 1) * ID_BYTES]
-        return unpack_ids([self.shape, self.suffix, raw], 1)[0]
+        """The id of a row; constant time, but for the first of plain ones."""
+        if self._shape not in HEX_SHAPES:
+            if self._plain is None:
+                self._plain = self.every()
+            return self._plain[row]
+        raw = self._data[row * ID_BYTES : (row + 1) * ID_BYTES]
+        return unpack_ids([self._shape, self._suffix, raw], 1)[0]
 
 
 class _PackedColumn(NamedTuple):
