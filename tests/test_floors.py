@@ -18,7 +18,7 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "core": (
         {
             "core.columns", "core.content", "core.errors", "core.messages", "core.model",
-            "core.naming", "core.text",
+            "core.naming", "core.text", "core.unpacking",
         },
         {"msgpack"},
     ),

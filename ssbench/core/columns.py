@@ -10,7 +10,9 @@ Transaction ids are packed as ``[shape, suffix, bytes]``: shape "uuid" is ``tx``
 digits, 16 raw bytes each; shape "swift" is ``tx``, 21 digits, ``-``, 10 digits and the suffix
 that all share, 16 raw bytes each; shape "plain" is one text with a newline after each id.
 
-History: version 1 (ssbench 1.0).
+Details of errors are packed as ``[row, text, row, text, ...]``, rows in rising order.
+
+History: version 1 (ssbench 1.0). Before its release details were a map, row -> text.
 """
 
 from __future__ import annotations
@@ -175,16 +177,16 @@ def unpack_jobs(packed: Any) -> list[Job]:
 
 
 def pack_results(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """``[count, column of numbers ..., ids, details]`` in the order of Result's fields.
-
-    ``details`` maps the rows that have one to their text. At least one row.
-    """
+    """``[count, column of numbers ..., ids, details]`` in the order of Result's fields. At least
+    one row."""
     if len(rows) == 1:
         row = rows[0]
-        details = {0: row[-1]} if row[-1] else {}
+        details = [0, row[-1]] if row[-1] else []
         return [1, *row[:RESULT_NUMBERS], pack_ids(row[-2:-1]), details]
     columns = list(zip(*rows, strict=True))
-    details = {i: text for i, text in enumerate(columns[-1]) if text} if any(columns[-1]) else {}
+    details = []
+    if any(columns[-1]):
+        details = [item for row in enumerate(columns[-1]) if row[1] for item in row]
     return [len(rows), *map(pack_column, columns[:RESULT_NUMBERS]), pack_ids(columns[-2]), details]
 
 
@@ -213,15 +215,19 @@ def unpack_results(packed: Any) -> list[Sequence[Any]]:
 def unpack_details(details: Any, count: int) -> list[str]:
     """The text of each row, "" for those that have none.
 
-    :raises MessageError: where a text has no row.
+    :raises MessageError: where a text has no row, or rows don't rise.
     """
-    if type(details) is not dict:
+    if details == {}:  # as it was before 1.0; a map with entries is none of msgpack that we read
+        details = []
+    if type(details) is not list or len(details) % 2:
         raise MessageError("malformed error details")
     texts = list(repeat("", count))
-    for row, text in details.items():
-        if type(row) is not int or not 0 <= row < count or not isinstance(text, str):
+    before = -1
+    for row, text in zip(details[::2], details[1::2], strict=True):
+        if type(row) is not int or not before < row < count or type(text) is not str:
             raise MessageError("malformed error details")
         texts[row] = text
+        before = row
     return texts
 
 

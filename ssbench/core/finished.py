@@ -49,7 +49,7 @@ def pack_finished(finished: Sequence[Finished], origin_ns: int) -> list[Any]:
     return [
         len(finished), *map(pack_column, (numbers, operations, classes, objects, dues)),
         began, headers, first, last, pack_column(moved), 0, 0, 0, pack_column(reconnects), 0,
-        pack_column(urls), pack_column(statuses), 0, 0, pack_ids(ids), {},
+        pack_column(urls), pack_column(statuses), 0, 0, pack_ids(ids), [],
     ]  # fmt: skip
 
 

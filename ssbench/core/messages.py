@@ -19,7 +19,8 @@ jobs     master -> worker, work       a batch of jobs
 beat     master -> worker, control    all that a worker must know, once a second and at changes
 ======== ============================ ==========================================================
 
-History: protocol 1 (ssbench 1.0).
+History: protocol 1 (ssbench 1.0, before its release); 2: no map has other keys than text, so
+a pulse's live counts, a beat's workers and refused, and details of results are arrays.
 
 In every protocol a hello begins with the seven fields that it has in protocol 1, so that a master
 can name a worker of another release.
@@ -29,20 +30,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgpack
 
+from ssbench.core import unpacking
 from ssbench.core.errors import MessageError, ProtocolError
 from ssbench.core.text import printable
 
-PROTOCOL = 1
+PROTOCOL = 2
 #: A worker sends 256 results at once, 50 bytes each but for texts of errors.
 MAX_MESSAGE_BYTES = 8 << 20
 MAX_TEXT = 4096  #: characters in a worker's name, host or reason
 MAX_FIGURES = 4096  #: of one machine; each core is one
 _MAX_NAME = 64
 _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
+#: Of a pulse's live counts: core.live's buckets have 17 bits; latencies are in a few hundred.
+MAX_BUCKETS, MAX_BUCKET = 4096, 1 << 17
 MAX_CLOCK_NS = 1 << 62  #: so that the difference of two clocks is still 64 bits
 
 
@@ -175,6 +179,9 @@ class Beat(NamedTuple):
 Message = Hello | Pulse | Ready | Host | Took | Results | Returned | Expired | Bye | Jobs | Beat
 
 
+Check = Callable[[Any], bool]
+
+
 def _int(value: Any) -> bool:
     return type(value) is int
 
@@ -207,23 +214,30 @@ def _naturals(value: Any) -> bool:
     return type(value) is list and all(map(_natural, value))
 
 
-def _counts(value: Any) -> bool:
-    return type(value) is dict and all(map(_natural, value)) and all(map(_natural, value.values()))
-
-
-def _shares(value: Any) -> bool:
-    return type(value) is dict and all(
-        _natural(key)
-        and type(share) is list
-        and len(share) == 2
-        and _natural(share[0])
-        and (share[1] is None or _int(share[1]))
-        for key, share in value.items()
+def _rows(value: Any, *checks: Check) -> bool:
+    """A list of lists that have a value for each check."""
+    return type(value) is list and all(
+        type(row) is list
+        and len(row) == len(checks)
+        and all(check(item) for check, item in zip(checks, row, strict=True))
+        for row in value
     )
 
 
+def _counts(value: Any) -> bool:
+    return _rows(value, _bucket, _natural) and len(value) <= MAX_BUCKETS
+
+
+def _bucket(value: Any) -> bool:
+    return type(value) is int and 0 <= value < MAX_BUCKET
+
+
+def _shares(value: Any) -> bool:
+    return _rows(value, _natural, _natural, _clock_or_none)
+
+
 def _reasons(value: Any) -> bool:
-    return type(value) is dict and all(_natural(k) and _text(v) for k, v in value.items())
+    return _rows(value, _natural, _text)
 
 
 def _settings(value: Any) -> bool:
@@ -247,13 +261,25 @@ def _bytes(value: Any) -> bool:
     return type(value) is bytes
 
 
-Check = Callable[[Any], bool]
+_WITH_MAPS = (Pulse, Beat)
+_LIVE, _WORKERS = Pulse._fields.index("live"), Beat._fields.index("workers")
 
-#: type on the wire -> the message and what each of its fields must be
+
+def _pulse(*values: Any) -> Pulse:
+    return Pulse._make([*values[:_LIVE], dict(values[_LIVE]), *values[_LIVE + 1 :]])
+
+
+def _beat(*values: Any) -> Beat:
+    shares, reasons = values[_WORKERS : _WORKERS + 2]
+    workers = {incarnation: (users, offset_ns) for incarnation, users, offset_ns in shares}
+    return Beat._make([*values[:_WORKERS], workers, dict(reasons), *values[_WORKERS + 2 :]])
+
+
+#: type on the wire -> what makes the message, and what each of its fields must be
 _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     "hello": (Hello, (_natural, _natural, _text, _natural, _text, _natural, _text)),
     "pulse": (
-        Pulse,
+        _pulse,
         (_natural, _natural, _clock, _clock, _clock, _natural, _natural, _counts, _clock),
     ),
     "ready": (Ready, (_natural, _text, _natural, _flag, _clock_or_none)),
@@ -265,7 +291,7 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     "bye": (Bye, (_natural, _text)),
     "jobs": (Jobs, (_text, _natural, _natural, _clock, _list)),
     "beat": (
-        Beat,
+        _beat,
         (
             _natural, _natural, _clock, _text, _natural, _clock, _shares, _reasons, _settings,
             _number, _number, _natural, _flag, _flag, _flag, _flag,
@@ -274,22 +300,33 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     ),
 }  # fmt: skip
 
-_TYPE_OF = {form[0]: name for name, form in _FORMS.items()}
+_TYPE_OF = {kind: kind.__name__.lower() for kind in get_args(Message)}
 
 #: Items of one array or map, and of all in a message: a byte may unfold into 64 of memory.
 _MAX_LENGTH = 1 << 17
 _MAX_ITEMS = 1 << 18
 
 _pack = msgpack.Packer(use_bin_type=True).pack
-#: What msgpack raises for hostile bytes. TypeError: a map whose key can't be one; the last two:
-#: nested arrays that announce more than there is memory for, or stack (a msgpack without C).
-_UNPACKING = (msgpack.UnpackException, ValueError, TypeError, MemoryError, RecursionError)
 
 
 def encode(message: Message) -> bytes:
     """The message as bytes."""
-    packed: bytes = _pack([PROTOCOL, _TYPE_OF[type(message)], *message])
+    kind = type(message)
+    fields: Sequence[Any] = message
+    if kind in _WITH_MAPS:
+        fields = _maps_as_lists(message)
+    packed: bytes = _pack([PROTOCOL, _TYPE_OF[kind], *fields])
     return packed
+
+
+def _maps_as_lists(message: Message) -> Sequence[Any]:
+    """The fields, maps whose keys aren't text as lists of rows."""
+    if isinstance(message, Pulse):
+        return message._replace(live=list(message.live.items()))  # type: ignore[arg-type]
+    assert isinstance(message, Beat)
+    shares = [(incarnation, *share) for incarnation, share in message.workers.items()]
+    refused = list(message.refused.items())
+    return message._replace(workers=shares, refused=refused)  # type: ignore[arg-type]
 
 
 def decode(data: bytes) -> Message:
@@ -343,35 +380,11 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """Plain data from msgpack.
+    """Plain data from msgpack: see core.unpacking.
 
     :raises MessageError: where it is none, or would unfold into much more than a message holds.
     """
     try:
-        if len(data) <= _MAX_LENGTH:  # no more items than bytes
-            return msgpack.unpackb(data, raw=False, strict_map_key=False)
-        budget = _Budget()
-        return msgpack.unpackb(
-            data,
-            raw=False,
-            strict_map_key=False,
-            max_array_len=_MAX_LENGTH,
-            max_map_len=_MAX_LENGTH,
-            list_hook=budget.spend,
-            object_hook=budget.spend,
-        )
-    except _UNPACKING as error:
+        return unpacking.unpack(data, _MAX_LENGTH, _MAX_ITEMS)
+    except unpacking.FAULTS as error:
         raise MessageError(f"not msgpack: {type(error).__name__}") from error
-
-
-class _Budget:
-    """Ends the unpacking of what would fill the memory."""
-
-    def __init__(self) -> None:
-        self._left = _MAX_ITEMS
-
-    def spend(self, items: Any) -> Any:
-        self._left -= 1 + len(items)
-        if self._left < 0:
-            raise ValueError("too many items")
-        return items

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgpack
 
+from ssbench.core import unpacking
 from ssbench.core.columns import pack_results, unpack_results
 from ssbench.core.counts.joined import Joined
 from ssbench.core.errors import MessageError, StatFileError
@@ -56,7 +57,6 @@ _MAX_ENTRIES = 65536  #: of one map
 _MAX_DEPTH = 50
 _MAX_NUMBER = 1e18
 _MAX_OF_MANY = 1 << 18  #: bytes of a packed batch that is unpacked together with others
-_FAULTS = (ValueError, TypeError, msgpack.UnpackException)
 
 
 def encode(record: Record) -> bytes:
@@ -99,42 +99,17 @@ def objects(pieces: Iterable[bytes], say: Say, *, raw: bool = False) -> Iterator
 
     Ends early, after telling ``say``, where the bytes are no msgpack or break a bound.
     """
-    budget = _Budget()
-    unpacker = _unpacker(raw=raw, list_hook=budget.spend, object_hook=budget.spend)
+    budget = unpacking.Budget(_MAX_TOTAL_ITEMS)
+    unpacker = unpacking.stream_unpacker(MAX_OBJECT, _MAX_ITEMS, _MAX_ENTRIES, budget, raw=raw)
     try:
         for piece in pieces:
             for start in range(0, len(piece), MAX_OBJECT):
                 unpacker.feed(piece[start : start + MAX_OBJECT])
                 for item in unpacker:
-                    budget.items = 0
+                    budget.renew()
                     yield item
-    except _FAULTS as error:
+    except unpacking.FAULTS as error:
         say(f"it holds bytes that are no record ({type(error).__name__})")
-
-
-def _unpacker(*, raw: bool = False, **hooks: Any) -> Any:
-    return msgpack.Unpacker(
-        raw=raw,
-        strict_map_key=False,
-        max_buffer_size=2 * MAX_OBJECT,
-        max_array_len=_MAX_ITEMS,
-        max_map_len=_MAX_ENTRIES,
-        max_ext_len=0,
-        **hooks,
-    )
-
-
-class _Budget:
-    """Stops a small object that would unfold into millions of Python's."""
-
-    def __init__(self) -> None:
-        self.items = 0
-
-    def spend(self, container: Any) -> Any:
-        self.items += 1 + len(container)
-        if self.items > _MAX_TOTAL_ITEMS:
-            raise ValueError("too many items in one object")
-        return container
 
 
 class UnknownRecordError(Exception):
@@ -172,12 +147,13 @@ def together(phase: int, worker: int, packed: bytearray, sizes: Sequence[int]) -
     """
     if max(sizes) > _MAX_OF_MANY:
         raise MessageError("a large batch")
-    # Nobody counts what these unfold to, which takes longer than all else: they are short.
-    unpacker = _unpacker()
+    # Nobody counts what these unfold to, which takes longer than all else: they are short. And
+    # there are no maps in them.
+    unpacker = unpacking.stream_unpacker(MAX_OBJECT, _MAX_ITEMS, 0, raw=False)
     unpacker.feed(packed)
     try:
         joined = Joined(unpacker)
-    except _FAULTS as error:
+    except unpacking.FAULTS as error:
         raise MessageError("malformed results") from error
     if joined.batches != len(sizes) or unpacker.tell() != len(packed):
         raise MessageError("malformed results")

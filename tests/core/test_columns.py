@@ -55,6 +55,12 @@ def over_the_wire(packed: Any) -> Any:
     return msgpack.unpackb(msgpack.packb(packed), strict_map_key=False)
 
 
+def test_no_details_may_be_an_empty_map() -> None:
+    """As it was before 1.0."""
+    packed = pack_results([(*[0] * RESULT_NUMBERS, b"tx", "")])
+    assert unpack_results([*packed[:-1], {}]) == unpack_results(packed)
+
+
 # Round trips ------------------------------------------------------------------------------
 
 
@@ -256,7 +262,11 @@ def test_a_malformed_column_is_refused(column: object) -> None:
         unpack_column(column, 2)
 
 
-@pytest.mark.parametrize("details", [[], {-1: "x"}, {2: "x"}, {"0": "x"}, {0: b"x"}, {True: "x"}])
+@pytest.mark.parametrize(
+    "details",
+    [None, {0: "x"}, {"0": "x"}, [0], [-1, "x"], [2, "x"], ["0", "x"], [0, b"x"],
+     [True, "x"], [0, "x", 0, "y"], [1, "x", 0, "y"]],
+)  # fmt: skip
 def test_malformed_details_are_refused(details: object) -> None:
     row = (*[0] * RESULT_NUMBERS, b"tx", "")
     packed = pack_results([row, row])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ssbench.core import messages
 from ssbench.core.errors import MessageError, ProtocolError
 from ssbench.core.messages import (
+    MAX_BUCKET,
     MAX_MESSAGE_BYTES,
     MAX_TEXT,
     PROTOCOL,
@@ -54,7 +55,7 @@ ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
     Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text),
     Pulse: st.builds(
         Pulse, natural, natural, clock, clock, clock, natural, natural,
-        st.dictionaries(natural, natural, max_size=4), clock,
+        st.dictionaries(st.integers(0, MAX_BUCKET - 1), natural, max_size=4), clock,
     ),
     Ready: st.builds(Ready, natural, text, natural, st.booleans(), st.none() | clock),
     Host: st.builds(
@@ -229,13 +230,13 @@ def test_a_hello_of_another_protocol_says_who_it_is(more: list[object]) -> None:
     "fields",
     [
         ["1", *HELLO],
-        [2],
-        [2, "bye", *HELLO[1:]],
-        [2, *HELLO[:-1]],
-        [2, "hello", 5, 0, ["w1"], 4, "bench-2", 12, "1.1.0"],
-        [2, "hello", 5, 0, "w1", 4, None, 12, "1.1.0"],
-        [2, "hello", 5, 0, "w1", 4, "bench-2", "12", "1.1.0"],
-        [2, "hello", 5, 0, "w1", 4, "bench-2", 12, "x" * (MAX_TEXT + 1)],
+        [PROTOCOL + 1],
+        [PROTOCOL + 1, "bye", *HELLO[1:]],
+        [PROTOCOL + 1, *HELLO[:-1]],
+        [PROTOCOL + 1, "hello", 5, 0, ["w1"], 4, "bench-2", 12, "1.1.0"],
+        [PROTOCOL + 1, "hello", 5, 0, "w1", 4, None, 12, "1.1.0"],
+        [PROTOCOL + 1, "hello", 5, 0, "w1", 4, "bench-2", "12", "1.1.0"],
+        [PROTOCOL + 1, "hello", 5, 0, "w1", 4, "bench-2", 12, "x" * (MAX_TEXT + 1)],
     ],
 )
 def test_what_only_looks_like_a_hello_of_another_protocol_names_nobody(fields: object) -> None:
@@ -246,11 +247,23 @@ def test_what_only_looks_like_a_hello_of_another_protocol_names_nobody(fields: o
 
 def test_a_hello_of_another_protocol_steers_no_terminal_and_fills_no_screen() -> None:
     with pytest.raises(ProtocolError) as caught:
-        decode(msgpack.packb([2, "hello", 5, 0, "\x1b[2J" * 800, 4, "h\n" * 2000, 12, "v" * 4000]))
+        decode(
+            msgpack.packb(
+                [PROTOCOL + 1, "hello", 5, 0, "\x1b[2J" * 800, 4, "h\n" * 2000, 12, "v" * 4000]
+            )
+        )
     error = caught.value
     assert error.sender.isprintable()
     assert error.release.isprintable()
     assert len(error.sender) + len(error.release) < 1000
+
+
+@pytest.mark.parametrize(
+    "live", [{}, [[1]], [[1, 2, 3]], [[1, -1]], [[1 << 17, 1]], [["1", 1]], [[1, 1]] * 4097]
+)
+def test_live_counts_that_none_can_have_are_refused(live: Any) -> None:
+    with pytest.raises(MessageError, match="pulse: a field that is not counts"):
+        decode(pack([PROTOCOL, "pulse", 1, 1, 0, 0, 0, 0, 0, live, 0]))
 
 
 @pytest.mark.parametrize("clock_ns", [-(2**63), 2**63 - 1, 2**64 - 1])
@@ -267,7 +280,7 @@ def test_spans_of_time_are_finite(seconds: float) -> None:
 
 
 def test_plain_data_comes_back() -> None:
-    assert unpack(pack([1, b"x", "y", {3: [None]}])) == [1, b"x", "y", {3: [None]}]
+    assert unpack(pack([1, b"x", "y", {"3": [None]}])) == [1, b"x", "y", {"3": [None]}]
 
 
 @pytest.mark.parametrize(
@@ -279,7 +292,6 @@ def test_plain_data_comes_back() -> None:
         {"cpu_percent": True},
         {"cpu_percent": "98"},
         {"x" * 65: 1.0},
-        {7: 1.0},
         {str(n): 1.0 for n in range(messages.MAX_FIGURES + 1)},
     ],
 )

@@ -270,7 +270,7 @@ def _ids(pieces: Sequence[Any], counts: Sequence[int]) -> Sequence[_PackedIds]:
 
 
 def _details(pieces: Sequence[Any], counts: Sequence[int]) -> Sequence[Any]:
-    if set(map(type, pieces)) != {dict}:
+    if not set(map(type, pieces)) <= {list, dict}:  # dict: see unpack_details
         raise MessageError("malformed error details")
     if not any(pieces):
         return ()

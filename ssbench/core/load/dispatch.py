@@ -358,7 +358,7 @@ class Dispatcher:
 
 def _first_detail(details: object) -> str:
     """From the column of details, which nothing else here reads."""
-    texts = details.values() if isinstance(details, dict) else ()
+    texts = details[1::2] if isinstance(details, list) else ()
     return next((text for text in texts if isinstance(text, str)), "")
 
 

@@ -97,9 +97,11 @@ IDS_AT, DETAILS_AT = 1 + RESULT_NUMBERS, 2 + RESULT_NUMBERS
         spoilt(IDS_AT, [[], b"", b"a\nb\nc\n"]),
         spoilt(IDS_AT, ["plain", "", b"a\nb\nc\n"]),
         spoilt(IDS_AT, ["plain", b"", "a\nb\nc\n"]),
-        spoilt(DETAILS_AT, []),
-        spoilt(DETAILS_AT, {3: "beyond"}),
-        spoilt(DETAILS_AT, {0: b"bytes"}),
+        spoilt(DETAILS_AT, None),
+        spoilt(DETAILS_AT, {0: "a map"}),
+        spoilt(DETAILS_AT, [3, "beyond"]),
+        spoilt(DETAILS_AT, [0, b"bytes"]),
+        spoilt(DETAILS_AT, [0]),
     ],
 )
 def test_one_malformed_batch_spoils_the_join(batch: Any) -> None:
