@@ -28,7 +28,6 @@ can name a worker of another release.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
@@ -47,7 +46,10 @@ _MAX_NAME = 64
 _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
 #: Of a pulse's live counts: core.live's buckets have 17 bits; latencies are in a few hundred.
 MAX_BUCKETS, MAX_BUCKET = 4096, 1 << 17
-MAX_CLOCK_NS = 1 << 62  #: so that the difference of two clocks is still 64 bits
+#: Of a clock, so that the difference of two is still 64 bits. Of three it isn't: see ``in_reach``.
+MAX_CLOCK_NS = 1 << 62
+#: Of anything counted or measured: no sum of such, and no clock, is beyond reckoning.
+MAX_NUMBER = 1e18
 
 
 class Hello(NamedTuple):
@@ -182,12 +184,22 @@ Message = Hello | Pulse | Ready | Host | Took | Results | Returned | Expired | B
 Check = Callable[[Any], bool]
 
 
+def in_reach(time_ns: int) -> int | None:
+    """A time reckoned from clocks of other machines; None where no message could carry it, which
+    is where a clock is nonsense."""
+    return time_ns if -MAX_CLOCK_NS < time_ns < MAX_CLOCK_NS else None
+
+
 def _int(value: Any) -> bool:
     return type(value) is int
 
 
 def _clock(value: Any) -> bool:
     return type(value) is int and -MAX_CLOCK_NS < value < MAX_CLOCK_NS
+
+
+def _span_ns(value: Any) -> bool:
+    return type(value) is int and 0 <= value < MAX_CLOCK_NS
 
 
 def _clock_or_none(value: Any) -> bool:
@@ -203,7 +215,7 @@ def _text(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < math.inf
+    return type(value) in (int, float) and 0 <= value <= MAX_NUMBER
 
 
 def _flag(value: Any) -> bool:
@@ -280,7 +292,7 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     "hello": (Hello, (_natural, _natural, _text, _natural, _text, _natural, _text)),
     "pulse": (
         _pulse,
-        (_natural, _natural, _clock, _clock, _clock, _natural, _natural, _counts, _clock),
+        (_natural, _natural, _clock, _span_ns, _span_ns, _natural, _natural, _counts, _clock),
     ),
     "ready": (Ready, (_natural, _text, _natural, _flag, _clock_or_none)),
     "host": (Host, (_natural, _clock, _text, _figures)),

@@ -268,8 +268,9 @@ class Crew:
         worker = self.roster.workers.get(ready.incarnation)
         if worker is None:
             return ()
+        if worker.ready[:2] != (ready.run, ready.phase):
+            worker.origin_ns = ready.origin_ns  # once: nobody's phase begins twice
         worker.ready = (ready.run, ready.phase, ready.stopped)
-        worker.origin_ns = ready.origin_ns
         return (ready,)
 
     def _on_bye(self, bye: Bye) -> Iterable[Event]:

@@ -12,6 +12,9 @@ from ssbench.core.model import Phase
 from ssbench.core.records import MASTER, HostRecord, Record
 from ssbench.host.live import HostLive, Sample
 
+#: A machine tells of each second once; its clock, and its timer, may be off by so much.
+_LEAST_GAP_S, _AHEAD_S = 0.5, 60.0
+
 
 class HostLog:
     """Turns what is heard in a phase into records.
@@ -32,6 +35,7 @@ class HostLog:
         self._warn = warn
         self._clocks = ClockBook()
         self._run, self._phase, self._start_ns = "", Phase.IDLE, 0
+        self._newest_s: dict[int, float] = {}  # by worker's index, of the present phase
         self._host = platform.node()
 
     def __repr__(self) -> str:
@@ -41,6 +45,7 @@ class HostLog:
         """A phase begins."""
         self._run, self._phase, self._start_ns = run, phase, start_ns
         self._clocks.enter()
+        self._newest_s.clear()
         self._want(True)
 
     def leave(self) -> None:
@@ -63,9 +68,15 @@ class HostLog:
         for sample in self._live.take() if self._live else ():
             self._keep(MASTER, self._host, sample)
 
-    def heard(self, worker: Worker, host: Host) -> None:
-        """A worker told of its machine."""
-        if worker.offset_ns is not None:
+    def heard(self, worker: Worker, host: Host, now_ns: int) -> None:
+        """A worker told of its machine. Seconds that it told already, or that are to come, are
+        left out: however much it says, the file grows by a record a second."""
+        if worker.offset_ns is None:
+            return
+        at_s = (host.at_ns - worker.offset_ns - self._start_ns) / SECOND
+        newest_s = self._newest_s.get(worker.index, -1.0)
+        if newest_s + _LEAST_GAP_S <= at_s <= (now_ns - self._start_ns) / SECOND + _AHEAD_S:
+            self._newest_s[worker.index] = at_s
             sample = Sample(host.at_ns - worker.offset_ns, host.boot_id, host.figures)
             self._keep(worker.index, worker.hello.host, sample)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ssbench.core.errors import StatFileError
+from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import Record
 from ssbench.master.phases import Recorder
@@ -12,22 +12,24 @@ from ssbench.master.phases import Recorder
 
 class Keeping:
     """A Recorder around another one, or around none. Where that one fails nothing more is written:
-    ``error`` says why, and it is for whoever runs the phase to end it in good order.
+    ``error`` says why, and it is for whoever runs the phase to end it in good order. A record that
+    can't be encoded is left out, and ends nothing.
 
-    :param warn: told of the failure, once.
+    :param warn: told of the failure, and of the first record left out.
     """
 
     def __init__(self, recorder: Recorder | None, warn: Callable[[str], None]) -> None:
         self._recorder = recorder
         self._warn = warn
         self.error: StatFileError | None = None
+        self.left_out = 0  #: records that couldn't be encoded
 
     def __repr__(self) -> str:
         return f"<Keeping {self._recorder} {self.error or ''}>"
 
     def begin(self, recorder: Recorder | None) -> None:
         """Keep another run."""
-        self._recorder, self.error = recorder, None
+        self._recorder, self.error, self.left_out = recorder, None, 0
 
     def write(self, record: Record) -> None:
         """Keep a record."""
@@ -47,6 +49,10 @@ class Keeping:
     def _keep(self, write: Callable[..., None], *args: object) -> None:
         try:
             write(*args)
+        except MessageError as error:
+            self.left_out += 1
+            if self.left_out == 1:
+                self._warn(f"The stat file lacks {error}; more such records are left out untold")
         except StatFileError as error:
             self.error = error
             self._warn(str(error))

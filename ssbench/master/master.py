@@ -361,7 +361,7 @@ class Master:
     def _on_host(self, host: Host) -> None:
         worker = self.roster.workers.get(host.incarnation)
         if worker is not None:  # else a straggler of one that was given up
-            self._hosts.heard(worker, host)
+            self._hosts.heard(worker, host, self._clock())
 
     def _on_pulse(self, pulse: Pulse) -> None:
         self._hosts.check_clock(self.roster.workers[pulse.incarnation])

@@ -60,7 +60,10 @@ _MAX_OF_MANY = 1 << 18  #: bytes of a packed batch that is unpacked together wit
 
 
 def encode(record: Record) -> bytes:
-    """The msgpack of any record."""
+    """The msgpack of any record.
+
+    :raises MessageError: where it has a value that can't be written.
+    """
     if isinstance(record, ResultBatch):
         rows = list(zip(*record.columns, strict=True))
         return encode_results(record.phase, record.worker, msgpack.packb(pack_results(rows)))
@@ -81,7 +84,11 @@ def encode_results(phase: Phase, worker: int, packed: bytes) -> bytes:
 
 
 def _pack(record: list[Any]) -> bytes:
-    data: bytes = msgpack.packb(record, default=_plain)
+    """:raises MessageError: where a value can't be written: a number of more than 64 bits, say."""
+    try:
+        data: bytes = msgpack.packb(record, default=_plain)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MessageError(f"a record that can't be written: {error}") from error
     return data
 
 

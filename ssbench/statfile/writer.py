@@ -68,6 +68,7 @@ class StatFileWriter:
     def write(self, record: Record) -> None:
         """Append a record. The header, and the footer, are on disk when this returns.
 
+        :raises MessageError: where it has a value that can't be written; all else goes on.
         :raises StatFileError: path, cause and what was kept.
         """
         data = encode(record)

@@ -41,6 +41,7 @@ from tests.fakes.mutations import fuzzed
 
 natural = st.integers(0, 2**63 - 1)
 clock = st.integers(-(2**62) + 1, 2**62 - 1)
+span_ns = st.integers(0, 2**62 - 1)
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 naturals = st.lists(natural, max_size=5)
 plain: st.SearchStrategy[object] = st.recursive(
@@ -54,7 +55,7 @@ span = st.floats(0, 1e6, allow_nan=False)
 ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
     Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text),
     Pulse: st.builds(
-        Pulse, natural, natural, clock, clock, clock, natural, natural,
+        Pulse, natural, natural, clock, span_ns, span_ns, natural, natural,
         st.dictionaries(st.integers(0, MAX_BUCKET - 1), natural, max_size=4), clock,
     ),
     Ready: st.builds(Ready, natural, text, natural, st.booleans(), st.none() | clock),
@@ -272,7 +273,7 @@ def test_clocks_beyond_all_reason_are_refused(clock_ns: int) -> None:
         decode(encode(Pulse(1, 1, clock_ns, 0, 0, 0, 0, {})))
 
 
-@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0])
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, 1e19])
 def test_spans_of_time_are_finite(seconds: float) -> None:
     beat = Beat(1, 1, 0, "", 0, 0, {}, {}, {}, seconds, 0.0, 2, *[False] * 4)
     with pytest.raises(MessageError, match="number"):
@@ -288,6 +289,7 @@ def test_plain_data_comes_back() -> None:
     [
         {"cpu_percent": -1.0},
         {"cpu_percent": math.inf},
+        {"cpu_percent": 1e19},
         {"cpu_percent": math.nan},
         {"cpu_percent": True},
         {"cpu_percent": "98"},

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from ssbench.core.messages import Hello, Host, Pulse, Ready, encode
 from ssbench.core.model import Phase
 from tests.e2e.commands import Commands, Ended, Started, finished, free_ports
 from tests.fakes.strangers import (
@@ -113,3 +114,21 @@ def test_with_a_key_a_stranger_s_frames_do_not_even_arrive(commands: Commands) -
         ended = run.wait().fine()
     must_be_whole(ended)
     assert ended.stats.run.refused == 0
+
+
+def test_a_worker_whose_clocks_are_nonsense_ends_no_run(commands: Commands) -> None:
+    """Two ways to a number of more than 64 bits in a record: the phase's start, the wall clock."""
+    ports = free_ports()
+    _, results, control = numbers(ports)
+    run = begin(commands, ports, "--zmq-bind-ip", "127.0.0.1")
+    far = (1 << 62) - 1
+    with Listener(control, results) as stranger:
+        beat = stranger.beat(lambda beat: beat.phase == Phase.RUN and len(beat.workers) == 2)
+        stranger.send(encode(Hello(815, 0, "nobody", 0, "host", 1, "1")))
+        for clock_ns, wall_ns, origin_ns in ((far, -far, -far), (-far, far, far), (0, 0, far)):
+            beat = stranger.beat(lambda later, past=beat: later.serial > past.serial + 1)
+            stranger.send(encode(Pulse(815, beat.serial, clock_ns, 0, 0, 0, 0, {}, wall_ns)))
+            stranger.send(encode(Ready(815, beat.run, beat.phase, False, origin_ns)))
+            stranger.send(encode(Host(815, far, "", {"cpu_percent": 1.0})))
+        ended = run.wait().fine()
+    must_be_whole(ended)

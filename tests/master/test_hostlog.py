@@ -28,7 +28,7 @@ class Scene:
         self.log.enter("run1", Phase.RUN, 100 * SECOND)
 
     def tell(self, at_ns: int) -> None:
-        self.log.heard(self.worker, Host(7, at_ns, "boot", {"cpu_percent": 5.0}))
+        self.log.heard(self.worker, Host(7, at_ns, "boot", {"cpu_percent": 5.0}), 105 * SECOND)
 
 
 def test_a_workers_second_is_written_by_the_masters_clock() -> None:
@@ -51,6 +51,20 @@ def test_the_masters_own_seconds_are_written_at_ticks_and_at_the_end() -> None:
         (MASTER, 1.0),
         (MASTER, 2.0),
     ]
+
+
+def test_a_worker_is_heard_of_each_second_once_and_of_none_that_is_to_come() -> None:
+    """A file of a run doesn't grow by what a worker makes up."""
+    here = Scene()
+    here.enter()
+    for _ in range(3):
+        for at_s in (112, 112.2, 113, 111, 112, 200, 2**62 / SECOND):
+            here.tell(int(at_s * SECOND))
+    assert [r.at_s for r in here.written if isinstance(r, HostRecord)] == [2.0, 3.0]
+    here.log.leave()
+    here.enter()
+    here.tell(112 * SECOND)
+    assert len(here.written) == 3
 
 
 def test_stragglers_are_of_no_phase() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
-from ssbench.core.records import MarkRecord, Record
+from ssbench.core.records import ClockRecord, MarkRecord, Record, RunHeader
 from ssbench.master.keeping import Keeping
+from ssbench.statfile import read
+from ssbench.statfile.writer import StatFileWriter
 
 MARK = MarkRecord(0, "stage", 0, 1, None)
 
@@ -72,3 +76,18 @@ def test_another_run_begins_without_the_fault_of_the_last() -> None:
     keep_one_of_each(keeping)
     assert keeping.error is None
     assert len(disk.kept) == 3
+
+
+def test_a_record_that_cannot_be_written_is_left_out_and_ends_nothing(tmp_path: Path) -> None:
+    said = list[str]()
+    with StatFileWriter.create(tmp_path / "stat.gz") as writer:
+        keeping = Keeping(writer, said.append)
+        keeping.write(RunHeader("r", 1.0, "1", {}, {}, {}, 1, "noop"))
+        for _ in range(3):
+            keeping.write(ClockRecord(0, Phase.RUN, 1 << 70, 0))
+        keeping.write(MARK)
+    assert (keeping.error, keeping.left_out) == (None, 3)
+    assert len(said) == 1
+    assert "a record that can't be written" in said[0]
+    with read(tmp_path / "stat.gz") as records:
+        assert [type(record) for record in records] == [RunHeader, MarkRecord]

@@ -107,7 +107,7 @@ def test_other_mappings_and_sequences_are_written_too() -> None:
     decoded = decode(item)
     assert isinstance(decoded, RunHeader)
     assert decoded.scenario_given == {"a": [1, 2]}
-    with pytest.raises(TypeError, match="can't hold a object"):
+    with pytest.raises(MessageError, match="can't hold a object"):
         encode(RunHeader("r", 1.0, "1", {"a": object()}, {}, {}, 1, "noop"))
 
 

@@ -14,6 +14,7 @@ Durations are of one clock, and exact.
 from __future__ import annotations
 
 from ssbench.core.load.roster import SECOND, Worker
+from ssbench.core.messages import in_reach
 from ssbench.core.model import Phase
 from ssbench.core.records import ClockRecord
 from ssbench.core.text import plural
@@ -47,7 +48,9 @@ class ClockBook:
             return None  # its origin is that of another phase
         if worker.origin_ns is None or worker.offset_ns is None:
             return None
-        shift_ns = worker.origin_ns - (start_ns + worker.offset_ns)
+        shift_ns = in_reach(worker.origin_ns - (start_ns + worker.offset_ns))
+        if shift_ns is None:
+            return None
         known = self._written.get(worker.index)
         if known is not None and abs(shift_ns - known.shift_ns) < _SAME_NS:
             return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ssbench.core.messages import MAX_TEXT, Hello, Pulse
+from ssbench.core.messages import MAX_TEXT, Hello, Pulse, in_reach
 
 SECOND = 1_000_000_000
 #: A namesake may take a worker's place when that one's newest answer is older than this.
@@ -120,18 +120,20 @@ class Roster:
         return worker, namesakes
 
     def pulse(self, pulse: Pulse, now_ns: int, wall_ns: int = 0) -> Worker | None:
-        """A heartbeat arrived; None from somebody who isn't here.
+        """A heartbeat arrived; None where it is nobody's here, or answers no beat, or one again.
 
         :param wall_ns: the wall clock, now; 0: not known.
 
         Fresh is judged by the beat that it answers, not by its arrival: an answer that waited
         in a buffer says nothing of now. One whose event loop stands still is not fresh either.
+        A beat is answered once: what comes again is nobody's heartbeat. Clocks that no message
+        could carry the difference of stay unknown.
         """
         worker = self.workers.get(pulse.incarnation)
         sent_ns = self._sent_ns.get(pulse.beat)
-        if worker is None or sent_ns is None:
-            return worker
-        worker.beat = max(worker.beat, pulse.beat)
+        if worker is None or sent_ns is None or pulse.beat <= worker.beat:
+            return None
+        worker.beat = pulse.beat
         worker.jobs = pulse.queued + pulse.busy
         if worker.jobs:
             worker.empty_since_ns = None
@@ -139,16 +141,16 @@ class Roster:
             worker.empty_since_ns = now_ns
         if pulse.hub_idle_ns < self.timeout_ns:
             worker.fresh_ns = max(worker.fresh_ns, sent_ns)
-        round_trip_ns = max(now_ns - sent_ns - pulse.hold_ns, 0)
+        round_trip_ns = max(now_ns - sent_ns - max(pulse.hold_ns, 0), 0)
         worker.round_trip_ns += worker.round_trip_ns // 100 + 1  # clocks drift: old trips fade
         if worker.offset_ns is None or round_trip_ns < worker.round_trip_ns:
             worker.round_trip_ns = round_trip_ns
-            worker.offset_ns = pulse.worker_ns - (now_ns - round_trip_ns // 2)
-        if pulse.wall_ns and wall_ns:
+            worker.offset_ns = in_reach(pulse.worker_ns - (now_ns - round_trip_ns // 2))
+        if pulse.wall_ns and wall_ns and worker.offset_ns is not None:
             # Each side knows exactly how far its two clocks are apart, so this is as good as the
             # offset of the monotonic ones, and notices at once when a wall clock is set.
             apart_ns = (pulse.wall_ns - pulse.worker_ns) - (wall_ns - now_ns)
-            worker.wall_offset_ns = apart_ns + worker.offset_ns
+            worker.wall_offset_ns = in_reach(apart_ns + worker.offset_ns)
         return worker
 
     def leave(self, incarnation: int) -> Worker | None:

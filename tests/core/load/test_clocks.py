@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import struct
+from contextlib import suppress
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssbench.core.errors import MessageError
 from ssbench.core.load.clocks import ALARM_NS, ClockBook
 from ssbench.core.load.roster import SECOND, Roster, Worker
-from ssbench.core.messages import Hello, Pulse
+from ssbench.core.messages import Beat, Hello, Pulse, Ready, decode, encode
 from ssbench.core.model import Phase
+from ssbench.statfile.records import encode as encode_record
+from tests.fakes.mutations import fuzzed
 
 MS = SECOND // 1000
 RUN = "run1"
@@ -137,3 +143,46 @@ def test_a_wall_clock_that_is_set_in_the_midst_of_a_run_is_noticed() -> None:
 
 def test_a_book_tells_how_much_is_in_it() -> None:
     assert repr(ClockBook()) == "<ClockBook 0 workers>"
+
+
+# Clocks of somebody who means it ---------------------------------------------------------------
+
+_PULSE = struct.Struct("<qqqq")  # origin, monotonic clock, time held, wall clock
+_EDGES = [(1 << 62) - 1, -(1 << 62) + 1, 0, 1, 1_700_000_000 * SECOND]
+CLOCKS = [
+    b"".join(_PULSE.pack(a, b, max(a, 0), c) for c in _EDGES) for a in _EDGES for b in _EDGES
+] + [_PULSE.pack(0, 1 << 61, 0, -(1 << 62) + 1) * 300]
+
+
+def reckoned(data: bytes) -> None:
+    """Invariant: whatever clocks a worker's messages carry, beats can be sent and read, and what
+    is written of the clocks can be written."""
+    here = Scene()
+    size = len(data) - len(data) % _PULSE.size
+    for number, (origin, clock, held, wall) in enumerate(_PULSE.iter_unpack(data[:size]), 1):
+        now_ns = number * SECOND
+        serial = here.roster.beat_sent(now_ns)
+        pulse = Pulse(1, serial, clock, held, 0, 0, 0, {}, wall)
+        messages = [Ready(1, RUN, Phase.RUN, False, origin), pulse]
+        for message in messages:
+            with suppress(MessageError):
+                _heard(here, decode(encode(message)), now_ns)
+        shares = here.roster.shares()
+        beat = Beat(1, serial, now_ns, RUN, 2, SECOND, shares, {}, {}, 10.0, 0.0, 2, *[False] * 4)
+        assert decode(encode(beat)) == beat
+        record = here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+        assert record is None or encode_record(record)
+        assert here.book.alarm(here.worker) is not None
+
+
+def _heard(here: Scene, message: object, now_ns: int) -> None:
+    if isinstance(message, Ready):
+        here.worker.origin_ns, here.worker.ready = message.origin_ns, (RUN, Phase.RUN, False)
+    elif isinstance(message, Pulse):
+        here.roster.pulse(message, now_ns + SECOND // 10, 1_700_000_000 * SECOND + now_ns)
+
+
+@fuzzed(CLOCKS)
+def test_fuzz_clocks_of_any_kind_are_reckoned_with(data: bytes) -> None:
+    """Invariant: that of ``reckoned``."""
+    reckoned(data)

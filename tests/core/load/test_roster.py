@@ -165,9 +165,18 @@ def test_an_answer_to_no_beat_of_ours_says_nothing() -> None:
     roster = Roster(10)
     worker = came(roster, 1)
     for serial in (0, 1, 1 << 60, -1):
-        assert roster.pulse(Pulse(1, serial, 0, 0, 0, 0, 0, {}), 9 * SECOND) is worker
+        assert roster.pulse(Pulse(1, serial, 0, 0, 0, 0, 0, {}), 9 * SECOND) is None
     assert (worker.fresh_ns, worker.offset_ns) == (0, None)
     assert roster.pulse(Pulse(2, 1, 0, 0, 0, 0, 0, {}), 0) is None
+
+
+def test_a_beat_is_answered_once() -> None:
+    roster = Roster(10)
+    worker = came(roster, 1)
+    serial = roster.beat_sent(0)
+    assert roster.pulse(Pulse(1, serial, 5, 0, 0, 0, 0, {}), 0) is worker
+    assert roster.pulse(Pulse(1, serial, 9, 0, 0, 0, 0, {}), 0) is None
+    assert worker.offset_ns == 5
 
 
 def test_beats_of_long_ago_are_forgotten() -> None:
@@ -244,9 +253,10 @@ def test_a_drifting_clock_is_followed() -> None:
 
 
 extreme = st.sampled_from([-(2**62) + 1, -1, 0, 1, 2**62 - 1])
+span = st.sampled_from([0, 1, 2**62 - 1])
 
 
-@given(extreme, extreme, extreme)
+@given(extreme, span, extreme)
 def test_a_beat_can_be_sent_whatever_a_pulse_says(
     worker_ns: int, hold_ns: int, now_ns: int
 ) -> None:
