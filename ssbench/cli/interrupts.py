@@ -57,17 +57,27 @@ class Interrupts:
     def check(self) -> None:
         """:raises KeyboardInterrupt: where a signal was noted."""
         if self._held_s is not None:
-            self._raised = True
-            raise KeyboardInterrupt(self.reason)
+            self.end()
+
+    def end(self) -> None:
+        """After a signal: end as if nobody had listened.
+
+        :raises KeyboardInterrupt: always.
+        """
+        self._raised = True
+        raise KeyboardInterrupt(self.reason)
 
     def sleep(self, seconds: float) -> None:
         """Sleep, but for no moment longer than a noted signal lets one. Raises as ``check``."""
         sleep(seconds)
         self.check()
 
-    def unless_they_come(self, work: Callable[[], T]) -> T:
+    def unless_they_come(
+        self, work: Callable[[], T], waiting: Callable[[], None] = lambda: None
+    ) -> T:
         """What the work gives, or raises, in a thread; it is left to itself where a signal comes.
 
+        :param waiting: called again and again meanwhile.
         :raises KeyboardInterrupt: then.
         """
         from threading import Event, Thread
@@ -82,6 +92,7 @@ class Interrupts:
         Thread(target=run, daemon=True).start()
         while not done.wait(_LOOK_EVERY_S):
             self.check()
+            waiting()
         return outcomes[0]()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

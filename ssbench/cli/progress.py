@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 REFRESH_S = 0.25  #: on a terminal
 LINE_EVERY_S = 5.0  #: elsewhere
+#: A wait is told of after, and then every so many seconds: on a terminal, and elsewhere.
+WAIT_SHOWN_S, WAIT_TOLD_S = (1.0, 1.0), (3.0, 10.0)
 
 #: Phase -> what is going on. IDLE: before the workers have jobs, containers are made.
 TITLES: Mapping[Phase, str] = {
@@ -61,6 +63,9 @@ class NoProgress:
     def count(self, done: int, total: int) -> None:
         """Where a phase without operations stands: ``update`` with what the clock says."""
 
+    def wait_for(self, text: str) -> None:
+        """What is waited for; "" where that is over. May be called as often as one likes."""
+
     def message(self, text: str) -> None:
         """Show a line (or some) beside the progress, without disturbing it."""
         for line in text.splitlines():
@@ -84,6 +89,7 @@ class LineProgress(NoProgress):
         self._title = ""
         self._started = self._due = 0.0
         self._latest: RunProgress | None = None
+        self._wait_due: float | None = None  # None: nothing is waited for
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         self.end_phase()
@@ -99,6 +105,28 @@ class LineProgress(NoProgress):
                 self._screen.replace(text)
             elif self._screen.ready():
                 self._screen.line(text)
+
+    def wait_for(self, text: str) -> None:
+        in_place = self._screen.moves_cursor and not self._is_live
+        first_s, every_s = WAIT_SHOWN_S if in_place else WAIT_TOLD_S
+        now = self._clock()
+        if not text:
+            if self._wait_due is not None and in_place:
+                self._screen.clear()
+            self._wait_due = None
+        elif self._wait_due is None:
+            self._wait_due = now + first_s
+        elif now >= self._wait_due:
+            self._wait_due = now + every_s
+            if in_place:
+                self._screen.replace(printable(text))
+            elif self._screen.ready():
+                self.message(text)
+
+    @property
+    def _is_live(self) -> bool:
+        """Whether rich has the last lines of the terminal."""
+        return False
 
     def count(self, done: int, total: int) -> None:
         elapsed_s = max(self._clock() - self._started, 1e-9)
@@ -183,6 +211,10 @@ class LiveProgress(LineProgress):
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(screen, clock)
         self._live: Live | None = None
+
+    @property
+    def _is_live(self) -> bool:
+        return self._live is not None
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         super().start_phase(phase, total, title)

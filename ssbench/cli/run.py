@@ -25,6 +25,8 @@ from ssbench.master.phases import PhaseOutcome
 from ssbench.statfile import StatFileWriter
 
 if TYPE_CHECKING:
+    from ssbench.cli.stores import Store
+    from ssbench.core.settings import StorageSettings
     from ssbench.master.master import Master
 
 #: Users that make or delete objects around a run, unless the run itself has more.
@@ -64,7 +66,9 @@ class Run:
         """
         self.session.warnings.clear()
         try:
-            with StatFileWriter.create(self.path, overwrite=self.options.force) as writer:
+            with StatFileWriter.create(
+                self.path, overwrite=self.options.force, hold=True
+            ) as writer:
                 self._writer = writer
                 if self.options.thresholds and not writer.kept:
                     raise UsageError(
@@ -81,25 +85,53 @@ class Run:
         self.say(f"ssbench {__version__}, run {self.run_id}, seed {session.seed}")
         store = session.store()
         # Loaded while the workers start, which takes them as long.
-        from ssbench.cli.run_setup import header_of, limits_of, prepare, settings_of
+        from ssbench.cli.run_setup import check_store, header_of, limits_of, settings_of
 
         settings = settings_of(self.options, self.scenario, store, self.run_id)
         verify = self.options.verify
-        # From here on there is a stat file, and an interrupted run has its report.
         self.interrupts.check()
         writer.write(
             header_of(self.scenario, self.run_id, session.seed, settings.driver, verify=verify)
         )
         master = session.master(settings, limits_of(self.options, self.scenario, settings), writer)
         self.say(f'Starting scenario run for "{self.scenario.name}"')
-        prepare(session, self.scenario, store, settings)
+        if session.has_containers:
+            writer.release()  # earlier runs of the series changed the store
+        try:
+            # While workers start; then they are waited for, so that nothing is made without them.
+            check_store(session, self.scenario, settings)
+            self._gather(master)
+            self._prepare_containers(store, settings, writer)
+        except BaseException:
+            self._dismiss(master)
+            raise
         return self._phases(master, writer)
+
+    def _prepare_containers(
+        self, store: Store, settings: StorageSettings, writer: StatFileWriter
+    ) -> None:
+        """Make the containers. From the first change on there is a stat file, and an interrupted
+        run has its report.
+
+        :raises KeyboardInterrupt: where the user ended it before that.
+        """
+        from ssbench.cli.run_setup import prepare_containers
+
+        if not self.interrupts.came:
+            prepare_containers(self.session, self.scenario, store, settings, writer.release)
+        if self.interrupts.came and writer.held:
+            self.interrupts.end()
+        writer.release()  # the initial objects may be next
+
+    def _dismiss(self, master: Master) -> None:
+        """Let the workers go, unless another run of a series may need them."""
+        if not self.session.is_series:
+            master.dismiss()
 
     def _phases(self, master: Master, writer: StatFileWriter) -> ExitStatus:
         initial = initial_jobs(self.scenario)
         outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
         try:
-            self._gather(master)
             outcome = self._populate_and_run(master, initial)
             if outcome.ended in ("exhausted", "failed") and not master.keeping.error:
                 self.warn(outcome.reason)
@@ -108,8 +140,7 @@ class Run:
                 self.warn(f"{met} met corrupt content: the exit status is not 0")
             self._clean_up(master, initial)
         finally:
-            if not self.session.is_series:
-                master.dismiss()
+            self._dismiss(master)
             if not master.keeping.error:  # said already, and nothing more can be written
                 self._conclude(master, writer, self._footer(master, outcome, initial))
         return self._status(master, outcome)

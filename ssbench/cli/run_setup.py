@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from ssbench import __version__
@@ -76,18 +77,43 @@ def limits_of(options: RunOptions, scenario: Scenario, settings: StorageSettings
     )
 
 
-def prepare(session: Session, scenario: Scenario, store: Store, settings: StorageSettings) -> None:
-    """Hold the scenario against the store's limits, and make the containers; once a session.
+def check_store(session: Session, scenario: Scenario, settings: StorageSettings) -> None:
+    """Hold the scenario against the store's limits; once a session.
 
     :raises ScenarioError: where the store can't take it.
-    :raises SsbenchError: for the first container that can't be made.
+    :raises SsbenchError: where the store can't be asked.
     """
     if session.has_containers:
         return
     storage = open_storage(settings)
     try:
         _check(session, scenario, storage, settings.run_id)
-        _make_containers(session, scenario, storage, settings.run_id, store.renew)
+    except SsbenchError as error:
+        if not session.interrupts.came:
+            raise
+        session.warn(str(error))  # it ends anyway, and in good order
+    finally:
+        storage.close()
+
+
+def prepare_containers(
+    session: Session,
+    scenario: Scenario,
+    store: Store,
+    settings: StorageSettings,
+    changing: Callable[[], None],
+) -> None:
+    """Make the containers, once a session. Workers that are here are kept meanwhile.
+
+    :param changing: called before each request that changes the store.
+    :raises SsbenchError: for the first container that can't be made.
+    """
+    if session.has_containers:
+        return
+    storage = open_storage(settings)
+    try:
+        with session.workers_kept():
+            _make_containers(session, scenario, storage, settings.run_id, store.renew, changing)
         session.has_containers = True
     except SsbenchError as error:
         if not session.interrupts.came:
@@ -106,7 +132,12 @@ def _check(session: Session, scenario: Scenario, storage: Storage, run_id: str) 
 
 
 def _make_containers(
-    session: Session, scenario: Scenario, storage: Storage, run_id: str, renew: Renew | None
+    session: Session,
+    scenario: Scenario,
+    storage: Storage,
+    run_id: str,
+    renew: Renew | None,
+    changing: Callable[[], None],
 ) -> None:
     naming = Naming(
         scenario.sizes, run_id, scenario.container_base, scenario.container_count, scenario.policy
@@ -117,6 +148,6 @@ def _make_containers(
         storage, naming.containers, scenario.container_concurrency,
         progress.count, policy=scenario.policy,
         use_existing=options.use_existing, retries=options.retries,
-        renew=renew, stopping=lambda: session.interrupts.came,
+        renew=renew, stopping=lambda: session.interrupts.came, changing=changing,
     )  # fmt: skip
     progress.end_phase()

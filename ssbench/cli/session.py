@@ -7,9 +7,9 @@ so that workers are started, and containers made, once.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from ssbench.cli.chosen import RunOptions
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ssbench.master.phases import Limits, Recorder
 
 T = TypeVar("T")
+
+#: Between two looks at the workers while the store is waited for.
+_KEEP_EVERY_S = 0.01
 
 
 class Session:
@@ -127,6 +130,27 @@ class Session:
             self._master.stand_by(done.done)
         return done.result()
 
+    @contextmanager
+    def workers_kept(self) -> Iterator[None]:
+        """Within it, heartbeats go on whenever gevent has a moment: while the store answers."""
+        if self._master is None:
+            yield
+            return
+        import gevent  # takes long to load
+
+        def keep(master: Master) -> None:
+            while True:
+                master.stand_by_once()
+                gevent.sleep(_KEEP_EVERY_S)
+
+        keeper = gevent.spawn(keep, self._master)
+        try:
+            yield
+            if keeper.ready():
+                keeper.get()  # a defect of ours, which ended it
+        finally:
+            keeper.kill()
+
     def _reach_store(self) -> Store:
         if self.options.noop:
             return noop_store()
@@ -134,7 +158,12 @@ class Session:
             self.say("Starting a throw-away Swift on this host")
             return embedded_store(self.stack, self.interrupts)
         assert self.options.store is not None  # nosec B101 # chosen.py sees to it
-        return reach_store(self.options.store, self.warn, self.interrupts)
+        try:
+            return reach_store(
+                self.options.store, self.warn, self.interrupts, self.progress.wait_for
+            )
+        finally:
+            self.progress.wait_for("")
 
     def _meet_workers(self) -> None:
         """Open the ports, and tell those workers that are ours of them."""

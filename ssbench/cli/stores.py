@@ -42,9 +42,15 @@ def embedded_store(stack: ExitStack, interrupts: Interrupts) -> Store:
     return reach_store(options, lambda note: None, interrupts)
 
 
-def reach_store(options: StoreOptions, say: Callable[[str], None], interrupts: Interrupts) -> Store:
+def reach_store(
+    options: StoreOptions,
+    say: Callable[[str], None],
+    interrupts: Interrupts,
+    waiting: Callable[[str], None] = lambda text: None,
+) -> Store:
     """Authenticate.
 
+    :param waiting: called again and again with what is waited for.
     :raises UsageError: where the options give no way in.
     :raises AuthError: where there is no token to be had.
     :raises KeyboardInterrupt: where a signal comes meanwhile.
@@ -58,7 +64,9 @@ def reach_store(options: StoreOptions, say: Callable[[str], None], interrupts: I
     authenticator = Authenticator(credentials)
     for note in authenticator.notes:
         say(note)
-    found = interrupts.unless_they_come(authenticator.authenticate)
+    found = interrupts.unless_they_come(
+        authenticator.authenticate, lambda: waiting("Waiting for the login")
+    )
     settings = StorageSettings(
         storage_urls=options.storage_urls or (found.storage_url,),
         token=found.token,

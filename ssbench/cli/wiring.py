@@ -10,8 +10,6 @@ from ssbench.wire.key import Key
 from ssbench.wire.masterwire import MasterWire, pipe_length
 from ssbench.wire.ports import Ports
 
-LOOPBACK = ("127.", "::1")
-
 
 def ports_of(zmq: ZmqOptions) -> Ports:
     """The three ports."""
@@ -40,7 +38,7 @@ def bind(
     """
     allow_many_connections()
     wire = MasterWire(address, ports_of(zmq), key, pipe=pipe_length(jobs_a_message))
-    if key is None and not wire.ip.startswith(LOOPBACK):
+    if key is None and not wire.is_loopback:
         warn(
             f"anyone who reaches {wire.ip}, ports {wire.ports.work}, {wire.ports.results} and"
             f" {wire.ports.control}, can read the token and take jobs; --zmq-key-file keeps"

@@ -48,6 +48,28 @@ class Gathering:
         settled = now_ns - self._crew.newest_hello_ns > SETTLED_NS
         return settled and roster.concurrency >= self._users
 
+    def progress(self, left_ns: int) -> str:
+        """A line for the user: who is here, who is waited for, and for how long at most."""
+        roster = self._crew.roster
+        here = len(roster.workers)
+        left = f"({left_ns // SECOND} s left)"
+        if self._expected:
+            return f"Waiting for workers: {here} of {self._expected} {left}"
+        if not here:
+            return f"Waiting for workers: none so far {left}"
+        users = f"{min(roster.concurrency, self._users)} of {self._users} users"
+        return f"Waiting for workers: {here} so far, for {users} {left}"
+
+    def _why_unreachable(self) -> str:
+        """What keeps workers of other hosts away."""
+        if not self._wire.is_loopback:
+            return ""
+        key = "make a key (ssbench-master make-key) for --zmq-key-file, or "
+        return (
+            f". {self._wire.ip} can be reached from this host only: for workers on other hosts"
+            f" {'' if self._wire.has_key else key}bind another address with --zmq-bind-ip"
+        )
+
     def shortcomings(self) -> list[str]:
         """Warnings where fewer came than there should be.
 
@@ -66,6 +88,7 @@ class Gathering:
                 f" {self._wire.ports.work}, {self._wire.ports.results} and"
                 f" {self._wire.ports.control} of {self._wire.ip}{because}; start"
                 f" ssbench-worker processes {self._wire.key_words}, or give --workers N"
+                f"{self._why_unreachable()}"
             )
         found = []
         if expected and here < expected:

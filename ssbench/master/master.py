@@ -141,6 +141,10 @@ class Master:
         self._lost_between += self.workers_lost[before:]
         del self.workers_lost[before:]
 
+    def stand_by_once(self) -> None:
+        """The same for a moment: without a wait, to be called again within a tenth of a second."""
+        self._turn(0.0)
+
     def gather(self, users: int, expected: int | None) -> None:
         """Wait for workers: for so many, or for enough of them to be all users.
 
@@ -154,9 +158,12 @@ class Master:
         deadline_ns = self._clock() + int(wait_s * SECOND)
         self._crew.share_out(users)
         while not self._interrupted and self._clock() < deadline_ns:
-            if gathering.complete(self._clock()):
+            now_ns = self._clock()
+            if gathering.complete(now_ns):
                 break
+            self._observer.wait_for(gathering.progress(max(deadline_ns - now_ns, 0)))
             self._turn(WAIT_S)
+        self._observer.wait_for("")
         if not self._interrupted:
             for line in gathering.shortcomings():
                 self._warn(line)
@@ -270,6 +277,9 @@ class Master:
             self._turn(WAIT_S)
             if crew.ready() if self.roster.workers else crew.deserted(self._clock()):
                 break
+            here, of = self.roster.ready_count(self.settings.run_id, crew.phase)
+            self._observer.wait_for(f"Waiting for workers to connect to the store: {here} of {of}")
+        self._observer.wait_for("")
 
     def _interrupted_now(self) -> bool:
         return bool(self._interrupted) and self._crew.phase is not Phase.CLEANUP
@@ -392,3 +402,6 @@ class Master:
             tell(f"Worker {name} left before the end: {gone.reason}")
             return
         self._warn(f"Lost worker {name}: {gone.reason}; {jobs} operations were lost with it")
+        if shift and not self.roster.workers and not self._crew.hopeless:
+            wait_s = self.limits.worker_wait_s
+            self._observer.message(f"No worker is left; waiting up to {wait_s:g} s for another")

@@ -27,6 +27,9 @@ class Observer(Protocol):
     def update(self, progress: RunProgress) -> None:
         """Where the phase stands."""
 
+    def wait_for(self, text: str) -> None:
+        """What is waited for; "" where that is over. May be called as often as one likes."""
+
     def message(self, text: str) -> None:
         """Something that the user should know."""
 

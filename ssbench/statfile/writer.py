@@ -41,17 +41,28 @@ class StatFileWriter:
         self._added = 0  # bytes of records since the last second began
         self._builder = BlockBuilder(self._level)
         self._due_s: float | None = None
+        self._held: list[Record] | None = None  # until ``release``
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], *, overwrite: bool = False) -> StatFileWriter:
+    def create(
+        cls, path: str | os.PathLike[str], *, overwrite: bool = False, hold: bool = False
+    ) -> StatFileWriter:
         """Open a file for a run, readable by its owner only. Devices and pipes are written to.
 
+        :param hold: keep records in memory until ``release``. Closed before that, the file is as
+            if there had been no run: gone, or the older one.
         :param overwrite: an own empty file or an own stat file of that name is replaced, once
             there is something to write; nothing else ever is.
         :raises UsageError: where there is a file of that name, or a link.
         :raises StatFileError: path and cause, in one line.
         """
-        path = os.fspath(path)
+        writer = cls._open(os.fspath(path), overwrite=overwrite)
+        if hold:
+            writer._held = []
+        return writer
+
+    @classmethod
+    def _open(cls, path: str, *, overwrite: bool) -> StatFileWriter:
         try:
             return cls(_open_new(path), path, new=True)
         except FileExistsError:
@@ -66,11 +77,15 @@ class StatFileWriter:
         return cls(_open_again(path), path, new=False)
 
     def write(self, record: Record) -> None:
-        """Append a record. The header, and the footer, are on disk when this returns.
+        """Append a record. The header, and the footer, are on disk when this returns, but for
+        those that are held.
 
         :raises MessageError: where it has a value that can't be written; all else goes on.
         :raises StatFileError: path, cause and what was kept.
         """
+        if self._held is not None:
+            self._held.append(record)
+            return
         data = encode(record)
         self._add(data)
         if isinstance(record, RunHeader):
@@ -80,6 +95,20 @@ class StatFileWriter:
             self.flush()
         elif isinstance(record, RunFooter):
             self.flush()
+
+    @property
+    def held(self) -> bool:
+        """Whether nothing is written before ``release``."""
+        return self._held is not None
+
+    def release(self) -> None:
+        """Write what was held, and from now on all that comes; a second time does nothing.
+
+        :raises StatFileError: path, cause and what was kept.
+        """
+        held, self._held = self._held, None
+        for record in held or ():
+            self.write(record)
 
     def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
         """Append a batch as it came off the wire: msgpack of ``core.columns.pack_results``.

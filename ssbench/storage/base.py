@@ -89,8 +89,13 @@ class Storage(Protocol):
         :raises StorageError: status 404 where it doesn't exist.
         """
 
-    def make_container(self, container: str) -> ContainerFacts | None:
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerFacts | None:
         """Make a container with our marker header and the settings' policy.
+
+        ``changing`` is called before a request is sent that changes the store; what it raises
+        ends the call.
 
         None where it was made, else the facts of the one that was there: where it is empty it got
         our marker, else it is left as it is. One that is there under another policy raises

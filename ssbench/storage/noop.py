@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 
 from ssbench.core.model import OPERATIONS, Job, Operation, Timing
@@ -54,7 +54,11 @@ class NoopStorage:
     def container_facts(self, container: str) -> ContainerFacts:
         return ContainerFacts(self._policy, marked=True, object_count=0)
 
-    def make_container(self, container: str) -> ContainerFacts | None:
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerFacts | None:
+        if changing is not None:
+            changing()
         return None
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from urllib.parse import quote, unquote
@@ -210,14 +210,16 @@ class SwiftStorage:
         self._account.errand("HEAD", _quoted(container), collector)
         return container_facts(collector.headers)
 
-    def make_container(self, container: str) -> ContainerFacts | None:
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerFacts | None:
         # HEAD first: a PUT would leave our marker on a container that isn't ours.
         try:
             found = self.container_facts(container)
         except StorageError as error:
             if error.status != 404:
                 raise
-            return self._put_container(container)
+            return self._put_container(container, changing)
         policy = self._settings.policy
         if policy and found.policy and found.policy.lower() != policy.lower():
             raise StorageError(
@@ -226,11 +228,15 @@ class SwiftStorage:
                 status=409,
             )
         if not found.marked and found.object_count == 0:
-            self._put_container(container)
+            self._put_container(container, changing)
         return found
 
-    def _put_container(self, container: str) -> ContainerFacts | None:
+    def _put_container(
+        self, container: str, changing: Callable[[], None] | None
+    ) -> ContainerFacts | None:
         """Make it, or mark it; the facts where somebody else made it meanwhile."""
+        if changing is not None:
+            changing()
         policy = self._settings.policy
         headers = f"{MARKER_HEADER}: {quote(self._settings.run_id) or 'yes'}\r\n"
         if policy is not None:

@@ -80,6 +80,7 @@ def make_containers(
     retries: int = 5,
     renew: Renew | None = None,
     stopping: Callable[[], bool] = lambda: False,
+    changing: Callable[[], None] | None = None,
     sleep: Callable[[float], object] = gevent.sleep,
 ) -> ContainerCounts:
     """Make the containers that aren't there, ``concurrency`` at once; ``progress(done, total)``.
@@ -87,6 +88,7 @@ def make_containers(
     :param policy: the one that the storage's settings ask for; for error messages.
     :param use_existing: also use containers that hold objects and have no marker of ours.
     :param stopping: asked before each container; once true, no more are made.
+    :param changing: called before each request that changes the store; what it raises ends all.
     :raises SsbenchError: for the first container that can't be made, naming it. Those made
         before stay: the next run finds them.
     """
@@ -97,7 +99,7 @@ def make_containers(
     def make(name: str) -> bool | SsbenchError:
         # Handed back, not raised: gevent prints what leaves a greenlet.
         try:
-            found = errands.call(storage.make_container, name)
+            found = errands.call(storage.make_container, name, changing)
         except StorageError as error:
             return _explained(storage, name, policy, error)
         except SsbenchError as error:

@@ -32,6 +32,10 @@ def pipe_length(jobs_a_message: int) -> int:
     return max(_SHORTEST_PIPE, min(_LONGEST_PIPE, _JOBS_IN_PIPE // max(jobs_a_message, 1)))
 
 
+#: How addresses begin that only their own host can reach.
+_LOOPBACK = ("127.", "::1")
+
+
 class MasterWire:
     """The master's ends. A context manager.
 
@@ -50,6 +54,7 @@ class MasterWire:
         pipe: int = _SHORTEST_PIPE,
     ) -> None:
         self.pipe = pipe
+        self.has_key = key is not None
         self.key_words = "with the same --zmq-key-file" if key else "without a --zmq-key-file"
         everywhere = "0.0.0.0"  # nosec B104 # where CURVE keeps strangers out
         self.ip = resolve(bind_ip) if bind_ip else (everywhere if key else "127.0.0.1")
@@ -88,6 +93,11 @@ class MasterWire:
                 " --zmq-work-port, --zmq-results-port, --zmq-control-port)"
             ) from error
         return sock
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only workers of this host can reach us."""
+        return self.ip.startswith(_LOOPBACK)
 
     def send_jobs(self, data: bytes) -> bool:
         """Give a message to a worker whose pipe has room; False where none has."""

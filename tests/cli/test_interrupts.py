@@ -179,3 +179,24 @@ def test_a_sleep_ends_by_one() -> None:
         send(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt, match="SIGINT"):
             interrupts.sleep(0)
+
+
+def test_who_waits_for_work_can_say_so() -> None:
+    said: list[str] = []
+    enough = threading.Event()
+
+    def waiting() -> None:
+        said.append("waiting")
+        enough.set()
+
+    with Interrupts(hold=True) as interrupts:
+        assert interrupts.unless_they_come(lambda: enough.wait(10), waiting)
+    assert said
+
+
+def test_a_start_can_be_ended_after_somebody_listened() -> None:
+    with Interrupts(hold=True) as interrupts:
+        interrupts.listen(lambda reason: None)
+        send(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt, match="interrupted by SIGINT"):
+            interrupts.end()

@@ -306,3 +306,45 @@ def test_the_legend_comes_once_in_a_series() -> None:
         progress.end_phase()
     assert stream.getvalue().count("first-byte-latency") == LEGEND.count("first-byte-latency")
     assert stream.getvalue().count(TITLE) == 2
+
+
+def waited(mode: str, stream: io.StringIO, seconds: int) -> str:
+    """What is shown of a wait of so many seconds, looked at ten times a second."""
+    clock = Clock()
+    progress = make_progress(mode, stream, XTERM, clock=clock)
+    for tenth in range(10 * seconds):
+        clock.now = tenth / 10
+        progress.wait_for(f"Waiting for workers: 1 of 3 ({seconds - tenth // 10} s left)")
+    progress.wait_for("")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["chars", "live"])
+def test_a_wait_is_shown_each_second_on_a_terminal(mode: str) -> None:
+    shown = waited(mode, FakeTerminal(), 5)
+    assert [int(left) for left in re.findall(r"1 of 3 \((\d+) s left", shown)] == [4, 3, 2, 1]
+    assert shown.endswith("\r\x1b[K"), "no trace of it stays"
+    assert "\n" not in shown
+
+
+@pytest.mark.parametrize("mode", ["chars", "live"])
+def test_a_wait_is_told_every_ten_seconds_elsewhere(mode: str) -> None:
+    told = waited(mode, io.StringIO(), 30)
+    assert [int(left) for left in re.findall(r"1 of 3 \((\d+) s left\)\n", told)] == [27, 17, 7]
+
+
+def test_a_short_wait_and_a_quiet_one_are_not_told_of() -> None:
+    assert waited("chars", io.StringIO(), 2) == ""
+    assert waited("none", io.StringIO(), 30) == ""
+
+
+def test_a_wait_within_a_live_run_leaves_its_lines_alone() -> None:
+    clock, stream = Clock(), FakeTerminal()
+    progress = make_progress("live", stream, XTERM, clock=clock)
+    progress.start_phase(Phase.RUN, 10)
+    for second in range(20):
+        clock.now = float(second)
+        progress.wait_for("Waiting for workers to connect to the store: 1 of 3")
+    progress.wait_for("")
+    progress.end_phase()
+    assert stream.getvalue().count("1 of 3\n") == 2

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import gevent
 import pytest
 
 from ssbench.cli.reporting import read_stats
-from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.core.errors import ExitStatus, NoWorkersError, SsbenchError, StatFileError
 from ssbench.core.records import Record, RunFooter, RunHeader
+from ssbench.master.master import Master
 from ssbench.statfile import StatFileWriter
+from ssbench.storage.base import ContainerFacts
+from ssbench.storage.noop import NoopStorage
 from tests.cli.test_run_scenario import _own_folder, run, scenario
 
 __all__ = ["_own_folder"]
@@ -52,3 +60,101 @@ def test_a_disk_that_is_full_at_the_header(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(StatFileError, match="No space left on device; nothing was kept"):
         run(scenario(tmp_path), tmp_path, "--workers", "1")
     assert not (tmp_path / "x.stat.gz").exists()
+
+
+# A start that fails leaves no stat file, as long as nothing was changed ----------------------
+
+
+def interrupt_at_once(master: Master, *args: object) -> None:
+    os.kill(os.getpid(), 2)
+
+
+def refused_container(self: Any, name: str, changing: Callable[[], None]) -> ContainerFacts:
+    return ContainerFacts(None, marked=False, object_count=7)
+
+
+FAILED_STARTS: dict[str, tuple[tuple[str, ...], type, str, object, type[BaseException]]] = {
+    "no worker": (("--worker-wait", "0.1"), Master, "", None, NoWorkersError),
+    "Ctrl-C while it waits": ((), Master, "gather", interrupt_at_once, KeyboardInterrupt),
+    "somebody's container": (
+        ("--workers", "1"), NoopStorage, "make_container", refused_container, SsbenchError,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["new", "older file"])
+@pytest.mark.parametrize("start", FAILED_STARTS.values(), ids=FAILED_STARTS)
+def test_a_start_that_changes_nothing_leaves_no_stat_file(
+    start: tuple[tuple[str, ...], type, str, object, type[BaseException]],
+    older: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words, owner, method, fake, fault = start
+    results = tmp_path / "x.stat.gz"
+    if older:
+        run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")
+    before = results.read_bytes() if older else b""
+    if fake is not None:
+        monkeypatch.setattr(owner, method, fake)
+    with pytest.raises(fault):
+        run(scenario(tmp_path), tmp_path, *words)
+    assert results.exists() is older
+    if older:
+        assert results.read_bytes() == before
+    assert "Results are in" not in capsys.readouterr().err.rpartition("Starting scenario")[2]
+
+
+def test_once_a_container_is_made_the_stat_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_at_the_second(self: Any, name: str, changing: Callable[[], None]) -> None:
+        if name.endswith("1"):
+            raise SsbenchError("no more")
+        changing()
+
+    monkeypatch.setattr(NoopStorage, "make_container", fail_at_the_second)
+    path = scenario(tmp_path, container_concurrency=1)
+    with pytest.raises(SsbenchError, match="no more"):
+        run(path, tmp_path, "--workers", "1")
+    stats = read_stats(str(tmp_path / "x.stat.gz"))
+    assert stats.run.header.run_id
+    assert stats.run.footer is None
+
+
+def test_workers_are_waited_for_before_containers_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    gather, make = Master.gather, NoopStorage.make_container
+
+    def gathered(self: Master, *args: Any) -> None:
+        gather(self, *args)
+        done.append(f"{len(self.roster.workers)} workers")
+
+    def made(self: Any, name: str, changing: Any = None) -> None:
+        done.append("container")
+        make(self, name, changing)
+
+    monkeypatch.setattr(Master, "gather", gathered)
+    monkeypatch.setattr(NoopStorage, "make_container", made)
+    run(scenario(tmp_path), tmp_path, "--workers", "2", "-q", "-R")
+    assert done == ["2 workers", "container", "container"]
+
+
+def test_no_worker_is_lost_while_a_thousand_containers_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slowly(self: Any, name: str, changing: Callable[[], None]) -> None:
+        gevent.sleep(0.05)
+        changing()
+
+    monkeypatch.setattr(NoopStorage, "make_container", slowly)
+    path = scenario(tmp_path, container_count=1000, container_concurrency=10)
+    began_s = time.monotonic()
+    status, results = run(path, tmp_path, "--workers", "2", "--worker-timeout", "1")
+    assert time.monotonic() - began_s > 5
+    assert status is ExitStatus.OK
+    assert "Lost worker" not in capsys.readouterr().err
+    assert len(read_stats(str(results)).run.workers) == 2, "nobody had to come again"

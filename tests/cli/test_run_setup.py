@@ -11,7 +11,13 @@ import pytest
 from ssbench.cli.chosen import RunOptions, run_options
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
-from ssbench.cli.run_setup import header_of, limits_of, prepare, settings_of
+from ssbench.cli.run_setup import (
+    check_store,
+    header_of,
+    limits_of,
+    prepare_containers,
+    settings_of,
+)
 from ssbench.cli.session import Session
 from ssbench.cli.stores import noop_store
 from ssbench.core.errors import ScenarioError
@@ -55,12 +61,15 @@ def test_the_limits_are_those_of_the_options() -> None:
 
 def test_containers_are_made_once_for_all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    monkeypatch.setattr(NoopStorage, "make_container", lambda self, name: made.append(name))
+    monkeypatch.setattr(
+        NoopStorage, "make_container", lambda self, name, changing: made.append(name)
+    )
     store = noop_store()
     with ExitStack() as stack:
         session = Session(options(), stack, Interrupts(), most_users=4, seed=1)
         for run_id in ("run1", "run2"):
-            prepare(session, SCENARIO, store, settings_of(options(), SCENARIO, store, run_id))
+            settings = settings_of(options(), SCENARIO, store, run_id)
+            prepare_containers(session, SCENARIO, store, settings, lambda: None)
     assert len(made) == 100
 
 
@@ -71,5 +80,5 @@ def test_a_scenario_that_the_store_cannot_take_ends_it(monkeypatch: pytest.Monke
     with ExitStack() as stack:
         session = Session(options(), stack, Interrupts(), most_users=4, seed=1)
         with pytest.raises(ScenarioError, match=r"own\.scenario: .*more than"):
-            prepare(session, SCENARIO, store, settings_of(options(), SCENARIO, store, "run1"))
+            check_store(session, SCENARIO, settings_of(options(), SCENARIO, store, "run1"))
         assert not session.has_containers

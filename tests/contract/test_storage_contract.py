@@ -209,6 +209,17 @@ def test_containers_are_made_once_and_deleted_when_empty(
         assert caught.value.status == 404
 
 
+def test_a_change_is_announced_before_it_is_sent(subject: Subject, storage: Storage) -> None:
+    def refuse() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        storage.make_container("contract_new", refuse)
+    if subject.stateful:
+        assert storage.list_containers("contract_new", "", 10) == []
+        storage.make_container("contract_000000", refuse)  # it is there, and marked
+
+
 def test_a_container_under_another_policy_is_not_ours_to_take(
     subject: Subject, storage: Storage
 ) -> None:

@@ -36,10 +36,10 @@ class Wire:
 
     pipe = 3
     ports = Ports(1, 2, 3)
-    ip = "192.0.2.1"
     key_words = "with the same --zmq-key-file"
 
     def __init__(self) -> None:
+        self.ip, self.is_loopback, self.has_key = "192.0.2.1", False, True
         self.beats: list[Beat] = []
         self.coming: list[Message] = []
         self.asked: list[tuple[float, bool]] = []

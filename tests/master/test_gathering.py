@@ -96,3 +96,24 @@ def test_where_all_local_workers_ended_nobody_is_waited_for() -> None:
     assert wait.complete(here.now_ns)
     with pytest.raises(NoWorkersError, match="all local workers have ended, and no other can join"):
         wait.shortcomings()
+
+
+def test_who_is_waited_for_is_said() -> None:
+    here = Scene()
+    some, expected = gathering(here), gathering(here, expected=3)
+    assert some.progress(29 * SECOND + 1) == "Waiting for workers: none so far (29 s left)"
+    here.hear(hello(1, "a"))
+    assert some.progress(SECOND) == "Waiting for workers: 1 so far, for 4 of 8 users (1 s left)"
+    assert expected.progress(SECOND) == "Waiting for workers: 1 of 3 (1 s left)"
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_an_address_that_only_this_host_can_reach_is_told_of(has_key: bool) -> None:
+    here = Scene()
+    here.wire.ip, here.wire.is_loopback, here.wire.has_key = "127.0.0.1", True, has_key
+    with pytest.raises(NoWorkersError) as caught:
+        gathering(here).shortcomings()
+    text = str(caught.value)
+    assert "or give --workers N. 127.0.0.1 can be reached from this host only" in text
+    assert text.endswith("bind another address with --zmq-bind-ip")
+    assert ("make-key" in text) is not has_key

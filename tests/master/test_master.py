@@ -75,6 +75,7 @@ class Observer:
         self.phases: list[tuple[Phase, int | None]] = []
         self.progress: list[RunProgress] = []
         self.rows = 0
+        self.waits: list[str] = []
         self.on_update: Callable[[RunProgress], None] = lambda progress: None
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
@@ -87,6 +88,9 @@ class Observer:
     def update(self, progress: RunProgress) -> None:
         self.progress.append(progress)
         self.on_update(progress)
+
+    def wait_for(self, text: str) -> None:
+        self.waits.append(text)
 
     def message(self, text: str) -> None:
         self.messages.append(text)

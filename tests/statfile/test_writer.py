@@ -58,6 +58,53 @@ def test_a_run_that_fails_in_its_beginnings_leaves_the_older_file(path: Path) ->
     assert path.read_bytes() == older
 
 
+@pytest.mark.parametrize("older", [False, True])
+def test_what_is_held_is_not_written(path: Path, older: bool) -> None:
+    if older:
+        with StatFileWriter.create(path) as writer:
+            writer.write(HEADER)
+    before = path.read_bytes() if older else b""
+    with StatFileWriter.create(path, overwrite=True, hold=True) as writer:
+        writer.write(HEADER)
+        writer.write(PHASE)
+        for now_s in (1.0, 2.1, 3.2):
+            writer.tick(now_s)
+        assert writer.held
+        assert path.read_bytes() == before
+        assert writer.blocks == 0
+    assert path.exists() is older
+    if older:
+        assert path.read_bytes() == before
+
+
+def test_what_was_held_is_on_disk_once_it_is_released(path: Path) -> None:
+    with StatFileWriter.create(path, hold=True) as writer:
+        writer.write(HEADER)
+        writer.write(PHASE)
+        writer.release()
+        assert not writer.held
+        with read(path) as run:
+            assert list(run) == [HEADER]
+        writer.release()
+        writer.write(FOOTER)
+    with read(path) as run:
+        assert list(run) == [HEADER, PHASE, FOOTER]
+
+
+def test_a_disk_that_is_full_when_it_is_released_is_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(writer_module, "_write_all", full)
+    with StatFileWriter.create(path, hold=True) as writer:
+        writer.write(HEADER)
+        with pytest.raises(StatFileError, match="nothing was kept"):
+            writer.release()
+    assert not path.exists()
+
+
 def test_packed_results_come_back_as_rows(path: Path) -> None:
     rows = busy_rows(100)
     with StatFileWriter.create(path) as writer:

@@ -6,7 +6,7 @@ from typing import Any
 import gevent
 import pytest
 
-from ssbench.core.errors import AuthError, SsbenchError, StorageError
+from ssbench.core.errors import AuthError, SsbenchError, StatFileError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import container_name
 from ssbench.core.scenario.scenario import Scenario
@@ -190,3 +190,33 @@ def test_it_stops_when_the_user_says_so() -> None:
 
 def test_no_containers_are_no_work() -> None:
     assert make_containers(MemoryStorage(), []) == ContainerCounts()
+
+
+def test_a_change_is_announced_before_it_is_sent() -> None:
+    store = MemoryStore()
+    said: list[int] = []
+    make_containers(
+        storage_of(store), NAMES[:2], 1, changing=lambda: said.append(len(store.containers))
+    )
+    assert said == [0, 1]
+    make_containers(storage_of(store), NAMES[:2], 1, changing=lambda: said.append(-1))
+    assert said == [0, 1], "they are there, so nothing is changed"
+
+
+def test_a_container_that_is_not_ours_announces_no_change() -> None:
+    store = MemoryStore()
+    store.add(NAMES[0], "precious")
+    said: list[bool] = []
+    with pytest.raises(SsbenchError, match="nothing says that ssbench made it"):
+        make_containers(storage_of(store), NAMES[:1], changing=lambda: said.append(True))
+    assert said == []
+
+
+def test_where_a_change_must_not_be_nothing_is_made() -> None:
+    def refuse() -> None:
+        raise StatFileError("x.stat.gz: can't be written")
+
+    store = MemoryStore()
+    with pytest.raises(StatFileError):
+        make_containers(storage_of(store), NAMES, changing=refuse)
+    assert not store.containers

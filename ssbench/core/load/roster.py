@@ -183,6 +183,11 @@ class Roster:
         """Whether every worker with users is connected for the phase (or has stopped in it)."""
         return all(w.ready == (run, phase, stopped) for w in self.workers.values() if w.users)
 
+    def ready_count(self, run: str, phase: int) -> tuple[int, int]:
+        """How many workers with users are connected for the phase, and how many there are."""
+        wanted = [w.ready == (run, phase, False) for w in self.workers.values() if w.users]
+        return sum(wanted), len(wanted)
+
 
 def split(users: int, capacities: Mapping[int, int]) -> dict[int, int]:
     """Share ``users`` out in proportion to the capacities, and never above one of them.

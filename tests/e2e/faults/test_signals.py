@@ -116,10 +116,17 @@ def test_while_it_logs_in(commands: Commands, row: Row) -> None:
 @pytest.mark.fault("Ctrl-C while it waits for workers")
 def test_while_it_waits_for_workers(lively: Lively, row: Row) -> None:
     started = lively.start(workers=None)
-    until("containers", lambda: len(requests(lively.swift, lively.base)) >= 3)
-    time.sleep(0.3)
-    ended = stopped(started, row)
+    started.wait_for("Starting scenario run")
+    time.sleep(0.5)
+    row.strike()
+    started.interrupt()
+    ended = started.wait().fine(5)
+    assert row.recovered() < AT_ONCE_S
+    assert ended.err.splitlines()[-1] == "ssbench-master: interrupted by SIGINT"
     assert "no worker came" not in ended.err
+    assert requests(lively.swift, lively.base) == [], "containers come after workers"
+    assert not ended.results.exists(), "nothing was changed"
+    row.saw("status 5, one line, no stat file: nothing was sent that changes the store")
 
 
 @pytest.mark.fault("Ctrl-C while containers are made")
