@@ -270,10 +270,9 @@ def _open_live(screen: Screen) -> Live:
 def _two_lines(title: str, progress: RunProgress, width: int) -> Text:
     from rich.text import Text
 
-    style = "red" if progress.errors else ""
     first = cut(f"{title} {clock_text(progress.elapsed_s)}: {', '.join(_counts(progress))}", width)
     text = Text(first, no_wrap=True, overflow="crop", end="")
-    text.highlight_regex(r"[\d,]+ errors?\b", style)
+    text.highlight_regex(r"\b(?!0 )[\d,]+ (?:errors?|late)\b", "red")
     second = [*_latencies(progress)]
     if progress.workers:
         second.append(plural(progress.workers, "worker"))
@@ -285,10 +284,17 @@ def _counts(progress: RunProgress) -> list[str]:
     done = f"{progress.done:,}"
     if progress.total:
         done += f" of {progress.total:,} ({100 * progress.done // progress.total} %)"
-    parts = [done, f"{progress.rate:,.0f}/s", plural(progress.errors, "error")]
+    parts = [done, _rate(progress), plural(progress.errors, "error")]
+    if progress.late:
+        parts.insert(2, f"{progress.late:,} late")
     if progress.remaining_s is not None:
         parts.append(f"{clock_text(progress.remaining_s)} left")
     return parts
+
+
+def _rate(progress: RunProgress) -> str:
+    target = "" if progress.target_rate is None else f" of {progress.target_rate:,.10g}/s due"
+    return f"{progress.rate:,.0f}/s{target}"
 
 
 def _latencies(progress: RunProgress) -> list[str]:
@@ -308,7 +314,8 @@ def _last_line(title: str, progress: RunProgress) -> str:
         done += f" of {progress.total:,}"
     rate = progress.done / progress.elapsed_s if progress.elapsed_s > 0 else 0.0
     errors = f", {plural(progress.errors, 'error')}" if progress.errors else ""
-    return f"{title}: {done} in {clock_text(progress.elapsed_s)} ({rate:,.0f}/s){errors}"
+    late = f", {progress.late:,} never started" if progress.late else ""
+    return f"{title}: {done} in {clock_text(progress.elapsed_s)} ({rate:,.0f}/s){late}{errors}"
 
 
 #: Value of --progress -> what shows it.

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ssbench import __version__, statfile
-from ssbench.cli import promises
 from ssbench.cli.plain import tell
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest, most_failed
@@ -284,8 +283,9 @@ class Run:
         if self._writer and not self._writer.kept:
             self.say(f"No report: the results went to {self.path}")
         else:
-            if self._judged_report() is ExitStatus.THRESHOLD_MISSED:
-                self.reasons[ExitStatus.THRESHOLD_MISSED] = "a threshold was missed"
+            missed = self._judged_report()
+            if missed:
+                self.reasons[ExitStatus.THRESHOLD_MISSED] = f"missed {'; '.join(missed)}"
             self.say_where()
         return gravest([*self.reasons])
 
@@ -294,10 +294,11 @@ class Run:
         if status in self.reasons:
             tell(f"ssbench-master: {self.reasons[status]} (exit status {int(status)})")
 
-    def _judged_report(self) -> ExitStatus:
+    def _judged_report(self) -> list[str]:
+        """Print the report, or its thresholds; gives those that were missed."""
         options = self.options
         if options.no_default_report and not options.thresholds:
-            return ExitStatus.OK
+            return []
         from ssbench.cli.reporting import read_stats, write_report
         from ssbench.report.threshold_text import threshold_lines
 
@@ -307,7 +308,7 @@ class Run:
                 self.progress.message(line)
         else:
             write_report(stats, options.format, options.percentiles, thresholds=options.thresholds)
-        return promises.status(stats, options.thresholds)
+        return [str(each) for each in options.thresholds if not each.judge(stats).passed]
 
     def say_where(self) -> None:
         """Where the results are, and how to look at them again."""

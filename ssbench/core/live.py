@@ -32,6 +32,8 @@ class RunProgress:
     remaining_s: float | None = None
     workers: int = 0
     users: int = 0
+    target_rate: float | None = None  #: operations a second that fall due; None: a closed loop
+    late: int = 0  #: operations that fell due and have not been started
 
 
 def buckets(values_ns: Sequence[int]) -> Counter[int]:

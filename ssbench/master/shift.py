@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ssbench.core.figures.settling import Settling
 from ssbench.core.live import RunProgress
@@ -227,10 +227,27 @@ class Shift:
     def progress(self, now_ns: int) -> RunProgress:
         """Where it stands."""
         counts, roster = self._dispatcher.counts, self._crew.roster
-        return self._watch.progress(
+        progress = self._watch.progress(
             (now_ns - self._crew.start_ns) / SECOND,
             counts.done + counts.failed,
             counts.failed,
             len(roster.workers),
             roster.shared,
         )
+        rate = self.course.stage.rate
+        return replace(progress, target_rate=rate, late=self._late(now_ns)) if rate else progress
+
+    def _late(self, now_ns: int) -> int:
+        """Operations that are due and not started: about so many, and once the load has ended
+        exactly so."""
+        dispatcher, workload = self._dispatcher, self._workload
+        if dispatcher.stopping:
+            return workload.never_started(self.course.over_ns / SECOND)
+        since_s = workload.waiting_since(now_ns / SECOND)
+        if since_s is None:
+            return 0
+        waiting = int(self.course.due_between(round(since_s * SECOND), now_ns))
+        if workload.total is not None:
+            waiting = min(waiting, workload.total - workload.taken)
+        # All that workers hold was due before that, and more of it than they have users waits.
+        return waiting + max(dispatcher.in_flight - self._crew.roster.shared, 0)

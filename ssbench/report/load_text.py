@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from ssbench.core.counts.tally import Latency, Tally
+from ssbench.core.figures.arrivals import arrivals
 from ssbench.core.figures.facts import ScenarioFacts
 from ssbench.core.figures.runfacts import StageUsers
 from ssbench.core.figures.stats import RunStats
@@ -36,8 +37,10 @@ def load_lines(stats: RunStats) -> Iterator[str]:
     open_rates = [mark.rate for mark in stats.run.stages if mark.rate]
     if open_rates:
         rates = ", ".join(f"{rate:g}" for rate in open_rates)
-        arrivals = printable(facts.arrivals or "uniform")
-        yield f"Load: open loop, {rates} operations a second fall due ({arrivals} arrivals)"
+        model = printable(facts.arrivals or "uniform")
+        found = arrivals(stats)
+        started = f"; {found.started_per_s:,.1f}/s were started" if found else ""
+        yield f"Load: open loop, {rates} operations a second fall due ({model} arrivals){started}"
     elif facts.think_time or stats.stage_count > 1:
         yield f"Load: {_CLOSED}{_thinking(facts.think_time)}"
     left_out = _left_out(facts, stats.stage_count)

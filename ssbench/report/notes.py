@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ssbench.core.counts.buckets import RELATIVE_ERROR
+from ssbench.core.figures.arrivals import arrivals
 from ssbench.core.figures.omission import Omission, omission
 from ssbench.core.figures.stats import RunStats
 from ssbench.report import cells
@@ -31,14 +32,44 @@ _MIX_SHARE = 0.02  #: of draws; fewer leave the mix as it was asked for
 
 def note_lines(stats: RunStats) -> list[str]:
     """A line for each; nothing in most runs."""
-    return [f"Note: {row['sentence']}" for row in note_rows(stats)]
+    return [
+        f"{'WARNING' if row['note'] == 'behind' else 'Note'}: {row['sentence']}"
+        for row in note_rows(stats)
+    ]
 
 
 def note_rows(stats: RunStats) -> list[dict[str, Any]]:
     """The notes with their figures."""
     if stats.left_out and not stats.total().operations:
         return [{"note": "nothing_counts", "sentence": _NOTHING.format(stats.left_out)}]
-    return [*_mix_rows(stats), *_omission_rows(stats), *_series_rows(stats)]
+    return [
+        *_behind_rows(stats), *_mix_rows(stats), *_omission_rows(stats), *_series_rows(stats)
+    ]  # fmt: skip
+
+
+def _behind_rows(stats: RunStats) -> list[dict[str, Any]]:
+    found = arrivals(stats)
+    if found is None or not found.behind:
+        return []
+    if found.late:
+        what = f"{found.late:,} of {found.due:,} operations fell due and were never started"
+    else:
+        what = f"operations began {found.mean_lag_s:.3g} s late on average"
+    sentence = (
+        f"the load fell behind its rate: {found.started_per_s:,.1f} of"
+        f" {found.target_per_s:,.10g} operations/s were started; {what}"
+        " (too few users, or a store or a load generator that is too slow)"
+    )
+    return [
+        {
+            "note": "behind",
+            "target_per_s": found.target_per_s,
+            "started_per_s": found.started_per_s,
+            "late": found.late,
+            "mean_lag_s": found.mean_lag_s,
+            "sentence": sentence,
+        }
+    ]
 
 
 def _mix_rows(stats: RunStats) -> list[dict[str, Any]]:

@@ -156,6 +156,26 @@ def test_errors_and_what_is_missing_stay_in_sight() -> None:
     assert stream.getvalue() == "Uploading initial objects: 8 of 10 in 0:02 (4/s), 1 error\n"
 
 
+def test_an_open_loops_target_and_what_is_late_stay_in_sight() -> None:
+    stream, clock = FakeTerminal(), Clock()
+    progress = make_progress("live", stream, XTERM, clock=clock)
+    progress.start_phase(Phase.RUN)
+    behind = RunProgress(6.0, 552, None, 0, 92.1, workers=1, users=4, target_rate=2400.0, late=1920)
+    progress.update(behind)
+    assert screen_after(stream.getvalue())[0] == (
+        "Benchmark run 0:06: 552, 92/s of 2,400/s due, 1,920 late, 0 errors"
+    )
+    assert "\x1b[31m1,920 late" in stream.getvalue()
+    assert "\x1b[31m0 errors" not in stream.getvalue()
+    progress.end_phase()
+    plain = io.StringIO()
+    progress = make_progress("live", plain, XTERM, clock=clock)
+    progress.start_phase(Phase.RUN)
+    progress.update(behind)
+    progress.end_phase()
+    assert plain.getvalue() == "Benchmark run: 552 in 0:06 (92/s), 1,920 never started\n"
+
+
 def test_on_a_terminal_a_phase_is_one_line_in_place() -> None:
     stream, clock = FakeTerminal(), Clock()
     progress = make_progress("chars", stream, XTERM, clock=clock)

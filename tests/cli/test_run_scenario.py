@@ -256,7 +256,7 @@ def test_a_threshold_that_was_missed_is_the_last_line(
     words = ("--workers", "1", "--threshold", "rate > 1000000000/s")
     assert run(scenario(tmp_path), tmp_path, *words)[0] is ExitStatus.THRESHOLD_MISSED
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line == "ssbench-master: a threshold was missed (exit status 3)"
+    assert line == "ssbench-master: missed rate > 1000000000/s (exit status 3)"
 
 
 def test_with_fewer_workers_than_expected_the_run_does_not_start(

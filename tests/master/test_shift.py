@@ -11,6 +11,7 @@ import pytest
 from ssbench.core.errors import StatFileError
 from ssbench.core.figures.settling import Settling
 from ssbench.core.figures.steady import AutoStop
+from ssbench.core.live import RunProgress
 from ssbench.core.load.course import Course
 from ssbench.core.load.pacing import LEAD_NS
 from ssbench.core.load.roster import SECOND
@@ -294,6 +295,25 @@ def test_where_it_stands() -> None:
     progress = here.shift.progress(here.now_ns)
     assert (progress.done, progress.errors, progress.workers, progress.users) == (100, 0, 1, 4)
     assert progress.p50_s is not None
+
+
+def test_an_open_loops_target_and_what_waits_for_a_user_stand_in_it() -> None:
+    here = Scene(10**6, Stage(5, 4, 100.0))
+    seen: list[RunProgress] = []
+
+    def look() -> None:
+        seen.append(here.shift.progress(here.now_ns))
+        if here.crew.stopping:
+            here.stopped()
+
+    here.ledger.waiting_since = lambda now_s: now_s - 2  # type: ignore[method-assign, assignment, return-value]
+    here.ledger.never_started = lambda now_s: 77  # type: ignore[method-assign]
+    here.then = look
+    here.end()
+    assert {progress.target_rate for progress in seen} == {100}
+    assert seen[10].late == pytest.approx(11 * WAIT_S * 100, abs=1), "since the load's begin"
+    assert max(progress.late for progress in seen) == 200
+    assert seen[-1].late == 77, "now it is known"
 
 
 def test_failures_stand_in_it_too() -> None:

@@ -9,6 +9,7 @@ import pytest
 from ssbench.core.figures.stats import RunStats
 from ssbench.report import render
 from ssbench.report.notes import note_lines, note_rows
+from tests.core.figures.test_arrivals import open_run
 from tests.core.figures.test_omission import stats_of
 from tests.report import runs
 
@@ -34,6 +35,27 @@ def test_a_closed_loop_that_met_a_stall_says_what_it_cannot_show() -> None:
 def test_where_the_rate_tells_of_it_only_that_is_said() -> None:
     stats = RunStats.of(runs.lasting(30, lambda second: 0 if second in (9, 10) else 100))
     assert note_lines(stats) == [f"Note: {CLOSED}"]
+
+
+def test_an_open_loop_that_fell_behind_is_a_warning() -> None:
+    stats = open_run(92, 100)
+    (line,) = [line for line in note_lines(stats) if line.startswith("WARNING")]
+    assert line == (
+        "WARNING: the load fell behind its rate: 92.0 of 100 operations/s were started; 80 of 1,000"
+        " operations fell due and were never started (too few users, or a store or a load"
+        " generator that is too slow)"
+    )
+    text = render("text", stats)
+    assert f"\n{line}\n" in text
+    assert (
+        "\nLoad: open loop, 100 operations a second fall due (uniform arrivals);"
+        " 92.0/s were started\n"
+    ) in text
+    row = json.loads(render("json", stats))["notes"][0]
+    assert (row["note"], row["late"], row["target_per_s"]) == ("behind", 80, 100)
+    (line,) = [line for line in note_lines(open_run(50, 100, count=1000)) if "WARN" in line]
+    assert "50.0 of 100 operations/s were started; operations began 5 s late on average" in line
+    assert not any("WARN" in line for line in note_lines(open_run(100, 100)))
 
 
 def test_a_plain_run_has_no_note() -> None:

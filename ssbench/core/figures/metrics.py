@@ -21,6 +21,7 @@ _THROUGHPUTS = {
     **{f"{prefix}iB/s": 1024**n for n, prefix in enumerate(("K", "M", "G"), 1)},
 }
 _COUNTS = {"": 1, "%": 1}
+_ONLY_COUNT = {"": 1}
 
 
 class Metric(NamedTuple):
@@ -42,10 +43,30 @@ def _retries(_stats: RunStats, tally: Tally, unit: str) -> Number | None:
     return _share(tally.retries, tally.count, unit) if tally.operations else None
 
 
-def _lost(stats: RunStats, tally: Tally, unit: str) -> Number | None:
-    known = stats.run.footers.keys() >= stats.run.headers.keys()
-    sent = tally.operations + stats.run.lost
-    return _share(stats.run.lost, sent, unit) if known and sent else None
+def _of_footer(name: str) -> Callable[[RunStats, Tally, str], Number | None]:
+    """A count of RunFacts that only a footer tells; its share is of all operations and itself."""
+
+    def measure(stats: RunStats, tally: Tally, unit: str) -> Number | None:
+        known = stats.run.footers.keys() >= stats.run.headers.keys()
+        count: int = getattr(stats.run, name)
+        lost = 0 if name == "lost" else stats.run.lost
+        whole = tally.operations + stats.left_out + lost + count
+        return _share(count, whole, unit) if known and whole else None
+
+    return measure
+
+
+def _late(stats: RunStats, tally: Tally, unit: str) -> Number | None:
+    is_open = any(mark.rate for mark in stats.run.stages)
+    return _of_footer("late")(stats, tally, unit) if is_open else None
+
+
+def _counter(name: str) -> Callable[[RunStats, Tally, str], Number | None]:
+    def measure(_stats: RunStats, tally: Tally, unit: str) -> Number | None:
+        count: int = getattr(tally, name)
+        return _share(count, tally.operations, unit) if tally.operations else None
+
+    return measure
 
 
 def _share(part: int, whole: int, unit: str) -> Number | None:
@@ -60,7 +81,11 @@ METRICS: dict[str, Metric] = {
     "throughput": Metric(_THROUGHPUTS, "100MB/s", lambda _stats, tally, _unit: tally.bytes_per_s),
     "errors": Metric(_COUNTS, "0.1%", _errors),
     "retries": Metric(_COUNTS, "1%", _retries),
-    "lost": Metric(_COUNTS, "1", _lost, scoped=False),
+    "rate_limited": Metric(_COUNTS, "1%", _counter("rate_limited")),
+    "lost": Metric(_COUNTS, "1", _of_footer("lost"), scoped=False),
+    "late": Metric(_COUNTS, "1%", _late, scoped=False),
+    "skipped": Metric(_COUNTS, "1%", _of_footer("skipped_count"), scoped=False),
+    "left_behind": Metric(_ONLY_COUNT, "1", _of_footer("left_behind"), scoped=False),
 }
 
 #: What a latency's name begins with -> Tally's attribute; "" is decided by the run.

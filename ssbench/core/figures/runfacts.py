@@ -206,6 +206,11 @@ class RunFacts:
         return dict(sorted(total.items()))
 
     @property
+    def skipped_count(self) -> int:
+        """All of them."""
+        return sum(self.skipped.values())
+
+    @property
     def warnings(self) -> list[str]:
         """What the users were warned of."""
         return [text for footer in self.footers.values() for text in footer.warnings]

@@ -106,6 +106,9 @@ class Threshold:
         if open_loop is False and self.metric.startswith("response_"):
             wrong = "a closed loop has no due times, so no response times"
             raise UsageError(f"threshold {self}: {wrong}; service_, or a run with a rate")
+        if open_loop is False and self.metric == "late":
+            wrong = "a closed loop has no due times, so nothing is late"
+            raise UsageError(f"threshold {self}: {wrong}; leave it out, or a run with a rate")
 
     def judge(self, stats: RunStats) -> Verdict:
         """Whether the run kept it; where there is nothing to judge, it didn't.
@@ -140,8 +143,11 @@ class Threshold:
         )
 
     def _nothing(self, stats: RunStats) -> str:
-        if self.metric == "lost" and stats.total().operations:
-            return "the results end before their footer: what was lost isn't known"
+        due = any(mark.rate for mark in stats.run.stages)
+        if self.metric == "late" and not due and stats.total().operations:
+            return "no operation had a due time: a closed loop"
+        if not metric_of(self.metric).scoped and stats.total().operations:
+            return f"the results end before their footer: what was {self.metric} isn't known"
         if self.metric.startswith("response_") and self._part(stats).count:
             return "no operation had a due time: a closed loop"
         return "no operation to judge by" if self.metric in METRICS else "no sample to judge by"

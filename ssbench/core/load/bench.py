@@ -80,6 +80,9 @@ class BenchWorkload:
         """None of them is ever due."""
         return 0
 
+    def waiting_since(self, now_s: float) -> None:
+        """None of them is ever due."""
+
     # Asking -------------------------------------------------------------------------------
 
     @property

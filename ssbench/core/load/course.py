@@ -51,6 +51,16 @@ class Course:
         """When something changes: the next stage begins, or all is over."""
         return self._end_of(self.index)
 
+    def due_between(self, from_ns: int, until_ns: int) -> float:
+        """How many operations fall due in a stretch of time, on average; 0 without a rate."""
+        found, begin_ns = 0.0, float(self._begin_ns)
+        for stage in self._stages:
+            end_ns = begin_ns + stage.seconds * SECOND_NS
+            seconds = (min(until_ns, end_ns) - max(from_ns, begin_ns)) / SECOND_NS
+            found += max(seconds, 0.0) * (stage.rate or 0.0)
+            begin_ns = end_ns
+        return found
+
     def advance(self, now_ns: int) -> bool:
         """Go on to the stage of this time; True where that is another one."""
         before = self.index

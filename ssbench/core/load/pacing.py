@@ -85,6 +85,7 @@ class PacedWorkload:
         self._begin_ns = 0
         self._zero_s = 0.0
         self._given_back: list[int] = []  # due times of jobs that came back unstarted
+        self._taken_to_ns = 0  # due time of the newest job that was taken
 
     def __repr__(self) -> str:
         return f"<PacedWorkload {self.taken} taken of {self._inner!r}>"
@@ -101,7 +102,10 @@ class PacedWorkload:
         if not due:
             return []
         jobs = self._inner.take(first_number, due, now_s)
-        return [job._replace(due_ns=self._begin_ns + self._next.popleft()) for job in jobs]
+        jobs = [job._replace(due_ns=self._begin_ns + self._next.popleft()) for job in jobs]
+        if jobs:
+            self._taken_to_ns = jobs[-1].due_ns - self._begin_ns
+        return jobs
 
     def _due_before(self, horizon_ns: int, limit: int) -> int:
         """How many are, up to the limit; they stand in ``_next``."""
@@ -124,6 +128,14 @@ class PacedWorkload:
         if self.total is not None:
             waiting = min(waiting, self.total - self.taken)
         return waiting + sum(due_ns - self._begin_ns < now_ns for due_ns in self._given_back)
+
+    def waiting_since(self, now_s: float) -> float | None:
+        """When jobs began to fall due that nobody has taken so far; None where none has."""
+        if self.finished:
+            return None
+        oldest_ns = self._next[0] if self._next else self._taken_to_ns
+        since_s = self._zero_s + oldest_ns / SECOND_NS
+        return since_s if since_s < now_s else None
 
     # As the inner one's -------------------------------------------------------------------
 

@@ -50,6 +50,9 @@ class Workload(Protocol):
     def never_started(self, now_s: float) -> int:
         """Jobs that fell due before this time, and were done by nobody."""
 
+    def waiting_since(self, now_s: float) -> float | None:
+        """When jobs began to fall due that nobody has taken so far; None where none has."""
+
     @property
     def total(self) -> int | None:
         """How many jobs there will be; None where time decides."""
@@ -133,6 +136,9 @@ class InitialWorkload:
         """None of them is ever due."""
         return 0
 
+    def waiting_since(self, now_s: float) -> None:
+        """None of them is ever due."""
+
     @property
     def finished(self) -> bool:
         return self.taken >= self.total
@@ -208,6 +214,9 @@ class CleanupWorkload:
     def never_started(self, now_s: float) -> int:
         """None of them is ever due."""
         return 0
+
+    def waiting_since(self, now_s: float) -> None:
+        """None of them is ever due."""
 
     @property
     def finished(self) -> bool:

@@ -16,6 +16,7 @@ from ssbench.core.figures.thresholds import METRICS, Threshold
 from ssbench.core.model import CRUD, Operation, Phase, Result
 from ssbench.core.records import PhaseRecord
 from ssbench.core.text import printable
+from tests.core.figures.test_arrivals import open_run
 from tests.report import runs
 
 MS, S = 1_000_000, 1_000_000_000
@@ -38,8 +39,12 @@ def reads(count: int = 100, **changes: Any) -> list[Result]:
 SEEN = stats_of(
     *reads(99, retries=1),
     runs.result(100, CREATE, size_class=1, start_ns=0, last_byte_ns=50 * MS, bytes_moved=1 << 20),
-    *(runs.failure(n, READ, start_ns=0, retries=0) for n in range(5)),
+    *(runs.failure(n, READ, start_ns=0, retries=0, rate_limited=n // 2 % 2) for n in range(4)),
+    runs.failure(4, READ, start_ns=0, retries=0, rate_limited=1),
     lost=2,
+    skipped={"READ": 3, "DELETE": 1},
+    left_behind=7,
+    left_unknown=1,
 )
 
 
@@ -67,6 +72,11 @@ SEEN = stats_of(
         ("retries(READ) <= 100 %", 100),
         ("lost < 3", 2),
         ("lost <= 1.87 %", 200 / 107),
+        ("skipped == 4", 4),
+        ("skipped < 3.61%", 400 / 111),
+        ("left_behind <= 6", 6),
+        ("rate_limited == 3", 3),
+        ("rate_limited(READ) < 3 %", 300 / 104),
     ],
 )
 def test_a_promise_kept(text: str, actual: float) -> None:
@@ -91,6 +101,7 @@ def test_a_promise_missed(text: str) -> None:
         ("rate(UPDATE) >= 0", "no operation to judge by"),
         ("errors(UPDATE) < 1", "no operation to judge by"),
         ("response_p99 < 1m", "no operation had a due time: a closed loop"),
+        ("late == 0", "no operation had a due time: a closed loop"),
         ("p99(huge) < 1m", "no sample to judge by"),
         ("first_byte_p99(CREATE) < 1m", "no sample to judge by"),
     ],
@@ -108,9 +119,24 @@ def test_a_run_of_failures_alone_has_errors_and_no_latency() -> None:
 
 def test_what_was_lost_is_not_known_without_a_footer() -> None:
     stats = runs.stats_of([runs.header(), runs.batch(reads())])
-    verdict = Threshold.parse("lost < 1").judge(stats)
-    assert not verdict.passed
-    assert "footer" in verdict.why
+    for name in ("lost", "skipped", "left_behind"):
+        verdict = Threshold.parse(f"{name} < 1").judge(stats)
+        assert not verdict.passed
+        assert "footer" in verdict.why
+
+
+def test_an_open_loop_is_judged_by_what_it_never_started() -> None:
+    stats = open_run(92, 100)
+    assert Threshold.parse("late <= 80").judge(stats).passed
+    assert Threshold.parse("late <= 8%").judge(stats).passed
+    assert not Threshold.parse("late < 8%").judge(stats).passed
+    assert not Threshold.parse("late == 0").judge(stats).passed
+    assert Threshold.parse("late == 0").judge(open_run(100, 100)).passed
+    stats.run.footers.clear()
+    assert "footer" in Threshold.parse("late == 0").judge(stats).why
+    with pytest.raises(UsageError, match="nothing is late; leave it out, or a run with a rate"):
+        Threshold.parse("late < 1%").check(stats.run.scenario, open_loop=False)
+    Threshold.parse("late < 1%").check(stats.run.scenario, open_loop=True)
 
 
 def test_an_open_loop_is_judged_by_its_response_times() -> None:

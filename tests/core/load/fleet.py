@@ -38,6 +38,9 @@ class Ledger:
     def never_started(self, now_s: float) -> int:
         return 0
 
+    def waiting_since(self, now_s: float) -> None:
+        pass
+
     @property
     def finished(self) -> bool:
         return self.taken >= self.total

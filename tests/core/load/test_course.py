@@ -36,6 +36,15 @@ def test_each_stage_begins_where_the_last_one_ends() -> None:
     ]
 
 
+def test_what_falls_due_in_a_stretch_of_time() -> None:
+    course = Course([Stage(2, 8, 10), Stage(3, 8, 100), Stage(math.inf, 8, 1)])
+    course.begin(AT)
+    assert course.due_between(0, AT + SECOND_NS // 2) == 5
+    assert course.due_between(AT + SECOND_NS, AT + 3 * SECOND_NS) == 10 + 100
+    assert course.due_between(AT, AT + 10 * SECOND_NS) == 20 + 300 + 5
+    assert begun(2, 3).due_between(AT, AT + SECOND_NS) == 0, "a closed loop"
+
+
 def test_a_late_look_skips_what_is_over() -> None:
     course = begun(1, 1, 1, math.inf)
     assert course.advance(AT + 2 * SECOND_NS)

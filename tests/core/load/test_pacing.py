@@ -129,6 +129,19 @@ def test_what_fell_due_and_was_never_started_is_known() -> None:
     assert paced.never_started(11.0) == 15 + 80
 
 
+def test_since_when_jobs_wait_that_nobody_took_is_known() -> None:
+    paced = PacedWorkload(Ledger(1000), open_loop(Stage(20, 4, 100)), 100)
+    paced.begin(10.0, SECOND)
+    paced.take(1, 10, 10.0)
+    assert paced.waiting_since(10.05) is None, "what is due was taken"
+    assert paced.waiting_since(12.0) == pytest.approx(10.09, abs=0.011)
+    paced.take(1, 500, 12.0)
+    assert paced.waiting_since(12.0) is None
+    paced = PacedWorkload(Ledger(5), open_loop(Stage(20, 4, 100)), 100)
+    paced.take(1, 5, 1.0)
+    assert paced.waiting_since(9.0) is None, "there are no more"
+
+
 def test_nothing_is_owed_beyond_the_operations_of_the_run() -> None:
     paced = PacedWorkload(Ledger(25), open_loop(Stage(math.inf, 4, 100)), 100)
     paced.begin(0.0, 0)
