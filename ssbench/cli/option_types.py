@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ssbench.core.errors import UsageError
+from ssbench.core.text import DURATION_EXAMPLES, SIZE_EXAMPLES, parse_duration, parse_size
 
 if TYPE_CHECKING:
     from ssbench.core.figures.steps import Sweep
@@ -44,18 +45,38 @@ port = whole(1, 65535)
 
 
 def seconds(text: str) -> float:
-    """A span of time above 0."""
-    number = _number(text, "seconds")
-    if number <= 0:
-        raise ArgumentTypeError(f"{text} is no span of time: give seconds above 0, as in 2.5")
+    """A duration above 0, with or without a unit."""
+    number = _duration(text, "seconds above 0")
+    if number == 0:
+        raise ArgumentTypeError(f"{text} is no duration: {_give('seconds above 0')}")
     return number
 
 
 def seconds_or_none(text: str) -> float:
-    """A span of time, 0 included."""
-    number = _number(text, "seconds")
-    if number < 0:
-        raise ArgumentTypeError(f"{text} is no span of time: give seconds, 0 or more")
+    """A duration, 0 included, with or without a unit."""
+    return _duration(text, "seconds, 0 or more")
+
+
+def whole_seconds(least: int) -> Callable[[str], int]:
+    """A type for durations of whole seconds, from ``least`` on."""
+
+    def convert(text: str) -> int:
+        number = seconds_or_none(text)
+        if number != int(number) or number < least:
+            raise ArgumentTypeError(f"{text} is out of range: give whole seconds, {least} or more")
+        return int(number)
+
+    return convert
+
+
+def size(text: str) -> int:
+    """Bytes, 1 or more, with or without a unit."""
+    try:
+        number = parse_size(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise ArgumentTypeError(f"{text!r} is no size: give bytes above 0, as in {SIZE_EXAMPLES}")
     return number
 
 
@@ -76,13 +97,14 @@ def think_time(text: str) -> list[float]:
 
 
 def operation(text: str) -> Operation:
-    """One of the four of CRUD, in any case."""
-    from ssbench.core.model import CRUD
+    """One of the four of CRUD, in any case; GET is READ, PUT is CREATE."""
+    from ssbench.core.model import CRUD, operation_of
 
-    for each in CRUD:
-        if text.upper() == each.name:
-            return each
-    raise ArgumentTypeError(f"{text!r}: give one of {', '.join(each.name for each in CRUD)}")
+    found = operation_of(text)
+    if found is None:
+        names = ", ".join(each.name for each in CRUD)
+        raise ArgumentTypeError(f"{text!r}: give one of {names}, GET or PUT")
+    return found
 
 
 def percentile(text: str) -> float:
@@ -168,6 +190,20 @@ def worker_id(text: str) -> str:
             f"a worker's id has 1 to {MAX_WORKER_ID} printable characters and no blank"
         )
     return text
+
+
+def _duration(text: str, wanted: str) -> float:
+    try:
+        number = parse_duration(text)
+    except ValueError:
+        number = -1.0
+    if number < 0:
+        raise ArgumentTypeError(f"{text!r} is no duration: {_give(wanted)}")
+    return number
+
+
+def _give(wanted: str) -> str:
+    return f"give {wanted}, as in {DURATION_EXAMPLES}"
 
 
 def _number(text: str, what: str) -> float:

@@ -106,14 +106,14 @@ def add_objects(group: argparse._ActionsContainer) -> None:
     add(
         "-b",
         "--block-size",
-        type=types.count,
+        type=types.size,
         metavar="BYTES",
         help="bytes to send at a time (below 1 MiB there is no difference); over the scenario's "
         "block_size [default: 65536]",
     )
     add(
         "--delete-after",
-        type=types.count_or_none,
+        type=types.whole_seconds(0),
         metavar="SECONDS",
         help="let the store expire objects after so long; 0 for never",
     )
@@ -177,7 +177,7 @@ def _add_window(group: argparse._ActionsContainer) -> None:
     )
     add(
         "--auto-stop-window",
-        type=types.count,
+        type=types.whole_seconds(1),
         default=15,
         metavar="SECONDS",
         help="with --auto-stop: whole seconds that are compared with as many before them",

@@ -38,6 +38,15 @@ class WorkerExit(NamedTuple):
     reason: str  #: its exit status or signal, and the end of its log; one printable line
 
 
+_METHODS = {"GET": Operation.READ, "PUT": Operation.CREATE}
+
+
+def operation_of(word: str) -> Operation | None:
+    """The operation of CRUD that a user names, in any case; GET is READ, PUT is CREATE."""
+    name = word.upper()
+    return next((each for each in CRUD if each.name == name), _METHODS.get(name))
+
+
 class OperationFacts(NamedTuple):
     """A row of OPERATIONS: what the engine must know of an operation."""
 

@@ -1,13 +1,81 @@
-"""Words and figures for people: counts, bytes, durations, and names that came from outside."""
+"""Words and figures for people, and what people write: counts, sizes, durations, names."""
 
 from __future__ import annotations
 
+import math
+import re
 import unicodedata
+from collections.abc import Mapping
+from fractions import Fraction
 
 _BYTE_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB")
 #: Unicode categories that may steer a terminal or hide text: controls, formats, surrogates,
 #: private use, unassigned, line and paragraph separators.
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+DURATION_EXAMPLES = "2.5, 500ms, 90s, 15m or 2h"
+SIZE_EXAMPLES = "4096, 4k, 10MiB or 1.5GB"
+_SECONDS = {
+    "us": Fraction(1, 1_000_000), "µs": Fraction(1, 1_000_000), "μs": Fraction(1, 1_000_000),
+    "ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "min": Fraction(60),
+    "h": Fraction(3600), "d": Fraction(86400),
+}  # fmt: skip
+#: A letter alone is a power of 1,024, as for the swift command's --segment-size.
+_BYTES = {
+    "b": Fraction(1),
+    **{letter: Fraction(1024**n) for n, letter in enumerate("kmgtp", 1)},
+    **{f"{letter}ib": Fraction(1024**n) for n, letter in enumerate("kmgtp", 1)},
+    **{f"{letter}b": Fraction(1000**n) for n, letter in enumerate("kmgtp", 1)},
+}
+_QUANTITY = re.compile(r"([0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})[ ]?([^\W\d_]{1,3})")
+
+
+def parse_duration(text: str) -> float:
+    """Seconds: ``90s``, ``500ms``, ``2h``, ``1h30m``; without a unit, any number of seconds.
+
+    :raises ValueError: where it is none.
+    """
+    number = _plain_number(text)
+    return float(_sum(text, _SECONDS, most=len(_SECONDS))) if number is None else number
+
+
+def parse_size(text: str) -> int:
+    """Whole bytes: ``10MiB``, ``4k`` (4,096), ``4kB`` (4,000), ``1.5G``; without a unit, bytes.
+
+    :raises ValueError: where it is none.
+    """
+    number = _plain_number(text)
+    found = _sum(text, _BYTES, most=1) if number is None else Fraction(number)
+    if found.denominator != 1:
+        raise ValueError(f"{text} is no whole number of bytes")
+    return int(found)
+
+
+def _plain_number(text: str) -> float | None:
+    """None where it is no number at all."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(number):
+        raise ValueError("it is not finite")
+    return number
+
+
+def _sum(text: str, units: Mapping[str, Fraction], *, most: int) -> Fraction:
+    """Of numbers with units, each unit smaller than the one before."""
+    total, at = Fraction(0), 0
+    smallest: float | Fraction = math.inf
+    for _ in range(most):
+        match = _QUANTITY.match(text, at)
+        factor = units.get(match[2].lower()) if match else None
+        if match is None or factor is None or factor >= smallest:
+            break
+        total += Fraction(match[1]) * factor
+        at, smallest = match.end(), factor
+    if not at or at < len(text):
+        raise ValueError(f"{text!r} has no number, or an unknown unit")
+    return total
 
 
 def printable(text: str) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from ssbench.core.errors import SsbenchError
+from ssbench.core.text import DURATION_EXAMPLES, parse_duration
 from ssbench.embedded.launcher import EmbeddedSwift
 
 CHECK_EVERY_S = 1.0
@@ -50,13 +51,25 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--host", default="127.0.0.1", help="address to listen on; ::1 for IPv6")
     made.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes a free one")
-    made.add_argument("--token-life", type=int, default=86400, metavar="S", help="life of a token")
+    made.add_argument(
+        "--token-life", type=token_life, default=86400, metavar="S", help="life of a token"
+    )
     made.add_argument("--in-memory", action="store_true", help="keep objects in memory")
     made.add_argument("--tls-cert", default="", metavar="FILE", help="PEM file; makes it https")
     made.add_argument("--tls-key", default="", metavar="FILE", help="PEM file of its private key")
     made.add_argument("--directory", metavar="DIR", help="where to keep the data while it runs")
     made.add_argument("--log", metavar="FILE", help="write a line for each request to FILE")
     return made
+
+
+def token_life(text: str) -> int:
+    """Whole seconds, with or without a unit."""
+    try:
+        return int(parse_duration(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no duration: give seconds, as in {DURATION_EXAMPLES}"
+        ) from None
 
 
 def announcement(swift: EmbeddedSwift) -> str:

@@ -66,11 +66,11 @@ def test_what_each_comes_to(words: str, name: str, value: object) -> None:
     [
         ("-u 1.5", "-u/--user-count: '1.5' is no whole number"),
         ("-o 0", "-o/--op-count: 0 is out of range"),
-        ("-r 0", "-r/--run-seconds: 0 is no span of time"),
-        ("-r nan", "-r/--run-seconds: 'nan' is no number"),
+        ("-r 0", "-r/--run-seconds: 0 is no duration: give seconds above 0, as in 2.5"),
+        ("-r nan", "-r/--run-seconds: 'nan' is no duration"),
         ("-c -1", "-c/--container-count: -1 is out of range"),
-        ("-b 0", "-b/--block-size: 0 is out of range"),
-        ("--delete-after -1", "--delete-after: -1 is out of range"),
+        ("-b 0", "-b/--block-size: '0' is no size: give bytes above 0, as in 4096, 4k"),
+        ("--delete-after -1", "--delete-after: '-1' is no duration: give seconds, 0 or more"),
         ("--seed -1", "--seed: -1 is out of range"),
         ("--rate 0", "--rate: 0 is no rate"),
         ("--arrivals often", "--arrivals: no such choice; there are uniform, poisson"),
@@ -78,10 +78,16 @@ def test_what_each_comes_to(words: str, name: str, value: object) -> None:
         ("--sweep users", "--sweep: 'users': give users=1,20,40 or rate=100,200"),
         ("--sweep users=1,1", "--sweep: 'users=1,1': 1 is there more than once"),
         ("--auto-stop-tolerance 100", "--auto-stop-tolerance: 100 is no tolerance"),
-        ("--operation-timeout 0", "--operation-timeout: 0 is no span of time"),
+        (
+            "--operation-timeout 0",
+            "--operation-timeout: 0 is no duration: give seconds above 0, as in 2.5",
+        ),
         ("--workers 0", "--workers: 0 is out of range"),
         ("--expect-workers 0", "--expect-workers: 0 is out of range"),
-        ("--worker-timeout 0", "--worker-timeout: 0 is no span of time"),
+        (
+            "--worker-timeout 0",
+            "--worker-timeout: 0 is no duration: give seconds above 0, as in 2.5",
+        ),
     ],
 )
 def test_bad_values_are_said_with_what_would_be_right(

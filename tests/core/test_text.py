@@ -1,10 +1,20 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.text import bytes_text, clock_text, latency_text, plural, printable
+from ssbench.core.text import (
+    bytes_text,
+    clock_text,
+    latency_text,
+    parse_duration,
+    parse_size,
+    plural,
+    printable,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +67,51 @@ def test_spans(seconds: float, text: str) -> None:
 )
 def test_latencies(seconds: float | None, text: str) -> None:
     assert latency_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2.5", 2.5), ("1e3", 1000.0), ("0", 0.0), ("500ms", 0.5), ("250us", 0.00025),
+        ("90s", 90.0), ("15m", 900.0), ("15min", 900.0), ("2h", 7200.0), ("1d", 86400.0),
+        ("1h30m", 5400.0), ("1m0.5s", 60.5), ("2 H", 7200.0), (".5s", 0.5),
+    ],
+)  # fmt: skip
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("4096", 4096), ("1e3", 1000), ("4k", 4096), ("4K", 4096), ("4KiB", 4096), ("4kB", 4000),
+        ("10M", 10 << 20), ("10MiB", 10 << 20), ("10MB", 10**7), ("1.5G", 3 << 29), ("0B", 0),
+        ("1 GB", 10**9), ("0.1kB", 100),
+    ],
+)  # fmt: skip
+def test_sizes(text: str, count: int) -> None:
+    assert parse_size(text) == count
+
+
+@pytest.mark.parametrize(
+    "text", ["", "s", "2 weeks", "5x", "1m1m", "30s1h", "1h 30m", "inf", "nan", "-2s", "1h30", "٣s"]
+)
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no number|finite|whole"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["", "k", "4x", "1.0001k", "1G1M", "-4k", "inf", "4 k i b", "1.5"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no number|finite|whole"):
+        parse_size(text)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_quantity_or_a_value_error(text: str) -> None:
+    """Invariant: a parser gives a finite number or raises ValueError, nothing else."""
+    for parse in (parse_duration, parse_size):
+        try:
+            assert math.isfinite(parse(text))
+        except ValueError:
+            continue

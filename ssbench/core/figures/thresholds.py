@@ -6,7 +6,8 @@
     scope     = operation | size class | operation "," size class
     operator  = "<" | "<=" | ">" | ">=" | "=="
 
-An operation is CREATE, READ, UPDATE or DELETE in any case; a size class is named as the scenario
+An operation is CREATE, READ, UPDATE or DELETE in any case, GET is READ and PUT is CREATE; a size
+class is named as the scenario
 names it, in the double quotes of JSON where it is called like an operation or has ``(),"``.
 """
 
@@ -26,7 +27,7 @@ from ssbench.core.counts.tally import Tally
 from ssbench.core.errors import UsageError
 from ssbench.core.figures.facts import ScenarioFacts
 from ssbench.core.figures.metrics import KNOWN, LATENCY, METRICS, latency_of, metric_of, percent_of
-from ssbench.core.model import CRUD, Operation
+from ssbench.core.model import Operation, operation_of
 from ssbench.core.scenario.checks import near, shown
 
 if TYPE_CHECKING:
@@ -171,17 +172,13 @@ class Verdict:
         return abs(self.actual - float(self.threshold.limit)) <= RELATIVE_ERROR * self.actual
 
 
-def _operation(word: str) -> Operation | None:
-    return next((each for each in CRUD if each.name == word.upper()), None)
-
-
 _PLAIN = re.compile(r'[^(),"]+')
 
 
 def _quoted(name: str) -> str:
     """As a size class stands in a scope."""
     plain = _PLAIN.fullmatch(name) and name == name.strip() and name.isprintable()
-    return name if plain and not _operation(name) else json.dumps(name)
+    return name if plain and not operation_of(name) else json.dumps(name)
 
 
 class _Reader:
@@ -211,6 +208,7 @@ class _Reader:
         word = self._take(r"[\w.]+").lower()
         if word in METRICS:
             return word
+        word = re.sub(r"(^|_)(avg|average)$", r"\1mean", word)
         match = LATENCY.fullmatch(word)
         if not match:
             wrong = f"{shown(word)} is no metric" if word else "no metric there"
@@ -232,7 +230,7 @@ class _Reader:
             words.append(self._word())
         if not self._take(r"\)"):
             self._fail(self._here(), "the bracket is not closed", 'a ")" after the scope')
-        named = [None if quoted else _operation(word) for word, quoted in words]
+        named = [None if quoted else operation_of(word) for word, quoted in words]
         first = next((index for index, each in enumerate(named) if each is not None), None)
         classes = [word for index, (word, _quoted) in enumerate(words) if index != first]
         if len(classes) > 1:

@@ -13,7 +13,11 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from ssbench.core.errors import ScenarioError
-from ssbench.core.text import printable
+from ssbench.core.text import (
+    parse_duration,
+    parse_size,
+    printable,
+)
 
 _KINDS: dict[type, str] = {
     str: "a string",
@@ -33,6 +37,9 @@ MAX_WHOLE = 2**53 - 1
 
 #: A line a fault; nobody reads more, and a hostile file shall not fill a terminal for hours.
 MAX_FAULTS = 1000
+
+_OR_DURATION = 'or a string with a unit, as in "500ms", "90s" or "2h"'
+_OR_SIZE = 'or a string with a unit, as in "4k" or "10MiB"'
 
 SHOWN_LENGTH = 60  #: characters of a value that a fault quotes
 NEAR_LENGTH = 64  #: longer words get no suggestion: difflib is quadratic
@@ -126,12 +133,42 @@ def number(raw: object, right: str = "a number of 0 or more") -> float:
 
 
 def seconds(raw: object) -> float:
-    """A check for a length of time, above 0."""
-    right = "a number of seconds above 0"
-    value = number(raw, right)
+    """A check for a duration above 0: seconds, or a string with a unit, as in "2h"."""
+    right = f"a number of seconds above 0, {_OR_DURATION}"
+    value = duration(raw, right)
     if value == 0:
         raise Fault(f"{shown(raw)} is no time at all", right)
     return value
+
+
+def duration(
+    raw: object, right: str = f"a number of seconds of 0 or more, {_OR_DURATION}"
+) -> float:
+    """A check for a duration of 0 or more, in seconds."""
+    return number(_parsed(raw, parse_duration, right), right)
+
+
+def size(low: int, high: int = MAX_WHOLE) -> Check[int]:
+    """A check for a size in whole bytes from low to high, or a string with a unit: "10MiB"."""
+    check_whole = whole(low, high)
+    right = f"bytes from {low} {'up' if high == MAX_WHOLE else f'to {high}'}, {_OR_SIZE}"
+
+    def check(raw: object) -> int:
+        return check_whole(_parsed(raw, parse_size, right))
+
+    return check
+
+
+def _parsed(raw: object, parse: Callable[[str], float], right: str) -> object:
+    """The number that a string stands for; all but strings as they are."""
+    if not isinstance(raw, str):
+        return raw
+    if not raw[-1:].isalpha():  # "3" is a slip rather than a duration
+        raise Fault(f"{shown(raw)} is a string without a unit", right)
+    try:
+        return parse(raw)
+    except ValueError:
+        raise Fault(f"{shown(raw)} can't be read", right) from None
 
 
 def text(raw: object) -> str:

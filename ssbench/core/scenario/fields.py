@@ -11,17 +11,19 @@ from ssbench.core.model import CRUD, SizeClass
 from ssbench.core.scenario.checks import (
     Fault,
     FaultList,
+    duration,
     kind,
     near,
     number,
     seconds,
     shown,
+    size,
     text,
     whole,
 )
 from ssbench.core.scenario.jsontext import member
 from ssbench.core.scenario.keys import Key, read_keys
-from ssbench.core.scenario.loading import arrivals, rate, stretch, think_time
+from ssbench.core.scenario.loading import arrivals, rate, think_time
 
 Profile = tuple[float, float, float, float]
 
@@ -96,11 +98,11 @@ def policy(raw: object) -> str:
 
 
 def delete_after(raw: object) -> int | None:
-    """Seconds until objects expire; None (0 in the file) where they don't."""
-    return whole(0)(raw) or None
+    """Whole seconds until objects expire; None (0 in the file) where they don't."""
+    return whole(0)(duration(raw) if isinstance(raw, str) else raw) or None
 
 
-_SIZE_BYTES = whole(0)
+_SIZE_BYTES = size(0)
 _COUNT = whole(0)
 
 SIZE_KEYS: dict[str, Key] = {
@@ -122,13 +124,13 @@ KEYS: dict[str, Key] = {
     "container_concurrency": Key(whole(1)),
     "delete_after": Key(delete_after, option="--delete-after"),
     "policy": Key(policy, option="--policy"),
-    "block_size": Key(whole(1, MAX_BLOCK), option="-b"),
+    "block_size": Key(size(1, MAX_BLOCK), option="-b"),
     "seed": Key(whole(0, MAX_SEED), option="--seed"),
     "rate": Key(rate, option="--rate"),
     "arrivals": Key(arrivals, option="--arrivals"),
     "think_time": Key(think_time, option="--think-time"),
-    "warmup": Key(stretch, option="--warmup"),
-    "cooldown": Key(stretch, option="--cooldown"),
+    "warmup": Key(duration, option="--warmup"),
+    "cooldown": Key(duration, option="--cooldown"),
 }
 OWN_READERS = ("sizes", "initial_files", "stages")
 

@@ -8,7 +8,16 @@ from itertools import accumulate
 from typing import Any
 
 from ssbench.core.model import Stage
-from ssbench.core.scenario.checks import Fault, FaultList, kind, number, seconds, shown, whole
+from ssbench.core.scenario.checks import (
+    Fault,
+    FaultList,
+    duration,
+    kind,
+    number,
+    seconds,
+    shown,
+    whole,
+)
 from ssbench.core.scenario.keys import Key, read_keys
 
 ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
@@ -33,28 +42,23 @@ def arrivals(raw: object) -> str:
 
 def think_time(raw: object) -> tuple[float, float] | None:
     """The least and the longest pause of a user; None for none."""
-    right = "a number of seconds, or two: [least, longest]"
+    right = 'a number of seconds, or two: [least, longest]; also with units, as in "500ms"'
     if isinstance(raw, list | tuple):
         if len(raw) != 2:
             raise Fault(f"{shown(raw)} has {len(raw)} entries", right)
-        least, longest = (number(entry, right) for entry in raw)
+        least, longest = (duration(entry, right) for entry in raw)
         if least > longest:
             raise Fault(f"{shown(raw)} begins with the longer one", right)
     else:
-        least = longest = number(raw, right)
+        least = longest = duration(raw, right)
     return (least, longest) if longest else None
-
-
-def stretch(raw: object) -> float:
-    """A length of time that may be 0."""
-    return number(raw, "a number of seconds of 0 or more")
 
 
 STAGE_KEYS: dict[str, Key] = {
     "seconds": Key(seconds, required=True, example="30"),
     "users": Key(whole(1)),
     "rate": Key(rate),
-    "warmup": Key(stretch),
+    "warmup": Key(duration),
 }
 
 

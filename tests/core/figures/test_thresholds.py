@@ -57,6 +57,9 @@ SEEN = stats_of(
         ("min(READ,tiny) >= 1000us", MS),
         ("max(READ) < 1m", 99 * MS),
         ("mean(READ) == 50ms", 50 * MS),
+        ("avg(GET) == 50ms", 50 * MS),
+        ("service_average(get, tiny) == 50ms", 50 * MS),
+        ("max(PUT) < 51ms", 50 * MS),
         ("max(small) < 51000µs", 50 * MS),
         ("service_p99(tiny, READ) > 98ms", 99 * MS),
         ("headers_mean <= 4ms", 4 * MS),
@@ -271,3 +274,14 @@ def test_what_the_scenario_never_does_cannot_be_promised(text: str, words: str) 
         Threshold.parse(text).check(SCENARIO, open_loop=False)
     assert words in str(raised.value)
     Threshold.parse("response_p99 < 1s").check(SCENARIO, open_loop=True)
+
+
+def test_synonyms_are_shown_by_the_names_of_the_report() -> None:
+    assert str(Threshold.parse("avg(GET) < 50ms")) == "mean(READ) < 50ms"
+    assert (
+        str(Threshold.parse("first_byte_avg(PUT, tiny) < 1s"))
+        == "first_byte_mean(CREATE, tiny) < 1s"
+    )
+    quoted = Threshold.parse('p99("get") < 50ms')
+    assert (quoted.operation, quoted.size_class) == (None, "get")
+    assert Threshold.parse(str(quoted)) == quoted

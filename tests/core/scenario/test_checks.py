@@ -2,7 +2,17 @@ import pytest
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.scenario import checks
-from ssbench.core.scenario.checks import Fault, FaultList, near, seconds, shown, text, whole
+from ssbench.core.scenario.checks import (
+    Fault,
+    FaultList,
+    duration,
+    near,
+    seconds,
+    shown,
+    size,
+    text,
+    whole,
+)
 
 
 @pytest.mark.parametrize(("raw", "value"), [(1, 1), (1000, 1000), (1e3, 1000), (2.0, 2)])
@@ -41,8 +51,33 @@ def test_a_range_with_an_end_is_told_whole() -> None:
 
 @pytest.mark.parametrize("raw", [0, 0.0, -1, float("inf"), True, "1", None, 10**400])
 def test_seconds_are_a_finite_time_above_none(raw: object) -> None:
-    with pytest.raises(Fault, match=r"a number of seconds above 0$"):
+    with pytest.raises(Fault, match=r'a number of seconds above 0, or .* "90s" or "2h"$'):
         seconds(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"), [("2h", 7200), ("90s", 90), ("500ms", 0.5), ("1h30m", 5400), ("1.5 min", 90)]
+)
+def test_seconds_may_have_a_unit(raw: str, value: float) -> None:
+    assert seconds(raw) == value
+    assert duration(raw) == value
+
+
+@pytest.mark.parametrize("raw", ["0s", "-2s", "2 weeks", "s", "", "90", "1e3", "inf", "nan", "2hs"])
+def test_strings_that_are_no_duration(raw: str) -> None:
+    with pytest.raises(Fault):
+        seconds(raw)
+
+
+def test_sizes_may_have_a_unit() -> None:
+    assert [size(0)(raw) for raw in (0, 4096, "4k", "10MiB", "1.5GB", "0B")] == [
+        0, 4096, 4096, 10 << 20, 1_500_000_000, 0,
+    ]  # fmt: skip
+    for raw in ("4096", "4x", "0.3k", "-4k", "k", ""):
+        with pytest.raises(Fault, match=r'bytes from 0 up, or .* "4k" or "10MiB"$'):
+            size(0)(raw)
+    with pytest.raises(Fault, match=r"^2147483648 is above 1073741824; "):
+        size(1, 1 << 30)("2G")
 
 
 def test_seconds_may_be_a_fraction() -> None:

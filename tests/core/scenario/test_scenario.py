@@ -84,6 +84,37 @@ def test_whole_floats_are_whole_numbers() -> None:
     assert type(scenario.operation_count) is int
 
 
+def test_durations_and_sizes_may_have_units_and_the_header_keeps_numbers() -> None:
+    given = text(
+        sizes=[{"name": "tiny", "size_min": "4k", "size_max": "10MiB"}], initial_files={"tiny": 5},
+        run_seconds="2h", warmup="90s", cooldown="500ms", delete_after="1d", block_size="1MiB",
+        think_time=["100ms", 2],
+    )  # fmt: skip
+    scenario = Scenario.resolve(given, run_seconds=7200.0)
+    header = scenario.to_dict()
+    assert header["sizes"] == [
+        {**scenario.to_dict()["sizes"][0], "size_min": 4096, "size_max": 10 << 20}  # type: ignore[index]
+    ]
+    wanted = {
+        "run_seconds": 7200.0, "warmup": 90.0, "cooldown": 0.5, "delete_after": 86400,
+        "block_size": 1 << 20, "think_time": [0.1, 2.0],
+    }  # fmt: skip
+    assert {key: header[key] for key in wanted} == wanted
+    assert Scenario.from_json(json.dumps(header)) == scenario
+    staged = text(stages=[{"seconds": "1m", "users": 2, "warmup": "5s"}], operation_count=None)
+    assert Scenario.resolve(staged).to_dict()["stages"] == [
+        {"seconds": 60.0, "users": 2, "warmup": 5.0}
+    ]
+
+
+def test_a_duration_that_cannot_be_read_is_told_with_an_example() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_json(text(run_seconds="2 weeks", block_size="64"))
+    said = "\n".join(caught.value.faults)
+    assert 'run_seconds: "2 weeks" can\'t be read; a number of seconds above 0, or a string' in said
+    assert 'block_size: "64" is a string without a unit; bytes from 1 to 1073741824, or' in said
+
+
 @pytest.mark.parametrize(
     ("changes", "keeps"),
     [
