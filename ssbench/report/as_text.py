@@ -12,6 +12,7 @@ from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report import cells
 from ssbench.report.host_text import verdict_lines
 from ssbench.report.load_text import (
+    leaves_out,
     load_lines,
     missing_users_lines,
     stage_lines,
@@ -69,15 +70,24 @@ def _header(stats: RunStats) -> Iterator[str]:
     # Of several stages, each says its users in a line of its own.
     ran = run.stage_users[0] if len(run.stage_users) == 1 else None
     users = users_text(facts.user_count, ran)
-    duration = "N/A" if stats.duration_s is None else f"{stats.duration_s:.0f}s"
-    yield (
-        f"Worker count: {stats.worker_count:3}   Concurrency: {users:>3}  "
-        f"Ran {cells.time_text(stats.started_s)} to {cells.time_text(stats.ended_s)} ({duration})"
-    )
+    yield f"Worker count: {stats.worker_count:3}   Concurrency: {users:>3}  {_when(stats)}"
     yield f"Object expiration (X-Delete-After): {facts.delete_after} (sec)"
     if not run.legacy:
         yield from _more_header(stats)
     yield from _ending(stats)
+
+
+def _when(stats: RunStats) -> str:
+    """``Ran A to B (13s)``; where a part of it counts: ``, 10s of it counted``."""
+    counted = "N/A" if stats.duration_s is None else f"{stats.duration_s:.0f}s"
+    first, last = cells.time_text(stats.started_s), cells.time_text(stats.ended_s)
+    if not leaves_out(stats):
+        return f"Ran {first} to {last} ({counted})"
+    if stats.whole_run_s is None:
+        return f"Counted {first} to {last} ({counted})"
+    begin_s, end_s = stats.whole_run_s
+    whole = f"{cells.time_text(begin_s)} to {cells.time_text(end_s)} ({end_s - begin_s:.0f}s)"
+    return f"Ran {whole}, {counted} of it counted"
 
 
 def _more_header(stats: RunStats) -> Iterator[str]:

@@ -43,7 +43,7 @@ def load_lines(stats: RunStats) -> Iterator[str]:
         yield f"Load: open loop, {rates} operations a second fall due ({model} arrivals){started}"
     elif facts.think_time or stats.stage_count > 1:
         yield f"Load: {_CLOSED}{_thinking(facts.think_time)}"
-    left_out = _left_out(facts, stats.stage_count)
+    left_out = leaves_out(stats)
     if left_out:
         yield (
             f"Left out: {left_out} ({plural(stats.left_out, 'operation')});"
@@ -84,6 +84,11 @@ def _users_that_ran(users: StageUsers, first: StageUsers) -> str:
     if len(changes) > _MOST_CHANGES:
         found.append(f"and {len(changes) - _MOST_CHANGES} changes more (--json has them all)")
     return ", ".join(found)
+
+
+def leaves_out(stats: RunStats) -> str:
+    """What of the run doesn't count, in words; "" for nothing."""
+    return _left_out(stats.run.scenario, stats.stage_count)
 
 
 def _left_out(facts: ScenarioFacts, stages: int) -> str:

@@ -59,10 +59,10 @@ def _in_unit(verdict: Verdict) -> float | None:
 
 
 def _shown(actual: float, limit: float) -> str:
-    """Six digits, or as many as set it apart from its limit."""
-    for digits in range(6, 17):
+    """Six digits, or as many as put it on its side of the limit."""
+    for digits in range(6, 18):
         text = f"{actual:.{digits}g}"
-        if (float(text) == limit) == (actual == limit):
+        if (float(text) > limit, float(text) < limit) == (actual > limit, actual < limit):
             break
     return f"{float(text):f}".rstrip("0").rstrip(".") if "e+" in text else text
 

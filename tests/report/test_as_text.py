@@ -113,7 +113,7 @@ def test_what_may_be_left_behind_is_no_count_of_what_is() -> None:
 def test_without_any_record_there_is_still_a_report() -> None:
     text = render("text", runs.stats_of([]))
     assert "INCOMPLETE" in text
-    assert "Count:     0 (    0 error;     0 retries:  0.00%)" in text
+    assert "Count:     0 (    0 error;     0 retries:    N/A)" in text
 
 
 def test_times_that_no_calendar_has_are_na() -> None:

@@ -75,6 +75,18 @@ def test_what_was_left_out_is_told() -> None:
     assert any(line.startswith("       Count:     1 ") for line in lines)
 
 
+def test_the_header_has_the_whole_run_and_how_much_of_it_counts() -> None:
+    given = run([OPEN[0], OPEN[2]], [1, 2, 9, 28], due=True, warmup=5, cooldown=3)
+    assert "Counted 1970-01-01 00:00:09 UTC to 1970-01-01 00:00:28 UTC (19s)" in report(given)[2]
+    whole = report([*given, runs.footer(run_seconds=30.5)])[2]
+    assert (
+        "Ran 1970-01-01 00:00:00 UTC to 1970-01-01 00:00:30 UTC (30s), 19s of it counted" in whole
+    )
+    plain = report(run(OPEN, [1, 9], due=True))[2]
+    assert "Ran 1970-01-01 00:00:01 UTC to 1970-01-01 00:00:09 UTC (8s)" in plain
+    assert "counted" not in plain
+
+
 @pytest.mark.parametrize(
     ("load", "told"),
     [

@@ -120,9 +120,7 @@ class Counts:
 
     @property
     def retry_percent(self) -> float | None:
-        """All retries over the successes; None for retries without a success."""
-        if not self.retries:
-            return 0.0
+        """All retries over the successes; None without a success."""
         return 100.0 * self.retries / self.count if self.count else None
 
 

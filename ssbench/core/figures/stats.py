@@ -231,6 +231,17 @@ class RunStats:
             return None
         return self.ended_s - self.started_s
 
+    @property
+    def whole_run_s(self) -> tuple[float, float] | None:
+        """Wall clock: start and end of the run phase, with what of it doesn't count.
+
+        None where either is unknown: a file of 0.3.9, or one that ends before its footer.
+        """
+        origin_ns, footer = self._origins.get(Phase.RUN), self.run.footer
+        if origin_ns is None or footer is None:
+            return None
+        return origin_ns / SECOND_NS, origin_ns / SECOND_NS + footer.run_seconds
+
     def requests_per_worker(self) -> dict[str, int]:
         """Finished operations, failed or not, by worker id; idle workers have 0."""
         found: Counter[str] = Counter()
