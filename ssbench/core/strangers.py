@@ -11,6 +11,7 @@ OTHER_KEY = "with another key; workers need the master's --zmq-key-file"
 A_KEY = "with a key, of which this master has none; give it the same --zmq-key-file"
 NO_PEER = "whose protocol isn't that of ssbench"
 HANGS_UP = "who hung up before keys were compared; both sides need the same key file, or none"
+TALKS = "who sent more than a worker ever says there"
 HUNG_UP = "hung up"
 #: A friend may be killed in the middle of a handshake, but not so often in a row.
 ENOUGH = 4
@@ -43,6 +44,7 @@ class Porch:
         self._locked = locked
         self._here: dict[int, str] = {}  # descriptor -> address
         self._outside: set[int] = set()  # of these, those that are certainly not in
+        self._cut: set[int] = set()  # of those here, too
         self._why = ""
         self._hung_up: Counter[str] = Counter()  # since somebody was let in
 
@@ -52,7 +54,17 @@ class Porch:
     def came(self, fd: int, address: str) -> None:
         """A connection, whose handshake is to come."""
         self._here[fd] = address
+        self._cut.discard(fd)
         self._outside.add(fd)
+
+    def connections(self) -> list[int]:
+        """Descriptors of the connections that are here, without those that were cut off."""
+        return [fd for fd in self._here if fd not in self._cut]
+
+    def cut_off(self, fd: int) -> Stranger:
+        """A connection was ended for what it sent; that it is gone may be told later, or never."""
+        self._cut.add(fd)
+        return Stranger(self._here[fd], self.port, TALKS)
 
     def let_in(self) -> None:
         """One of the connections has the right key."""
@@ -68,6 +80,7 @@ class Porch:
         why, self._why = self._why, ""
         was_outside = fd in self._outside
         self._outside.discard(fd)
+        self._cut.discard(fd)
         address = self._here.pop(fd, "")
         if why == HUNG_UP:
             return Stranger(address, self.port, HANGS_UP) if self._is_odd(address) else None

@@ -47,6 +47,11 @@ _EVENTS = (
 )
 
 _RETRY_S = 1.0
+#: Bytes that a peer may send where it has nothing to say but a handshake (700 with a key) and its
+#: one subscription. ZeroMQ keeps each byte of a subscription as 50 to 100 of memory, without end.
+MOST_SAID = 8192
+_LISTEN_MS = 250  #: between looks at how much was sent
+_TCP_INFO_BYTES, _BYTES_RECEIVED = 192, struct.Struct("=128xQ")  # of Linux' struct tcp_info
 
 
 class Doorkeeper:
@@ -61,6 +66,7 @@ class Doorkeeper:
         self._client = z85.decode(key.client_public) if key else b""
         self._watched: list[zmq.Socket[bytes]] = []
         self._ears: dict[zmq.Socket[bytes], Porch] = {}  # in the same order
+        self._quiet: list[Porch] = []  # where peers have nothing to say
         self._friends: set[str] = set()
         self._seen: deque[Stranger] = deque(maxlen=MOST_COUNTED)
         self._strangers = Strangers()
@@ -72,8 +78,10 @@ class Doorkeeper:
     def __repr__(self) -> str:
         return f"<Doorkeeper of {len(self._ears)} ports>"
 
-    def lock(self, sock: zmq.Socket[bytes]) -> None:
+    def lock(self, sock: zmq.Socket[bytes], *, quiet: bool = False) -> None:
         """Before a socket is bound: nobody gets in without the key, if there is one.
+
+        :param quiet: who sends more than MOST_SAID bytes there is cut off.
 
         Without one, ZeroMQ is made to ask all the same: else it takes whatever connects for a
         peer of its first version, a browser too, and jobs would go there.
@@ -86,9 +94,10 @@ class Doorkeeper:
         sock.setsockopt_string(zmq.ZAP_DOMAIN, str(number))
         # Without this, clients would pass unasked if nobody answered for them.
         sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
-        self._ears[_listen(self._context, sock)] = Porch(
-            self._friends, locked=self._key is not None
-        )
+        porch = Porch(self._friends, locked=self._key is not None)
+        self._ears[_listen(self._context, sock)] = porch
+        if quiet:
+            self._quiet.append(porch)
         self._watched.append(sock)
 
     def begin(self, ports: Iterable[int]) -> None:
@@ -118,9 +127,13 @@ class Doorkeeper:
         poller = zmq.Poller()
         for sock in (*self._ears, self._zap):
             poller.register(sock, zmq.POLLIN)
-        open_ears = len(self._ears)
+        open_ears, looked_s = len(self._ears), 0.0
         while open_ears:
-            for sock, _ in poller.poll():
+            events = poller.poll(_LISTEN_MS)
+            if time.monotonic() - looked_s >= _LISTEN_MS / 1000:
+                self._cut_off_talkers()
+                looked_s = time.monotonic()
+            for sock, _ in events:
                 if sock is self._zap:
                     self._answer_zap(sock)
                 elif not self._hear(sock, self._ears[sock]):
@@ -140,6 +153,12 @@ class Doorkeeper:
         elif not known:
             port = list(self._ears.values())[int(domain)].port
             self._seen.append(Stranger(who, port, OTHER_KEY))
+
+    def _cut_off_talkers(self) -> None:
+        for porch in self._quiet:
+            for fd in porch.connections():
+                if _cut_off(fd, porch.port):
+                    self._seen.append(porch.cut_off(fd))
 
     def _hear(self, ear: zmq.Socket[bytes], porch: Porch) -> bool:
         """Act on what a monitor says; False for its last words."""
@@ -260,6 +279,22 @@ def _address_of(fd: int) -> str:
     with suppress(OSError), socket.socket(fileno=os.dup(fd)) as sock:
         return _plain(str(sock.getpeername()[0]))
     return ""
+
+
+def _cut_off(fd: int, port: int) -> bool:
+    """End ZeroMQ's connection where it has sent too much; says whether it did. It may be closed,
+    and its descriptor another one's, by now."""
+    with suppress(OSError):
+        sock = socket.socket(fileno=fd)
+        try:
+            info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+            talks = _BYTES_RECEIVED.unpack_from(info.ljust(_TCP_INFO_BYTES, b"\0"))[0] > MOST_SAID
+            if talks and sock.getsockname()[1] == port:
+                sock.shutdown(socket.SHUT_RDWR)
+                return True
+        finally:
+            sock.detach()
+    return False
 
 
 def _plain(address: str) -> str:

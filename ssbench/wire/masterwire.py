@@ -24,6 +24,8 @@ from ssbench.wire.sockets import (
 
 #: Messages in a pipe. With one, each waits for ZeroMQ's own thread: 15 µs a message instead of 2.
 _LONGEST_PIPE, _SHORTEST_PIPE, _JOBS_IN_PIPE = 16, 2, 64
+#: Of one message of a peer that has nothing to say but a handshake and a subscription.
+_QUIET_BYTES = 1024
 RECEIVED_AT_ONCE = 256  #: messages, until the master sees to its other duties
 
 
@@ -81,7 +83,9 @@ class MasterWire:
             expect_a_reader(sock)
             sock.set_hwm(BEAT_HWM)
             sock.setsockopt(zmq.LINGER, LINGER_MS)
-        self._doorkeeper.lock(sock)
+        if kind != zmq.PULL:
+            sock.setsockopt(zmq.MAXMSGSIZE, _QUIET_BYTES)
+        self._doorkeeper.lock(sock, quiet=kind != zmq.PULL)
         place = endpoint(self.ip, port or "*")
         try:
             sock.bind(place)

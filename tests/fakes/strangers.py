@@ -53,6 +53,13 @@ def a_gigabyte_announced(kind: bytes) -> bytes:
     return greeting(kind) + _GIGABYTE + b"x" * 60_000
 
 
+def subscriptions(count: int, size: int) -> bytes:
+    """So many, to random topics of so many bytes, to be sent behind a greeting."""
+    noise = random.Random(4)
+    head = b"\x02" + (size + 1).to_bytes(8, "big") + b"\x01"
+    return b"".join(head + noise.randbytes(size) for _ in range(count))
+
+
 def call(port: int, said: bytes) -> socket.socket:
     """A connection that says this much."""
     sock = socket.create_connection(("127.0.0.1", port), timeout=10)

@@ -14,12 +14,13 @@ import zmq
 
 from ssbench.core.messages import Bye, Jobs, encode
 from ssbench.core.strangers import A_KEY, HANGS_UP, NO_KEY, OTHER_KEY
+from ssbench.wire import doorkeeper
 from ssbench.wire.doorkeeper import Doorkeeper
 from ssbench.wire.key import Key
 from ssbench.wire.masterwire import MasterWire
 from ssbench.wire.ports import Ports
 from ssbench.wire.workerwire import Control, WorkerWire
-from tests.fakes.strangers import OTHER_TOOLS, call
+from tests.fakes.strangers import OTHER_TOOLS, call, greeting, subscriptions
 from tests.wire.ends import ANY, PATIENCE_S, all_channels, beat, until, worker_of
 
 #: The master's socket -> what a stranger would connect to it.
@@ -320,3 +321,58 @@ def test_other_tools_get_no_job_where_there_is_no_key(said: bytes) -> None:
         finally:
             for sock in socks:
                 sock.close()
+
+
+def megabytes() -> float:
+    """Of memory that this process has."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@pytest.mark.parametrize(("count", "size"), [(2_000, 2048), (20_000, 1000), (200_000, 60)])
+@pytest.mark.parametrize(("channel", "kind"), [("control", b"SUB"), ("work", b"PULL")])
+def test_who_sends_what_no_worker_says_is_cut_off(
+    channel: str, kind: bytes, count: int, size: int
+) -> None:
+    """2,000 subscriptions of 2 KB took 415 MB; while more of them came, nothing else went on."""
+    said = memoryview(subscriptions(count, size))
+    with MasterWire("127.0.0.1", ANY, None) as master, worker_of(master) as (wire, control):
+        assert until(lambda: tended(wire, control) and heard_beat(master, control))
+        before_mb = megabytes()
+        sock = call(getattr(master.ports, channel), greeting(kind))
+        assert until(lambda: sock.recv(9999, socket.MSG_PEEK)[-3:] in (b"PUB", b"USH"))
+        sock.settimeout(0.01)
+
+        def is_cut_off() -> bool:
+            nonlocal said
+            master.send_beat(beat())
+            with suppress(TimeoutError):
+                said = said[sock.send(said[:100_000]) :]
+            return bool(master.strangers())
+
+        with suppress(ConnectionError):  # of a message that is too long nothing is told
+            if channel == "control":
+                assert until(is_cut_off, 10)
+            else:  # as little as isn't read there may be too little to be cut off for
+                until(is_cut_off, 1)
+        sock.close()
+        assert megabytes() - before_mb < 50
+        assert until(lambda: heard_beat(master, control))
+
+
+def heard_beat(master: MasterWire, control: Control) -> bool:
+    master.send_beat(beat())
+    return control.receive(0.01) is not None
+
+
+@pytest.mark.parametrize("key", [None, Key.generate()], ids=["no key", "key"])
+def test_workers_say_less_than_would_cut_them_off(
+    key: Key | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doorkeeper, "MOST_SAID", doorkeeper.MOST_SAID // 4)
+    monkeypatch.setattr(doorkeeper, "_LISTEN_MS", 10)
+    with MasterWire("127.0.0.1", ANY, key) as master, worker_of(master, key) as (wire, control):
+        assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
+        time.sleep(0.3)
+        assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
+        assert master.strangers(last=True) == []
