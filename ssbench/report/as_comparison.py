@@ -10,6 +10,7 @@ from ssbench.core.figures.comparison import Comparison, Run, Section
 from ssbench.core.figures.stats import operation_name
 from ssbench.core.text import plural, printable
 from ssbench.report import cells
+from ssbench.report.host_text import other_work_lines
 from ssbench.report.load_text import missing_users_lines
 from ssbench.report.options import percent_text
 from ssbench.report.steady_text import steady_lines
@@ -45,7 +46,7 @@ def render_comparison(found: Comparison) -> str:
     """The comparison for people, ending with a newline."""
     others = range(1, len(found.runs))
     lines = [*_settings(found), "", *_runs(found.runs), ""]
-    lines += (line for other in others for line in _in_words(found.sections[0], other))
+    lines += (line for other in others for line in _in_words(found, other))
     for other in others:
         for section in found.sections:
             lines += ["", *_table(found, section, other)]
@@ -93,6 +94,7 @@ def _runs(runs: Sequence[Run]) -> Iterator[str]:
             yield "  Warning: not all of its results are here"
         yield from (f"  {line}; it is not judged" for line in missing_users_lines(stats))
         yield from (f"  {line}" for line in steady_lines(stats))
+        yield from (f"  {line}" for line in other_work_lines(run.hosts))
 
 
 def _compared(run: Run) -> str:
@@ -101,8 +103,14 @@ def _compared(run: Run) -> str:
     return f"{plural(run.seconds, 'whole second')} of which are compared"
 
 
-def _in_words(section: Section, other: int) -> Iterator[str]:
+def _in_words(found: Comparison, other: int) -> Iterator[str]:
     """The rate, and of each kind of latency the highest percentile of which enough is known."""
+    section = found.sections[0]
+    taken = [number for number in (1, other + 1) if found.runs[number - 1].disturbed]
+    busy = ""
+    if taken:
+        runs = " and ".join(map(str, taken))
+        busy = f" Other work took the cores in run {runs}: figures may differ because of it."
     told: dict[str, Row] = {}
     for row in _rows(section):
         percent = row.measure.percent or 0
@@ -113,7 +121,7 @@ def _in_words(section: Section, other: int) -> Iterator[str]:
         change = row.changes[other - 1]
         what = _named(_UNITS[row.measure.name].words, row.measure)
         difference = _difference(row.measure, change)
-        yield f"Run {other + 1} against run 1: {difference}{what}: {change.verdict.value}."
+        yield f"Run {other + 1} against run 1: {difference}{what}: {change.verdict.value}.{busy}"
 
 
 def _rows(section: Section) -> Iterator[Row]:

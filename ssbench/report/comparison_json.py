@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from ssbench.core.figures.compare import CONFIDENCE, RESAMPLES, Measure, Row
 from ssbench.core.figures.comparison import Comparison, Run, Section
 from ssbench.core.figures.stats import operation_name
 from ssbench.report.as_json import finite, plain
+from ssbench.report.host_text import host_rows
 from ssbench.report.options import percent_text
 from ssbench.report.steady_text import steady_rows
 
@@ -62,19 +64,21 @@ def _run(run: Run) -> dict[str, Any]:
         "duration_s": stats.duration_s,
         "whole_seconds": run.seconds,
         "steadiness": steady_rows(stats),
+        "hosts": host_rows(run.hosts),
     }
 
 
 def _section(found: Comparison, section: Section) -> dict[str, Any]:
+    busy = [run.disturbed for run in found.runs]
     totals = [run.stats.total(section.operation) for run in found.runs]
     return {
         "operations": [tally.operations for tally in totals],
         "errors": [tally.errors for tally in totals],
-        "figures": dict(_figure(row) for row in section.rows),
+        "figures": dict(_figure(row, busy) for row in section.rows),
     }
 
 
-def _figure(row: Row) -> tuple[str, dict[str, Any]]:
+def _figure(row: Row, busy: Sequence[bool]) -> tuple[str, dict[str, Any]]:
     key, divisor = _key(row.measure)
     runs = [
         {
@@ -89,8 +93,9 @@ def _figure(row: Row) -> tuple[str, dict[str, Any]]:
             "low": change.low,
             "high": change.high,
             "verdict": change.verdict.name.lower(),
+            "other_work": busy[0] or busy[at],
         }
-        for change in row.changes
+        for at, change in enumerate(row.changes, 1)
     ]
     return key, {"runs": runs, "changes_against_first": changes}
 

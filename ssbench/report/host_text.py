@@ -75,12 +75,12 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
             "The load generator was not the bottleneck: ssbench used at most"
             f" {_percent(verdict.busiest_loop_percent)} of a core ({busy})"
         )
-    yield from other_work_lines(verdict)
+    yield from other_work_lines(verdict.hosts)
 
 
-def other_work_lines(verdict: Verdict) -> Iterator[str]:
-    """A sentence for each machine whose cores other work took."""
-    for host in verdict.taken_hosts:
+def other_work_lines(hosts: Sequence[HostLoad]) -> Iterator[str]:
+    """A sentence for each of the machines whose cores other work took."""
+    for host in filter(lambda load: load.taken, hosts):
         yield (
             f"Other work used {host.other_percent:.0f} % of all cores of"
             f" {printable(host.host) or 'a host'}: ssbench waited for a core"

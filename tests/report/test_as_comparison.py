@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ssbench.core.figures.comparison import Comparison, comparison
 from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Operation
+from ssbench.core.records import HostRecord
 from ssbench.report.as_comparison import render_comparison
 from tests.golden import compare, legacy
 from tests.report import runs
@@ -131,3 +132,22 @@ def test_what_is_many_times_as_much_is_told_as_a_factor() -> None:
     (line,) = (line for line in text.splitlines() if line.startswith("Operations/s"))
     assert " x 12.0 " in line
     assert line.endswith(" x 11.9 to x 12.1  more than noise")
+
+
+def busy(records: list[runs.Record], cpu_percent: float) -> list[runs.Record]:
+    """The same run on a machine of one core that was so busy, by others for the most part."""
+    figures = {
+        "cpu_percent": cpu_percent, "core_0_percent": cpu_percent, "process_cpu_percent": 5.0,
+        "loop_cpu_percent": 5.0, "loop_waiting_percent": 20.0, "interval_s": 1.0,
+    }  # fmt: skip
+    seconds = [HostRecord(0, at_s, figures, host="bench-01") for at_s in range(2, 12)]
+    return [*records[:-1], *seconds, records[-1]]
+
+
+def test_other_work_that_took_the_cores_stands_beside_the_verdict() -> None:
+    base, other = runs.lasting(20, 50), busy(runs.lasting(20, 60, seed=2), 97.0)
+    lines = text_of(base, other).splitlines()
+    told = "than noise. Other work took the cores in run 2: figures may differ because of it."
+    assert any(line.startswith("Run 2 against run 1") and line.endswith(told) for line in lines)
+    assert any(line.startswith("  Other work used 92 % of all cores of bench-01") for line in lines)
+    assert "Other work" not in text_of(base, busy(runs.lasting(20, 60, seed=2), 40.0))

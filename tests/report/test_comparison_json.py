@@ -12,6 +12,7 @@ from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Operation
 from ssbench.report.comparison_json import render_comparison_json
 from tests.report import runs
+from tests.report.test_as_comparison import busy
 
 
 def report(*records: list[runs.Record], operations: tuple[int | None, ...] = ()) -> Any:
@@ -57,7 +58,9 @@ def test_what_is_not_known_is_null() -> None:
     rate = found["total"]["figures"]["operations_per_s"]
     assert rate["runs"][0] == {"value": None, "low": None, "high": None}
     (change,) = rate["changes_against_first"]
-    assert change == {"ratio": None, "low": None, "high": None, "verdict": "unknown"}
+    assert change == {
+        "ratio": None, "low": None, "high": None, "verdict": "unknown", "other_work": False,
+    }  # fmt: skip
 
 
 def test_it_is_json_even_of_scenarios_that_are_not() -> None:
@@ -65,3 +68,15 @@ def test_it_is_json_even_of_scenarios_that_are_not() -> None:
     found = report([runs.header(scenario=weird)], runs.no_results())
     values = {each["key"]: each["values"] for each in found["differing_settings"]}
     assert values["nan"] == [None, None]
+
+
+def test_other_work_on_the_hosts_stands_beside_the_verdicts() -> None:
+    def change(found: Any) -> Any:
+        return found["total"]["figures"]["operations_per_s"]["changes_against_first"][0]
+
+    quiet = runs.lasting(20, 50)
+    found = report(quiet, busy(runs.lasting(20, 60, seed=2), 97.0))
+    assert change(found)["other_work"]
+    hosts = [run["hosts"] for run in found["runs"]]
+    assert [[host["taken_by_others"] for host in each] for each in hosts] == [[], [True]]
+    assert not change(report(quiet, quiet))["other_work"]

@@ -4,6 +4,9 @@ Neighbouring seconds are alike (a full cache, a compaction), so they are drawn i
 circle: Politis and Romano 1992. A block is the cube root of the number of seconds long, or longer
 where the rate's autocorrelation asks for it (Politis and White 2004, for a process of first
 order), and a quarter of the seconds at most.
+
+Blocks that short break the correlation at their ends, so the draws differ less than runs do. By how
+much is known for a process of first order, and intervals are widened by it.
 """
 
 from __future__ import annotations
@@ -20,6 +23,11 @@ from ssbench.core.counts.stretches import Stretches, divided, edges_about
 
 MOST_RESAMPLES = 10_000
 
+_HIGHEST_CORRELATION = 0.95
+#: A correlation of this over the root of the number of seconds comes about by chance.
+_BY_CHANCE = 1.6
+_OUTSIDE = 0.025  #: of the draws, on either side
+
 _NORMAL = NormalDist()
 
 
@@ -35,6 +43,7 @@ class Resampled:
             raise ValueError(f"at least a second, and 1 to {MOST_RESAMPLES:,} resamples")
         self.seconds = len(counts)
         self.block = block_length(counts)
+        self.widening = widening(counts, self.block)
         blocks = ceil(self.seconds / self.block)
         starts = range(self.seconds)
         self._draws = [rng.choices(starts, k=blocks) for _ in range(resamples)]
@@ -129,27 +138,66 @@ def block_length(counts: Sequence[int]) -> int:
     return max(1, min(ceil(max(1.0, factor) * root), many // 4))
 
 
+def widening(counts: Sequence[int], block: int) -> float:
+    """How many times further a mean is off than the means of draws in such blocks.
+
+    For a process of first order with the autocorrelation of these counts, freed of its bias in
+    short runs (Marriott and Pope 1954). A block's mean has the variance v(block), of which the
+    draws, about the mean of all, keep v(block) - v(all); a draw is all/block of these.
+    """
+    many = len(counts)
+    if block >= many:
+        return 1.0
+    found = _autocorrelation(counts)
+    lasting = min(_HIGHEST_CORRELATION, found + (1 + 4 * found) / many)
+    if lasting < _BY_CHANCE / sqrt(many):
+        lasting = 0.0
+    whole, part = _variance_of_mean(many, lasting), _variance_of_mean(block, lasting)
+    return sqrt(whole / (block / many * (part - whole)))
+
+
+def _variance_of_mean(many: int, lasting: float) -> float:
+    """Of so many neighbours of variance 1 with this autocorrelation of first order."""
+    if not lasting:
+        return 1 / many
+    tail = lasting / (1 - lasting)
+    pairs = tail - tail * (1 - lasting**many) / (many * (1 - lasting))
+    return (1 + 2 * pairs) / many
+
+
 def _autocorrelation(values: Sequence[int]) -> float:
-    """Of neighbours, from 0 to 0.95."""
+    """Of neighbours, from 0 to _HIGHEST_CORRELATION."""
     mean = fmean(values)
     rest = [value - mean for value in values]
     total = sum(value * value for value in rest)
     raw = sum(a * b for a, b in pairwise(rest)) / total if total else 0.0
-    return min(0.95, max(0.0, raw))
+    return min(_HIGHEST_CORRELATION, max(0.0, raw))
 
 
-def interval(values: Sequence[float], confidence: float, blocks: float) -> tuple[float, float]:
-    """The percentile interval of the draws' values.
+def interval(
+    values: Sequence[float], confidence: float, blocks: float, wider: float = 1.0
+) -> tuple[float, float]:
+    """An interval about the median of the draws' values, none of which is below 0.
 
-    It is widened for few blocks, by Student's t and the variance's n / (n - 1), as Hesterberg
-    2015 (What Teachers Should Know about the Bootstrap, 4.3) does.
+    It is the one that holds 95 % of them, made larger for more confidence, by ``wider`` and, for
+    few blocks, by Student's t. (Percentiles further out, as Hesterberg 2015 takes in What Teachers
+    Should Know about the Bootstrap, 4.3, end at the draws' extremes.)
+
+    :param blocks: how many independent pieces there were, about, with one degree of freedom less.
+    :param wider: how many times further off than its draws a figure is.
     """
-    freedom = max(1.0, blocks - 1)
-    reach = sqrt(1 + 1 / freedom) * _student((1 + confidence) / 2, freedom)
-    outside = _NORMAL.cdf(-reach)
+    reach = wider * _student((1 + confidence) / 2, max(1.0, blocks - 1))
+    further = reach / _NORMAL.inv_cdf(1 - _OUTSIDE)
     rising = sorted(values)
-    cut = min(int(outside * len(rising)), (len(rising) - 1) // 2)
-    return rising[cut], rising[-1 - cut]
+    cut = max(int(_OUTSIDE * (len(rising) + 1)) - 1, 0)
+    centre = rising[len(rising) // 2]
+    low, high = (_moved(centre, end, further) for end in (rising[cut], rising[-1 - cut]))
+    return low, high
+
+
+def _moved(centre: float, end: float, further: float) -> float:
+    """So many times further from the centre, in logarithms: half and double are as far from it."""
+    return centre * (end / centre) ** further if centre > 0 and end > 0 else end
 
 
 def _student(level: float, freedom: float) -> float:

@@ -138,16 +138,17 @@ class _Figure:
     value: float | None
     draws: Sequence[float | None]
     blocks: float
+    wider: float  #: how many times further off than its draws a figure is
     enough: bool
 
     def estimate(self, confidence: float) -> Estimate:
         known = [draw for draw in self.draws if draw is not None]
         if self.value is None or not known:
             return Estimate(self.value)
-        return Estimate(self.value, *interval(known, confidence, self.blocks))
+        return Estimate(self.value, *interval(known, confidence, self.blocks, self.wider))
 
 
-_NOTHING = _Figure(None, (), 0, enough=False)  #: of a run without a whole second
+_NOTHING = _Figure(None, (), 0, 1.0, enough=False)  #: of a run without a whole second
 
 
 class _Side:
@@ -189,7 +190,8 @@ class _Side:
         self, value: float | None, draws: Sequence[float | None], *, enough: bool = True
     ) -> _Figure:
         enough = enough and len(self._seconds) >= ENOUGH_SECONDS
-        return _Figure(value, draws, self._resampled.blocks, enough)
+        drawn = self._resampled
+        return _Figure(value, draws, drawn.blocks, drawn.widening, enough)
 
 
 def _measures(sides: Sequence[Sequence[Second]], percents: Sequence[float]) -> Iterator[Measure]:
@@ -214,7 +216,9 @@ def _change(first: _Figure, other: _Figure, confidence: float) -> Change:
     if not first.value or other.value is None or not ratios:
         return Change(None, None, None, Verdict.UNKNOWN)
     ratio = other.value / first.value
-    low, high = interval(ratios, confidence, min(first.blocks, other.blocks))
+    # Each run has a degree of freedom less than blocks.
+    blocks, wider = first.blocks + other.blocks - 1, max(first.wider, other.wider)
+    low, high = interval(ratios, confidence, blocks, wider)
     verdict = Verdict.REAL
     if not (first.enough and other.enough):
         verdict = Verdict.UNKNOWN

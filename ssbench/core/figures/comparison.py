@@ -22,6 +22,7 @@ from ssbench.core.figures.compare import (
 )
 from ssbench.core.figures.counted import counted, whole, whole_seconds
 from ssbench.core.figures.stats import RunStats
+from ssbench.core.figures.verdict import HostLoad
 from ssbench.core.model import CRUD
 from ssbench.core.records import RunHeader
 
@@ -35,6 +36,7 @@ class Run:
     name: str  #: what the user calls it by: a path
     stats: RunStats
     seconds: int  #: whole ones that count
+    hosts: Sequence[HostLoad] = ()  #: what kept the machines of master and workers busy
 
     @property
     def short(self) -> bool:
@@ -45,6 +47,11 @@ class Run:
     def short_of_users(self) -> bool:
         """It had fewer users than its scenario asks for: nothing is concluded from it."""
         return self.stats.run.short_of_users
+
+    @property
+    def disturbed(self) -> bool:
+        """Other work took the cores of a host: a difference may be its doing."""
+        return any(host.taken for host in self.hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,9 @@ def comparison(
     :param operations: what sections there are; of none given, one for all operations and one for
         each type that a run has results of.
     """
-    runs = [Run(name, stats, len(whole(counted(stats)))) for name, stats in named]
+    runs = [
+        Run(name, stats, len(whole(counted(stats))), stats.verdict().hosts) for name, stats in named
+    ]
     headers = [run.stats.run.header or _NO_HEADER for run in runs]
     legacy = any(run.stats.run.legacy for run in runs)
     sections = []

@@ -107,11 +107,6 @@ class Verdict:
     #: Operations that failed because our own host had no descriptor, port or memory left.
     own_failures: int = 0
 
-    @property
-    def taken_hosts(self) -> list[HostLoad]:
-        """Those whose cores other work took."""
-        return [host for host in self.hosts if host.taken]
-
 
 @dataclass(frozen=True, slots=True)
 class Seat:
