@@ -197,8 +197,8 @@ def add_how(group: argparse._ArgumentGroup) -> None:
     add(
         "--use-existing",
         action="store_true",
-        help="also use containers that hold objects and that nothing says are ssbench's "
-        "(those of 0.3.9)",
+        help="also use containers that hold objects and that nothing says are ssbench's, like "
+        "those that 0.3.9 made for a storage policy",
     )
     add(
         "--compressible",
