@@ -35,6 +35,7 @@ class ResumeOptions:
 
     stats_file: str
     store: StoreOptions
+    use_existing: bool  #: look into containers without our mark, too
     concurrency: int
     dry_run: bool
     yes: bool
@@ -66,13 +67,23 @@ def add_cleanup(parser: argparse.ArgumentParser) -> None:
         "cluster's [default: those that name none]",
     )
     add_resume(parser, "delete, instead, the objects that the run of this stat file left behind")
+    add(
+        "--use-existing",
+        action="store_true",
+        help="with --resume-cleanup: look into containers that ssbench didn't mark, too",
+    )
     add("--dry-run", action="store_true", help="say what would be deleted, and delete nothing")
     add("--yes", action="store_true", help="don't ask")
     add_store(parser)  # fmt: skip
 
 
 def cleanup_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> CleanupOptions:
-    """What cleanup-containers was told."""
+    """What cleanup-containers was told.
+
+    :raises UsageError: options that can't go together.
+    """
+    if ns.use_existing:
+        raise UsageError("--use-existing goes with --resume-cleanup")
     return CleanupOptions(
         store=store_options(ns, environ),
         container_base=ns.container_base,
@@ -101,6 +112,7 @@ def resume_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> Resume
     return ResumeOptions(
         stats_file=ns.resume_cleanup,
         store=store_options(ns, environ),
+        use_existing=ns.use_existing,
         concurrency=CONCURRENCY if of_run else ns.concurrency,
         dry_run=False if of_run else ns.dry_run,
         yes=False if of_run else ns.yes,

@@ -98,7 +98,7 @@ def tell_failures(result: CleanupResult, unit: str, err: TextIO) -> None:
     """What is still there, with examples; ``unit`` is what ``result.left`` counts."""
     if result.failed_objects or result.failed_containers:
         failed = [plural(result.failed_objects, "object")]
-        if unit == "container":
+        if unit == "container" or result.failed_containers:
             failed.append(plural(result.failed_containers, "container"))
         print(f"Failed: {', '.join(failed)}; for example:", file=err)
         for example in result.examples:

@@ -189,7 +189,7 @@ def _resume_cleanup(namespace: argparse.Namespace) -> ExitStatus:
     options = resume_options(namespace, os.environ)
     left = resume_command.read(options.stats_file, sys.stderr)
     with deleting(options) as around:
-        return resume_command.run(around, left)
+        return resume_command.run(around, left, use_existing=options.use_existing)
 
 
 def _make_key(namespace: argparse.Namespace) -> ExitStatus:

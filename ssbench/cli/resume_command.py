@@ -8,8 +8,9 @@ from typing import TextIO
 from ssbench import statfile
 from ssbench.cli.deleting import Deleting, status_of, tell_failures
 from ssbench.cli.plain import tell
-from ssbench.core.errors import ExitStatus, ScenarioError, UsageError
+from ssbench.core.errors import ExitStatus, ScenarioError, UsageError, gravest
 from ssbench.core.model import Phase
+from ssbench.core.naming import MARKER_HEADER, RUN_HEADER, is_run_id
 from ssbench.core.records import ResultBatch, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
@@ -17,6 +18,7 @@ from ssbench.upkeep.deletions import CleanupResult
 from ssbench.upkeep.resume import Found, Leftovers, delete, find
 
 NOOP = "noop"  #: the driver of --noop
+NAMED = 10  #: containers named before objects are deleted; a dry run names all
 INSTEAD = "cleanup-containers -b BASE deletes whole containers"
 
 
@@ -31,10 +33,12 @@ def read(path: str, err: TextIO) -> Leftovers:
         raise UsageError(
             f"{path}: its run is still going on; Ctrl-C there ends it, and cleans up after it"
         )
-    with statfile.read(path) as reader:
+    with statfile.read(path, bounded=True) as reader:
         left = leftovers(reader)
         for line in reader.damage:
             tell(f"{path}: {line}", err)
+    if left.passed_over:
+        tell(f"{path}: {left.passed_over:,} results name objects that no run makes", err)
     return left
 
 
@@ -64,7 +68,7 @@ def leftovers(reader: statfile.StatFileReader) -> Leftovers:
 def _begin(path: str, header: RunHeader) -> Leftovers:
     if header.driver == NOOP:
         raise UsageError(f"{path}: its run sent nothing to a store (--noop), so it left nothing")
-    if not (header.run_id.isascii() and header.run_id.isalnum()):
+    if not is_run_id(header.run_id):
         raise UsageError(f"{path}: its run has no id to know its objects by; {INSTEAD}")
     try:
         scenario = Scenario.from_json(json.dumps(header.scenario), path)
@@ -75,50 +79,98 @@ def _begin(path: str, header: RunHeader) -> Leftovers:
     return Leftovers(scenario, header.run_id)
 
 
-def run(around: Deleting, left: Leftovers) -> ExitStatus:
+def run(around: Deleting, left: Leftovers, *, use_existing: bool = False) -> ExitStatus:
     """Find and delete. Questions and statuses are those of cleanup-containers.
 
-    :raises StorageError: where a container can't be listed.
+    :param use_existing: look into containers without our mark, too.
+    :raises SsbenchError: where a container can't be listed.
     """
     storage, renew, stopping = around.storage, around.renew, around.stopping
-    found = find(storage, left, around.concurrency, renew=renew, stopping=stopping)
+    found = find(
+        storage, left, around.concurrency, use_existing=use_existing,
+        renew=renew, stopping=stopping,
+    )  # fmt: skip
     if stopping():
         return ExitStatus.INTERRUPTED
+    looked_at_all = ExitStatus.FAILED if found.unmarked else ExitStatus.OK
     if not found.total:
         print(_nothing(left, found), file=around.out)
-        return ExitStatus.OK
-    if around.dry_run:
-        print(f"Would delete {_what(left, found)}.", file=around.out)
-        return ExitStatus.OK
-    print(f"{around.verb} {_what(left, found)}.", file=around.err)
-    if around.refused():
-        return ExitStatus.FAILED
-    around.progress.start_phase(Phase.CLEANUP, title="Deleting objects")
+        _tell_unmarked(found, around.out)
+        return looked_at_all
+    if not around.dry_run:
+        _announce(around.verb, left, found, NAMED, around.err)
+        _tell_unmarked(found, around.err)
+        if around.refused():
+            return ExitStatus.FAILED
+    title = "Looking at objects" if around.dry_run else "Deleting objects"
+    around.progress.start_phase(Phase.CLEANUP, title=title)
     with around.progress as progress:
         result = delete(
             storage, left, found, around.concurrency, progress.count,
-            renew=renew, stopping=stopping,
+            dry_run=around.dry_run, renew=renew, stopping=stopping,
         )  # fmt: skip
+    if around.dry_run:
+        _announce("Would delete", left, found, len(found.containers), around.out, result.objects)
+        _tell_unmarked(found, around.out)
+        _tell_foreign(result, around.out)
+        tell_failures(result, "object", around.err)
+        return ExitStatus.INTERRUPTED if result.interrupted else looked_at_all
     _report(left, result, around.out, around.err)
-    return status_of(result)
+    return gravest([status_of(result), looked_at_all])
 
 
 def _nothing(left: Leftovers, found: Found) -> str:
+    if found.unmarked:
+        return f"Nothing of run {left.run_id} is in containers with ssbench's mark."
     said = f"Nothing is left of run {left.run_id}."
     if found.containers:
         return said
-    first = printable(left.naming.containers[0])
+    first = printable(next(left.container_names()))
     return f"{said} (None of its containers, such as {first}, is in this account.)"
 
 
-def _what(left: Leftovers, found: Found) -> str:
-    """``30 objects of run 1f2e, in 3 containers``."""
-    where = f"in {plural(found.containers, 'container')}"
+def _announce(
+    verb: str, left: Leftovers, found: Found, most: int, file: TextIO, objects: int | None = None
+) -> None:
+    """``Deleting 30 objects of run 1f2e3d4c5b, in 3 containers:``, and which."""
+    holding = sorted((name, count) for name, count in found.containers.items() if count)
+    containers = plural(len(found.containers), "container")
     unlisted = f" ({found.remembered:,} of them not in listings)" if found.remembered else ""
-    return f"{plural(found.total, 'object')} of run {left.run_id}, {where}{unlisted}"
+    total = plural(found.total if objects is None else objects, "object")
+    print(f"{verb} {total} of run {left.run_id}, in {containers}{unlisted}:", file=file)
+    for name, count in holding[:most]:
+        print(f"  {printable(name)}  {plural(count, 'object')}", file=file)
+    if len(holding) > most:
+        more = plural(len(holding) - most, "more container")
+        print(f"  ... and {more}, up to {printable(holding[-1][0])}", file=file)
+    if objects is None:
+        print(f"Objects without the run's header ({RUN_HEADER}) stay.", file=file)
+
+
+def _tell_unmarked(found: Found, file: TextIO) -> None:
+    if not found.unmarked:
+        return
+    names = ", ".join(map(printable, found.unmarked_examples))
+    more = found.unmarked - len(found.unmarked_examples)
+    others = f" and {more:,} more" if more else ""
+    print(
+        f"Left alone: {names}{others}: no mark of ssbench ({MARKER_HEADER}); --use-existing looks"
+        " there as well",
+        file=file,
+    )
+
+
+def _tell_foreign(result: CleanupResult, file: TextIO) -> None:
+    if result.foreign:
+        print(
+            f"Left alone: {plural(result.foreign, 'object')} named as the run's, without its"
+            f" header ({RUN_HEADER}): uploaded by others, or by a release without it; {INSTEAD}",
+            file=file,
+        )
 
 
 def _report(left: Leftovers, result: CleanupResult, out: TextIO, err: TextIO) -> None:
+    _tell_foreign(result, err)
     if result.ok and not result.objects:
         print(f"Nothing was left of run {left.run_id}.", file=out)
         return

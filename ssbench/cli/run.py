@@ -17,6 +17,7 @@ from ssbench.core.figures.settling import Settling
 from ssbench.core.figures.steady import AutoStop
 from ssbench.core.load.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
 from ssbench.core.model import Operation, Phase
+from ssbench.core.naming import RUN_ID_BYTES
 from ssbench.core.records import RunFooter
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural
@@ -42,7 +43,7 @@ class Run:
         self.session = session
         self.options = session.options
         self.scenario = scenario
-        self.run_id = secrets.token_hex(5)
+        self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.interrupts = session.interrupts
         self.progress = session.progress
         self.say, self.warn = session.say, session.warn

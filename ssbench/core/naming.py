@@ -25,9 +25,16 @@ LETTERS_HEADER = "X-Object-Meta-Ssbench-Letters"
 ANY_POLICY = "*"
 #: What ssbench 0.3.9 put behind the number where a scenario named no policy.
 DEFAULT_POLICY = "default_policy"
+RUN_ID_BYTES = 5  #: of a run's id
+_RUN_ID = re.compile(f"[0-9a-f]{{{2 * RUN_ID_BYTES}}}")
 #: A name of more digits is nobody's: numbers are 4 bytes.
 _MOST_DIGITS = 10
 _HIGHEST_SIX_DIGITS = 999_999
+
+
+def is_run_id(text: str) -> bool:
+    """Whether a run may have this id: what ``RUN_ID_BYTES`` random bytes are in hexadecimal."""
+    return _RUN_ID.fullmatch(text) is not None
 
 
 def container_name(base: str, index: int, policy: str | None = None) -> str:
@@ -110,32 +117,18 @@ def initial_size(size_class: SizeClass, number: int) -> int:
     return size_class.size_min + int.from_bytes(digest, "big") % spread
 
 
-class Naming:
-    """Maps (size class, number) to container and object names for one run."""
+class ObjectNaming:
+    """Maps (size class, number) to object names for one run, and to the index of a container."""
 
-    def __init__(
-        self,
-        sizes: Sequence[SizeClass],
-        run_id: str,
-        container_base: str,
-        container_count: int,
-        policy: str | None = None,
-    ) -> None:
-        self.containers = [
-            container_name(container_base, index, policy) for index in range(container_count)
-        ]
+    def __init__(self, sizes: Sequence[SizeClass], run_id: str, container_count: int) -> None:
         self._count = container_count
         self._initial = [size.initial_files for size in sizes]
         self._initial_prefix = [f"{size.name}_" for size in sizes]
         self._created_prefix = [f"{size.name}_{run_id}_" for size in sizes]
 
     def container_index(self, size_class: int, number: int) -> int:
-        """Which of ``containers`` holds the object: numbers go round, classes are offset."""
+        """Which of the containers holds the object: numbers go round, classes are offset."""
         return (number + 7 * size_class) % self._count
-
-    def container(self, size_class: int, number: int) -> str:
-        """The name of the object's container."""
-        return self.containers[(number + 7 * size_class) % self._count]
 
     def object(self, size_class: int, number: int) -> str:
         """``tiny_000012`` for an initial object, ``tiny_<run id>_000012`` for a created one."""
@@ -154,3 +147,24 @@ class Naming:
             return None
         number = int(digits)
         return number if self.object(size_class, number) == name else None
+
+
+class Naming(ObjectNaming):
+    """As ObjectNaming, with the names of all containers."""
+
+    def __init__(
+        self,
+        sizes: Sequence[SizeClass],
+        run_id: str,
+        container_base: str,
+        container_count: int,
+        policy: str | None = None,
+    ) -> None:
+        super().__init__(sizes, run_id, container_count)
+        self.containers = [
+            container_name(container_base, index, policy) for index in range(container_count)
+        ]
+
+    def container(self, size_class: int, number: int) -> str:
+        """The name of the object's container."""
+        return self.containers[(number + 7 * size_class) % self._count]

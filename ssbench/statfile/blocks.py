@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
 
 from ssbench.core.errors import StatFileError
 
@@ -36,7 +36,11 @@ MAP_MARKS = frozenset(bytes([mark]) for mark in (*range(0x80, 0x90), 0xDE, 0xDF)
 ARRAY_MARKS = frozenset(bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xDD))
 _WINDOW = 1 << 18
 _FIRST_LOOK = 2 << 20
+_INFLATED_RATIO = 32
+_INFLATED_SLACK = 32 << 20
+_ITEMS_SLACK = 1 << 18
 
+Item = TypeVar("Item")
 Say = Callable[[str], None]
 
 
@@ -118,6 +122,51 @@ class Source:
         self.offset -= len(data)
 
 
+class TooMuchError(Exception):
+    """A file unfolds to far more than a run writes. Its text is one line."""
+
+
+class Bounds:
+    """What a file of some size may unfold to, so that reading it takes a time that is bounded by
+    its size. A run's own stay far below: a result has some 20 bytes on disk (its times and its
+    transaction id don't compress), and a file inflates to 2 to 8 times its size.
+
+    :param source: the file; what counts is how far it was read.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._inflated = 0  #: bytes, those of blocks that turned out to be damaged included
+        self._items = 0
+
+    def inflate(self, size: int) -> None:
+        """So many bytes more are inflated.
+
+        :raises TooMuchError: where they are too many.
+        """
+        self._inflated += size
+        if self._inflated > _INFLATED_SLACK + _INFLATED_RATIO * self._source.offset:
+            raise TooMuchError("it inflates to far more than a run writes: the rest is not read")
+
+    def count(self, item: Item) -> Item:
+        """Gives the item, which counts as one; ``unfold`` otherwise."""
+        self.unfold(1)
+        return item
+
+    def unfold(self, items: int) -> None:
+        """So many records, or results in them, more are there.
+
+        :raises TooMuchError: where they are too many.
+        """
+        self._items += items
+        if self._items > _ITEMS_SLACK + self._source.offset:
+            raise TooMuchError("it holds far more than a run writes: the rest is not read")
+
+
+def _no_bounds(size: int) -> None:
+    """Whatever the size."""
+
+
 class _Frame(NamedTuple):
     version: int
     number: int
@@ -151,9 +200,12 @@ def looks_like_blocks(source: Source) -> bool:
     return False
 
 
-def read_blocks(source: Source, say: Say) -> Iterator[Block]:
+def read_blocks(
+    source: Source, say: Say, inflate: Callable[[int], None] = _no_bounds
+) -> Iterator[Block]:
     """Every block that is whole, in order; ``say`` hears of what is damaged or missing.
 
+    :param inflate: called with the bytes of each block, packed and inflated, before it is read.
     :raises StatFileError: where a newer ssbench has written the file.
     """
     expected = 0
@@ -169,7 +221,9 @@ def read_blocks(source: Source, say: Say) -> Iterator[Block]:
         if frame.number > expected:
             say(_missing(expected, frame.number - 1))
         try:
-            data = _inflate(source.peek(frame.length), frame.length)
+            member = source.peek(frame.length)
+            inflate(len(member))
+            data = _inflate(member, frame.length, inflate)
         except _DamagedError as error:
             say(f"block {frame.number} at byte {source.offset} {error}")
             told = True
@@ -177,11 +231,12 @@ def read_blocks(source: Source, say: Say) -> Iterator[Block]:
             source.skip(1)
         else:
             told = False
-            if frame.number >= expected:
-                yield Block(frame.number, source.offset, data)
-            else:
-                say(f"block {frame.number} at byte {source.offset} is out of order and left out")
+            offset = source.offset
             source.skip(frame.length)
+            if frame.number >= expected:
+                yield Block(frame.number, offset, data)
+            else:
+                say(f"block {frame.number} at byte {offset} is out of order and left out")
         expected = max(expected, frame.number + 1)
 
 
@@ -207,17 +262,16 @@ def _next_frame(source: Source) -> _Frame | None:
     while True:
         window = source.peek(_WINDOW)
         at = window.find(_MAGIC)
-        if at < 0 and len(window) < _WINDOW:
+        while 0 <= at <= len(window) - _FRAME.size:
+            frame = _parse_frame(window[at : at + _FRAME.size])
+            if frame is not None:
+                source.skip(at)
+                return frame
+            at = window.find(_MAGIC, at + 1)
+        if len(window) < _WINDOW:
             source.skip(len(window))
             return None
-        if at < 0:
-            source.skip(len(window) - len(_MAGIC) + 1)
-            continue
-        source.skip(at)
-        frame = _parse_frame(source.peek(_FRAME.size))
-        if frame is not None:
-            return frame
-        source.skip(1)
+        source.skip(at if at >= 0 else len(window) - len(_MAGIC) + 1)
 
 
 def check_version(version: int) -> None:
@@ -229,7 +283,7 @@ def check_version(version: int) -> None:
         )
 
 
-def _inflate(member: bytes, length: int) -> bytes:
+def _inflate(member: bytes, length: int, inflate: Callable[[int], None]) -> bytes:
     if len(member) < length:
         raise _DamagedError(f"is cut off after {len(member)} of {length} bytes")
     if length < _FRAME.size + _TAIL.size:
@@ -237,6 +291,7 @@ def _inflate(member: bytes, length: int) -> bytes:
     crc, size = _TAIL.unpack_from(member, length - _TAIL.size)
     if size > MAX_BLOCK:
         raise _DamagedError(f"would inflate to {size} bytes; at most {MAX_BLOCK} are read")
+    inflate(size)
     engine = zlib.decompressobj(-15)
     try:
         # One byte more than announced: a bomb shows itself and goes no further.

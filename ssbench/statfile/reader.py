@@ -15,7 +15,9 @@ from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
 from ssbench.statfile.blocks import (
     ARRAY_MARKS,
     MAP_MARKS,
+    Bounds,
     Source,
+    TooMuchError,
     looks_like_blocks,
     read_blocks,
     read_plain,
@@ -26,26 +28,32 @@ from ssbench.statfile.records import UnknownRecordError, decode, objects
 from ssbench.statfile.stretch import is_results, stretched
 
 _DAMAGE_LIMIT = 100
+_LEAST_PIECE = 4096  #: bytes that a piece counts for at least: an empty one takes its time, too
 
 
-def read(path_or_file: str | os.PathLike[str] | BinaryIO) -> StatFileReader:
+def read(
+    path_or_file: str | os.PathLike[str] | BinaryIO, *, bounded: bool = False
+) -> StatFileReader:
     """Open a stat file, ours or one of ssbench 0.3.9; ``-`` is stdin.
 
     ``a.stat`` also finds ``a.stat.gz``, and the other way round.
 
+    :param bounded: end, with a line in ``damage``, where the file unfolds to far more than a run
+        writes: for one that may be made to take for ever.
     :raises StatFileError: in one line, where it can't be read or is no stat file.
     """
     if not isinstance(path_or_file, str | os.PathLike):
-        return StatFileReader(path_or_file, str(getattr(path_or_file, "name", "stat file")))
+        name = str(getattr(path_or_file, "name", "stat file"))
+        return StatFileReader(path_or_file, name, bounded=bounded)
     if path_or_file == "-":
-        return StatFileReader(sys.stdin.buffer, "stdin")
+        return StatFileReader(sys.stdin.buffer, "stdin", bounded=bounded)
     path = existing_path(os.fspath(path_or_file))
     try:
         file = open(path, "rb")  # noqa: SIM115 - the reader owns it
     except OSError as error:
         raise StatFileError(f"{path}: can't be read: {error.strerror}") from error
     try:
-        reader = StatFileReader(file, path, owned=True)
+        reader = StatFileReader(file, path, owned=True, bounded=bounded)
     except BaseException:
         file.close()
         raise
@@ -60,7 +68,9 @@ class StatFileReader:
     ``damage`` and ``notes`` fill up as it goes and are whole at the end of the iteration.
     """
 
-    def __init__(self, file: BinaryIO, name: str, *, owned: bool = False) -> None:
+    def __init__(
+        self, file: BinaryIO, name: str, *, owned: bool = False, bounded: bool = False
+    ) -> None:
         """Use ``read``."""
         self._file = file if owned else None
         self.name = name
@@ -70,8 +80,10 @@ class StatFileReader:
         self.legacy = False  #: True for a file of ssbench 0.3.9
         self._footer = False
         self._way: Callable[[Iterable[Any]], Iterable[Any]] = iter
+        source = Source(file)
+        self._bounds = Bounds(source) if bounded else None
         with self._faults_named():
-            records = self._open(Source(file))
+            records = self._until_too_much(self._open(source))
             first = next(records, None)
             if first is None:
                 raise StatFileError("; ".join(["nothing of a run is in it", *self.damage[:1]]))
@@ -135,23 +147,39 @@ class StatFileReader:
 
     def _open(self, source: Source) -> Iterator[Record]:
         if looks_like_blocks(source):
-            blocks = read_blocks(source, self._say)
+            inflate = {"inflate": self._bounds.inflate} if self._bounds else {}
+            blocks = read_blocks(source, self._say, **inflate)
             each = (objects([block.data], self._say) for block in blocks)
             return self._decoded(chain.from_iterable(each))
-        inflated = read_plain(source, self._say)
+        inflated = self._inflated(read_plain(source, self._say))
         first = next((piece for piece in inflated if piece), b"")
         pieces = chain([first], inflated)
         if first[:1] in MAP_MARKS:
             self.legacy = True
-            items = objects(pieces, self._say, raw=True)
+            items = self._counted(objects(pieces, self._say, raw=True))
             run = LegacyRun(items, self.damage, self.notes)
             return self._watched(run.records())
         if first[:1] in ARRAY_MARKS:  # blocks that someone has put together into one
             return self._decoded(objects(pieces, self._say))
         raise StatFileError("it is gzip, but no stat file")
 
+    def _until_too_much(self, records: Iterator[Record]) -> Iterator[Record]:
+        try:
+            yield from records
+        except TooMuchError as error:
+            self._say(str(error))
+
+    def _inflated(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            if self._bounds is not None:
+                self._bounds.inflate(max(len(piece), _LEAST_PIECE))
+            yield piece
+
+    def _counted(self, items: Iterator[Any]) -> Iterator[Any]:
+        return items if self._bounds is None else map(self._bounds.count, items)
+
     def _decoded(self, items: Iterator[Any]) -> Iterator[Record]:
-        return self._watched(self._once(self._known(items)))
+        return self._watched(self._once(self._known(self._counted(items))))
 
     def _known(self, items: Iterator[Any]) -> Iterator[Record]:
         yield from self._decodable(islice(items, 1))
@@ -160,7 +188,10 @@ class StatFileReader:
     def _decodable(self, items: Iterable[Any]) -> Iterator[Record]:
         for item in items:
             try:
-                yield item if isinstance(item, ResultBatch) else decode(item)
+                record = item if isinstance(item, ResultBatch) else decode(item)
+                if self._bounds is not None and isinstance(record, ResultBatch):
+                    self._bounds.unfold(len(record))
+                yield record
             except UnknownRecordError:
                 self.unknown_records += 1
             except MessageError as error:

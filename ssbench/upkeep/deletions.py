@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from gevent.pool import Pool
 
-from ssbench.core.errors import AuthError, SsbenchError
+from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
 from ssbench.storage.base import ObjectEntry, Storage, StoreLimits
@@ -35,6 +35,7 @@ class CleanupResult:
     containers: int = 0  #: deleted
     objects: int = 0  #: deleted
     absent: int = 0  #: objects that were not there, and only listed or remembered
+    foreign: int = 0  #: objects that stay: a HEAD doesn't show them as the run's
     failed_containers: int = 0
     failed_objects: int = 0
     left: int = 0  #: containers, or objects of a run, that it didn't come to before it ended
@@ -46,7 +47,8 @@ class CleanupResult:
     @property
     def ok(self) -> bool:
         """Everything that was planned is gone."""
-        return not (self.failed_containers or self.failed_objects or self.left)
+        stayed = self.failed_containers or self.failed_objects or self.foreign or self.left
+        return not stayed
 
     def rate(self, count: int) -> float:
         """``count`` per second of the clean-up."""
@@ -68,7 +70,10 @@ class Deletions:
     Never raises for what the store does to objects: failures are counted in ``result``.
 
     :param stopping: asked before each request; once true, the clean-up is interrupted.
-    :param on_deleted: called after each success.
+    :param on_done: called after each object and container that is dealt with.
+    :param run_id: delete only what a HEAD shows as uploaded by this run; "": whatever is named.
+        Pieces of work are then of one name each.
+    :param dry_run: count, and delete nothing.
     """
 
     def __init__(
@@ -77,7 +82,10 @@ class Deletions:
         errands: Errands,
         concurrency: int,
         stopping: Callable[[], bool],
-        on_deleted: Callable[[], None],
+        on_done: Callable[[], None],
+        *,
+        run_id: str = "",
+        dry_run: bool = False,
     ) -> None:
         self.result = CleanupResult()
         self.page = PAGE  #: lines of a listing to ask for
@@ -86,7 +94,9 @@ class Deletions:
         self._errands = errands
         self._concurrency = concurrency
         self._stopping = stopping
-        self._on_deleted = on_deleted
+        self._on_done = on_done
+        self._run_id = run_id
+        self._dry_run = dry_run
         self._requests = Pool(concurrency)
         self._failed_in_a_row = 0
 
@@ -152,16 +162,30 @@ class Deletions:
     def _delete_object(self, container: str, name: str) -> bool:
         self.check_end()
         try:
-            gone = self._errands.call(self._storage.delete_object, container, name)
+            gone = self._gone(container, name)
         except SsbenchError as error:
             self.result.failed_objects += 1
             self.example(f"{container}/{name}", str(error))
             self.failed(error)
             return False
-        self.result.objects += gone
-        self.result.absent += not gone
+        self.result.objects += gone is True
+        self.result.absent += gone is False
+        self.result.foreign += gone is None
         self.succeeded()
-        return True
+        return gone is not None
+
+    def _gone(self, container: str, name: str) -> bool | None:
+        """Delete it: True where it went, False where it wasn't there, None where it is to stay."""
+        if self._run_id:
+            try:
+                run_id = self._errands.call(self._storage.object_run, container, name)
+            except StorageError as error:
+                if error.status != 404:
+                    raise
+                return False
+            if run_id != self._run_id:
+                return None
+        return self._dry_run or self._errands.call(self._storage.delete_object, container, name)
 
     def _not_sent(self, container: str, name: str) -> None:
         """Count an object whose path might be taken for another's. No failure of the store's."""
@@ -173,7 +197,7 @@ class Deletions:
     def succeeded(self) -> None:
         """A request did what it should."""
         self._failed_in_a_row = 0
-        self._on_deleted()
+        self._on_done()
 
     def failed(self, error: SsbenchError) -> None:
         """A request didn't; after a long row of these, or without a token, all ends."""

@@ -1,35 +1,51 @@
 """What an aborted run left behind, by its stat file and the listings; and deleting that, no more.
 
 The results tell which objects the run created and did not delete; those of its last moments may
-be missing, so the run's containers are asked for names with its id as well. Either way an object
-is the run's own only by its exact name and place (core.naming): initial objects, other runs' and
-whatever else lies there stay.
+be missing, so the run's containers are asked for names with its id as well. The file may be made
+by somebody who wants other objects deleted. So an object goes only where three things agree: its
+exact name and place (core.naming), our mark on its container, and the run's id on the object
+itself, which a HEAD shows just before the DELETE. Nothing is kept of what the file claims but a
+few bytes for each of its results; listed names are never kept.
 """
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 import gevent
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.model import Operation
-from ssbench.core.naming import Naming
+from ssbench.core.naming import (
+    ObjectNaming,
+    container_name,
+    container_parts,
+    why_not_ours,
+)
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.storage.base import ObjectEntry, Storage
+from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
 from ssbench.storage.errands import Errands, Renew
-from ssbench.upkeep.deletions import CleanupResult, Deletions, Ended, Work, page_size, pages
+from ssbench.upkeep.deletions import (
+    CleanupResult,
+    Deletions,
+    Ended,
+    Work,
+    page_size,
+    pages,
+)
 
-#: Names that wait for others of their container, to make up a bulk delete.
-WAITING_NAMES = 100_000
+EXAMPLES = 5  #: names of containers that are left alone
 
 _KNOWN, _GONE, _LISTED = 1, 2, 4  # of an object: the results saw it; saw it go; a listing has it
 _PAGE_BITS = 10
+#: A run numbers its objects without gaps: marks may take so many bytes for each result, and so many
+#: for a start. What would take more is no run's.
+_BYTES_PER_RESULT = 4
+_BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
 _SEEN = {Operation.CREATE: _KNOWN, Operation.READ: _KNOWN, Operation.UPDATE: _KNOWN,
          Operation.DELETE: _GONE, Operation.REMOVE: _GONE}  # fmt: skip
@@ -38,26 +54,30 @@ _TELLING = ("operation", "size_class", "object", "error", "unknown")
 
 
 class Leftovers:
-    """The objects that a run may have left: one byte for each number up to the highest.
+    """The objects that a run may have left: one byte for each number that the results name.
 
-    In pages, so that a number out of a damaged file costs a page and not the memory below it.
+    In pages, so that a number out of a damaged file costs a page and not the memory below it; and
+    in no more of them than so many results can fill.
     """
 
     def __init__(self, scenario: Scenario, run_id: str) -> None:
         self.run_id = run_id
-        self.naming = Naming(
-            scenario.sizes, run_id, scenario.container_base, scenario.container_count,
-            scenario.policy,
-        )  # fmt: skip
+        self.base, self.policy = scenario.container_base, scenario.policy
+        self.container_count = scenario.container_count
+        self.naming = ObjectNaming(scenario.sizes, run_id, scenario.container_count)
         self.classes = len(scenario.sizes)
+        self.passed_over = 0  #: results with numbers that no run gives
         self._initial = [size.initial_files for size in scenario.sizes]
         self._pages: list[dict[int, bytearray]] = [{} for _ in scenario.sizes]
+        self._held = 0  #: bytes of all pages
+        self._results = 0
 
     def __repr__(self) -> str:
-        return f"<Leftovers of {self.run_id}: {sum(1 for _ in self)}>"
+        return f"<Leftovers of {self.run_id}: {sum(1 for _ in self.remembered())}>"
 
     def add(self, batch: ResultBatch) -> None:
         """Take in results of any phase."""
+        self._results += len(batch)
         for operation, size_class, number, error, unknown in zip(
             *map(batch.column, _TELLING), strict=True
         ):
@@ -66,39 +86,71 @@ class Leftovers:
             if mark:
                 self._mark(size_class, number, mark)
 
-    def add_listed(self, size_class: int, container: str, name: str) -> None:
-        """A listing has this name; any but that of an object which the run makes is passed over."""
+    def listed(self, size_class: int, container: str, name: str) -> bool:
+        """A container lists this name. True where it is that of an object which the run makes,
+        and makes there; then it isn't ``remembered`` any more."""
         number = self.naming.created_number(size_class, name)
-        if number is not None and self.naming.container(size_class, number) == container:
-            self._mark(size_class, number, _LISTED)
+        if number is None or self.container(size_class, number) != container:
+            return False
+        page = self._pages[size_class].get(number >> _PAGE_BITS)
+        if page is not None:
+            page[number & ((1 << _PAGE_BITS) - 1)] |= _LISTED
+        return True
+
+    def container(self, size_class: int, number: int) -> str:
+        """The name of the object's container."""
+        index = self.naming.container_index(size_class, number)
+        return container_name(self.base, index, self.policy)
+
+    def is_container(self, name: str) -> bool:
+        """Whether the run has a container of this name."""
+        parts = container_parts(name, self.base)
+        return parts is not None and parts[0] < self.container_count and parts[1] == self.policy
+
+    def container_names(self) -> Iterator[str]:
+        """Those of all containers of the run."""
+        return (
+            container_name(self.base, index, self.policy) for index in range(self.container_count)
+        )
+
+    def remembered(self) -> Iterator[tuple[int, int]]:
+        """Size class and number of each object that the results left there, and no listing has."""
+        for size_class, marked in enumerate(self._pages):
+            for index in sorted(marked):
+                for at, marks in enumerate(marked[index], index << _PAGE_BITS):
+                    if marks == _KNOWN:
+                        yield size_class, at
 
     def _mark(self, size_class: int, number: int, mark: int) -> None:
         if not 0 <= size_class < self.classes:
             return
         if not self._initial[size_class] <= number <= _HIGHEST:
             return
-        pages, index = self._pages[size_class], number >> _PAGE_BITS
-        page = pages.get(index)
+        marked, index = self._pages[size_class], number >> _PAGE_BITS
+        page = marked.get(index)
         if page is None:
-            page = pages[index] = bytearray(1 << _PAGE_BITS)
+            if self._held >= _BYTES_TO_START + _BYTES_PER_RESULT * self._results:
+                self.passed_over += 1
+                return
+            self._held += 1 << _PAGE_BITS
+            page = marked[index] = bytearray(1 << _PAGE_BITS)
         page[number & ((1 << _PAGE_BITS) - 1)] |= mark
-
-    def __iter__(self) -> Iterator[tuple[int, int, bool]]:
-        """Size class, number, and whether it was listed, of each that is to be deleted."""
-        for size_class, marked in enumerate(self._pages):
-            for index in sorted(marked):
-                for at, marks in enumerate(marked[index], index << _PAGE_BITS):
-                    if marks & _LISTED or marks & (_KNOWN | _GONE) == _KNOWN:
-                        yield size_class, at, bool(marks & _LISTED)
 
 
 @dataclass(slots=True)
 class Found:
-    """What there is to delete."""
+    """What there is to look at."""
 
-    listed: int = 0
-    remembered: int = 0  #: objects that only the results know of
-    containers: int = 0  #: of the run's, how many there are
+    #: The run's containers that are there -> how many objects of the run's names each lists.
+    containers: dict[str, int] = field(default_factory=dict)
+    remembered: int = 0  #: objects in these that only the results know of
+    unmarked: int = 0  #: containers that are left alone, as they carry no mark of ours
+    unmarked_examples: list[str] = field(default_factory=list)
+
+    @property
+    def listed(self) -> int:
+        """Objects in listings."""
+        return sum(self.containers.values())
 
     @property
     def total(self) -> int:
@@ -111,6 +163,7 @@ def find(
     left: Leftovers,
     concurrency: int = 10,
     *,
+    use_existing: bool = False,
     retries: int = 5,
     renew: Renew | None = None,
     stopping: Callable[[], bool] = lambda: False,
@@ -118,6 +171,7 @@ def find(
 ) -> Found:
     """Look through the run's containers, and mark in ``left`` what they list.
 
+    :param use_existing: look into containers that carry no mark of ours, too.
     :param stopping: once true, no more containers are looked at.
     :raises SsbenchError: where a container can't be listed.
     """
@@ -126,51 +180,93 @@ def find(
     )
     limit = page_size(errands.call(storage.limits))
 
-    def look(container: str) -> bool | SsbenchError:
+    def look(container: str) -> tuple[str, int | SsbenchError | None]:
+        """How many of the run's names it lists; None for a container that is left alone."""
         # Handed back, not raised: gevent prints what leaves a greenlet.
         try:
-            return stopping() or _look_into(storage, errands, left, container, limit)
+            marked = use_existing or errands.call(storage.container_facts, container).marked
+            reason = why_not_ours(container, left.base, left.policy, (), lambda: marked)
+            if not marked or reason is not None or stopping():
+                return container, None
+            listed = _listed(storage, errands, left, container, limit, stopping)
+            return container, sum(map(len, listed))
         except SsbenchError as error:
-            return error
+            return container, error
 
     found = Found()
+    there = _containers_there(storage, errands, left, limit, stopping)
     pool = Pool(concurrency)
     try:
-        for outcome in pool.imap_unordered(look, left.naming.containers, maxsize=concurrency):
-            if isinstance(outcome, SsbenchError):
+        for container, outcome in pool.imap_unordered(look, there, maxsize=concurrency):
+            if isinstance(outcome, int):
+                found.containers[container] = outcome
+            elif outcome is None:
+                found.unmarked += 1
+                if len(found.unmarked_examples) < EXAMPLES:
+                    found.unmarked_examples.append(container)
+            elif getattr(outcome, "status", 0) != 404:  # 404: there is none, or not any more
                 raise outcome
-            found.containers += outcome
     finally:
         pool.kill()
-    for _, _, listed in left:
-        found.listed += listed
-        found.remembered += not listed
+    found.remembered = sum(1 for _ in _remembered(left, found))
     return found
 
 
-def _look_into(
-    storage: Storage, errands: Errands, left: Leftovers, container: str, limit: int
-) -> bool:
-    """Mark what a container lists; False where there is no such container."""
+def _containers_there(
+    storage: Storage, errands: Errands, left: Leftovers, limit: int, stopping: Callable[[], bool]
+) -> Iterable[str]:
+    """Names of the run's containers that may be there, however many the file claims: those that the
+    account lists. Where the user may not list it, all of them are to be tried."""
+
+    def page_after(marker: str) -> list[ContainerEntry]:
+        if stopping():
+            return []
+        return errands.call(storage.list_containers, f"{left.base}_", marker, limit)
+
     try:
-        for size_class in range(left.classes):
-            # The prefix itself is nobody's name, and all names with it come right behind it.
-            prefix = left.naming.created_prefix(size_class)
-
-            def page_after(marker: str) -> list[ObjectEntry]:
-                return errands.call(storage.list_objects, container, marker, limit)
-
-            for page in pages(page_after, prefix):
-                ours = [entry.name for entry in page if entry.name.startswith(prefix)]
-                for name in ours:
-                    left.add_listed(size_class, container, name)
-                if len(ours) < len(page):
-                    break
+        return [
+            entry.name
+            for page in pages(page_after)
+            for entry in page
+            if left.is_container(entry.name)
+        ]
     except StorageError as error:
-        if error.status != 404:
+        if error.status != 403:
             raise
-        return False
-    return True
+        return left.container_names()
+
+
+def _listed(
+    storage: Storage,
+    errands: Errands,
+    left: Leftovers,
+    container: str,
+    limit: int,
+    stopping: Callable[[], bool],
+) -> Iterator[list[str]]:
+    """The run's names that a container lists, page by page."""
+
+    def page_after(marker: str) -> list[ObjectEntry]:
+        if stopping():
+            return []
+        return errands.call(storage.list_objects, container, marker, limit)
+
+    for size_class in range(left.classes):
+        # The prefix itself is nobody's name, and all names with it come right behind it.
+        prefix = left.naming.created_prefix(size_class)
+        for page in pages(page_after, prefix):
+            ours = [entry.name for entry in page if entry.name.startswith(prefix)]
+            yield [name for name in ours if left.listed(size_class, container, name)]
+            if len(ours) < len(page):
+                break
+
+
+def _remembered(left: Leftovers, found: Found) -> Iterator[Work]:
+    """Container and name of what only the results know of, in containers that are there."""
+    for size_class, number in left.remembered():
+        container = left.container(size_class, number)
+        if container in found.containers:
+            yield container, [left.naming.object(size_class, number)]
 
 
 def delete(
@@ -180,34 +276,62 @@ def delete(
     concurrency: int = 10,
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
+    dry_run: bool = False,
     retries: int = 5,
     renew: Renew | None = None,
     stopping: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], object] = gevent.sleep,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CleanupResult:
-    """Delete what was found. Ends, and fails, as ``cleanup.delete`` does.
+    """Delete what was found, as far as a HEAD shows each object as the run's. Ends, and fails, as
+    ``cleanup.delete`` does.
 
     :param progress: called with objects done with, and how many there are.
+    :param dry_run: look at each object, delete none; ``objects`` are those that would go.
     """
     errands = Errands(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
 
-    def on_deleted() -> None:
-        progress(deletions.result.objects + deletions.result.absent, found.total)
+    def on_done() -> None:
+        done = deletions.result.objects + deletions.result.absent + deletions.result.foreign
+        progress(done, max(done, found.total))
 
-    deletions = Deletions(storage, errands, concurrency, stopping, on_deleted)
+    deletions = Deletions(
+        storage, errands, concurrency, stopping, on_done, run_id=left.run_id, dry_run=dry_run
+    )
     result = deletions.result
+
+    def clean(container: str) -> None:
+        try:
+            pages_of_names = _listed(storage, errands, left, container, deletions.page, stopping)
+            for names in pages_of_names:
+                deletions.objects((container, [name]) for name in names)
+                deletions.check_end()
+        except SsbenchError as error:
+            result.failed_containers += 1
+            deletions.example(container, str(error))
+            deletions.failed(error)
+        except Ended:
+            pass
+        except KeyboardInterrupt:
+            result.interrupted = True  # not to leave the greenlet: gevent would print it
+
     started_s = clock()
+    containers = Pool(concurrency)
     try:
         deletions.ask_limits()
-        deletions.objects(_until_ended(deletions, _work(left, deletions.bulk)))
+        for _ in containers.imap_unordered(clean, [*found.containers], maxsize=concurrency):
+            pass
+        deletions.objects(_until_ended(deletions, _remembered(left, found)))
     except KeyboardInterrupt:
         result.interrupted = True
     finally:
+        containers.kill()
         deletions.close()
-    result.left = found.total - result.objects - result.absent - result.failed_objects
+    if result.interrupted or result.given_up:
+        done = result.objects + result.absent + result.foreign + result.failed_objects
+        result.left = max(found.total - done, 0)
     result.seconds = clock() - started_s
     return result
 
@@ -219,22 +343,3 @@ def _until_ended(deletions: Deletions, work: Iterator[Work]) -> Iterator[Work]:
         except Ended:
             return
         yield piece
-
-
-def _work(left: Leftovers, bulk: int) -> Iterator[Work]:
-    """Pieces of work: listed objects in bulk, where the store has that. Those that only the
-    results know of are often gone, which a bulk delete doesn't tell apart: singly.
-    """
-    containers: Sequence[str] = left.naming.containers
-    most = min(bulk, max(WAITING_NAMES // len(containers), 1))
-    waiting: dict[str, list[str]] = defaultdict(list)
-    for size_class, number, listed in left:
-        container = left.naming.container(size_class, number)
-        name = left.naming.object(size_class, number)
-        if not listed:
-            yield container, [name]
-            continue
-        waiting[container].append(name)
-        if len(waiting[container]) >= most:
-            yield container, waiting.pop(container)
-    yield from waiting.items()

@@ -20,7 +20,7 @@ from ssbench.cli.progress import make_progress
 from ssbench.cli.resume_command import leftovers, read, run
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import Operation, Phase
-from ssbench.core.naming import Naming
+from ssbench.core.naming import Naming, is_run_id
 from ssbench.core.records import PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import StatFileWriter
@@ -53,10 +53,10 @@ def stat_file(path: Path, created: int = 4, **header: Any) -> Path:
 
 def filled(created: int = 4) -> MemoryStore:
     store = MemoryStore()
-    store.add("b_000000", "tiny_000000", "precious")
-    store.add("b_000001", "tiny_aaaaaaaaaa_000006")
+    store.add("b_000000", "tiny_000000", "precious", marker=True)
+    store.add("b_000001", "tiny_aaaaaaaaaa_000006", marker=True)
     for number in range(5, 5 + created):
-        store.add(NAMING.container(0, number), NAMING.object(0, number))
+        store.add(NAMING.container(0, number), NAMING.object(0, number), run=RUN)
     return store
 
 
@@ -66,6 +66,7 @@ class Command:
     def __init__(self, path: Path, store: MemoryStore, answer: str = "", **options: Any) -> None:
         out, err = io.StringIO(), io.StringIO()
         given: dict[str, Any] = {"concurrency": 4, "dry_run": False, "yes": False, "isatty": False}
+        use_existing = options.pop("use_existing", False)
         left = read(str(path), err)
         around = Deleting(
             **{**given, **options},
@@ -75,7 +76,7 @@ class Command:
             stdin=io.StringIO(answer),
             progress=make_progress("chars", err),
         )
-        self.status = run(around, left)
+        self.status = run(around, left, use_existing=use_existing)
         self.out, self.err = out.getvalue(), err.getvalue()
 
 
@@ -95,7 +96,12 @@ def test_it_says_what_it_deletes_and_what_it_did(path: Path) -> None:
     store = filled(6)  # results of the last two were lost
     done = Command(path, store)
     assert done.status is ExitStatus.OK
-    assert f"Deleting 6 objects of run {RUN}, in 2 containers.\n" in done.err
+    assert (
+        f"Deleting 6 objects of run {RUN}, in 2 containers:\n"
+        "  b_000000  3 objects\n"
+        "  b_000001  3 objects\n"
+        "Objects without the run's header (X-Object-Meta-Ssbench-Run) stay.\n"
+    ) in done.err
     assert "the run was cut off" in done.err
     assert done.out.startswith(f"Deleted 6 objects of run {RUN} in ")
     assert left_in(store) == NEIGHBOURS
@@ -118,10 +124,17 @@ def test_in_another_account_it_says_that_the_containers_are_missing(path: Path) 
 def test_a_dry_run_deletes_nothing(path: Path) -> None:
     store = filled(3)  # the fourth is in no listing
     before = left_in(store)
+    store.add("b_000000", NAMING.object(0, 10))
+    before = left_in(store)
     done = Command(path, store, dry_run=True, isatty=True)
     assert done.status is ExitStatus.OK
     assert done.out == (
-        f"Would delete 4 objects of run {RUN}, in 2 containers (1 of them not in listings).\n"
+        f"Would delete 3 objects of run {RUN}, in 2 containers (1 of them not in listings):\n"
+        "  b_000000  2 objects\n"
+        "  b_000001  2 objects\n"
+        "Left alone: 1 object named as the run's, without its header (X-Object-Meta-Ssbench-Run):"
+        " uploaded by others, or by a release without it; cleanup-containers -b BASE deletes whole"
+        " containers\n"
     )
     assert left_in(store) == before
 
@@ -134,6 +147,44 @@ def test_on_a_terminal_it_asks(path: Path, answer: str, status: ExitStatus) -> N
     assert "About to delete 4 objects" in done.err
     assert (left_in(store) == NEIGHBOURS) is (status is ExitStatus.OK)
     assert Command(path, filled(), isatty=True, yes=True).status is ExitStatus.OK
+
+
+def test_a_crafted_file_deletes_nothing_of_somebody_elses(tmp_path: Path) -> None:
+    """Its names fit what lies there; no run of ssbench uploaded that."""
+    scenario = {**SCENARIO, "container_base": "prod",
+                "sizes": [{"name": "backup", "size_min": 1, "size_max": 1}],
+                "initial_files": {"backup": 1}}  # fmt: skip
+    store = MemoryStore()
+    for run_id in ("2024", RUN):
+        store.add("prod_000000", *(f"backup_{run_id}_{number:06d}" for number in range(9)))
+    store.add("prod_000001", *(f"backup_{RUN}_{number:06d}" for number in range(9)), marker=True)
+    before = left_in(store)
+    with pytest.raises(UsageError, match="has no id"):
+        Command(stat_file(tmp_path / "a", scenario=scenario, run_id="2024"), store)
+    path = stat_file(tmp_path / "b", scenario=scenario)
+    for use_existing in (False, True):
+        done = Command(path, store, yes=True, use_existing=use_existing)
+        assert done.status is ExitStatus.FAILED
+        assert f"Deleted 0 objects of run {RUN}" in done.out
+        assert "named as the run's, without its header (X-Object-Meta-Ssbench-Run)" in done.err
+        assert ("Left alone: prod_000000: no mark of ssbench" in done.err) is not use_existing
+    assert left_in(store) == before
+    assert store.count("delete_object") == 0
+
+
+def test_where_no_container_has_the_mark_nothing_is_said_to_be_left_or_not(path: Path) -> None:
+    store = filled()
+    for container in store.containers.values():
+        container.marker = False
+    done = Command(path, store)
+    assert done.status is ExitStatus.FAILED
+    assert done.out == (
+        f"Nothing of run {RUN} is in containers with ssbench's mark.\n"
+        "Left alone: b_000000, b_000001: no mark of ssbench (X-Container-Meta-Ssbench);"
+        " --use-existing looks there as well\n"
+    )
+    assert Command(path, store, use_existing=True).status is ExitStatus.OK
+    assert left_in(store) == NEIGHBOURS
 
 
 def test_what_would_not_go_is_told(path: Path) -> None:
@@ -168,6 +219,10 @@ def test_who_stops_it_is_told_what_is_left(path: Path) -> None:
         ({"driver": "noop"}, "so it left nothing"),
         ({"run_id": ""}, "has no id"),
         ({"run_id": "a_b"}, "has no id"),
+        ({"run_id": "2024"}, "has no id"),
+        ({"run_id": "5E1F5E1F00"}, "has no id"),
+        ({"run_id": "5e1f5e1f001"}, "has no id"),
+        ({"run_id": "5e1f5e1f0\n"}, "has no id"),
         ({"scenario": {"name": "x"}}, "the scenario in its header can't be used: .*/x: "),
     ],
 )
@@ -213,19 +268,25 @@ def _records() -> bytes:
 
 @fuzzed([_records()], MSGPACK_WORDS)
 def test_spoilt_files(data: bytes) -> None:
+    """Invariant: that of ``resumable``."""
+    resumable(data)
+
+
+def resumable(data: bytes) -> None:
     """Invariant: objects that some run created, each with a name that gives its number back, or
     an error of one line."""
     try:
-        with statfile.read(io.BytesIO(gzip.compress(data, 1))) as reader:
+        with statfile.read(io.BytesIO(gzip.compress(data, 1)), bounded=True) as reader:
             left = leftovers(reader)
     except (UsageError, StatFileError) as error:
         must_be_line(error)
         return
-    for size_class, number, listed in left:
+    assert is_run_id(left.run_id)
+    for size_class, number in left.remembered():
         name = left.naming.object(size_class, number)
         assert f"_{left.run_id}_" in name
         assert left.naming.created_number(size_class, name) == number
-        assert not listed
+        assert left.is_container(left.container(size_class, number))
 
 
 # Options ----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from itertools import count
 
@@ -15,6 +16,7 @@ from ssbench.core.model import ErrorKind, Operation, Phase, Result
 from ssbench.core.naming import Naming
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.storage.base import ObjectEntry
 from ssbench.upkeep.deletions import GIVE_UP_AFTER, CleanupResult
 from ssbench.upkeep.resume import Found, Leftovers, delete, find
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
@@ -51,16 +53,17 @@ def leftovers(*rows: Result) -> Leftovers:
 
 
 def known(left: Leftovers) -> list[tuple[int, int]]:
-    return [(size_class, number) for size_class, number, _ in left]
+    return list(left.remembered())
 
 
 def stored(*objects: tuple[int, int], store: MemoryStore | None = None) -> MemoryStorage:
     """A store with these objects of the run, by size class and number."""
     store = store or MemoryStore()
     for container in NAMING.containers:
-        store.add(container)
+        store.add(container, marker=True)
     for size_class, number in objects:
-        store.add(NAMING.container(size_class, number), NAMING.object(size_class, number))
+        name = NAMING.object(size_class, number)
+        store.add(NAMING.container(size_class, number), name, run=RUN)
     return MemoryStorage(store)
 
 
@@ -136,21 +139,135 @@ def test_all_of_the_run_goes_and_nothing_else(bulk: int | None) -> None:
         f"Tiny_{RUN}_000012", f"tiny_{RUN[:-1]}_000012", f"tiny_{RUN}_000012\n", "tiny__000012",
         "tiny_aaaa_000012", "zzz",
     ]  # fmt: skip
-    store.add("b_000000", *near)
+    store.add("b_000000", *near, run=RUN)
     misplaced = NAMING.object(0, 12)
-    store.add(next(c for c in NAMING.containers if c != NAMING.container(0, 12)), misplaced)
+    elsewhere = next(c for c in NAMING.containers if c != NAMING.container(0, 12))
+    store.add(elsewhere, misplaced, run=RUN)
     for neighbour in ("b_000003", "b_000000_gold", "b", "bb_000000"):
-        store.add(neighbour, NAMING.object(0, 12))
+        store.add(neighbour, NAMING.object(0, 12), marker=True, run=RUN)
     found, result = clean_up(storage, leftovers(row(CREATE, 10)))
-    assert (found.listed, found.remembered, found.containers) == (60, 0, 3)
+    assert (found.listed, found.remembered, len(found.containers)) == (60, 0, 3)
+    assert sum(found.containers.values()) == 60
     assert (result.objects, result.left, result.ok) == (60, 0, True)
     assert names(store) == sorted([*initial, *near, misplaced, *[NAMING.object(0, 12)] * 4])
-    assert (store.count("bulk_delete") > 0) is (bulk is not None)
+    assert store.count("bulk_delete") == 0, "each object is looked at first"
+
+
+def test_what_a_head_does_not_show_as_the_runs_stays() -> None:
+    """Their names are the run's; a file may say so of anybody's."""
+    store = MemoryStore(bulk_delete_max=10)
+    storage = stored((0, 10), (0, 13), store=store)
+    store.add("b_000000", NAMING.object(0, 12))
+    store.add("b_000000", NAMING.object(0, 15), run="aaaaaaaaaa")
+    found, result = clean_up(storage, leftovers(row(CREATE, 12), row(CREATE, 15)))
+    assert found.listed == 4
+    assert (result.objects, result.foreign, result.left, result.ok) == (2, 2, 0, False)
+    assert names(store) == [NAMING.object(0, 12), NAMING.object(0, 15)]
+    assert ("delete_object", NAMING.object(0, 12)) not in store.calls
+
+
+def test_what_results_alone_know_of_is_looked_at_as_well() -> None:
+    class Lagging(MemoryStorage):
+        def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+            return []
+
+    store = stored((0, 10)).store
+    store.add("b_000002", NAMING.object(0, 11))
+    _, result = clean_up(Lagging(store), leftovers(row(CREATE, 10), row(CREATE, 11)))
+    assert (result.objects, result.foreign) == (1, 1)
+    assert names(store) == [NAMING.object(0, 11)]
+
+
+def test_a_container_without_our_mark_is_left_alone() -> None:
+    store = stored((0, 10), (0, 11), (0, 12)).store
+    store.containers["b_000001"].marker = False
+    left = leftovers(*(row(CREATE, number) for number in (10, 11, 12)))
+    storage = MemoryStorage(store)
+    found = find(storage, left)
+    assert (found.unmarked, found.unmarked_examples, found.total) == (1, ["b_000001"], 2)
+    assert delete(storage, left, found).objects == 2
+    assert [*store.containers["b_000001"].objects] == [NAMING.object(0, 10)]
+    found = find(storage, left, use_existing=True)
+    assert (found.unmarked, found.listed) == (0, 1)
+    assert delete(storage, left, found).objects == 1
+
+
+def test_a_dry_run_looks_and_deletes_nothing() -> None:
+    storage = stored((0, 10), (0, 11))
+    storage.store.add("b_000000", NAMING.object(0, 12))
+    left = leftovers(row(CREATE, 13))
+    result = delete(storage, left, find(storage, left), dry_run=True)
+    assert (result.objects, result.foreign, result.absent) == (2, 1, 1)
+    assert storage.store.count("delete_object") == 0
+
+
+def test_who_may_not_list_the_account_is_looked_up_container_by_container() -> None:
+    storage = stored((0, 10))
+    storage.store.refuse("list_containers", "", status_error(403))
+    assert clean_up(storage, leftovers())[1].objects == 1
+    storage.store.refuse("list_containers", "", status_error(500))
+    with pytest.raises(StorageError, match="500"):
+        find(storage, leftovers())
+
+
+def test_memory_is_by_what_exists_and_not_by_what_the_file_claims() -> None:
+    """Ten million containers, and results that are spread over all numbers."""
+    scenario = Scenario.resolve(
+        '{"name": "s", "user_count": 1, "crud_profile": [1, 1, 1, 1], "operation_count": 9,'
+        ' "container_base": "b", "container_count": 10000000,'
+        ' "sizes": [{"name": "tiny", "size_min": 1, "size_max": 1}], "initial_files": {"tiny": 1}}'
+    )
+    rows = [row(CREATE, number << 16) for number in range(1 << 16)]
+    batch = ResultBatch(Phase.RUN, 0, list(zip(*rows, strict=True)))
+    store = MemoryStore()
+    store.add("b_000007", marker=True)
+    tracemalloc.start()
+    try:
+        left = Leftovers(scenario, RUN)
+        left.add(batch)
+        found = find(MemoryStorage(store), left)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
+    assert found.containers == {"b_000007": 0}
+    assert left.passed_over > 60_000
+
+
+def test_listed_names_are_not_kept() -> None:
+    class Endless(MemoryStorage):
+        """90,000 names in each of the run's containers, spread over many numbers."""
+
+        def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+            if not marker.startswith(NAMING.created_prefix(0)):
+                return []
+            last = NAMING.created_number(0, marker) or 1_000_000
+            numbers = range(last + 100, min(last + 100 * limit, 10_000_000), 100)
+            return [ObjectEntry(NAMING.object(0, number), 1) for number in numbers]
+
+    store = MemoryStore()
+    store.add("b_000000", marker=True)
+    tracemalloc.start()
+    try:
+        found = find(Endless(store), leftovers())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.listed > 29_000
+    assert peak < 4 << 20
+
+
+@given(st.lists(st.integers(0, (1 << 32) - 1), max_size=300))
+def test_marks_take_no_more_than_the_results_can_fill(numbers: list[int]) -> None:
+    left = leftovers(*(row(CREATE, number) for number in numbers))
+    held = sum(map(len, left._pages[0].values()))
+    assert held <= (1 << 20) + 1024 + 4 * len(numbers)
+    assert len(known(left)) + left.passed_over <= len(numbers)
 
 
 def test_what_no_listing_shows_goes_by_the_results() -> None:
     class Lagging(MemoryStorage):
-        def list_objects(self, container: str, marker: str, limit: int) -> list[str]:
+        def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
             return []
 
     storage = Lagging(stored((0, 10), (0, 11)).store)
@@ -177,7 +294,7 @@ def test_twice_in_a_row() -> None:
 
 def test_containers_that_are_not_there_are_counted() -> None:
     found, result = clean_up(MemoryStorage(), leftovers(row(CREATE, 10)))
-    assert (found.containers, found.remembered) == (0, 1)
+    assert (found.containers, found.remembered) == ({}, 0)
     assert result.ok
 
 
@@ -255,7 +372,7 @@ def test_the_user_stops_it() -> None:
     assert result.interrupted
     assert 30 <= result.objects <= 34
     assert result.left == 90 - result.objects
-    assert done[0] == (1, 90)
+    assert (done[0], done[-1]) == ((1, 90), (len(done), 90))
     assert store.most_in_flight == 4
 
 
