@@ -167,7 +167,7 @@ class StatFileReader:
         try:
             yield from records
         except TooMuchError as error:
-            self._say(str(error))
+            self.damage.append(str(error))  # however much else was said
 
     def _inflated(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:

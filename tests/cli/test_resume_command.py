@@ -5,10 +5,16 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import struct
+import subprocess
+import sys
+from array import array
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgpack
 import pytest
 
 from ssbench import statfile
@@ -19,16 +25,19 @@ from ssbench.cli.options import master_parser
 from ssbench.cli.progress import make_progress
 from ssbench.cli.resume_command import leftovers, read, run
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
-from ssbench.core.model import Operation, Phase
+from ssbench.core.model import RESULT_NUMBERS, Operation, Phase, Result
 from ssbench.core.naming import Naming, is_run_id
 from ssbench.core.records import PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import StatFileWriter
+from ssbench.statfile.blocks import MAX_BLOCK, BlockBuilder
+from ssbench.statfile.records import encode, encode_results
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
 from tests.fakes.terminal import must_be_line
 from tests.report import runs
 from tests.statfile.samples import old_result, write_old
+from tests.statfile.test_blocks import resealed
 
 RUN = "5e1f5e1f00"
 SCENARIO = {**runs.SCENARIO, "container_count": 2, "initial_files": {"tiny": 5, "small": 5},
@@ -266,7 +275,12 @@ def _records() -> bytes:
         return gzip.decompress(stat_file(Path(place, "x"), created=40).read_bytes())
 
 
-@fuzzed([_records()], MSGPACK_WORDS)
+def record_seeds() -> list[bytes]:
+    """What ``resumable`` is fuzzed from."""
+    return [_records()]
+
+
+@fuzzed(record_seeds(), MSGPACK_WORDS)
 def test_spoilt_files(data: bytes) -> None:
     """Invariant: that of ``resumable``."""
     resumable(data)
@@ -287,6 +301,113 @@ def resumable(data: bytes) -> None:
         assert f"_{left.run_id}_" in name
         assert left.naming.created_number(size_class, name) == number
         assert left.is_container(left.container(size_class, number))
+
+
+# Files that are made to take for ever -------------------------------------------------------
+
+#: What a file of 1.2 MB may cost: CPU seconds (the machine may be slow) and bytes in memory.
+CPU_MAX_S = 40.0
+MEMORY_MAX = 450 << 20
+MEASURED = """
+import io, resource, sys
+from ssbench.cli.resume_command import read
+from ssbench.core.errors import SsbenchError
+before = resource.getrusage(resource.RUSAGE_SELF)
+err = io.StringIO()
+try:
+    left = read(sys.argv[1], err)
+    sum(1 for _ in left.remembered())
+except SsbenchError as error:
+    print(str(error), file=err)
+after = resource.getrusage(resource.RUSAGE_SELF)
+print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+print(after.ru_maxrss * 1024)
+print(err.getvalue())
+"""
+
+
+def _header_record() -> bytes:
+    return encode(runs.header(run_id=RUN, scenario=SCENARIO))
+
+
+def _batch(numbers: Any, rows: int) -> bytes:
+    """A record of results; ``numbers`` is the packed column of their objects."""
+    columns: list[Any] = [0] * RESULT_NUMBERS
+    columns[Result._fields.index("operation")] = int(Operation.CREATE)
+    columns[Result._fields.index("object")] = numbers
+    packed = [rows, *columns, ["plain", b"", b"\n" * rows], {}]
+    return encode_results(Phase.RUN, 0, msgpack.packb(packed))
+
+
+def _members(*payloads: bytes) -> bytes:
+    """Plain gzip: the header, then the payloads over and over, up to 1.2 MB."""
+    parts = [gzip.compress(_header_record())]
+    packed = [gzip.compress(payload) for payload in payloads]
+    return b"".join(parts + packed * (1_200_000 // sum(map(len, packed)) + 1))
+
+
+def _blocks(data: bytes, *, damaged: bool) -> bytes:
+    """Blocks: the header, then the same data over and over, up to 1.2 MB."""
+    parts, builder = [], BlockBuilder()
+    builder.add(_header_record())
+    parts.append(builder.finish(0))
+    builder = BlockBuilder()
+    builder.add(data)
+    member = builder.finish(1)
+    for number in range(1, 1_200_000 // len(member) + 1):
+        again = resealed(member, 17, struct.pack("<I", number))
+        parts.append(again[:-8] + b"spoilt"[:4] + again[-4:] if damaged else again)
+    return b"".join(parts)
+
+
+def _sparse() -> Iterator[bytes]:
+    """Numbers of objects a thousand apart, so that each touches a page of marks of its own."""
+    apart = array("I", range(0, 4096 << 10, 1 << 10)).tobytes()
+    for base in range(1, 1 << 32, 4096 << 10):
+        yield _batch([base, "I", apart], 4096)
+
+
+CRAFTED: dict[str, Callable[[], bytes]] = {
+    "numbers": lambda: _members(bytes(32 << 20)),
+    "empty members": lambda: _members(*[b""] * 50),
+    "rows that are all alike": lambda: _members(_batch(12, 65536) * 500),
+    "objects of all numbers": lambda: _members(b"".join(_sparse())),
+    "lists": lambda: _members((b"\xdc\x3f\xff" + bytes(16383)) * 2000),
+    "blocks of numbers": lambda: _blocks(bytes(MAX_BLOCK), damaged=False),
+    "blocks that are damaged": lambda: _blocks(bytes(MAX_BLOCK), damaged=True),
+    "headers of blocks": lambda: _blocks(b"", damaged=True),
+}
+
+
+@pytest.mark.parametrize("kind", CRAFTED)
+def test_a_crafted_file_takes_no_more_than_its_size_allows(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.stat.gz"
+    path.write_bytes(CRAFTED[kind]())
+    assert path.stat().st_size < 3_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(path)], capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    cpu_s, peak, *said = done.stdout.splitlines()
+    assert float(cpu_s) < CPU_MAX_S
+    assert int(peak) < MEMORY_MAX
+    assert ("far more than a run writes" in "".join(said)) is (kind != "headers of blocks")
+
+
+def test_a_whole_run_is_within_the_bounds(tmp_path: Path) -> None:
+    """As results come that differ in nothing but their number: no run's are so much alike."""
+    path = tmp_path / "x.stat.gz"
+    with StatFileWriter.create(path) as writer:
+        writer.write(runs.header(run_id=RUN, scenario=SCENARIO))
+        for first in range(5, 300_000, 10_000):
+            rows = [
+                runs.result(number, Operation.CREATE, object=number, size_class=0)
+                for number in range(first, first + 10_000)
+            ]
+            writer.write(runs.batch(rows))
+    err = io.StringIO()
+    left = read(str(path), err)
+    assert sum(1 for _ in left.remembered()) == 300_000
+    assert (left.passed_over, err.getvalue().count("\n")) == (0, 1)
 
 
 # Options ----------------------------------------------------------------------------------

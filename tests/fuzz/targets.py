@@ -47,6 +47,7 @@ TARGETS: dict[str, Target] = {
     "stat-file-payload": Target(
         "statfile.test_reader:reported_payload", "statfile.test_reader:PAYLOADS"
     ),
+    "resume": Target("cli.test_resume_command:resumable", "cli.test_resume_command:record_seeds"),
     "old-stat-file": Target(
         "statfile.test_legacy:reported_old", "statfile.test_legacy:OLD_PAYLOADS"
     ),

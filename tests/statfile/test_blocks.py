@@ -15,7 +15,9 @@ from ssbench.statfile.blocks import (
     MAX_BLOCK,
     Block,
     BlockBuilder,
+    Bounds,
     Source,
+    TooMuchError,
     begins_a_block,
     looks_like_blocks,
     read_blocks,
@@ -204,3 +206,39 @@ def test_plain_gzip_gives_what_stands_before_its_damage() -> None:
     assert inflated == text
     assert said == [f"what follows byte {len(data)} is not gzip"]
     assert "is damaged before byte" in plain(data[:300] + bytes(50) + data[350:])[1][0]
+
+
+# What a file may unfold to ------------------------------------------------------------------
+
+
+def test_bounds_grow_with_how_far_the_file_was_read() -> None:
+    source = Source(io.BytesIO(bytes(1 << 20)))
+    bounds = Bounds(source)
+    bounds.inflate(32 << 20)
+    bounds.unfold(1 << 18)
+    for spend in (bounds.inflate, bounds.unfold):
+        with pytest.raises(TooMuchError, match="far more than a run writes"):
+            spend(1)
+    source.peek(1 << 20)
+    source.skip(1 << 20)
+    bounds.inflate(30 << 20)
+    bounds.unfold(1 << 19)
+    assert bounds.count("item") == "item"
+
+
+def test_blocks_that_are_damaged_count_as_inflated_as_well() -> None:
+    spent: list[int] = []
+    bad = bytearray(block(bytes(100_000), 0))
+    bad[-8] ^= 1
+    said: list[str] = []
+    assert list(read_blocks(Source(io.BytesIO(bytes(bad))), said.append, spent.append)) == []
+    assert spent == [len(bad), 100_000]
+    assert "checksum" in said[0]
+
+
+@given(st.lists(st.sampled_from([b"\x1f\x8b\x08\x04", FILE[:29], FILE[:16], FILE, b"x"])))
+def test_a_header_is_found_behind_whatever_looks_like_one(pieces: list[bytes]) -> None:
+    """The last whole file is found, however many headers without a block come before it."""
+    blocks, _ = parsed(b"".join(pieces) + FILE)
+    assert blocks[-1:] in ([TEXTS[-1]], [])
+    assert set(blocks) <= set(TEXTS)
