@@ -11,6 +11,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from keystoneauth1 import exceptions as ks
 from keystoneauth1.session import Session
@@ -32,6 +33,12 @@ PLUGINS = {
 INSECURE_NOTE = (
     "--insecure: certificates are not checked, so whoever sits between us and the store "
     "can read the password and the token"
+)
+
+
+UNUSED_TOKEN_NOTE = (
+    "the token that was given (-T or OS_AUTH_TOKEN) is not used, since there is no storage URL "
+    "(-S) to use it at: logging in with user and key"
 )
 
 
@@ -57,6 +64,9 @@ class Authenticator:
         self._lock = threading.Lock()
         #: Lines that the user should see once.
         self.notes: list[str] = [INSECURE_NOTE] if credentials.insecure else []
+        is_unused = credentials.os_auth_token and not credentials.os_storage_url
+        if is_unused and self._login and not self._login.method.endswith("token"):
+            self.notes.append(UNUSED_TOKEN_NOTE)
         #: Text of the CA bundle that --os-cacert names, "" for the system's.
         self.cacert_pem = read_text(credentials.os_cacert, "--os-cacert")
         read_text(credentials.os_cert, "--os-cert")
@@ -71,15 +81,19 @@ class Authenticator:
     def authenticate(self) -> Authenticated:
         """The token and storage URL; asks the server the first time only.
 
-        A token and storage URL that the user gave are taken as they are.
+        A token and storage URL that the user gave are used as they are, without a login; the store
+        is asked once whether it takes the token.
 
-        :raises AuthError: one line, with the URL and what happened there.
+        :raises AuthError: one line, with the URL and what happened there; also for a given token
+            that the store refuses: it isn't silently replaced by a login.
         """
         with self._lock:
             if self._cached is None:
                 c = self._credentials
                 if c.os_auth_token and c.os_storage_url:
-                    self._cached = Authenticated(_checked_token(c.os_auth_token), c.os_storage_url)
+                    token = _checked_token(c.os_auth_token)
+                    _check_not_refused(token, c)
+                    self._cached = Authenticated(token, c.os_storage_url)
                 else:
                     self._cached = self._log_in()
             return self._cached
@@ -105,7 +119,10 @@ class Authenticator:
         try:
             token = _checked_token(access.auth_token)
             # A given storage URL is reason enough not to look for one in the catalog.
-            url = self._credentials.os_storage_url or _storage_url(login, access, self._credentials)
+            url = self._credentials.os_storage_url
+            if not url:
+                url = check_http_url(_storage_url(login, access, self._credentials), "storage URL")
+                _check_encrypted(login, url, self._credentials)
             return Authenticated(token, check_http_url(url, "storage URL"))
         except UsageError as e:
             raise AuthError(f"{login.url}: {e}") from e
@@ -144,6 +161,45 @@ def _ask(login: Login, session: Session) -> Any:
     except (OSError, LookupError, TypeError, ValueError, AttributeError) as e:
         reason = reason_of(e) if isinstance(e, OSError) else _NOT_AN_ANSWER
         raise AuthError(f"{login.url}: {reason}") from None
+
+
+def _check_not_refused(token: str, credentials: Credentials) -> None:
+    """Ask the store whether it takes a token that the user gave.
+
+    Whatever else goes wrong there is left to the run's own requests, which are tried again.
+
+    :raises AuthError: it answers 401.
+    """
+    url = credentials.os_storage_url
+    try:
+        with SameHostSession(credentials) as http:
+            session = keystone_session(credentials, http)
+            answer = session.request(
+                url,
+                "HEAD",
+                headers={"X-Auth-Token": token},
+                authenticated=False,
+                raise_exc=False,
+                log=False,
+            )
+    except (ks.ClientException, OSError, LookupError, TypeError, ValueError, AuthError):
+        return
+    if answer.status_code == 401:
+        raise AuthError(
+            f"{url}: the store refuses the token that was given (-T or OS_AUTH_TOKEN) (401): give a"
+            " fresh one, or none and a user and key to log in with"
+        )
+
+
+def _check_encrypted(login: Login, storage_url: str, credentials: Credentials) -> None:
+    """:raises AuthError: a login by https gave a storage URL to which the token goes in clear."""
+    schemes = urlsplit(login.url).scheme, urlsplit(storage_url).scheme
+    if schemes == ("https", "http") and not credentials.insecure:
+        raise AuthError(
+            f"{login.url}: gives a storage URL without TLS ({storage_url}), to which the token"
+            " would be sent in clear: give the right storage URL with -S, or accept it with"
+            " --insecure"
+        )
 
 
 # --- reading answers

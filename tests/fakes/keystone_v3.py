@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
@@ -10,8 +11,14 @@ from tests.fakes.loopback_http import Answer, LoopbackServer, Request
 class KeystoneV3(LoopbackServer):
     """Knows one user in one project. Tokens are valid for as long as ``expires`` says."""
 
-    def __init__(self, user: str = "me", key: str = "pass-3", project: str = "bench") -> None:
-        super().__init__()
+    def __init__(
+        self,
+        user: str = "me",
+        key: str = "pass-3",
+        project: str = "bench",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(tls)
         self.user, self.key, self.project = user, key, project
         self.user_domain = {"id": "default"}
         self.expires = "2999-01-01T00:00:00.000000Z"

@@ -366,6 +366,53 @@ def test_v2_token_that_would_break_a_header() -> None:
 # --- no authentication at all
 
 
+class Store(LoopbackServer):
+    """Takes one token, and answers all else with 401."""
+
+    def __init__(self, token: str, status: int = 204) -> None:
+        super().__init__()
+        self.token, self.status = token, status
+
+    def answer(self, request: Request) -> Answer:
+        return Answer(self.status if request.headers.get("X-Auth-Token") == self.token else 401)
+
+
+@pytest.mark.parametrize("status", [204, 403, 404, 500])
+def test_a_given_token_is_tried_once_and_refused_by_nothing_but_401(status: int) -> None:
+    with Store("t0ken", status) as store:
+        url = f"{store.url}/v1/AUTH_a"
+        authenticator = Authenticator(Credentials(os_auth_token="t0ken", os_storage_url=url))
+        for _ in range(2):
+            assert authenticator.authenticate() == Authenticated("t0ken", url)
+        assert [(r.method, r.path) for r in store.seen] == [("HEAD", "/v1/AUTH_a")]
+
+
+def test_a_given_token_that_is_refused_is_not_replaced_by_a_login(v1: AuthV1) -> None:
+    with Store("another") as store:
+        url = f"{store.url}/v1/AUTH_a"
+        for more in ({}, {"auth": v1.auth_url, "user": v1.user, "key": v1.key}):
+            text = failure(Credentials(os_auth_token="t0ken", os_storage_url=url, **more))
+            assert text.startswith(f"{url}: the store refuses the token that was given (-T or OS_")
+            assert "t0ken" not in text
+    assert v1.logins == 0
+
+
+def test_one_that_expires_later_is_renewed(v1: AuthV1) -> None:
+    with Store("t0ken") as store:
+        url = f"{store.url}/v1/AUTH_a"
+        authenticator = Authenticator(old(v1, os_auth_token="t0ken", os_storage_url=url))
+        assert authenticator.authenticate().token == "t0ken"
+        store.token = "token-1"
+        assert authenticator.renew() == Authenticated("token-1", url)
+
+
+def test_a_token_that_there_is_no_storage_url_for_is_told_of(v1: AuthV1) -> None:
+    authenticator = Authenticator(old(v1, os_auth_token="t0ken"))
+    assert authenticator.authenticate().token == "token-1"
+    (note,) = authenticator.notes
+    assert "(-T or OS_AUTH_TOKEN) is not used" in note
+
+
 def test_token_and_storage_url_are_taken_as_they_are() -> None:
     authenticator = Authenticator(
         Credentials(os_auth_token="t0ken", os_storage_url="http://h/v1/AUTH_a")
@@ -418,13 +465,63 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 @pytest.fixture
-def tls_v1(certificates: Certificates) -> Iterator[AuthV1]:
+def tls_context(certificates: Certificates) -> ssl.SSLContext:
     context = ssl.create_default_context(
         ssl.Purpose.CLIENT_AUTH, cafile=str(certificates.authority)
     )
     context.load_cert_chain(certificates.certificate, certificates.key)
-    with AuthV1(tls=context) as fake:
+    return context
+
+
+@pytest.fixture
+def tls_v1(tls_context: ssl.SSLContext) -> Iterator[AuthV1]:
+    with AuthV1(tls=tls_context) as fake:
         yield fake
+
+
+IN_CLEAR = "http://store.test/v1/AUTH_test"
+
+
+def test_https_that_gives_an_http_storage_url_is_refused(
+    tls_v1: AuthV1, certificates: Certificates
+) -> None:
+    tls_v1.storage_url = IN_CLEAR
+    text = failure(old(tls_v1, os_cacert=str(certificates.authority)))
+    assert text == (
+        f"{tls_v1.auth_url}: gives a storage URL without TLS ({IN_CLEAR}), to which the token would"
+        " be sent in clear: give the right storage URL with -S, or accept it with --insecure"
+    )
+
+
+def test_an_http_storage_url_is_refused_at_a_renewal_too(
+    tls_v1: AuthV1, certificates: Certificates
+) -> None:
+    authenticator = Authenticator(old(tls_v1, os_cacert=str(certificates.authority)))
+    authenticator.authenticate()
+    tls_v1.storage_url = IN_CLEAR
+    with pytest.raises(AuthError, match="without TLS"):
+        authenticator.renew()
+
+
+def test_an_http_storage_url_is_the_users_own_choice(
+    tls_v1: AuthV1, certificates: Certificates
+) -> None:
+    tls_v1.storage_url = "http://elsewhere.test/v1/AUTH_test"
+    trusting = old(tls_v1, os_cacert=str(certificates.authority), os_storage_url=IN_CLEAR)
+    assert Authenticator(trusting).authenticate() == Authenticated("token-1", IN_CLEAR)
+    careless = old(tls_v1, insecure=True)
+    assert Authenticator(careless).authenticate().storage_url == tls_v1.storage_url
+
+
+def test_https_of_keystone_with_an_http_endpoint_is_refused(
+    certificates: Certificates, tls_context: ssl.SSLContext
+) -> None:
+    with KeystoneV3(tls=tls_context) as keystone:
+        text = failure(new3(keystone, os_cacert=str(certificates.authority)))
+        assert "gives a storage URL without TLS (http://" in text
+        for more in ({"insecure": True}, {"os_storage_url": IN_CLEAR}):
+            credentials = new3(keystone, os_cacert=str(certificates.authority), **more)
+            assert Authenticator(credentials).authenticate().storage_url.startswith("http://")
 
 
 def test_tls_with_a_ca_of_ones_own(tls_v1: AuthV1, certificates: Certificates) -> None:
