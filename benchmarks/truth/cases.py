@@ -14,7 +14,7 @@ class Plan(NamedTuple):
     """When a request that came is answered, and how."""
 
     head_ns: int  #: when the head is to leave, and the first byte of the body with it
-    rest_ns: int  #: when the rest is; the same where all leaves at once
+    rest_ns: int  #: when the rest is, or its last piece; the same where all leaves at once
     fails: bool  #: answered 503, whatever was asked for
     lies: bool  #: a READ's answer isn't true
 
@@ -25,6 +25,7 @@ class Case:
 
     :param slow_share: of requests that take ``slow_ms``.
     :param rest_ms: when the body's rest leaves, counted from the request.
+    :param pieces: that the rest leaves in, at equal intervals; the last one at ``rest_ms``.
     :param stall_ms: at the end of every ``stall_every_ms``, in which nothing leaves.
     :param lie: how READs are lied to: a name of lies.LIES.
     """
@@ -34,6 +35,7 @@ class Case:
     slow_share: float = 0.0
     slow_ms: float = 0.0
     rest_ms: float = 0.0
+    pieces: int = 1
     stall_ms: float = 0.0
     stall_every_ms: float = 0.0
     fail_share: float = 0.0
@@ -68,6 +70,7 @@ CASES = {
         "20 ms, stalled for 1 s in every 5 s", delay_ms=20, stall_ms=1000, stall_every_ms=5000
     ),
     "split": Case("first byte after 10 ms, the rest after 50 ms", delay_ms=10, rest_ms=50),
+    "drip": Case("first byte after 5 ms, the rest in 16 pieces by 21 ms", 5, rest_ms=21, pieces=16),
     "failing": Case("20 ms, 2 % answer 503", delay_ms=20, fail_share=0.02),
     "lying": Case("20 ms, 2 % of ETags are wrong", delay_ms=20, lie_share=0.02),
     "mixed-up": Case("20 ms, 2 % get another's content", delay_ms=20, lie_share=0.02, lie="other"),

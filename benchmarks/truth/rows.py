@@ -143,7 +143,7 @@ def figures(
     found.append(judge.strangers(log, set(results) | told.others))
     service = judge.service_times(log, results)
     found += judge.time_figures("service time", service, total["last_byte_latency"], looseness)
-    if row.case == "split":
+    if row.case in ("split", "drip"):
         first = told.report["operations"]["READ"]["first_byte_latency"]
         truth = judge.first_bytes(log, results)
         found += judge.time_figures("first byte", truth, first, looseness)

@@ -16,6 +16,7 @@ import socket
 import sys
 from hashlib import md5
 from heapq import heappop, heappush
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from struct import Struct
@@ -61,7 +62,7 @@ class Connection:
 
 
 class Outgoing:
-    """An answer on its way, in one part or two."""
+    """An answer on its way, in one part or more."""
 
     __slots__ = ("connection", "entry", "first_ns", "parts")
 
@@ -187,8 +188,12 @@ class TruthServer:
             f"{answer.headers}X-Trans-Id: {transaction}\r\n\r\n"
         ).encode("ascii")
         parts, times = [text + answer.body], [plan.head_ns]
-        if plan.rest_ns > plan.head_ns and len(answer.body) > 1:
-            parts, times = [text + answer.body[:1], answer.body[1:]], [plan.head_ns, plan.rest_ns]
+        if plan.rest_ns > plan.head_ns and len(answer.body) > case.pieces:
+            rest, last = answer.body[1:], case.pieces
+            cuts = [len(rest) * n // last for n in range(last + 1)]
+            parts = [text + answer.body[:1], *(rest[a:b] for a, b in pairwise(cuts))]
+            step_ns = (plan.rest_ns - plan.head_ns) / last
+            times = [round(plan.head_ns + step_ns * n) for n in range(last + 1)]
         entry = [
             transaction, method, target, answer.status, got_ns, 0, 0, len(body), len(answer.body),
             int(lies and not fails),

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from operator import sub
 from typing import Any
 
-from ssbench.core.columns import pack_column, pack_ids, pack_results
-from ssbench.core.model import NONE_NS, OPERATIONS, Result
+from ssbench.core.columns import PackedColumn, pack_column, pack_ids, pack_results
+from ssbench.core.model import NONE_NS, OPERATIONS, UNCERTAIN_NS, Result
 
 Row = tuple[Any, ...]  #: in the order of Result's fields
 #: (Job, when on the clock it began, Timing) of a success at the first attempt; else a Row.
@@ -37,9 +37,9 @@ def pack_finished(finished: Sequence[Finished], origin_ns: int) -> list[Any]:
     began = pack_column(starts)
     # Of a column of one value this is the value, of others what is added to each.
     began = began - origin_ns if isinstance(began, int) else [began[0] - origin_ns, *began[1:]]
-    headers = pack_column(list(map(sub, heads, starts)))
+    headers = _pack_durations(heads, starts)
     # Most answers come in one piece: these are the same then.
-    first = headers if firsts == heads else pack_column(list(map(sub, firsts, starts)))
+    first = headers if firsts == heads else _pack_durations(firsts, starts)
     last = headers if lasts == heads else pack_column(list(map(sub, lasts, starts)))
     receives = set(map(RECEIVES_BODY.__getitem__, operations))
     if receives == {False}:
@@ -58,6 +58,19 @@ def rows_of(finished: Sequence[Finished], origin_ns: int) -> list[Row]:
     return [entry if len(entry) == _WIDTH else _row(entry, origin_ns) for entry in finished]
 
 
+def duration_ns(at_ns: int, start_ns: int) -> int:
+    """From start to a time of a Timing; UNCERTAIN_NS where that is negative."""
+    return at_ns - start_ns if at_ns >= 0 else UNCERTAIN_NS
+
+
+def _pack_durations(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
+    """As ``duration_ns`` gives them."""
+    packed = pack_column(list(map(sub, times, starts)))
+    least = packed if isinstance(packed, int) else packed[0]
+    # Those below 0 are few, and the packed column tells of them at no cost.
+    return packed if least >= 0 else pack_column(list(map(duration_ns, times, starts)))
+
+
 def latencies_ns(finished: Sequence[Finished]) -> list[int]:
     """How long each of them took."""
     return [
@@ -70,7 +83,7 @@ def _row(done: Finished, origin_ns: int) -> Row:
     job, start_ns, timing = done
     return (
         job.number, job.operation, job.size_class, job.object, job.due_ns,
-        start_ns - origin_ns, timing.headers_ns - start_ns, _first_ns(done),
+        start_ns - origin_ns, duration_ns(timing.headers_ns, start_ns), _first_ns(done),
         timing.last_byte_ns - start_ns, timing.bytes_moved, 0, 0, 0,
         timing.reconnects, 0, timing.url, timing.status, 0, 0,
         timing.transaction_id, "",
@@ -79,4 +92,6 @@ def _row(done: Finished, origin_ns: int) -> Row:
 
 def _first_ns(done: Finished) -> int:
     job, start_ns, timing = done
-    return timing.first_byte_ns - start_ns if RECEIVES_BODY[job.operation] else NONE_NS
+    if not RECEIVES_BODY[job.operation]:
+        return NONE_NS
+    return duration_ns(timing.first_byte_ns, start_ns)

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 NONE_NS = -1  #: "there is no such time" in a column of nanoseconds
+UNCERTAIN_NS = -2  #: "there is such a time, and it isn't known": what came was read late
 
 
 class Operation(IntEnum):
@@ -146,10 +147,14 @@ class Job(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """What a driver says of one answered attempt. Times are absolute, of perf_counter_ns."""
+    """What a driver says of one answered attempt. Times are absolute, of perf_counter_ns.
 
-    headers_ns: int  #: the answer's head was complete
-    first_byte_ns: int  #: first byte of its body; equals headers_ns where the body is empty
+    A negative one is the latest that it can have been, negated: the response was read late.
+    """
+
+    headers_ns: int  #: the answer's head was complete; may be negative
+    #: First byte of its body; equals headers_ns where the body is empty. May be negative.
+    first_byte_ns: int
     last_byte_ns: int  #: all of the answer was there
     bytes_moved: int  #: body bytes of the object, sent or received
     status: int  #: HTTP status, or its equivalent
@@ -170,8 +175,8 @@ class Result(NamedTuple):
     object: int
     due_ns: int  #: offset from the phase's start, NONE_NS in a closed loop
     start_ns: int  #: offset from the phase's start, when the first attempt began
-    headers_ns: int  #: duration, NONE_NS without an answer
-    first_byte_ns: int  #: duration, NONE_NS without an answer or where no body is received
+    headers_ns: int  #: duration, NONE_NS without an answer, UNCERTAIN_NS where it was read late
+    first_byte_ns: int  #: the same; NONE_NS where no body is received, too
     last_byte_ns: int  #: duration of the whole operation, retries included; failed ones too
     bytes_moved: int
     retries: int  #: attempts after a failed one

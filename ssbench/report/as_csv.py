@@ -145,6 +145,8 @@ def _new_block_columns(
         if percent not in (options.percentiles[0], 100):  # 100 is the maximum, long there
             yield _percentile_column(f"{name}_first_all", tally.first_byte, percent)
             yield _percentile_column(f"{name}_last_all", tally.last_byte, percent)
+    yield f"{name}_first_byte_uncertain", tally.first_byte.uncertain
+    yield f"{name}_headers_uncertain", tally.headers.uncertain
 
 
 def _verdict_columns(verdict: Verdict) -> Iterator[Cell]:

@@ -169,6 +169,7 @@ def _latency(latency: Latency, options: ReportOptions) -> dict[str, Any]:
     return {
         "count": histogram.count,
         "out_of_range": histogram.out_of_range,
+        "uncertain": latency.uncertain,
         "min_s": _seconds(histogram.min),
         "max_s": _seconds(histogram.max),
         "mean_s": _seconds(histogram.mean),

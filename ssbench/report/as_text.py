@@ -237,6 +237,8 @@ def _counters(stats: RunStats) -> Iterator[str]:
         (total.rate_limited, "Answers that asked to slow down"),
         (total.reconnects, "Kept connections found closed and replaced"),
         (total.renewals, "Operations begun anew with a fresh token"),
+        (total.first_byte.uncertain, "First-byte latencies left out, the response was read late"),
+        (total.headers.uncertain, "Header latencies left out, the response was read late"),
         (stats.out_of_range, "Out of range (longer than an hour, or at an impossible time)"),
         (run.refused, "Result messages refused (stale or malformed)"),
         (run.left_behind, "Objects left behind"),

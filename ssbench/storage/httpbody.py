@@ -100,14 +100,18 @@ class BodyReader:
         add: Callable[[memoryview], None] | None,
         longest: int,
     ) -> tuple[int, int, int]:
-        """Receive a body that ``got`` begins: (its bytes, first byte's time, last byte's)."""
+        """Receive a body that ``got`` begins: (its bytes, first byte's time, last byte's).
+
+        :param now: when ``got`` came; negative where a part of it may have come long before. So is
+            the time of the first byte given, and not that of the last one.
+        """
         if length == CHUNKED:
             return self._chunked_body(got, now, add, longest)
         if length == UNTIL_CLOSE:
             return self._body_until_close(got, now, add, longest)
         if add is not None:
             add(got[:length])
-        first, last = (now, now)
+        first, last = now, abs(now)
         if len(got) != length:
             first, last = self._count_body(length, len(got), now, add, longest)
         return length, first, last
@@ -136,9 +140,10 @@ class BodyReader:
                 add(self._room(count))
             if longest:
                 self.alive = True
-            first = first or now
+            if not first:
+                first = now if now >= 0 else self.stream.judged(now, count)
             left -= count
-        return first, now
+        return first, abs(now)
 
     def _room(self, count: int) -> memoryview:
         return memoryview(self._buffer)[:count]
@@ -168,7 +173,7 @@ class BodyReader:
             got = memoryview(self._buffer)[:count]
         if body.rest:
             raise BadAnswer(f"{body.rest} bytes behind the last chunk")
-        return received, first or now, last
+        return received, first or now, abs(last)
 
     def _body_until_close(
         self,
@@ -191,7 +196,7 @@ class BodyReader:
                 # Ours or the server's end? Only the latter ends the body.
                 if self._doom is not None:
                     raise Ended(ErrorKind.RESET, "")
-                return received, first or now, last
+                return received, first or now, abs(last)
             if longest:
                 self.alive = True
             got = memoryview(self._buffer)[:count]

@@ -134,8 +134,14 @@ class Connection(BodyReader):
             status, length, _, identifier, end = answer
             if count - end == length:
                 first = last = now
+                if now < 0:
+                    first = now = self.stream.judged(now, count)
+                    last = abs(now)
             else:
+                if now < 0:
+                    now = self.stream.judged(now, count)
                 first, last = self._count_body(length, count - end, now, None, longest)
+                self.stream.count_segments()  # so long a body took more than one reading
         except (OSError, BadAnswer, Ended) as error:
             raise self._failure(error, len(head) + (upload.size if upload else 0)) from error
         if upload is None:
@@ -274,6 +280,8 @@ class Connection(BodyReader):
                     raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
                 count = self._receive(ErrorKind.RESET, "in the headers" if held else "unanswered")
                 now = self._arrived_ns()
+                if now < 0:
+                    now = self.stream.judged(now, count)
                 held += memoryview(self._buffer)[:count]
             if end > MAX_HEAD:
                 raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")

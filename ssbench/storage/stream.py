@@ -32,6 +32,9 @@ _FEW = 32 * 1024  #: for so few, setting the mark costs more than it saves
 _U64, _TWO_U64 = Struct("=Q"), Struct("=QQ")
 #: Of struct tcp_info in linux/tcp.h: tcpi_bytes_acked; tcpi_bytes_sent and tcpi_bytes_retrans.
 _BYTES_ACKED_AT, _BYTES_SENT_AT, _TCP_INFO_SIZE = 120, 200, 216
+_U32 = Struct("=I")
+_ADVMSS_AT, _DATA_SEGS_IN_AT = 84, 152  #: tcpi_advmss; tcpi_data_segs_in
+_TCP_TIMESTAMP = 12  #: bytes of each segment that TCP's own time stamps take
 
 
 class PlainStream:
@@ -45,6 +48,7 @@ class PlainStream:
         self._writable: Any = None
         self._mark = 1  #: bytes that must be there before a wait for them ends (SO_RCVLOWAT)
         self._highest_mark = _HEAP
+        self._segments = -1  #: that had come when they were last asked for
         #: send(bytes) and send_parts([bytes-like, ...]) give the number of bytes taken: all that
         #: there is room for. They raise BlockingIOError where there is none.
         self.send: Callable[[Any], int] = sock.send
@@ -52,7 +56,8 @@ class PlainStream:
         self._recv_noted: Callable[..., tuple[int, Notes, int, Any]] = sock.recvmsg_into
         ask_for_notes(sock)
         self._arrivals = arrivals()
-        #: When the bytes were there that were received last; to be asked before the next wait.
+        #: When the bytes were there that were received last, negative where the first of them may
+        #: have been there long before; to be asked before the next wait.
         self.arrived_ns: Callable[[], int] = self._arrivals.now
 
     def recv_into(self, buffer: Any) -> int:
@@ -116,6 +121,32 @@ class PlainStream:
         """Take what is there without waiting; BlockingIOError where there is nothing."""
         return self._sock.recv_into(buffer)
 
+    def judged(self, late_ns: int, count: int) -> int:
+        """Decide on the time of ``count`` bytes that were read late: whether the first of them are
+        from the same time as the last.
+
+        They are if they came in as few segments as they fit in. It costs a system call to ask how
+        many came in all; so it can be said only where the bytes before these were read late, too,
+        or where ``count_segments`` was called since.
+
+        :param late_ns: negative, as ``arrived_ns`` gave it.
+        :return: the same, or positive where it is certain.
+        """
+        info = self._tcp_info()
+        if info is None or self._arrivals.is_behind(-late_ns):
+            return late_ns
+        before = self._segments
+        (self._segments,) = _U32.unpack_from(info, _DATA_SEGS_IN_AT)
+        (largest,) = _U32.unpack_from(info, _ADVMSS_AT)
+        fewest = -(-count // max(largest - _TCP_TIMESTAMP, 1))
+        return -late_ns if before >= 0 and self._segments - before <= fewest else late_ns
+
+    def count_segments(self) -> None:
+        """Know how many segments came so far, for the next time that bytes are read late."""
+        info = self._tcp_info()
+        if info is not None:
+            (self._segments,) = _U32.unpack_from(info, _DATA_SEGS_IN_AT)
+
     def never_acknowledged(self, count: int) -> bool:
         """Whether none of the ``count`` bytes that were sent last was acknowledged.
 
@@ -124,17 +155,22 @@ class PlainStream:
         Linux counts bytes sent, sent again and acknowledged, and keeps that for connections that
         are gone (struct tcp_info of tcp(7); the SYN counts as one). False where it isn't known.
         """
-        if not _LINUX:
-            return False
-        try:
-            info = self._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_SIZE)
-        except OSError:
-            return False
-        if len(info) < _TCP_INFO_SIZE:  # before 4.19
+        info = self._tcp_info()
+        if info is None:
             return False
         (acknowledged,) = _U64.unpack_from(info, _BYTES_ACKED_AT)
         sent, sent_again = _TWO_U64.unpack_from(info, _BYTES_SENT_AT)
         return bool(0 < count <= sent - sent_again + 1 - acknowledged)
+
+    def _tcp_info(self) -> bytes | None:
+        """Linux's struct tcp_info; None where it isn't to be had."""
+        if not _LINUX:
+            return None
+        try:
+            info = self._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_SIZE)
+        except OSError:
+            return None
+        return info if len(info) == _TCP_INFO_SIZE else None  # before 4.19 it is shorter
 
     def shut(self) -> None:
         """End the stream under whoever waits for it: it is woken and finds the end."""

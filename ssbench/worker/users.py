@@ -18,7 +18,7 @@ from gevent import getcurrent
 from gevent.hub import get_hub
 
 from ssbench.core.errors import StorageError
-from ssbench.core.finished import RECEIVES_BODY, Finished, Row
+from ssbench.core.finished import RECEIVES_BODY, Finished, Row, duration_ns
 from ssbench.core.model import NONE_NS, OPERATIONS, ErrorKind, Job, Operation, Timing
 from ssbench.core.retry import Attempts, Verdict
 from ssbench.storage.base import Storage
@@ -342,10 +342,10 @@ class Users:
         first_ns = headers_ns = NONE_NS
         last_ns = self._clock() - start_ns
         if timing is not None:
-            headers_ns = timing.headers_ns - start_ns
+            headers_ns = duration_ns(timing.headers_ns, start_ns)
             last_ns = timing.last_byte_ns - start_ns
             if error is None and RECEIVES_BODY[job.operation]:
-                first_ns = timing.first_byte_ns - start_ns
+                first_ns = duration_ns(timing.first_byte_ns, start_ns)
         kind = error.kind if error else ErrorKind.NONE
         if kind is ErrorKind.STATUS and error and error.status == 401:
             kind = ErrorKind.UNAUTHORIZED

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.columns import unpack_results
 from ssbench.core.finished import Finished, latencies_ns, pack_finished, rows_of
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Job, Operation, Result, Timing
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Operation, Result, Timing
 
 ORIGIN_NS = 1000
 NUMBER = st.integers(0, 2**40)
@@ -30,6 +30,10 @@ def done(draw: st.DrawFn) -> Finished:
     moments = [start + draw(DURATION)] * 3
     if draw(st.booleans()):
         moments = [start + draw(DURATION) for _ in moments]
+    if draw(st.booleans()):  # read late
+        moments[0] = -moments[0]
+    if draw(st.booleans()):
+        moments[1] = -moments[1]
     return job, start, Timing(*moments, draw(NUMBER), 200, draw(IDS), draw(NUMBER), draw(NUMBER))
 
 
@@ -68,3 +72,11 @@ def test_the_row_of_a_success(operation: Operation) -> None:
         reconnects=2, renewals=0, url=1, status=201, error=0, unknown=0,
         transaction_id=b"tx1", detail="",
     )  # fmt: skip
+
+
+def test_times_of_what_was_read_late_are_uncertain() -> None:
+    jobs = [Job(n, operation, 0, 0, 0, 0, 5) for n, operation in enumerate(Operation)]
+    late = [(job, 1200, Timing(-1500, -1600, 1700, 100, 200)) for job in jobs]
+    for row in map(Result._make, [*rows_of(late, ORIGIN_NS), *unpacked(late)]):
+        first_ns = UNCERTAIN_NS if row.operation == Operation.READ else NONE_NS
+        assert (row.headers_ns, row.first_byte_ns, row.last_byte_ns) == (-2, first_ns, 500)

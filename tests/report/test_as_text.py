@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 import unicodedata
 from pathlib import Path
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import ErrorKind, Operation, Phase
+from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Operation, Phase
 from ssbench.core.records import PhaseRecord
 from ssbench.report import ReportOptions, render
 from tests.golden import compare, legacy
@@ -57,6 +59,23 @@ def test_it_says_how_the_run_ended() -> None:
     assert "\n  block 3\\x1b is damaged\n" in render("text", damaged)
     whole = render("text", runs.stats_of(runs.normal()))
     assert not any(word in whole for word in ("INCOMPLETE", "INTERRUPTED", "FAILED"))
+
+
+def test_what_was_read_late_is_in_no_first_byte_figure() -> None:
+    late = {"headers_ns": UNCERTAIN_NS, "first_byte_ns": UNCERTAIN_NS}
+    rows = [runs.result(n, runs.Operation.READ, **(late if n < 4 else {})) for n in range(1, 6)]
+    records = [runs.header(), runs.worker(0, "w"), runs.batch(rows)]
+    stats = runs.stats_of(records)
+    text = render("text", stats)
+    assert "First-byte latencies left out, the response was read late: 3\n" in text
+    assert "Header latencies left out, the response was read late: 3\n" in text
+    made = json.loads(render("json", stats))["operations"]["READ"]
+    for name, uncertain in (("headers", 3), ("first_byte", 3), ("last_byte", 0)):
+        latency = made[f"{name}_latency"]
+        assert (latency["count"], latency["uncertain"]) == (5 - uncertain, uncertain)
+    names, values = csv.reader(render("csv", stats).splitlines())
+    cells = dict(zip(names, values, strict=True))
+    assert cells["read_first_byte_uncertain"] == cells["total_headers_uncertain"] == "3"
 
 
 def test_what_is_zero_has_no_line() -> None:

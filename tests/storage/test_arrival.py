@@ -49,21 +49,21 @@ def woken() -> Arrivals:
 def test_the_kernels_note_is_when_the_bytes_came(woken: Arrivals) -> None:
     came_ns = woken._woken_ns - 7 * MS
     woken.notes = note(came_ns)
-    assert woken.now() == pytest.approx(came_ns, abs=MS)
+    assert abs(woken.now()) == pytest.approx(came_ns, abs=MS)
 
 
 def test_bytes_may_come_between_the_waking_and_their_reading(woken: Arrivals) -> None:
     woken._woken_ns -= 10 * MS
     came_ns = perf_counter_ns() - 5 * MS
     woken.notes = note(came_ns)
-    assert woken.now() == pytest.approx(came_ns, abs=MS)
+    assert abs(woken.now()) == pytest.approx(came_ns, abs=MS)
 
 
 def test_a_wall_clock_that_was_set_moves_no_time_out_of_reach(woken: Arrivals) -> None:
     woken.notes = note(perf_counter_ns() - 3600 * SECOND)
-    assert woken.now() == woken._before_ns
+    assert abs(woken.now()) == woken._before_ns
     woken.notes = note(perf_counter_ns() + 3600 * SECOND)
-    assert woken._woken_ns <= woken.now() <= perf_counter_ns()
+    assert woken._woken_ns <= abs(woken.now()) <= perf_counter_ns()
 
 
 def test_who_loses_the_core_between_two_clocks_makes_no_latency_shorter(
@@ -83,7 +83,7 @@ def test_who_loses_the_core_between_two_clocks_makes_no_latency_shorter(
     before_ns = woken._before_ns
     woken.wake()
     woken._before_ns = before_ns
-    assert woken.now() == pytest.approx(came_ns, abs=MS)
+    assert abs(woken.now()) == pytest.approx(came_ns, abs=MS)
 
 
 def test_nor_does_who_loses_it_at_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +99,25 @@ def test_nor_does_who_loses_it_at_the_beginning(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(arrival, "perf_counter_ns", lambda: perf_counter_ns() + late_ns)
     found = Arrivals()
     assert found._wall_ns == pytest.approx(wall_ahead_ns(), abs=MS)
+
+
+@pytest.mark.parametrize(
+    ("after_waking_ns", "certain"),
+    [(-5 * MS, False), (-MS // 2, True), (MS // 10, True), (5 * MS, False)],
+)
+def test_who_reads_late_does_not_know_when_the_first_bytes_came(
+    after_waking_ns: int, certain: bool, woken: Arrivals
+) -> None:
+    woken.wake()
+    woken._woken_ns -= 10 * MS
+    woken._before_ns = woken._woken_ns - 20 * MS
+    woken._certain_ns -= 10 * MS
+    came_ns = woken._woken_ns + after_waking_ns
+    woken.notes = note(came_ns)
+    told_ns = woken.now()
+    assert abs(told_ns) == pytest.approx(came_ns, abs=MS // 5)
+    assert (told_ns > 0) is certain
+    assert woken.is_behind(abs(told_ns)) is (after_waking_ns > MS)
 
 
 def test_without_a_note_it_is_the_waking(woken: Arrivals) -> None:
@@ -121,7 +140,7 @@ def test_what_waited_to_be_read_came_when_it_came() -> None:
             there_ns = send_and_wait(sender, receiver)
             time.sleep(0.005)  # nobody lets the loop wake
             assert receive() == 1
-            came_ns = stream.arrived_ns()
+            came_ns = abs(stream.arrived_ns())
             assert before_ns - MS // 10 <= came_ns <= there_ns + MS
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from time import perf_counter_ns
 
@@ -354,6 +356,37 @@ def test_our_own_sleep_is_no_silence_of_the_server(monkeypatch: pytest.MonkeyPat
         gevent.sleep(0.04)
         time.sleep(0.25)
         assert user.get().status == 200
+
+
+# --- who reads late
+
+
+def test_a_first_byte_that_was_read_late_has_no_time_that_is_known() -> None:
+    """The last byte has; and what the first bytes' time can have been at the latest is told."""
+
+    said = threading.Semaphore(0)
+
+    def dripped(peer: Peer) -> None:
+        peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        answer = ok(b"0123456789")
+        while peer.hear():
+            for part in (answer[:-10], answer[-10:-5], answer[-5:]):
+                peer.say(part)
+                time.sleep(0.005)
+            said.release()
+
+    with serving(dripped) as (_, pool):
+        pool.request(HEAD)  # the kernel begins to note a moment after it was asked
+        assert said.acquire(timeout=5)
+        user = gevent.spawn(pool.request, HEAD)
+        gevent.sleep(0)
+        gevent.sleep(0)
+        began_ns = perf_counter_ns()
+        assert said.acquire(timeout=5)  # nothing lets the loop wake
+        late = user.get()
+        assert late.last_byte_ns > began_ns
+        assert late.headers_ns == late.first_byte_ns == -late.last_byte_ns
+        assert late.status == 200
 
 
 # --- greenlets that go away

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ssbench.core.counts.durations import Durations
 from ssbench.core.counts.histogram import Histogram
+from ssbench.core.model import UNCERTAIN_NS
 
 #: Columns of results that are added up as they are, failed operations included.
 COUNTERS = ("retries", "not_found_retries", "rate_limited", "reconnects", "renewals")
@@ -18,10 +19,11 @@ LATENCIES = ("headers", "first_byte", "last_byte")
 class Latency:
     """A histogram, and the transaction id of the slowest operation in it."""
 
-    __slots__ = ("histogram", "worst")
+    __slots__ = ("histogram", "uncertain", "worst")
 
     def __init__(self) -> None:
         self.histogram = Histogram()
+        self.uncertain = 0  #: durations that aren't known, and in no figure
         #: (nanoseconds, transaction id), None before the first. Of equals the greater id, so
         #: that the order of adding doesn't matter.
         self.worst: tuple[int, bytes] | None = None
@@ -30,11 +32,13 @@ class Latency:
         return f"<Latency {self.histogram!r}, worst {self.worst}>"
 
     def add(self, durations: Durations, ids: Sequence[bytes]) -> None:
-        """Record the durations; negative ones mean "none" and are passed over.
+        """Record the durations; negative ones are passed over, and UNCERTAIN_NS counted.
 
         :param ids: a transaction id for each value; next to none are asked for.
         """
         slowest = durations.most
+        if durations.least <= UNCERTAIN_NS:
+            self.uncertain += durations.values_ns.count(UNCERTAIN_NS)
         if slowest < 0:
             return
         if self.worst is None or slowest >= self.worst[0]:
@@ -47,6 +51,7 @@ class Latency:
     def merge(self, other: Latency) -> None:
         """Add ``other``, which stays as it is."""
         self.histogram.merge(other.histogram)
+        self.uncertain += other.uncertain
         if other.worst is not None:
             self.worst = max(self.worst or other.worst, other.worst)
 

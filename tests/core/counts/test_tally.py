@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ssbench.core.counts.durations import Durations
 from ssbench.core.counts.tally import Counts, ErrorExample, ErrorTally, Latency, Tally, merged
+from ssbench.core.model import NONE_NS, UNCERTAIN_NS
 
 
 def test_negative_durations_are_none() -> None:
@@ -44,3 +45,13 @@ def test_a_merge_leaves_the_other_as_it_was() -> None:
 def test_the_earlier_example_wins() -> None:
     early, late = (ErrorTally(1, ErrorExample(at, 0, "", b"")) for at in (1, 2))
     assert early.plus(late) == late.plus(early) == ErrorTally(2, early.example)
+
+
+def test_uncertain_durations_are_counted_and_in_no_figure() -> None:
+    one, other = Latency(), Latency()
+    one.add(Durations([UNCERTAIN_NS, NONE_NS, 7, UNCERTAIN_NS]), [b"a", b"b", b"c", b"d"])
+    other.add(Durations([UNCERTAIN_NS]), [b"e"])
+    other.add(Durations([NONE_NS]), [b"f"])
+    one.merge(other)
+    assert (one.uncertain, one.histogram.count, one.worst) == (3, 1, (7, b"c"))
+    assert one.histogram.out_of_range == 0
