@@ -105,6 +105,9 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
         raise UsageError("-s -: standard output is for the report; name a file")
     if ns.verify and ns.noop:
         raise UsageError("--verify has nothing to check with --noop: leave out one of them")
+    thresholds = thresholds_from(ns)
+    if ns.noop and any(threshold.metric == "throughput" for threshold in thresholds):
+        raise UsageError("--threshold: with --noop nothing is moved, so there is no throughput")
     own_store = ns.noop or ns.embedded_swift
     return RunOptions(
         scenario=ns.scenario,
@@ -132,7 +135,7 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
         no_default_report=ns.no_default_report,
         format=format_of(ns),
         percentiles=percentiles_from(ns),
-        thresholds=thresholds_from(ns),
+        thresholds=thresholds,
         sweep=_sweep(ns),
         auto_stop=_auto_stop(ns),
         progress=ns.progress,

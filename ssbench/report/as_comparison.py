@@ -52,6 +52,8 @@ def render_comparison(found: Comparison) -> str:
             lines += ["", *_table(found, section, other)]
     if found.legacy:
         lines += ["", "Files of ssbench 0.3.9 don't tell bytes read: no throughput is compared."]
+    elif found.no_store:
+        lines += ["", "Without a store (--noop) nothing is moved: no throughput is compared."]
     return "\n".join([*lines, "", *_CLOSING]) + "\n"
 
 

@@ -93,6 +93,10 @@ def _seconds(value_ns: float | None, nothing: str = _NOTHING) -> str | float:
     return nothing if value_ns is None else round(value_ns / 1e9, _DIGITS)
 
 
+def _or_nothing(value: int | None) -> str | int:
+    return _NOTHING if value is None else value
+
+
 def _worst(latency: Latency) -> str:
     return cells.transaction_text(latency.worst[1]) if latency.worst else ""
 
@@ -129,6 +133,7 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
     for name in VERIFIED:
         yield f"verified_{name}", getattr(stats.verified, name, None)
     yield "left_unknown", run.left_unknown
+    yield "store_involved", int(not run.no_store)
     yield from threshold_columns(stats, options.thresholds)
 
 
@@ -136,7 +141,7 @@ def _new_block_columns(
     stats: RunStats, options: ReportOptions, name: str, operation: int | None
 ) -> Iterator[Cell]:
     tally = stats.total(operation)
-    yield f"{name}_bytes", tally.bytes_moved
+    yield f"{name}_bytes", _or_nothing(tally.moved_bytes)
     rate = tally.bytes_per_s
     yield f"{name}_bytes_per_s", _NOTHING if rate is None else round(rate, _DIGITS)
     for counter in COUNTERS[1:]:
@@ -173,5 +178,5 @@ def _response_columns(options: ReportOptions, name: str, tally: Tally) -> Iterat
 def _phase_columns(name: str, counts: Counts) -> Iterator[Cell]:
     yield f"{name}_count", counts.count
     yield f"{name}_errors", counts.errors
-    yield f"{name}_bytes", counts.bytes_moved
+    yield f"{name}_bytes", _or_nothing(counts.moved_bytes)
     yield f"{name}_seconds", _NOTHING if counts.seconds is None else round(counts.seconds, _DIGITS)

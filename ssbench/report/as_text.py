@@ -123,7 +123,7 @@ def _verified(verified: Verified | None) -> Iterator[str]:
 
 def _phase_text(counts: Counts, verb: str) -> str:
     took = "" if counts.seconds is None else f" in {counts.seconds:.1f} s"
-    moved = f", {bytes_text(counts.bytes_moved)} {verb}" if counts.bytes_moved else ""
+    moved = f", {bytes_text(counts.moved_bytes)} {verb}" if counts.moved_bytes else ""
     return f"{counts.count} done, {plural(counts.errors, 'error')}{moved}{took}"
 
 

@@ -145,7 +145,7 @@ def _stage_cells(stats: RunStats, index: int) -> tuple[str, ...]:
         str(tally.count),
         str(tally.errors),
         f"{tally.count / seconds:.1f}" if seconds else "N/A",
-        f"{tally.bytes_moved / seconds / 1e6:.2f}" if seconds else "N/A",
+        f"{tally.bytes_moved / seconds / 1e6:.2f}" if seconds and tally.has_bytes else "N/A",
         *(cells.milliseconds(value) for value in quantiles),
     )
 

@@ -10,6 +10,11 @@ from ssbench.core.figures.omission import Omission, omission
 from ssbench.core.figures.stats import RunStats
 from ssbench.report import cells
 
+#: Of runs with ``--noop``.
+NO_STORE = (
+    "No store was involved (--noop): rates and latencies are what ssbench itself can do, and no"
+    " object was uploaded, read or deleted."
+)
 _CLOSED_LOOP = (
     "In a closed loop users who wait ask nothing, so what would have come meanwhile is in no"
     " percentile; a run with --rate shows it."
@@ -43,8 +48,19 @@ def note_rows(stats: RunStats) -> list[dict[str, Any]]:
     if stats.left_out and not stats.total().operations:
         return [{"note": "nothing_counts", "sentence": _NOTHING.format(stats.left_out)}]
     return [
-        *_behind_rows(stats), *_mix_rows(stats), *_omission_rows(stats), *_series_rows(stats)
-    ]  # fmt: skip
+        *_no_store_rows(stats),
+        *_behind_rows(stats),
+        *_mix_rows(stats),
+        *_omission_rows(stats),
+        *_series_rows(stats),
+    ]
+
+
+def _no_store_rows(stats: RunStats) -> list[dict[str, Any]]:
+    # 0.3.9's reports have no such line, and ours of its files are as they were.
+    if not stats.run.no_store or stats.run.legacy:
+        return []
+    return [{"note": "no_store", "sentence": NO_STORE}]
 
 
 def _behind_rows(stats: RunStats) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from ssbench.core.figures.steps import Step
 from ssbench.core.figures.thresholds import Threshold
 from ssbench.core.figures.verdict import Room
 from ssbench.core.text import printable
+from ssbench.report.notes import NO_STORE
 from ssbench.report.options import percent_text
 from ssbench.report.threshold_text import actual_text, verdict_row
 
@@ -55,7 +56,9 @@ class StepTable:
 
         :param over: whether all was run that should be.
         """
-        return "".join([self.head(), *map(self.row, steps), self.foot(over=over)])
+        no_store = any(step.no_store for step in steps)
+        note = f"\nNote: {NO_STORE}\n" if no_store else ""
+        return "".join([self.head(), *map(self.row, steps), note, self.foot(over=over)])
 
     def head(self) -> str:
         """Above the rows."""
@@ -229,6 +232,7 @@ class StepTable:
         record["counts"] = step and int(not step.short_of_users)
         record["load_generator"] = step and step.generator.value
         record["stats_file"] = step and step.path
+        record["store_involved"] = step and int(not step.no_store)
         return record
 
 

@@ -19,7 +19,7 @@ def series_rows(stats: RunStats) -> list[dict[str, Any]]:
             "second": second.second + 1,
             "operations": second.count,
             "errors": second.errors,
-            "moved_bytes": second.bytes_moved,
+            "moved_bytes": None if stats.run.no_store else second.bytes_moved,
             **_quantiles("service", second.service),
             **_quantiles("response", second.response),
             "in_flight": second.in_flight,

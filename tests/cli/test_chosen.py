@@ -83,6 +83,13 @@ def test_local_workers_count_among_those_expected() -> None:
         run_options(ns(f"{line} 1"), {})
 
 
+def test_without_a_store_no_throughput_can_be_promised() -> None:
+    line = "run-scenario -f s --threshold throughput>1MB/s"
+    with pytest.raises(UsageError, match="with --noop nothing is moved"):
+        run_options(ns(f"{line} --noop"), {})
+    assert run_options(ns(f"{line} --embedded-swift"), {}).thresholds
+
+
 def test_thresholds_are_read() -> None:
     line = "run-scenario --noop -f s --threshold errors<1% --threshold rate>5/s"
     chosen = run_options(ns(line), {})

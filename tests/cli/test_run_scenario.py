@@ -140,7 +140,9 @@ def test_a_second_interrupt_in_the_clean_up_says_what_is_left(
         run(path, tmp_path, "--workers", "1", "-o", "20")
     (results,) = tmp_path.glob("*.gz")
     stats = read_stats(str(results))
-    assert stats.total().operations == stats.run.left_behind == 20
+    assert stats.run.footer is not None
+    assert stats.total().operations == stats.run.footer.left_behind == 20
+    assert stats.run.left_behind == 0, "without a store nothing is"
 
 
 def test_a_scenario_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

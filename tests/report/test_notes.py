@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import pytest
 
 from ssbench.core.figures.stats import RunStats
+from ssbench.core.records import RunFooter, RunHeader
 from ssbench.report import render
-from ssbench.report.notes import note_lines, note_rows
+from ssbench.report.notes import NO_STORE, note_lines, note_rows
 from tests.core.figures.test_arrivals import open_run
 from tests.core.figures.test_omission import stats_of
 from tests.report import runs
@@ -56,6 +59,43 @@ def test_an_open_loop_that_fell_behind_is_a_warning() -> None:
     (line,) = [line for line in note_lines(open_run(50, 100, count=1000)) if "WARN" in line]
     assert "50.0 of 100 operations/s were started; operations began 5 s late on average" in line
     assert not any("WARN" in line for line in note_lines(open_run(100, 100)))
+
+
+def without_a_store(**footer: object) -> RunStats:
+    records = [r for r in runs.normal() if not isinstance(r, RunHeader | RunFooter)]
+    return runs.stats_of([runs.header(driver="noop"), *records, runs.footer(**footer)])
+
+
+def test_without_a_store_nothing_was_moved_and_every_format_says_so() -> None:
+    stats = without_a_store(left_behind=9, left_unknown=2)
+    text = render("text", stats)
+    assert f"\nNote: {NO_STORE}\n" in text
+    assert "Throughput: N/A" in text
+    for word in ("uploaded", "moved", "MB/s", "left behind"):
+        assert word not in text.replace(NO_STORE, "")
+    found = json.loads(render("json", stats))
+    assert found["run"]["store_involved"] is False
+    assert found["notes"][0] == {"note": "no_store", "sentence": NO_STORE}
+    moved = [
+        found["total"], *found["operations"].values(), *found["phases"].values(),
+        *found["total"]["size_classes"].values(),
+    ]  # fmt: skip
+    for counts in moved:
+        assert counts["moved_bytes"] is counts["moved_bytes_per_s"] is None
+        assert counts["failed_moved_bytes"] is None
+    assert {second["moved_bytes"] for second in found["seconds"]} == {None}
+    assert found["run"]["left_behind"] == found["run"]["left_unknown"] == 0
+    names, values = csv.reader(io.StringIO(render("csv", stats)))
+    row = dict(zip(names, values, strict=True))
+    assert row["store_involved"] == "0"
+    moved_cells = {v.strip() for k, v in row.items() if k.endswith(("_bytes", "_bytes_per_s"))}
+    assert moved_cells == {"N/A"}
+
+
+def test_with_a_store_nothing_says_otherwise() -> None:
+    stats = runs.stats_of(runs.normal())
+    assert NO_STORE not in render("text", stats)
+    assert json.loads(render("json", stats))["run"]["store_involved"] is True
 
 
 def test_a_plain_run_has_no_note() -> None:

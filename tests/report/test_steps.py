@@ -11,6 +11,7 @@ from ssbench.core.figures.limit import Search
 from ssbench.core.figures.steps import Step
 from ssbench.core.figures.thresholds import Threshold, Verdict
 from ssbench.core.figures.verdict import Room
+from ssbench.report.notes import NO_STORE
 from ssbench.report.steps import StepTable
 
 MS = 1_000_000
@@ -46,6 +47,18 @@ def test_figures_stand_under_their_heads() -> None:
     ends = [i for i, char in enumerate(f"{head} ") if i and char == " " != f"{head} "[i - 1]]
     assert all(row[end - 1] != " " for end in ends)
     assert len(row) == len(head)
+
+
+def test_without_a_store_the_table_says_so_and_has_no_throughput() -> None:
+    steps = [replace(step(), no_store=True, bytes_per_s=None)]
+    text = table().as_text(steps)
+    assert text.endswith(f"\nNote: {NO_STORE}\n")
+    assert "  N/A" in text
+    assert NO_STORE not in table().as_text([step()])
+    (row,) = csv.DictReader(io.StringIO(table().as_csv(steps)))
+    assert (row["store_involved"], row["bytes_per_s"]) == ("0", "")
+    (record,) = json.loads(table().as_json(steps))["steps"]
+    assert (record["store_involved"], record["bytes_per_s"]) == (0, None)
 
 
 def test_a_rate_has_response_times() -> None:

@@ -78,6 +78,7 @@ class Counts:
         self.renewals = 0
         self.bytes_moved = 0  #: by successes
         self.failed_bytes = 0  #: by failed operations
+        self.has_bytes = True  #: False where no store was involved: these two mean nothing then
         self.first_start_ns: int | None = None
         self.last_end_ns: int | None = None
         self.left_out_ns = 0  #: of the time between: warm-ups of later stages
@@ -121,7 +122,17 @@ class Counts:
     @property
     def bytes_per_s(self) -> float | None:
         """Bytes that successes moved, a second of ``seconds``."""
-        return self.bytes_moved / self.seconds if self.seconds else None
+        return self.bytes_moved / self.seconds if self.seconds and self.has_bytes else None
+
+    @property
+    def moved_bytes(self) -> int | None:
+        """By successes; None where no store was involved."""
+        return self.bytes_moved if self.has_bytes else None
+
+    @property
+    def failed_moved_bytes(self) -> int | None:
+        """By failed operations; None where no store was involved."""
+        return self.failed_bytes if self.has_bytes else None
 
     @property
     def retry_percent(self) -> float | None:

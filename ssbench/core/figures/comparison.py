@@ -76,6 +76,11 @@ class Comparison:
         """Whether a run is ssbench 0.3.9's, which doesn't store the size of what was read."""
         return any(run.stats.run.legacy for run in self.runs)
 
+    @property
+    def no_store(self) -> bool:
+        """Whether a run was made without a store (``--noop``), and moved nothing."""
+        return any(run.stats.run.no_store for run in self.runs)
+
 
 def comparison(
     named: Sequence[tuple[str, RunStats]],
@@ -94,13 +99,13 @@ def comparison(
         Run(name, stats, len(whole(counted(stats))), stats.verdict().hosts) for name, stats in named
     ]
     headers = [run.stats.run.header or _NO_HEADER for run in runs]
-    legacy = any(run.stats.run.legacy for run in runs)
+    no_bytes = any(run.stats.run.legacy or run.stats.run.no_store for run in runs)
     sections = []
     for operation in operations or _with_results(runs):
         # Each anew, so that a section is the same whatever others there are.
         rng = random.Random(seed)  # nosec B311 # for resamples, not for secrets
         rows = _rows(runs, operation, rng, percents)
-        if legacy:
+        if no_bytes:
             rows = [row for row in rows if row.measure.name != "throughput"]
         sections.append(Section(operation, rows))
     return Comparison(runs, unlike(headers), sections, seed)

@@ -78,5 +78,6 @@ def _noted(stats: RunStats) -> Iterator[Noted]:
         for seconds in counted(stats, stage):
             counts, moved = stats.series.totals(seconds)
             # 0.3.9 doesn't store the size of what was read.
-            found = check(counts, () if stats.run.legacy else moved, zero_s=seconds.start + 1)
+            no_bytes = stats.run.legacy or stats.run.no_store
+            found = check(counts, () if no_bytes else moved, zero_s=seconds.start + 1)
             yield from (Noted(stage, finding) for finding in found)

@@ -85,6 +85,11 @@ class RunFacts:
         return self.header is not None and is_legacy(self.header)
 
     @property
+    def no_store(self) -> bool:
+        """Whether a run was made with ``--noop``: no byte was moved, whatever its results say."""
+        return any(header.driver == "noop" for header in self.headers.values())
+
+    @property
     def complete(self) -> bool:
         """False where a run's records end before its footer, or something of them is missing."""
         return bool(self.headers) and not self.damage and self.headers.keys() <= self.footers.keys()
@@ -190,12 +195,14 @@ class RunFacts:
     @property
     def left_behind(self) -> int:
         """Objects of ours that are in the store, as far as is known."""
+        if self.no_store:
+            return 0
         return sum(f.left_behind - f.left_unknown for f in self.footers.values())
 
     @property
     def left_unknown(self) -> int:
         """Objects of ours that may be in the store, besides: nobody knows."""
-        return sum(footer.left_unknown for footer in self.footers.values())
+        return 0 if self.no_store else sum(f.left_unknown for f in self.footers.values())
 
     @property
     def skipped(self) -> dict[str, int]:

@@ -178,6 +178,7 @@ class RunStats:
     ) -> Tally:
         """The sum over the groups; None stands for all. It isn't to be added to."""
         total = self._groups.total(operation, size_class, stage)
+        total.has_bytes = not self.run.no_store
         if stage is None and total.first_start_ns is not None and total.last_end_ns is not None:
             origin_ns = self._origins.get(Phase.RUN, 0)
             total.left_out_ns = gaps_ns(
@@ -196,7 +197,9 @@ class RunStats:
 
     def phase(self, phase: Phase) -> Counts:
         """The counts of a phase that isn't the run."""
-        return self.phases.get(phase, Counts())
+        counts = self.phases.get(phase, Counts())
+        counts.has_bytes = not self.run.no_store
+        return counts
 
     def phase_errors(self, phase: Phase) -> Errors:
         """The errors of a phase that isn't the run."""

@@ -50,6 +50,7 @@ class Step:
     generator: Room = Room.UNKNOWN  #: how much room the load generator had
     users_asked: int | None = None  #: of the stage that ran the fewest of them; None: not known
     users_ran: int | None = None  #: the fewest that ran at any time
+    no_store: bool = False  #: ``--noop``
 
     @classmethod
     def of(
@@ -89,6 +90,7 @@ class Step:
             generator=stats.verdict().room,
             users_asked=fewest.asked if fewest else None,
             users_ran=fewest.least if fewest else None,
+            no_store=run.no_store,
         )
 
     @property

@@ -144,6 +144,8 @@ class Threshold:
         )
 
     def _nothing(self, stats: RunStats) -> str:
+        if self.metric == "throughput" and stats.run.no_store:
+            return "no store was involved (--noop), so nothing was moved"
         due = any(mark.rate for mark in stats.run.stages)
         if self.metric == "late" and not due and stats.total().operations:
             return "no operation had a due time: a closed loop"

@@ -150,6 +150,14 @@ def test_an_open_loop_is_judged_by_its_response_times() -> None:
     assert Threshold.parse("p99 < 1s").judge(SEEN).latency == "last_byte"
 
 
+def test_without_a_store_there_is_no_throughput() -> None:
+    stats = runs.stats_of([runs.header(driver="noop"), runs.batch(reads()), runs.footer()])
+    verdict = Threshold.parse("throughput > 0B/s").judge(stats)
+    assert not verdict.passed
+    assert verdict.why == "no store was involved (--noop), so nothing was moved"
+    assert Threshold.parse("rate > 0").judge(stats).passed
+
+
 def test_shares_are_exact() -> None:
     rows = [*reads(999), runs.failure(1000, READ)]
     assert Threshold.parse("errors <= 0.1%").judge(stats_of(*rows)).passed

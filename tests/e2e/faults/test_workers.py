@@ -241,7 +241,7 @@ def test_more_users_than_the_workers_are_good_for(commands: Commands) -> None:
     path = commands.scenario(operation_count=100, user_count=50)
     commands.worker("-c", "8", *ports)
     options = ["--worker-wait", "2"]
-    ended = commands.run("-f", path, "--noop", *options, workers=None, ports=ports).fine()
+    ended = commands.run("-f", path, "--noop", *options, workers=None, ports=ports).fine(6)
     assert "WARNING" in ended.err
     assert re.search(r"\b8\b.*\b50\b|\b50\b.*\b8\b", ended.err), ended.err
     assert ended.counted() == (100, 0, 0)
