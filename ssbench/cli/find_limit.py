@@ -55,7 +55,9 @@ def run_find_limit(options: LimitOptions) -> ExitStatus:
             run,
             stack,
             interrupts,
-            local=start_local_workers(run, stack, most_users),
+            local=start_local_workers(
+                run, stack, most_users, int(options.first) if by_users else None
+            ),
             most_users=most_users,
             wanted_users=int(options.first) if by_users and options.most is None else None,
             seed=scenario.seed,

@@ -15,8 +15,10 @@ import sys
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
-from ssbench.cli.openfiles import allow_many_connections
+from ssbench.cli.openfiles import allow_many_connections, host_limits
 from ssbench.cli.ownfiles import numbered_file
+from ssbench.core import capacity
+from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
 
@@ -29,18 +31,47 @@ _TAIL_BYTES, _TAIL_LINES, _TAIL_SHOWN = 4096, 3, 600
 
 
 def start_local_workers(
-    options: RunOptions, stack: ExitStack, most_users: int
+    options: RunOptions, stack: ExitStack, most_users: int, least_users: int | None = None
 ) -> LocalWorkers | None:
-    """Those of ``--workers``, enough for so many users, until the stack ends; None for none."""
+    """Those of ``--workers``, enough for so many users, until the stack ends; None for none.
+
+    :param least_users: so many must be possible; None: all of them.
+    :raises UsageError: where this host can't run so many.
+    """
     if not options.workers:
         return None
     allow_many_connections()
     each = -(-most_users // options.workers)
-    return stack.enter_context(
-        LocalWorkers(
-            options.workers, concurrency=each, retries=options.retries, verbose=options.verbose
-        )
+    warnings: list[str] = []
+    if not options.noop:  # no user of which has a connection
+        each, warnings = _within_limits(options, each, most_users, least_users or most_users)
+    found = LocalWorkers(
+        options.workers, concurrency=each, retries=options.retries, verbose=options.verbose
     )
+    found.warnings = warnings
+    return stack.enter_context(found)
+
+
+def _within_limits(
+    options: RunOptions, each: int, most_users: int, least_users: int
+) -> tuple[int, list[str]]:
+    """How many users each worker can be, and what the user is to be warned of."""
+    found, workers = host_limits(), options.workers or 1
+    targets = len(options.store.storage_urls) or 1 if options.store else 1
+    # Users of other hosts' workers aren't known here: with these, each worker has its share.
+    others = max((options.expect_workers or 0) - workers, 0)
+    here = -(-least_users * workers // (workers + others))
+    why = capacity.shortage(found, here, workers, targets)
+    if why:
+        raise UsageError(f"{why}; take more workers, or hosts, or raise the limit")
+    warnings = []
+    memory = capacity.memory_warning(found, here, workers)
+    if memory:
+        warnings.append(memory)
+    most, reason = capacity.most_users(found, targets)
+    if most is not None and most < each and most_users > least_users:
+        warnings.append(f"A worker of this host can run {most:,} users at most: {reason}")
+    return (each if most is None else min(each, most)), warnings
 
 
 class LocalWorkers:
@@ -53,6 +84,7 @@ class LocalWorkers:
         self, count: int, *, concurrency: int, retries: int, verbose: bool = False
     ) -> None:
         self.concurrency = concurrency
+        self.warnings: list[str] = []  #: for the first run's user
         self.logs: list[str] = []
         self._log_fds: list[int] = []
         self._next_log = 0

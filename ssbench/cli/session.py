@@ -185,5 +185,7 @@ class Session:
 
     def _begin(self, local: LocalWorkers) -> None:
         local.begin()
+        for text in local.warnings:
+            self.warn(text)
         for path, command in zip(local.logs, local.commands, strict=True):
             self.say(f"Spawning local ssbench-worker (logging to {path}) with {command}")

@@ -15,13 +15,14 @@ import gevent
 from gevent import get_hub
 
 from ssbench.cli.collector import calm_collector
-from ssbench.cli.openfiles import allow_many_connections
+from ssbench.cli.openfiles import allow_many_connections, host_limits
 from ssbench.cli.parent_pipe import Place, read_place
 from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.wiring import key_of, ports_of
 from ssbench.cli.worker_options import WorkerOptions, worker_options, worker_parser
-from ssbench.core.errors import ExitStatus, SsbenchError
+from ssbench.core.capacity import most_users
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
 from ssbench.wire.workerwire import WorkerWire
 from ssbench.worker.worker import Worker
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: WorkerOptions) -> ExitStatus:
     allow_many_connections()
+    concurrency = _possible_users(options)
     worker_id = options.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
     if options.parent_pipe is not None:
         show_as_worker()
@@ -59,7 +61,7 @@ def _run(options: WorkerOptions) -> ExitStatus:
     worker = Worker(
         wire,
         worker_id,
-        concurrency=options.concurrency,
+        concurrency=concurrency,
         retries=options.retries,
         exit_with_master=options.exit_with_master,
         host=HostLive(),
@@ -71,13 +73,29 @@ def _run(options: WorkerOptions) -> ExitStatus:
         gevent.signal_handler(number, worker.stop, signal.Signals(number).name)
     log.info(
         "Worker %s for up to %d users, master expected at %s (ports %d, %d, %d)%s",
-        worker_id, options.concurrency, host,
+        worker_id, concurrency, host,
         ports.work, ports.results, ports.control, "" if key else ", without a key",
     )  # fmt: skip
     calm_collector()
     status = worker.serve()
     counter.finish()
     return status
+
+
+def _possible_users(options: WorkerOptions) -> int:
+    """As many as -c says, or as this host allows: the master hears of so many, and of no more.
+
+    :raises UsageError: where no user is possible.
+    """
+    if options.parent_pipe is not None:
+        return options.concurrency  # the master has seen to it
+    most, why = most_users(host_limits())
+    if most is None or options.concurrency <= most:
+        return options.concurrency
+    if most < 1:
+        raise UsageError(f"no user can run here: {why}")
+    log.warning("This worker offers %d users, not %d: %s", most, options.concurrency, why)
+    return most
 
 
 def _place(options: WorkerOptions) -> Place | None:

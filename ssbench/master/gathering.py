@@ -9,6 +9,7 @@ from ssbench.wire.masterwire import MasterWire
 
 #: Without --workers or --expect-workers: nobody new for this long means that all are here.
 SETTLED_NS = 2 * SECOND
+_MOST_OFFERS = 5  #: of workers, told where they are too few
 
 
 class Gathering:
@@ -70,6 +71,13 @@ class Gathering:
             f" {'' if self._wire.has_key else key}bind another address with --zmq-bind-ip"
         )
 
+    def _offers(self) -> str:
+        """How many users each worker offers, those that offer fewest first."""
+        offers = sorted((w.hello.concurrency, w.name) for w in self._crew.roster.workers.values())
+        found = [f"{name}: {users}" for users, name in offers[:_MOST_OFFERS]]
+        more = len(offers) - _MOST_OFFERS
+        return ", ".join([*found, f"{more} more"] if more > 0 else found)
+
     def shortcomings(self) -> list[str]:
         """Warnings where fewer came than there should be.
 
@@ -100,7 +108,8 @@ class Gathering:
             found.append(f"Only {here} of {expected} workers came{because}; going on with them")
         if roster.concurrency < self._users:
             found.append(
-                f"The workers can be {roster.concurrency} users together, not {self._users};"
-                " going on with so many (ssbench-worker -c sets how many one can be)"
+                f"The workers can run only {roster.concurrency} of {self._users} users"
+                f" ({self._offers()}); continuing with {roster.concurrency} (ssbench-worker -c sets"
+                " how many one offers; its log says where its host allows no more)"
             )
         return found

@@ -7,6 +7,7 @@ import resource
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pytest
 
 from ssbench.cli.local_workers import LocalWorkers, start_local_workers
 from ssbench.cli.parent_pipe import place_line
+from ssbench.core.capacity import HostLimits
+from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master
 from ssbench.master.phases import Limits
@@ -193,6 +196,31 @@ def test_they_are_as_many_as_asked_for_and_enough_for_all_users(few_files: int) 
     assert children() == []
     with ExitStack() as stack:
         assert start_local_workers(options(), stack, 7) is None
+
+
+def test_more_users_than_this_host_can_run_are_refused_with_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tight = HostLimits(descriptors=128, ports=1000, memory_bytes=60_000_000)
+    monkeypatch.setattr("ssbench.cli.local_workers.host_limits", lambda: tight)
+    told = replace(options("--workers", "2"), noop=False)
+    with ExitStack() as stack, pytest.raises(UsageError) as caught:
+        start_local_workers(told, stack, 201)
+    assert str(caught.value).startswith(
+        "201 users in 2 workers (101 each) are too many for this host: a process may open 128 files"
+    )
+    assert children() == []
+    with ExitStack() as stack:
+        found = start_local_workers(told, stack, 2000, 10)
+        assert found is not None
+        assert found.concurrency == 100, "a search goes as far as it can"
+        memory, bound = found.warnings
+        assert "about 100 MB of memory, and 60 MB can be had" in memory
+        assert bound.startswith("A worker of this host can run 100 users at most: a process may")
+    with ExitStack() as stack:
+        found = start_local_workers(options("--workers", "1"), stack, 5000)
+        assert found is not None
+        assert found.concurrency == 5000, "users of --noop have no connections"
 
 
 def test_one_that_could_not_be_started_leaves_nothing_behind(

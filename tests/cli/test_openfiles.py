@@ -1,10 +1,26 @@
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 
-from ssbench.cli.openfiles import allow_many_connections
+from ssbench.cli.openfiles import allow_many_connections, host_limits
 
 
 def test_the_limit_of_open_files_goes_up_to_what_is_allowed(few_files: int) -> None:
     allow_many_connections()
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few_files, few_files)
+
+
+def test_what_the_host_allows(tmp_path: Path, few_files: int) -> None:
+    ports, memory = tmp_path / "ports", tmp_path / "memory"
+    ports.write_text("32768\t60999\n")
+    memory.write_text("MemTotal:  9 kB\nMemAvailable:    1000 kB\n")
+    found = host_limits(ports, memory)
+    assert found.descriptors == min(256, few_files)
+    assert (found.ports, found.memory_bytes) == (28_232, 1_024_000)
+    ports.write_text("none")
+    memory.write_text("")
+    unknown = host_limits(ports, memory)
+    assert (unknown.ports, unknown.memory_bytes) == (None, None)
+    gone = tmp_path / "gone"
+    assert host_limits(gone, gone).ports is None

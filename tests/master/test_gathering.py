@@ -67,7 +67,7 @@ def test_fewer_came_and_why_is_said() -> None:
     assert str(caught.value).endswith("(--fewer-workers-ok runs with fewer)")
     few, small = gathering(here, expected=2, fewer_ok=True).shortcomings()
     assert few.startswith('Only 1 of 2 workers came (the worker id "twin" is taken by twin (')
-    assert small.startswith("The workers can be 4 users together, not 8; going on with so many")
+    assert small.startswith("The workers can run only 4 of 8 users (twin (host, pid 1): 4);")
     assert gathering(here, users=4).shortcomings() == []
     assert repr(gathering(here, expected=2)).startswith("<Gathering of 2 workers")
 

@@ -365,7 +365,7 @@ def test_fewer_come_than_expected_and_that_is_as_good() -> None:
         outcome = here.run(Ledger(50), users=8, expected=2)
         assert outcome.counts.done == 50
         assert any("1 of 2 workers" in message for message in here.observer.messages)
-        assert any("3 users together, not 8" in message for message in here.observer.messages)
+        assert any("can run only 3 of 8 users" in message for message in here.observer.messages)
 
 
 def test_the_second_of_two_with_one_id_is_refused_and_the_run_goes_on() -> None:

@@ -1,0 +1,77 @@
+"""How many users a host can run: what they take of file descriptors, local ports and memory.
+
+Pure; ``cli.openfiles.host_limits`` says what there is. A user keeps one connection to the store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Of a worker, besides its users' connections; 25 were counted, with the master connected.
+WORKER_DESCRIPTORS = 28
+#: 37 to 46 MB were measured for the process (Python 3.11, x86-64), and 10 kB for each user; the
+#: rest of a user's share is the kernel's, for the buffers of its socket.
+WORKER_MEMORY_BYTES = 50_000_000
+USER_MEMORY_BYTES = 40_000
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimits:
+    """What a host allows; None where it isn't known, or unlimited."""
+
+    descriptors: int | None = None  #: that a process may have open
+    ports: int | None = None  #: local ports, for the connections to one address and port
+    memory_bytes: int | None = None  #: that can be had without swapping
+
+
+def most_users(limits: HostLimits, targets: int = 1) -> tuple[int | None, str]:
+    """How many users one worker can run at most, and what doesn't allow more.
+
+    :param targets: storage URLs: each has all the local ports.
+    :returns: (None, "") where nothing is known to bound them; 0 or less: no worker can run.
+    """
+    bounds = []
+    if limits.descriptors is not None:
+        users = limits.descriptors - WORKER_DESCRIPTORS
+        why = (
+            f"a process may open {limits.descriptors:,} files (ulimit -Hn), and a worker needs"
+            f" {WORKER_DESCRIPTORS} and one for each user"
+        )
+        bounds.append((users, why))
+    if limits.ports is not None:
+        why = (
+            f"there are {limits.ports:,} local ports for the connections to a storage URL"
+            " (net.ipv4.ip_local_port_range)"
+        )
+        bounds.append((limits.ports * targets, why))
+    return min(bounds, default=(None, ""))
+
+
+def shortage(limits: HostLimits, users: int, workers: int, targets: int = 1) -> str:
+    """Why so many users can't run in so many workers on one host; "" where they can."""
+    each = -(-users // workers)
+    most, why = most_users(limits, targets)
+    if most is not None and each > most:
+        return (
+            f"{users:,} users in {_workers(workers)} ({each:,} each) are too many for this host:"
+            f" {why}"
+        )
+    if limits.ports is not None and users > limits.ports * targets:
+        why = most_users(HostLimits(ports=limits.ports))[1]
+        return f"{users:,} users are too many for this host: {why}"
+    return ""
+
+
+def memory_warning(limits: HostLimits, users: int, workers: int) -> str:
+    """What to say where so many users take more memory than there is; "" where they don't."""
+    needed = workers * WORKER_MEMORY_BYTES + users * USER_MEMORY_BYTES
+    if limits.memory_bytes is None or needed <= limits.memory_bytes:
+        return ""
+    return (
+        f"{users:,} users in {_workers(workers)} take about {needed / 1e6:,.0f} MB of memory, and"
+        f" {limits.memory_bytes / 1e6:,.0f} MB can be had on this host"
+    )
+
+
+def _workers(count: int) -> str:
+    return "one worker" if count == 1 else f"{count:,} workers"
