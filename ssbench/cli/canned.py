@@ -70,7 +70,7 @@ def find_scenario_text(argument: str, stdin: TextIO | BinaryIO) -> tuple[bytes, 
     if argument and _is_folder(path):
         raise UsageError(f"{printable(argument)}: a folder; the file of a scenario goes here")
     near = get_close_matches(name[:_LONGEST_NAME], [*CANNED, *OLD_NAMES], n=1)
-    meant = f"did you mean {near[0]}? " if near else ""
+    meant = f"did you mean {OLD_NAMES.get(near[0], near[0])}? " if near else ""
     raise UsageError(
         f"{printable(argument) or '(empty)'}: no such file, and no canned scenario of that name; "
         f"{meant}those are {', '.join(CANNED)}"

@@ -131,6 +131,11 @@ def test_old_names_are_known_and_it_is_said_what_is_run(
     assert said.count("\n") == 1
 
 
+def test_a_misspelt_old_name_is_answered_with_ours() -> None:
+    with pytest.raises(UsageError, match="did you mean zero_byte"):
+        find_scenario_text("zero_byte_uplod", NO_STDIN)
+
+
 def test_a_file_of_an_old_name_comes_first(
     elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
