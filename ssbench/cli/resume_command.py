@@ -164,7 +164,7 @@ def _tell_foreign(result: CleanupResult, file: TextIO) -> None:
     if result.foreign:
         print(
             f"Left alone: {plural(result.foreign, 'object')} named as the run's, without its"
-            f" header ({RUN_HEADER}): uploaded by others, or by a release without it; {INSTEAD}",
+            f" header ({RUN_HEADER}): uploaded by others, or by a release without it",
             file=file,
         )
 

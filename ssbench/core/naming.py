@@ -48,7 +48,7 @@ class LeftAlone(Enum):
 
     OTHER_NAME = "not named by the base and a number of six digits"
     LONG_NUMBER = "the number has more than six digits, and there is no mark of ssbench"
-    NAMES_A_POLICY = "something follows the number (-p POLICY deletes such, and -p '*')"
+    NAMES_A_POLICY = "something follows the number, and only -p POLICY selects such names"
     OTHER_POLICY = "not named for this policy"
     NO_POLICY = "no policy of this cluster follows the number, and there is no mark of ssbench"
 
