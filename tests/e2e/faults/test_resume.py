@@ -93,6 +93,25 @@ def test_exactly_what_the_run_created_goes(
     row.saw("a second time there was nothing")
 
 
+def test_what_others_uploaded_under_the_runs_names_stays(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0], operation_count=12)
+    run = commands.run("-k", "-f", path, *login(embedded_swift)).fine()
+    account = Account(embedded_swift)
+    run_id = run.stats.run.run_id
+    theirs, *ours = account.created(base, run_id)
+    assert len(ours) == 11
+    container, _, name = theirs.partition("/")
+    assert account.put(container, name, b"precious") == 201
+    dry = resume(commands, embedded_swift, run.results, "cleanup-containers", "--dry-run").fine()
+    assert f"Would delete 11 objects of run {run_id}, in " in dry.out
+    ended = resume(commands, embedded_swift, run.results, "cleanup-containers").fine(1)
+    assert f"Deleted 11 objects of run {run_id} in " in ended.out
+    assert "Left alone: 1 object named as the run's, without its header" in ended.err
+    assert account.created(base, run_id) == [theirs]
+
+
 def _neighbours(base: str, run_id: str) -> list[str]:
     """``container/object`` of what is almost the run's."""
     first, fourth = f"{base}_000000", f"{base}_000003"
