@@ -64,8 +64,9 @@ def reach_store(
     authenticator = Authenticator(credentials)
     for note in authenticator.notes:
         say(note)
+    where = credentials.auth or credentials.os_auth_url or credentials.os_storage_url
     found = interrupts.unless_they_come(
-        authenticator.authenticate, lambda: waiting("Waiting for the login")
+        authenticator.authenticate, lambda: waiting(f"Waiting for the login at {where}")
     )
     settings = StorageSettings(
         storage_urls=options.storage_urls or (found.storage_url,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from ssbench.core.credentials import Credentials
 from ssbench.core.errors import AuthError
 from ssbench.storage import open_storage
 from tests.fakes.auth_v1 import AuthV1
+from tests.fakes.loopback_http import Answer, Request
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,6 +45,20 @@ def test_storage_urls_of_the_options_come_first() -> None:
     with AuthV1() as fake:
         urls = ("http://a/v1/AUTH_test", "http://b/v1/AUTH_test")
         assert reach_store(options(fake, *urls), print, Interrupts()).settings.storage_urls == urls
+
+
+def test_a_slow_login_is_told_of() -> None:
+    said: list[str] = []
+
+    class Slow(AuthV1):
+        def answer(self, request: Request) -> Answer:
+            while not said:
+                time.sleep(0.01)
+            return super().answer(request)
+
+    with Slow() as fake:
+        reach_store(options(fake), print, Interrupts(), said.append)
+    assert said[0] == f"Waiting for the login at {fake.auth_url}"
 
 
 def test_each_renewal_has_a_new_serial() -> None:
