@@ -54,6 +54,14 @@ class Case:
             bool(self.lie_share) and rng.random() < self.lie_share,
         )
 
+    def portions(self, plan: Plan, length: int) -> list[tuple[int, int]]:
+        """When each part of a body leaves, and up to which byte; the first one is one byte long."""
+        step_ns = (plan.rest_ns - plan.head_ns) / self.pieces
+        return [
+            (round(plan.head_ns + step_ns * n), 1 + (length - 1) * n // self.pieces)
+            for n in range(self.pieces + 1)
+        ]
+
     def _after_stall(self, at_ns: int, origin_ns: int) -> int:
         """The same time, or the end of the stall that it falls into."""
         if not self.stall_ms:

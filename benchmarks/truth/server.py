@@ -14,6 +14,7 @@ import re
 import select
 import socket
 import sys
+from collections.abc import Sequence
 from hashlib import md5
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -187,13 +188,12 @@ class TruthServer:
             f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\nContent-Length: {length}\r\n"
             f"{answer.headers}X-Trans-Id: {transaction}\r\n\r\n"
         ).encode("ascii")
-        parts, times = [text + answer.body], [plan.head_ns]
+        parts: list[bytes] = [text + answer.body]
+        times: Sequence[int] = (plan.head_ns,)
         if plan.rest_ns > plan.head_ns and len(answer.body) > case.pieces:
-            rest, last = answer.body[1:], case.pieces
-            cuts = [len(rest) * n // last for n in range(last + 1)]
-            parts = [text + answer.body[:1], *(rest[a:b] for a, b in pairwise(cuts))]
-            step_ns = (plan.rest_ns - plan.head_ns) / last
-            times = [round(plan.head_ns + step_ns * n) for n in range(last + 1)]
+            times, ends = zip(*case.portions(plan, len(answer.body)), strict=True)
+            parts = [answer.body[a:b] for a, b in pairwise((0, *ends))]
+            parts[0] = text + parts[0]
         entry = [
             transaction, method, target, answer.status, got_ns, 0, 0, len(body), len(answer.body),
             int(lies and not fails),

@@ -30,6 +30,12 @@ def test_a_body_may_leave_in_two_parts() -> None:
     assert (plan.head_ns - SECOND, plan.rest_ns - SECOND) == (10 * MS, 50 * MS)
 
 
+def test_a_body_may_leave_in_many_parts() -> None:
+    case = CASES["drip"]
+    portions = case.portions(case.plan(SECOND, 0, Random(1)), 33)
+    assert portions == [(SECOND + (5 + n) * MS, 1 + 2 * n) for n in range(17)]
+
+
 def test_two_in_a_hundred_fail_or_lie() -> None:
     rng = Random(1)
     assert 300 < sum(CASES["failing"].plan(0, 0, rng).fails for _ in range(20_000)) < 500
