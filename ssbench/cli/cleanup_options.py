@@ -88,7 +88,7 @@ def cleanup_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> Clean
         store=store_options(ns, environ),
         container_base=ns.container_base,
         concurrency=ns.concurrency,
-        policy=ns.policy,
+        policy=ns.policy or None,
         dry_run=ns.dry_run,
         yes=ns.yes,
         verbose=ns.verbose,

@@ -101,7 +101,9 @@ def plan(
     pool = Pool(concurrency)
     try:
         for page in pages(page_after):
-            similar = (entry for entry in page if entry.name.startswith(f"{base}_"))
+            similar = (
+                entry for entry in page if entry.name.startswith(f"{base}_") and not stopping()
+            )
             for entry, reason in pool.imap(judged, similar, maxsize=concurrency):
                 if reason is None:
                     planned.entries.append(entry)
@@ -148,6 +150,8 @@ def count(
 
     def counted(entry: ContainerEntry) -> Counted:
         objects = size = 0
+        if stopping():
+            return Counted(entry, objects, size, whole=False)
 
         def page_after(marker: str) -> list[ObjectEntry]:
             return errands.call(storage.list_objects, entry.name, marker, limit)

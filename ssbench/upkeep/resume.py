@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import gevent
 from gevent.pool import Pool
@@ -233,7 +234,7 @@ def _containers_there(
     except StorageError as error:
         if error.status != 403:
             raise
-        return left.container_names()
+        return takewhile(lambda _: not stopping(), left.container_names())
 
 
 def _listed(

@@ -24,6 +24,21 @@ def test_a_clean_up() -> None:
     assert not chosen.yes
 
 
+def test_an_empty_policy_is_none() -> None:
+    """As scripts give it, whose variable is empty."""
+    words = ["cleanup-containers", "-p", "", *LOGIN.split()]
+    assert cleanup_options(master_parser().parse_args(words), {}).policy is None
+
+
+def test_containers_without_our_mark_are_for_a_run_s_leftovers_alone() -> None:
+    with pytest.raises(UsageError, match="--use-existing goes with --resume-cleanup"):
+        cleanup_options(ns(f"cleanup-containers --use-existing {LOGIN}"), {})
+    for command in ("cleanup-containers", "run-scenario"):
+        line = f"{command} --resume-cleanup x.gz --use-existing {LOGIN}"
+        assert resume_options(ns(line), {}).use_existing
+        assert not resume_options(ns(f"{command} --resume-cleanup x.gz {LOGIN}"), {}).use_existing
+
+
 def test_what_a_run_left_is_deleted_by_either_command() -> None:
     line = f"cleanup-containers --resume-cleanup x.gz -c 3 --dry-run --yes -q {LOGIN}"
     chosen = resume_options(ns(line), {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 
 import pytest
@@ -11,12 +12,14 @@ from hypothesis import strategies as st
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import (
     ANY_POLICY,
+    RUN_ID_BYTES,
     LeftAlone,
     Naming,
     container_name,
     container_parts,
     has_dot_segment,
     initial_size,
+    is_run_id,
     why_not_ours,
 )
 
@@ -33,6 +36,13 @@ def test_containers_are_numbered_with_six_digits_and_carry_their_policy() -> Non
     assert container_name("ssbench", 61, "gold") == "ssbench_000061_gold"
     assert container_name("x", 1_000_000) == "x_1000000"
     assert Naming(SIZES, "r1", "b", 2, "gold").containers == ["b_000000_gold", "b_000001_gold"]
+
+
+def test_a_runs_id_is_told_from_what_is_none() -> None:
+    assert is_run_id(secrets.token_hex(RUN_ID_BYTES))
+    others = ["", "2024", "5E1F5E1F00", "5e1f5e1f0", "5e1f5e1f000", "5e1f5e1f0g", "5e1f5e1f00\n",
+              "٥e1f5e1f00"]  # fmt: skip
+    assert not any(map(is_run_id, others))
 
 
 def left_alone(

@@ -117,8 +117,15 @@ def test_of_many_neighbours_a_few_are_kept() -> None:
 def test_who_is_stopped_asks_for_no_more_pages() -> None:
     store = MemoryStore(listing_limit=1)
     storage = filled(store, containers=9)
-    found = plan(storage, "ssbench", stopping=lambda: store.count("list_containers") >= 2)
-    assert len(found.entries) == 2
+
+    def stopping() -> bool:
+        return store.count("list_containers") >= 2
+
+    found = plan(storage, "ssbench", stopping=stopping)
+    assert len(found.entries) == 1
+    assert store.count("list_containers") == 2
+    assert [one.whole for one in count(storage, found.entries, stopping=stopping)] == [False]
+    assert store.count("list_objects") == 0
 
 
 def test_what_containers_hold_is_counted_by_listing_them() -> None:

@@ -205,6 +205,9 @@ def test_who_may_not_list_the_account_is_looked_up_container_by_container() -> N
     storage = stored((0, 10))
     storage.store.refuse("list_containers", "", status_error(403))
     assert clean_up(storage, leftovers())[1].objects == 1
+    before = storage.store.count("container_facts")
+    find(storage, leftovers(), stopping=lambda: True)
+    assert storage.store.count("container_facts") == before
     storage.store.refuse("list_containers", "", status_error(500))
     with pytest.raises(StorageError, match="500"):
         find(storage, leftovers())
