@@ -10,10 +10,11 @@ from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.limit_options import MOST_USERS, LimitOptions
 from ssbench.cli.local_workers import start_local_workers
+from ssbench.cli.plain import tell_status
 from ssbench.cli.run_scenario import resolved
 from ssbench.cli.series import Series, check_paths
 from ssbench.cli.session import Session
-from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.figures.limit import Search
 from ssbench.core.figures.steps import OVER
 from ssbench.core.scenario.checks import FaultList
@@ -108,7 +109,10 @@ def _search(series: Series, search: Search, *, by_users: bool) -> None:
 
 
 def _status(series: Series, search: Search) -> ExitStatus:
-    if search.kept is not None or series.stopped:
-        return series.status
-    failed = not any(step.operations for step in series.steps)
-    return gravest([series.status, ExitStatus.FAILED if failed else ExitStatus.THRESHOLD_MISSED])
+    if search.kept is None and not series.stopped:
+        if any(step.operations for step in series.steps):
+            status, why = ExitStatus.THRESHOLD_MISSED, "no load kept what was asked for"
+        else:
+            status, why = ExitStatus.FAILED, "no operation succeeded with any load"
+        series.reasons.setdefault(status, why)
+    return tell_status(series.reasons)

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 
 from ssbench.cli.options import master_parser
-from ssbench.cli.plain import log_to_stderr, tell
-from ssbench.core.errors import ExitStatus, SsbenchError, gravest
+from ssbench.cli.plain import log_to_stderr, tell, tell_status
+from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.text import printable
 
 #: What no user's mistake and no defect of ours is: of descriptors, processes, memory, disk.
@@ -116,8 +116,10 @@ def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
             reporting.write_series(stats, options.time_series)
         if options.host_stats:
             reporting.write_host_stats(options.stats_file, options.host_stats)
-    cut_off = [] if stats.run.complete else [ExitStatus.FAILED]
-    return gravest([promises.status(stats, options.thresholds), *cut_off])
+    reasons = promises.reasons(stats, options.thresholds)
+    if not stats.run.complete:
+        reasons[ExitStatus.FAILED] = f"{options.stats_file}: not all results of the run are here"
+    return tell_status(reasons)
 
 
 def _compare(namespace: argparse.Namespace) -> ExitStatus:

@@ -7,14 +7,24 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
 from typing import TextIO
 
+from ssbench.core.errors import ExitStatus, gravest
 from ssbench.core.text import printable
 
 
 def tell(text: object, file: TextIO | None = None) -> None:
     """Print lines, on standard error unless told where."""
     print(printable_lines(str(text)), file=sys.stderr if file is None else file, flush=True)
+
+
+def tell_status(reasons: Mapping[ExitStatus, str]) -> ExitStatus:
+    """Say why a command's exit status is the gravest of these, as its last line; gives it."""
+    status = gravest([*reasons])
+    if status is not ExitStatus.OK:
+        tell(f"ssbench-master: {reasons[status]} (exit status {int(status)})")
+    return status
 
 
 def printable_lines(text: str) -> str:

@@ -55,7 +55,7 @@ def _raise(faults: Sequence[str]) -> None:
         raise UsageError("\n".join(faults))
 
 
-def status(stats: RunStats, thresholds: Sequence[Threshold]) -> ExitStatus:
-    """THRESHOLD_MISSED where the run missed one."""
-    missed = any(not threshold.judge(stats).passed for threshold in thresholds)
-    return ExitStatus.THRESHOLD_MISSED if missed else ExitStatus.OK
+def reasons(stats: RunStats, thresholds: Sequence[Threshold]) -> dict[ExitStatus, str]:
+    """THRESHOLD_MISSED, and which were, where the run missed any."""
+    missed = [str(each) for each in thresholds if not each.judge(stats).passed]
+    return {ExitStatus.THRESHOLD_MISSED: f"missed {'; '.join(missed)}"} if missed else {}

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ssbench import __version__, statfile
-from ssbench.cli.plain import tell
+from ssbench.cli import promises
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest, most_failed
 from ssbench.core.figures.settling import Settling
@@ -276,30 +276,21 @@ class Run:
 
     # Afterwards ---------------------------------------------------------------------------
 
-    def report(self) -> ExitStatus:
+    def report(self) -> None:
         """Print the report, unless -R, and where the results are.
 
-        :returns: the exit status, with those of the run and of its thresholds.
+        Thresholds that were missed join ``reasons``.
         """
         if self._writer and not self._writer.kept:
             self.say(f"No report: the results went to {self.path}")
         else:
-            missed = self._judged_report()
-            if missed:
-                self.reasons[ExitStatus.THRESHOLD_MISSED] = f"missed {'; '.join(missed)}"
+            self._judged_report()
             self.say_where()
-        return gravest([*self.reasons])
 
-    def say_why(self, status: ExitStatus) -> None:
-        """Why this is the exit status: a command that failed ends with a line that says so."""
-        if status in self.reasons:
-            tell(f"ssbench-master: {self.reasons[status]} (exit status {int(status)})")
-
-    def _judged_report(self) -> list[str]:
-        """Print the report, or its thresholds; gives those that were missed."""
+    def _judged_report(self) -> None:
         options = self.options
         if options.no_default_report and not options.thresholds:
-            return []
+            return
         from ssbench.cli.reporting import read_stats, write_report
         from ssbench.report.threshold_text import threshold_lines
 
@@ -309,7 +300,7 @@ class Run:
                 self.progress.message(line)
         else:
             write_report(stats, options.format, options.percentiles, thresholds=options.thresholds)
-        return [str(each) for each in options.thresholds if not each.judge(stats).passed]
+        self.reasons.update(promises.reasons(stats, options.thresholds))
 
     def say_where(self) -> None:
         """Where the results are, and how to look at them again."""

@@ -10,6 +10,7 @@ from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.chosen import RunOptions
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import start_local_workers
+from ssbench.cli.plain import tell_status
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.scenario.scenario import Scenario
 
@@ -34,9 +35,8 @@ def run_scenario(options: RunOptions) -> ExitStatus:
         run = Run(session, scenario, options.stats_file)
         with profile.profiled(options.profile, "master", session.progress.message):
             run.execute()
-    status = run.report()
-    run.say_why(status)
-    return status
+    run.report()
+    return tell_status(run.reasons)
 
 
 def resolved(options: RunOptions, text: str | bytes, source: str, **changes: object) -> Scenario:

@@ -11,7 +11,7 @@ from ssbench.cli.reporting import read_stats, write
 from ssbench.cli.run import Run
 from ssbench.cli.run_scenario import resolved
 from ssbench.cli.session import Session
-from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.figures.steps import OVER, Step
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.report.steps import StepTable
@@ -66,7 +66,7 @@ class Series:
         self.options = session.options
         self.table = table
         self.steps: list[Step] = []
-        self.statuses: list[ExitStatus] = []
+        self.reasons: dict[ExitStatus, str] = {}  #: exit statuses that apply, and why first
         self._text, self._source = text, source
 
     def __repr__(self) -> str:
@@ -94,9 +94,11 @@ class Series:
         attempt = 1 + sum(step.load == load for step in self.steps)
         path = step_path(self.options.stats_file, scenario, self.table.over, load, attempt)
         run = Run(self.session, scenario, path)
-        status = run.execute()
-        if self.table.search is None or status is not ExitStatus.FAILED:
-            self.statuses.append(status)  # to a search, a run that failed is an answer
+        run.execute()
+        for status, why in run.reasons.items():
+            if self.table.search is None or status is not ExitStatus.FAILED:
+                # To a search, a run that failed is an answer.
+                self.reasons.setdefault(status, f"{self.table.over} {load:g}: {why}")
         stats = self.session.meanwhile(lambda: read_stats(path))
         table = self.table
         step = Step.of(stats, load, path, table.percentiles, table.thresholds)
@@ -114,7 +116,7 @@ class Series:
         if not self.steps:
             raise error
         self.session.warn(str(error))
-        self.statuses.append(error.exit_status)
+        self.reasons.setdefault(error.exit_status, str(error))
 
     def finish(self, *, over: bool = True) -> None:
         """Print the table, if there is one, unless -R.
@@ -128,8 +130,3 @@ class Series:
                 "json": self.table.as_json,
             }
             write(forms[self.options.format](self.steps, over=over), None)
-
-    @property
-    def status(self) -> ExitStatus:
-        """The gravest of all steps."""
-        return gravest(self.statuses)

@@ -10,6 +10,7 @@ from ssbench.cli.canned import find_scenario_text
 from ssbench.cli.chosen import RunOptions
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import start_local_workers
+from ssbench.cli.plain import tell_status
 from ssbench.cli.run_scenario import resolved
 from ssbench.cli.series import Series, check_paths
 from ssbench.cli.session import Session
@@ -52,6 +53,9 @@ def run_sweep(options: RunOptions, sweep: Sweep) -> ExitStatus:
                     series.fail(error)
                     break
                 if step.missed:
-                    series.statuses.append(ExitStatus.THRESHOLD_MISSED)
+                    missed = "; ".join(map(str, step.missed))
+                    series.reasons.setdefault(
+                        ExitStatus.THRESHOLD_MISSED, f"{sweep.over} {load:g}: missed {missed}"
+                    )
         series.finish(over=len(series.steps) == len(sweep.loads))
-    return series.status
+    return tell_status(series.reasons)

@@ -6,8 +6,8 @@ import argparse
 
 import pytest
 
-from ssbench.cli.promises import check, status, thresholds_from
-from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.cli.promises import check, reasons, thresholds_from
+from ssbench.core.errors import ExitStatus, UsageError, gravest
 from ssbench.core.figures.facts import ScenarioFacts
 from ssbench.core.figures.stats import RunStats
 from ssbench.core.figures.thresholds import Threshold
@@ -52,9 +52,11 @@ def test_all_that_the_scenario_cannot_have_are_told_at_once() -> None:
     ],
 )
 def test_one_that_is_missed_is_a_status(texts: tuple[str, ...], expected: ExitStatus) -> None:
-    assert status(RunStats.of(runs.normal()), parsed(*texts)) is expected
+    assert gravest([*reasons(RunStats.of(runs.normal()), parsed(*texts))]) is expected
 
 
 def test_where_nothing_is_to_judge_by_it_is_missed() -> None:
     thresholds = parsed("p99(READ) < 1s")
-    assert status(RunStats.of(runs.no_results()), thresholds) is ExitStatus.THRESHOLD_MISSED
+    assert reasons(RunStats.of(runs.no_results()), thresholds) == {
+        ExitStatus.THRESHOLD_MISSED: "missed " + "; ".join(map(str, thresholds))
+    }

@@ -71,4 +71,4 @@ def test_an_error_costs_no_table_of_the_steps_before_it(capsys: pytest.CaptureFi
     out, err = capsys.readouterr()
     assert out.count("\n") == 2
     assert "WARNING: nobody is left" in err
-    assert series.status is ExitStatus.FAILED
+    assert series.reasons == {ExitStatus.FAILED: "nobody is left"}

@@ -88,8 +88,10 @@ def test_rates_and_thresholds(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     status = sweep(
         tmp_path, "rate=100,300", "-r", "0.6", "--json", "--threshold", "rate > 200/s"
     )  # fmt: skip
-    made = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    made = json.loads(out)
     assert status is ExitStatus.THRESHOLD_MISSED
+    assert err.splitlines()[-1] == ("ssbench-master: rate 100: missed rate > 200/s (exit status 3)")
     assert [step["rate"] for step in made["steps"]] == [100, 300]
     assert [step["missed"] for step in made["steps"]] == [["rate > 200/s"], []]
     assert all(step["response_p50_s"] > 0 for step in made["steps"])
