@@ -50,7 +50,7 @@ _RETRY_S = 1.0
 #: Bytes that a peer may send where it has nothing to say but a handshake (700 with a key) and its
 #: one subscription. ZeroMQ keeps each byte of a subscription as 50 to 100 of memory, without end.
 MOST_SAID = 8192
-_LISTEN_MS = 250  #: between looks at how much was sent
+_LISTEN_MS = 100  #: between looks at how much was sent
 _TCP_INFO_BYTES, _BYTES_RECEIVED = 192, struct.Struct("=128xQ")  # of Linux' struct tcp_info
 
 

@@ -24,8 +24,9 @@ from ssbench.wire.sockets import (
 
 #: Messages in a pipe. With one, each waits for ZeroMQ's own thread: 15 µs a message instead of 2.
 _LONGEST_PIPE, _SHORTEST_PIPE, _JOBS_IN_PIPE = 16, 2, 64
-#: Of one message of a peer that has nothing to say but a handshake and a subscription.
-_QUIET_BYTES = 1024
+#: Of one message of a peer that has nothing to say but a handshake (300 with a key) and a
+#: subscription; and of what waits to be read of it.
+_QUIET_BYTES, _QUIET_BUFFER_BYTES = 512, 4096
 RECEIVED_AT_ONCE = 256  #: messages, until the master sees to its other duties
 
 
@@ -85,6 +86,7 @@ class MasterWire:
             sock.setsockopt(zmq.LINGER, LINGER_MS)
         if kind != zmq.PULL:
             sock.setsockopt(zmq.MAXMSGSIZE, _QUIET_BYTES)
+            sock.setsockopt(zmq.RCVBUF, _QUIET_BUFFER_BYTES)
         self._doorkeeper.lock(sock, quiet=kind != zmq.PULL)
         place = endpoint(self.ip, port or "*")
         try:
