@@ -185,7 +185,10 @@ def auth_version(text: str) -> str:
 
 def worker_id(text: str) -> str:
     """A name for a worker that fits in a report and a log."""
-    if not text or len(text) > MAX_WORKER_ID or not text.isprintable() or " " in text:
+    from ssbench.core.messages import MAX_NAME_BYTES
+
+    fits = 0 < len(text) <= MAX_WORKER_ID and len(os.fsencode(text)) <= MAX_NAME_BYTES
+    if not fits or not text.isprintable() or " " in text:
         raise ArgumentTypeError(
             f"a worker's id has 1 to {MAX_WORKER_ID} printable characters and no blank"
         )

@@ -40,7 +40,8 @@ from ssbench.core.text import printable
 PROTOCOL = 2
 #: A worker sends 256 results at once, 50 bytes each but for texts of errors.
 MAX_MESSAGE_BYTES = 8 << 20
-MAX_TEXT = 4096  #: characters in a worker's name, host or reason
+MAX_TEXT = 4096  #: characters in a reason, or a run's id
+MAX_NAME_BYTES = 200  #: of a worker's name, host or version, in UTF-8
 MAX_FIGURES = 4096  #: of one machine; each core is one
 _MAX_NAME = 64
 _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
@@ -214,6 +215,10 @@ def _text(value: Any) -> bool:
     return type(value) is str and len(value) <= MAX_TEXT
 
 
+def _name(value: Any) -> bool:
+    return type(value) is str and len(value.encode()) <= MAX_NAME_BYTES
+
+
 def _number(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= MAX_NUMBER
 
@@ -289,13 +294,13 @@ def _beat(*values: Any) -> Beat:
 
 #: type on the wire -> what makes the message, and what each of its fields must be
 _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
-    "hello": (Hello, (_natural, _natural, _text, _natural, _text, _natural, _text)),
+    "hello": (Hello, (_natural, _natural, _name, _natural, _name, _natural, _name)),
     "pulse": (
         _pulse,
         (_natural, _natural, _clock, _span_ns, _span_ns, _natural, _natural, _counts, _clock),
     ),
     "ready": (Ready, (_natural, _text, _natural, _flag, _clock_or_none)),
-    "host": (Host, (_natural, _clock, _text, _figures)),
+    "host": (Host, (_natural, _clock, _name, _figures)),
     "took": (Took, (_natural, _text, _naturals)),
     "results": (Results, (_natural, _text, _natural, _naturals, _bytes)),
     "returned": (Returned, (_natural, _text, _naturals)),

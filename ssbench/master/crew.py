@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from ssbench.core.load.roster import SECOND, Roster, Worker
+from ssbench.core.load.roster import MAX_NAMES, SECOND, Roster, Worker
 from ssbench.core.messages import Beat, Bye, Expired, Hello, Message, Pulse, Ready
 from ssbench.core.model import Phase, WorkerExit
 from ssbench.core.settings import StorageSettings
@@ -283,7 +283,8 @@ class Crew:
     def _part(self, worker: Worker, reason: str, *, left: bool) -> Gone:
         self.roster.leave(worker.hello.incarnation)
         # A worker may come and go within one turn of the loop, so it is noted here.
-        self.gone[worker.name] = None
+        if len(self.gone) < MAX_NAMES:
+            self.gone[worker.name] = None
         self.news = True
         return Gone(worker, reason, left)
 

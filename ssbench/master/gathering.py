@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from ssbench.core.errors import FewerWorkersError, NoWorkersError
 from ssbench.core.load.roster import SECOND
 from ssbench.master.crew import Crew
@@ -10,6 +12,8 @@ from ssbench.wire.masterwire import MasterWire
 #: Without --workers or --expect-workers: nobody new for this long means that all are here.
 SETTLED_NS = 2 * SECOND
 _MOST_OFFERS = 5  #: of workers, told where they are too few
+
+_REFUSED_TOLD = 3
 
 
 class Gathering:
@@ -85,7 +89,7 @@ class Gathering:
         :raises FewerWorkersError: where fewer than expected came, and that isn't ``fewer_ok``.
         """
         roster, expected = self._crew.roster, self._expected
-        refused = "; ".join(roster.refused.values())
+        refused = "; ".join(islice(roster.refused.values(), _REFUSED_TOLD))
         because = f" ({refused})" if refused else ""
         here = len(roster.workers)
         if not here and self._crew.hopeless:

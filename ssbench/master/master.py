@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 _TICK_NS = SECOND // 20
 _SHOW_NS = SECOND // 4
 _MOST_RELEASES = 16  #: workers of another release that are warned of
+_WORKERS_NAMED = 1000  #: at most, in warnings of a run and among its lost workers
 _POLL_NS = 999_999  #: polls are of whole milliseconds
 
 
@@ -81,7 +82,8 @@ class Master:
             renew=renew, warn=self._warn, clock=clock, children=children,
         )  # fmt: skip
         self.roster = self._crew.roster
-        self._hosts = HostLog(host, self.keeping.write, self._warn)
+        self._hosts = HostLog(host, self.keeping.write, self._tell_of_worker)
+        self._told_of_workers = 0
         self._shift: Shift | None = None  # the present phase
         self._needs_workers = False  # from when all came until they are let go
         self._lost_between: list[str] = []  # workers, since the last run's end
@@ -128,6 +130,7 @@ class Master:
         self._crew.settings = replace(self._crew.settings, run_id=run_id)
         self.keeping.begin(recorder)
         self.workers_lost, self._lost_between = self._lost_between, []
+        self._told_of_workers = 0
         self._refused = 0
         self._unread = self._wire.refused
         for worker in self.roster.workers.values():
@@ -390,18 +393,35 @@ class Master:
         if self._shift:
             self._shift.exchange.returned(returned)
 
+    def _note_loss(self, name: str) -> None:
+        if len(self.workers_lost) < _WORKERS_NAMED:
+            self.workers_lost.append(name)
+        elif len(self.workers_lost) == _WORKERS_NAMED:
+            self.workers_lost.append("and more")
+
+    def _tell_of_worker(self, line: str) -> None:
+        """Warn of a worker, as often as there can be workers that are worth a line each."""
+        self._told_of_workers += 1
+        if self._told_of_workers > _WORKERS_NAMED:
+            return
+        if self._told_of_workers == _WORKERS_NAMED:
+            line += "; more such warnings about workers are left out"
+        self._warn(line)
+
     def _on_gone(self, gone: Gone) -> None:
         """Account for what a worker held."""
         name, shift = gone.worker.name, self._shift
         jobs = shift.exchange.gone(gone.worker.hello.incarnation) if shift else 0
         needed = self._needs_workers or shift is not None
         if needed:  # from here on its users are missing, whoever ended it
-            self.workers_lost.append(name)
+            self._note_loss(name)
         if gone.left and not jobs:
-            tell = self._warn if needed else log.info
+            tell = self._tell_of_worker if needed else log.info
             tell(f"Worker {name} left before the end: {gone.reason}")
             return
-        self._warn(f"Lost worker {name}: {gone.reason}; {jobs} operations were lost with it")
+        self._tell_of_worker(
+            f"Lost worker {name}: {gone.reason}; {jobs} operations were lost with it"
+        )
         if shift and not self.roster.workers and not self._crew.hopeless:
             wait_s = self.limits.worker_wait_s
             self._observer.message(f"No worker is left; waiting up to {wait_s:g} s for another")

@@ -26,7 +26,7 @@ from gevent.hub import get_hub
 from ssbench import __version__
 from ssbench.core.beatclock import BeatClock
 from ssbench.core.errors import ExitStatus
-from ssbench.core.messages import MAX_TEXT, Beat, Bye, Expired, Hello, Message
+from ssbench.core.messages import MAX_NAME_BYTES, MAX_TEXT, Beat, Bye, Expired, Hello, Message
 from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
 from ssbench.core.silence import Silence
@@ -257,7 +257,7 @@ class Worker:
         if now_ns >= self._next_hello_ns and self._wire.send(
             Hello(
                 self.incarnation, self._standing.previous, self.worker_id, self.concurrency,
-                socket.gethostname(), os.getpid(), __version__,
+                host_name(), os.getpid(), __version__,
             )
         ):  # fmt: skip
             self._next_hello_ns = now_ns + int(_HELLO_S * _SECOND)
@@ -344,6 +344,11 @@ class Worker:
         self._standing.begin_anew(_new_incarnation())
         self._say_hello()
         self._greeting.again(self._say_hello)
+
+
+def host_name() -> str:
+    """This host's name, as much of it as a hello carries."""
+    return socket.gethostname().encode(errors="replace")[:MAX_NAME_BYTES].decode(errors="ignore")
 
 
 def _new_incarnation() -> int:

@@ -42,6 +42,7 @@ TARGETS: dict[str, Target] = {
     "results": Target(
         "core.load.test_dispatch:accounted_for", "core.load.test_dispatch:results_of_the_field"
     ),
+    "hellos": Target("core.load.test_roster:bounded", "core.load.test_roster:HELLOS"),
     "clocks": Target("core.load.test_clocks:reckoned", "core.load.test_clocks:CLOCKS"),
     "stat-file": Target("statfile.test_reader:reported", "statfile.test_reader:FILES"),
     "stat-file-payload": Target(

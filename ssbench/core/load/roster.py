@@ -9,12 +9,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ssbench.core.messages import MAX_TEXT, Hello, Pulse, in_reach
+from ssbench.core.messages import Hello, Pulse, in_reach
 
 SECOND = 1_000_000_000
 #: A namesake may take a worker's place when that one's newest answer is older than this.
 SILENT_NS = 3 * SECOND
 _BEATS_REMEMBERED = 128
+#: Bounds of what hellos can make a master keep, and say in each beat.
+MAX_WORKERS, MAX_NAMES, MAX_REFUSED, MAX_GONE = 2048, 16384, 256, 16384
+#: Newcomers that are taken at once, of all and of one name, and then so many a second. Who comes
+#: when there are too many is not heard, and says hello again a second later.
+_BURST, _BURST_OF_A_NAME = MAX_WORKERS, 16
+_PER_S, _PER_S_OF_A_NAME = 20, 1
+
+
+@dataclass(slots=True, eq=False)
+class _Quota:
+    """What may come at once, and then steadily: a token bucket."""
+
+    most: int
+    per_s: int
+    left: float = 0.0
+    at_ns: int | None = None
+
+    def allows(self, now_ns: int) -> bool:
+        """Whether one more may come now."""
+        earned = self.most if self.at_ns is None else (now_ns - self.at_ns) * self.per_s / SECOND
+        self.left, self.at_ns = min(self.left + earned, self.most), now_ns
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
 
 
 @dataclass(slots=True, eq=False)
@@ -58,8 +83,10 @@ class Roster:
         self.sharing = 0  #: how many workers have a share
         self.serial = 0  #: of the newest beat
         self._sent_ns: dict[int, int] = {}  # when each remembered beat went out
-        self._indices: dict[str, int] = {}
-        self._gone: set[int] = set()  # incarnations that don't come back
+        self._names: dict[str, tuple[int, _Quota]] = {}  # worker id -> index
+        self._by_name: dict[str, Worker] = {}  # of those here
+        self._quota = _Quota(_BURST, _PER_S)
+        self._gone: dict[int, None] = {}  # incarnations that don't come back, the newest last
         self._refused_ns: dict[int, int] = {}  # when each of the refused said hello last
 
     def __repr__(self) -> str:
@@ -95,29 +122,56 @@ class Roster:
         """
         if hello.incarnation in self.workers or hello.incarnation in self._gone:
             return None, []
-        namesakes = [
-            worker
-            for worker in self.workers.values()
-            if worker.hello.worker_id == hello.worker_id
-            or worker.hello.incarnation == hello.previous
-        ]
-        for other in namesakes:
-            replaced = other.hello.incarnation == hello.previous
-            if not replaced and now_ns - other.fresh_ns < SILENT_NS:
-                reason = f'the worker id "{hello.worker_id}" is taken by {other.name}'
-                # A beat with a longer text would be refused, and by every worker.
-                self.refused[hello.incarnation] = reason[:MAX_TEXT]
-                self._refused_ns[hello.incarnation] = now_ns
-                return None, []
-        for other in namesakes:
-            del self.workers[other.hello.incarnation]
-            self._gone.add(other.hello.incarnation)
-        self.refused.pop(hello.incarnation, None)
-        index = self._indices.setdefault(hello.worker_id, len(self._indices))
+        before = self.workers.get(hello.previous)
+        namesake = self._by_name.get(hello.worker_id)
+        if namesake and namesake is not before and now_ns - namesake.fresh_ns < SILENT_NS:
+            taken = f'the worker id "{hello.worker_id}" is taken by {namesake.name}'
+            self._refuse(hello, taken, now_ns)
+            return None, []
+        replaced = list(dict.fromkeys(worker for worker in (before, namesake) if worker))
+        reason = "" if replaced else self._why_no_more(hello)
+        if reason:
+            self._refuse(hello, reason, now_ns)
+            return None, []
+        index, quota = self._names.get(hello.worker_id) or (
+            len(self._names), _Quota(_BURST_OF_A_NAME, _PER_S_OF_A_NAME)
+        )  # fmt: skip
+        if not (quota.allows(now_ns) and self._quota.allows(now_ns)):
+            return None, []
+        self._names[hello.worker_id] = index, quota
+        for other in replaced:
+            self._remove(other)
+        self._forgive(hello.incarnation)
         worker = Worker(index, hello, fresh_ns=now_ns)
-        self.workers[hello.incarnation] = worker
+        self.workers[hello.incarnation] = self._by_name[hello.worker_id] = worker
         self.share_out()
-        return worker, namesakes
+        return worker, replaced
+
+    def _why_no_more(self, hello: Hello) -> str:
+        """Why nobody else can be taken; "" where there is room."""
+        if len(self.workers) >= MAX_WORKERS:
+            return f"there are {MAX_WORKERS} workers; a master takes no more"
+        if hello.worker_id not in self._names and len(self._names) >= MAX_NAMES:
+            return f"there have been workers of {MAX_NAMES} names; a master takes no more"
+        return ""
+
+    def _refuse(self, hello: Hello, reason: str, now_ns: int) -> None:
+        """Tell it in beats; where too many are told already, it is left unheard."""
+        if hello.incarnation in self.refused or len(self.refused) < MAX_REFUSED:
+            self.refused[hello.incarnation] = reason
+            self._refused_ns[hello.incarnation] = now_ns
+
+    def _forgive(self, incarnation: int) -> None:
+        self.refused.pop(incarnation, None)
+        self._refused_ns.pop(incarnation, None)
+
+    def _remove(self, worker: Worker) -> None:
+        del self.workers[worker.hello.incarnation]
+        if self._by_name.get(worker.hello.worker_id) is worker:
+            del self._by_name[worker.hello.worker_id]
+        self._gone[worker.hello.incarnation] = None
+        if len(self._gone) > MAX_GONE:
+            del self._gone[next(iter(self._gone))]
 
     def pulse(self, pulse: Pulse, now_ns: int, wall_ns: int = 0) -> Worker | None:
         """A heartbeat arrived; None where it is nobody's here, or answers no beat, or one again.
@@ -155,10 +209,10 @@ class Roster:
 
     def leave(self, incarnation: int) -> Worker | None:
         """A worker is gone, by its own word or ours; None where it wasn't here."""
-        self.refused.pop(incarnation, None)
-        worker = self.workers.pop(incarnation, None)
+        self._forgive(incarnation)
+        worker = self.workers.get(incarnation)
         if worker is not None:
-            self._gone.add(incarnation)
+            self._remove(worker)
             self.share_out()
         return worker
 

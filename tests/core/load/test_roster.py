@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import struct
+import time
+import tracemalloc
+from unittest import mock
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.load.roster import SECOND, SILENT_NS, Roster, Worker, split
-from ssbench.core.messages import MAX_TEXT, Beat, Hello, Pulse, decode, encode
+from ssbench.core.load import roster as roster_module
+from ssbench.core.load.roster import (
+    MAX_REFUSED,
+    MAX_WORKERS,
+    SECOND,
+    SILENT_NS,
+    Roster,
+    Worker,
+    split,
+)
+from ssbench.core.messages import MAX_NAME_BYTES, Beat, Hello, Pulse, decode, encode
+from tests.fakes.mutations import fuzzed
 
 MS = SECOND // 1000
 
@@ -94,7 +109,7 @@ def test_a_refused_worker_that_leaves_is_forgotten() -> None:
 
 def test_a_refusal_fits_in_a_beat_however_long_the_names_are() -> None:
     roster = Roster(10)
-    long = "w" * MAX_TEXT
+    long = "w" * MAX_NAME_BYTES
     for incarnation in (1, 2):
         greeting = Hello(incarnation, 0, long, 4, long, 1, long)
         roster.greet(greeting, 0)
@@ -292,3 +307,106 @@ def test_users_are_split_in_proportion(users: int, capacity: dict[int, int]) -> 
 def test_equal_workers_differ_by_one_at_most() -> None:
     assert sorted(split(10, {1: 64, 2: 64, 3: 64}).values()) == [3, 3, 4]
     assert split(10, {1: 64, 2: 64, 3: 64}) == split(10, {1: 64, 2: 64, 3: 64})
+
+
+# Who says hello without end ---------------------------------------------------------------
+
+
+def said(roster: Roster) -> Beat:
+    """What a worker hears of it."""
+    refused = dict(roster.refused)
+    beat = Beat(
+        1, 1, 0, "", 0, 0, roster.shares(), refused, {}, 10.0, 0.0, 2, *[False] * 4
+    )  # fmt: skip
+    heard = decode(encode(beat))
+    assert isinstance(heard, Beat)
+    return heard
+
+
+def test_hellos_under_one_name_take_nobody_s_place() -> None:
+    """600 of them made a beat that was too long for any worker to read."""
+    roster = Roster(10)
+    came(roster, 1, "w")
+    long = "\N{ROLLING ON THE FLOOR LAUGHING}" * (MAX_NAME_BYTES // 4)
+    for incarnation in range(2, 5000):
+        roster.greet(Hello(incarnation, 0, long, 4, long, 1, long), incarnation)
+    assert set(said(roster).workers) == {1, 2}
+    assert len(roster.refused) == MAX_REFUSED
+    roster.beat_sent(60 * SECOND)
+    assert roster.refused == {}
+
+
+def test_names_without_end_are_bounded_and_cost_little() -> None:
+    """20,000 took 451 MB."""
+    roster = Roster(10)
+    came(roster, 1, "w")
+    tracemalloc.start()
+    began_s = time.process_time()
+    try:
+        for number in range(2, 20_000):
+            name = f"{number:0{MAX_NAME_BYTES}}"
+            roster.greet(Hello(number, 0, name, 4, name, 1, name), number)
+        assert tracemalloc.get_traced_memory()[0] < 30e6
+    finally:
+        tracemalloc.stop()
+    assert time.process_time() - began_s < 60
+    assert len(roster.workers) == MAX_WORKERS
+    assert 1 in said(roster).workers
+    assert len(encode(said(roster))) < 1_000_000
+
+
+def test_a_worker_that_comes_again_and_again_is_heard_once_a_second() -> None:
+    roster = Roster(10)
+    newcomers = 0
+    for number in range(1, 10_000):
+        worker, _ = roster.greet(hello(number, previous=number - 1), number * SECOND // 1000)
+        newcomers += worker is not None
+        roster.leave(number)
+    assert 10 < newcomers < 40
+
+
+_HELLO = struct.Struct("<BBBBQ")  # worker id, incarnation, previous, what, milliseconds
+HELLOS = [
+    b"".join(_HELLO.pack(n % names, n % 251, n % back, n % 7, 5) for n in range(300))
+    for names in (1, 3, 250)
+    for back in (1, 2, 200)
+]
+
+
+def bounded(data: bytes) -> None:
+    """Invariant: whatever hellos, byes and time there are, one worker at most has a name, beats can
+    be read, and nothing grows beyond its bound."""
+    with (
+        mock.patch.object(roster_module, "MAX_WORKERS", 5),
+        mock.patch.object(roster_module, "MAX_NAMES", 20),
+        mock.patch.object(roster_module, "MAX_REFUSED", 4),
+        mock.patch.object(roster_module, "MAX_GONE", 8),
+    ):
+        roster, now_ns = Roster(10), 0
+        size = len(data) - len(data) % _HELLO.size
+        for name, incarnation, previous, what, ms in _HELLO.iter_unpack(data[:size]):
+            now_ns += ms * 1_000_000
+            if what == 0:
+                roster.leave(incarnation)
+            elif what == 1:
+                roster.beat_sent(now_ns)
+            else:
+                worker, replaced = roster.greet(
+                    hello(incarnation, f"w{name}", previous=previous), now_ns
+                )
+                assert worker is None or roster.workers[incarnation] is worker
+                assert not any(other in roster.workers.values() for other in replaced)
+            names = [worker.hello.worker_id for worker in roster.workers.values()]
+            assert len(names) == len(set(names)) <= 5
+            assert set(roster._by_name) == set(names)
+            assert len(roster._names) <= 20 + 5
+            assert len(roster.refused) <= 4
+            assert roster.refused.keys() == roster._refused_ns.keys()
+            assert len(roster._gone) <= 8
+            assert set(said(roster).workers) == set(roster.workers)
+
+
+@fuzzed(HELLOS)
+def test_fuzz_hellos_are_bounded(data: bytes) -> None:
+    """Invariant: that of ``bounded``."""
+    bounded(data)
