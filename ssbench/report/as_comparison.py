@@ -108,11 +108,6 @@ def _compared(run: Run) -> str:
 def _in_words(found: Comparison, other: int) -> Iterator[str]:
     """The rate, and of each kind of latency the highest percentile of which enough is known."""
     section = found.sections[0]
-    taken = [number for number in (1, other + 1) if found.runs[number - 1].disturbed]
-    busy = ""
-    if taken:
-        runs = " and ".join(map(str, taken))
-        busy = f" Other work took the cores in run {runs}: figures may differ because of it."
     told: dict[str, Row] = {}
     for row in _rows(section):
         percent = row.measure.percent or 0
@@ -123,7 +118,11 @@ def _in_words(found: Comparison, other: int) -> Iterator[str]:
         change = row.changes[other - 1]
         what = _named(_UNITS[row.measure.name].words, row.measure)
         difference = _difference(row.measure, change)
-        yield f"Run {other + 1} against run 1: {difference}{what}: {change.verdict.value}.{busy}"
+        yield f"Run {other + 1} against run 1: {difference}{what}: {change.verdict.value}."
+    taken = [str(number) for number in (1, other + 1) if found.runs[number - 1].disturbed]
+    if taken:
+        runs = f"run{'s' if len(taken) > 1 else ''} {' and '.join(taken)}"
+        yield f"Other work took the cores in {runs}: figures may differ because of it."
 
 
 def _rows(section: Section) -> Iterator[Row]:
