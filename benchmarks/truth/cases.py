@@ -79,6 +79,8 @@ CASES = {
     ),
     "split": Case("first byte after 10 ms, the rest after 50 ms", delay_ms=10, rest_ms=50),
     "drip": Case("first byte after 5 ms, the rest in 16 pieces by 21 ms", 5, rest_ms=21, pieces=16),
+    "half-second": Case("each answer after 500 ms", delay_ms=500),
+    "rare": Case("5 ms, 1 in 2,400 at 7 s", delay_ms=5, slow_share=1 / 2400, slow_ms=7000),
     "failing": Case("20 ms, 2 % answer 503", delay_ms=20, fail_share=0.02),
     "lying": Case("20 ms, 2 % of ETags are wrong", delay_ms=20, lie_share=0.02),
     "mixed-up": Case("20 ms, 2 % get another's content", delay_ms=20, lie_share=0.02, lie="other"),

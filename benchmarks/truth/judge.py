@@ -10,6 +10,8 @@ from benchmarks.truth.cases import MS
 from benchmarks.truth.log import Entry
 
 RELATIVE, LEAST_NS = 0.01, 0.4 * MS  #: how far off a time may be: the larger of the two
+#: The same of an open loop's rate, whose due times don't depend on when a request travelled.
+RELATIVE_RATE = 1e-6
 Results = Mapping[str, tuple[int, int, int]]
 
 
@@ -21,6 +23,7 @@ class Figure(NamedTuple):
     ours: float
     bound: float  #: how far off it may be
     is_time: bool = True
+    digits: int = 0  #: that are shown of what is no time
 
     @property
     def error(self) -> float:
@@ -85,6 +88,38 @@ def count_figures(
             told["READ"]["moved_bytes"],
         ),
     ]
+
+
+def rate_figure(
+    log: Sequence[Entry],
+    results: Results,
+    report: Mapping[str, Any],
+    seconds: float,
+    warmup_s: float = 0.0,
+) -> Figure:
+    """The average rate, of a run of so many seconds, by what the server saw.
+
+    In an open loop the successes that were due in the window; in a closed one each by the share of
+    its time, at the server, in it. The load begins with the first request, or due time.
+    """
+    run = [row for row in log if row.transaction in results]
+    good = [row for row in run if row.status < 300]
+    dues = [results[row.transaction][0] for row in run]
+    is_open = min(dues) >= 0
+    begin_ns = min(dues) if is_open else min(row.got_ns for row in run)
+    low_ns, high_ns = begin_ns + warmup_s * 1e9, begin_ns + seconds * 1e9
+    if is_open:
+        counted: float = sum(low_ns <= results[row.transaction][0] < high_ns for row in good)
+    else:
+        counted = sum(
+            max(0.0, min(row.last_ns, high_ns) - max(row.got_ns, low_ns))
+            / (row.last_ns - row.got_ns)
+            for row in good
+        )
+    truth = counted / (seconds - warmup_s)
+    bound = RELATIVE_RATE * truth if is_open else RELATIVE * truth
+    ours = report["total"]["requests_per_s"]
+    return Figure("operations/s", truth, ours, bound, is_time=False, digits=3)
 
 
 def strangers(log: Sequence[Entry], ours: set[str]) -> Figure:

@@ -36,11 +36,15 @@ class Row:
     case: str = ""  #: a name of CASES; "": only the lateness of starts is looked at
     rate: float = 0.0  #: operations a second; 0: a closed loop
     noop: bool = False  #: against no server at all
+    users: int = USERS
+    warmup_s: float = 0.0
+    only_rate: bool = False  #: only the average rate is looked at
 
     @property
     def name(self) -> str:
         """As the table has it."""
-        load = f"open loop, {self.rate:,.0f}/s" if self.rate else f"closed loop, {USERS} users"
+        load = f"open loop, {self.rate:,.0f}/s" if self.rate else f"closed loop, {self.users} users"
+        load += f", warm-up of {self.warmup_s:g} s" if self.warmup_s else ""
         fast = "no-op" if self.noop else "nginx"
         return f"{CASES[self.case].words if self.case else fast}; {load}"
 
@@ -67,9 +71,15 @@ class Outcome:
         return [figure for figure in self.figures if not figure.fine]
 
 
+_OF_RATES = {"swift", "half-second", "rare"}  #: cases with loads of their own
 #: Everything; without a delay we or the server are at our limit. The last ones are of starts alone.
 ROWS = (
-    *(Row(case, rate) for case in CASES if case != "swift" for rate in (0.0, RATE)),
+    *(Row(case, rate) for case in CASES if case not in _OF_RATES for rate in (0.0, RATE)),
+    Row("half-second", 100, only_rate=True),
+    Row("half-second", 100, warmup_s=2.3, only_rate=True),
+    Row("half-second", users=8, only_rate=True),
+    Row("half-second", users=8, warmup_s=2.3, only_rate=True),
+    Row("rare", 2400, only_rate=True),
     Row("swift"),
     Row(rate=10_000, noop=True),
     Row(rate=10_000),
@@ -83,11 +93,12 @@ def run(row: Row, seconds: float, looseness: float = 1.0, wrk_seconds: float = 0
     :param wrk_seconds: how long wrk runs; 0: not at all.
     """
     with tempfile.TemporaryDirectory(prefix="ssbench-truth-") as folder:
-        options = ["-u", str(USERS), "-r", f"{seconds:g}"]
+        options = ["-u", str(row.users), "-r", f"{seconds:g}"]
+        options += ["--warmup", f"{row.warmup_s:g}"] if row.warmup_s else []
         options += ["--rate", f"{row.rate:g}"] if row.rate else []
         ours = _Ours(Path(folder), options, seconds + 90)
         if row.case:
-            return _against_truth(row, ours, looseness, wrk_seconds)
+            return _against_truth(row, ours, seconds, looseness, wrk_seconds)
         if row.noop:
             return Outcome(row, [lateness(ours.told("--noop"), looseness)])
         return _against_nginx(row, ours, looseness)
@@ -113,16 +124,18 @@ def _against_nginx(row: Row, ours: _Ours, looseness: float) -> Outcome:
         return Outcome(row, [lateness(ours.told("-S", server.url, "-T", "t"), looseness)])
 
 
-def _against_truth(row: Row, ours: _Ours, looseness: float, wrk_seconds: float) -> Outcome:
+def _against_truth(
+    row: Row, ours: _Ours, seconds: float, looseness: float, wrk_seconds: float
+) -> Outcome:
     outcome = Outcome(row)
     options = ["--verify"] if row.lies else []
     # wrk has no rate, and doesn't look at what it gets. Without a delay the server is slow.
-    wanted = wrk_seconds and not (row.rate or row.lies or row.case == "swift")
+    wanted = wrk_seconds and not (row.rate or row.lies or row.only_rate or row.case == "swift")
     with clients.serving(row.case, ours.place) as server:
         told = ours.told(*options, "-S", server.url, "-T", "t")
         said = clients.wrk(server.url, ours.place, wrk_seconds) if wanted else None
         log = server.log()
-    outcome.figures = figures(row, clients.of_ssbench(log), told, looseness)
+    outcome.figures = figures(row, clients.of_ssbench(log), told, seconds, looseness)
     if row.case == "stalled" and not row.rate:
         outcome.notes.append(_BLIND)
     if wanted:
@@ -131,7 +144,7 @@ def _against_truth(row: Row, ours: _Ours, looseness: float, wrk_seconds: float) 
 
 
 def figures(
-    row: Row, log: Sequence[Entry], told: clients.Told, looseness: float = 1.0
+    row: Row, log: Sequence[Entry], told: clients.Told, seconds: float, looseness: float = 1.0
 ) -> list[Figure]:
     """All that is compared."""
     results, total = told.results, told.report["total"]
@@ -139,7 +152,10 @@ def figures(
         lies = sum(entry.lied for entry in log if entry.transaction in results)
         corrupt = sum(e["count"] for e in told.report["errors"] if e["kind"] == "corrupt")
         return [judge.exact("lies found out", lies, corrupt), judge.exact("status", 4, told.status)]
-    found = judge.count_figures(log, results, told.report)
+    rate = judge.rate_figure(log, results, told.report, seconds, row.warmup_s)
+    if row.only_rate:
+        return [rate]
+    found = [rate, *judge.count_figures(log, results, told.report)]
     found.append(judge.strangers(log, set(results) | told.others))
     service = judge.service_times(log, results)
     found += judge.time_figures("service time", service, total["last_byte_latency"], looseness)

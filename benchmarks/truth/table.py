@@ -21,7 +21,9 @@ def lines(outcome: Outcome, of_tries: str = "") -> Iterator[str]:
         beside = [f"{value / MS:.3f}" for value in wrk.get(figure.name, ())]
         cells = [_cell(figure, value) for value in (figure.truth, figure.ours)]
         verdict = "" if figure.fine else "  MISSED"
-        error = f"{figure.error / MS:+.3f}" if figure.is_time else f"{figure.error:+.0f}"
+        error = (
+            f"{figure.error / MS:+.3f}" if figure.is_time else f"{figure.error:+.{figure.digits}f}"
+        )
         yield _line(figure.name, *cells, error, _cell(figure, figure.bound), *beside) + verdict
     if outcome.not_run:
         yield f"  {outcome.not_run}"
@@ -31,7 +33,7 @@ def lines(outcome: Outcome, of_tries: str = "") -> Iterator[str]:
 
 
 def _cell(figure: Figure, value: float) -> str:
-    return f"{value / MS:.3f}" if figure.is_time else f"{value:.0f}"
+    return f"{value / MS:.3f}" if figure.is_time else f"{value:.{figure.digits}f}"
 
 
 def _line(name: str, *cells: str) -> str:

@@ -93,7 +93,7 @@ class Shift:
         if self._settling:
             self._settling.begin(started_ns)
         workload.begin(started_ns / SECOND, started_ns - crew.start_ns)
-        self._mark("stage")
+        self._mark("stage", self.course.began_ns)
         self._go_through()
         self._took_s = max(self._clock() - started_ns, 0) / SECOND
 
@@ -126,7 +126,7 @@ class Shift:
             left_ns = SECOND if next_ns is None else next_ns - now_ns
             self._ties.turn(min(WAIT_S, left_ns / SECOND))
         if not dispatcher.stopping:
-            self._mark("end")
+            self._mark_end(self._finished_ns())
 
     def _over(self) -> bool:
         dispatcher = self._dispatcher
@@ -143,25 +143,27 @@ class Shift:
             users = self.course.stage.users
             if users is not None and users != self._crew.roster.users:
                 self._crew.share_out(users)
-            self._mark("stage")
+            self._mark("stage", self.course.began_ns)
         else:
             self._count_users(now_ns)
 
     def _stop(self, ending: Ending, now_ns: int) -> None:
         self._ending = ending
-        self._mark("end")
+        self._mark_end(self._clock())
         self._dispatcher.stop()
         self.exchange.withhold()
         self._crew.news = True
         self._drain_until_ns = now_ns + int(self._ties.limits.drain_timeout_s * SECOND)
 
-    def _mark(self, name: str) -> None:
+    def _mark_end(self, now_ns: int) -> None:
+        """The load ended: when its time was over, however late we come to look."""
+        end_ns = self.course.end_ns
+        self.course.over_ns = now_ns if end_ns is None else min(now_ns, end_ns)
+        self._mark("end", self.course.over_ns)
+
+    def _mark(self, name: str, at_ns: int) -> None:
         """Note what begins, or ends; in the run, also in the stat file."""
-        course = self.course
-        at_ns, stage = course.began_ns, course.stage
-        if name == "end":
-            at_ns = course.over_ns = self._clock()
-        users = stage.users or self._crew.roster.users
+        users = self.course.stage.users or self._crew.roster.users
         self._note(at_ns, name, users)
         if name == "stage":
             self._users = users
@@ -180,6 +182,14 @@ class Shift:
             course, offset_ns = self.course, at_ns - self._crew.start_ns
             mark = MarkRecord(offset_ns, name, course.index, users, course.stage.rate)
             self._ties.keeping.write(mark)
+
+    def _finished_ns(self) -> int:
+        """When a load ended of which all results are in: just now, or, where an open loop had
+        nothing more to fall due, when its time is over."""
+        workload, end_ns = self._workload, self.course.end_ns
+        if end_ns is None or workload.exhausted or workload.taken == workload.total:
+            return self._clock()
+        return end_ns
 
     # Why it must stop ---------------------------------------------------------------------
 

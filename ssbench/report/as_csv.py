@@ -130,6 +130,10 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
     yield "unaccounted", stats.unaccounted
     yield from _verdict_columns(stats.verdict())
     yield "users_ran", run.users_ran
+    yield "rate_basis", stats.rate_basis.value
+    yield "rate_window_s", _rounded(stats.total().throughput.seconds)
+    yield "completed_after_end", stats.after_end.operations if stats.after_end else 0
+    yield "completed_after_end_s", _rounded(stats.after_end.seconds if stats.after_end else None)
     for name in VERIFIED:
         yield f"verified_{name}", getattr(stats.verified, name, None)
     yield "left_unknown", run.left_unknown

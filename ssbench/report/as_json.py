@@ -69,6 +69,7 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
 def _run(stats: RunStats) -> dict[str, Any]:
     run = stats.run
     header, footer, facts = run.header, run.footer, run.scenario
+    after_end = stats.after_end
     return {
         "run_id": header.run_id if header else None,
         "ssbench_version": header.ssbench_version if header else None,
@@ -100,6 +101,9 @@ def _run(stats: RunStats) -> dict[str, Any]:
         "skipped": run.skipped,
         "out_of_range": stats.out_of_range,
         "left_out": stats.left_out,
+        "rate_basis": stats.rate_basis.value,
+        "completed_after_end": after_end.operations if after_end else 0,
+        "completed_after_end_s": after_end.seconds if after_end else None,
         "warmup_s": facts.warmup_s,
         "cooldown_s": facts.cooldown_s,
         "left_behind": run.left_behind,
@@ -158,9 +162,11 @@ def _counts(counts: Counts) -> dict[str, Any]:
         "retry_percent": counts.retry_percent,
         "moved_bytes": counts.moved_bytes,
         "failed_moved_bytes": counts.failed_moved_bytes,
-        "span_s": counts.seconds,
+        "rate_window_s": counts.throughput.seconds,
         "requests_per_s": counts.rate_per_s,
         "moved_bytes_per_s": counts.bytes_per_s,
+        "span_s": counts.seconds,
+        "span_requests_per_s": counts.over_span.rate_per_s,
     }
 
 

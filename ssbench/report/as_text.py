@@ -247,6 +247,12 @@ def _counters(stats: RunStats) -> Iterator[str]:
             "Objects perhaps left behind (whether they were created, or deleted, is not known)",
         ),
     )
+    if stats.after_end is not None:
+        completed, seconds = stats.after_end
+        yield (
+            f"{plural(completed, 'operation')} completed in the {cells.short_time(seconds)} after"
+            " the load ended"
+        )
     for count, meaning in rows:
         if count:
             yield f"{meaning}: {count}"

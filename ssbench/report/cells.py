@@ -34,6 +34,13 @@ def time_text(seconds: float | None) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def short_time(seconds: float) -> str:
+    """``6.6 s``, ``20 ms``, or ``0.4 ms``."""
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"
+
+
 def megabytes_per_s(bytes_per_s: float | None) -> str:
     """``12.35 MB/s``, a million bytes each; N/A for None."""
     return "N/A" if bytes_per_s is None else f"{bytes_per_s / 1e6:.2f} MB/s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ssbench.core.counts.tally import Latency, Tally
+from ssbench.core.counts.tally import Basis, Latency, Tally
 from ssbench.core.figures.arrivals import arrivals
 from ssbench.core.figures.facts import ScenarioFacts
 from ssbench.core.figures.runfacts import StageUsers
@@ -27,6 +27,13 @@ _COLUMNS = (
     "p99",
     "max",
 )
+#: How successes are counted for a rate, and what else there is to say of its time.
+_COUNTED = {
+    Basis.DUE: ": successes by when they were due",
+    Basis.SHARE: ": each success by the share of its time in that",
+    Basis.COMPLETED: "",
+    Basis.UNKNOWN_END: " (nothing tells when the load ended)",
+}
 _WIDTHS = (3, 9, 9, 9, 10, 8, 11, 10, 15, 15, 15)
 _MOST_CHANGES = 5  #: of the number of users, told of a stage
 
@@ -49,6 +56,23 @@ def load_lines(stats: RunStats) -> Iterator[str]:
             f"Left out: {left_out} ({plural(stats.left_out, 'operation')});"
             " no figure below has them"
         )
+    yield from _rate_line(stats)
+
+
+def _rate_line(stats: RunStats) -> Iterator[str]:
+    """What the rates are divided by."""
+    facts, basis = stats.run.scenario, stats.rate_basis
+    seconds = stats.total().throughput.seconds
+    if seconds is None or basis not in _COUNTED:
+        return
+    begin, end = "first start", "last completion"
+    if basis in (Basis.DUE, Basis.SHARE):
+        begin = "begin of the load" if basis is Basis.DUE else begin
+        begin = "end of the warm-up" if facts.warmup_s or facts.stage_warmup_s(0) else begin
+        end = "begin of the cool-down" if facts.cooldown_s else "end of the load"
+    if any(facts.stage_warmup_s(stage) for stage in range(1, stats.stage_count)):
+        end += ", without the warm-ups between"
+    yield f"Rates: over {seconds:.3f} s, from the {begin} to the {end}{_COUNTED[basis]}"
 
 
 def users_text(asked: int | None, ran: StageUsers | None) -> str:
@@ -135,17 +159,18 @@ def _stage_cells(stats: RunStats, index: int) -> tuple[str, ...]:
     marks, tally = stats.run.stages, stats.total(stage=index)
     mark = marks[index] if index < len(marks) else None
     ran = stats.run.stage_users[index] if mark else None
-    seconds = stats.stage_seconds(index)
+    throughput = tally.throughput
+    rate, moved = tally.rate_per_s, tally.bytes_per_s
     quantiles = latency_of_load(tally).histogram.quantiles([50, 99, 100])
     return (
         str(index + 1),
-        "N/A" if seconds is None else f"{seconds:.1f}",
+        "N/A" if throughput.seconds is None else f"{throughput.seconds:.1f}",
         users_text(mark.users if mark else None, ran),
         f"{mark.rate:g}" if mark and mark.rate else "-",
         str(tally.count),
         str(tally.errors),
-        f"{tally.count / seconds:.1f}" if seconds else "N/A",
-        f"{tally.bytes_moved / seconds / 1e6:.2f}" if seconds and tally.has_bytes else "N/A",
+        "N/A" if rate is None else f"{rate:.1f}",
+        "N/A" if moved is None else f"{moved / 1e6:.2f}",
         *(cells.milliseconds(value) for value in quantiles),
     )
 

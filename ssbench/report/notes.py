@@ -32,6 +32,10 @@ _MIX = (
     "{:.1f} % of the draws found no object to be had, so the mix of operations is not the"
     " scenario's: more initial objects, or fewer users, mend that."
 )
+_AFTER_LAST_START = (
+    "{:.0f} % of the time that the rates are of came after the last operation had begun, with fewer"
+    " and fewer users at work; up to then it was {:,.1f} operations a second ({})."
+)
 _MIX_SHARE = 0.02  #: of draws; fewer leave the mix as it was asked for
 
 
@@ -50,6 +54,7 @@ def note_rows(stats: RunStats) -> list[dict[str, Any]]:
     return [
         *_no_store_rows(stats),
         *_behind_rows(stats),
+        *_last_start_rows(stats),
         *_mix_rows(stats),
         *_omission_rows(stats),
         *_series_rows(stats),
@@ -84,6 +89,24 @@ def _behind_rows(stats: RunStats) -> list[dict[str, Any]]:
             "late": found.late,
             "mean_lag_s": found.mean_lag_s,
             "sentence": sentence,
+        }
+    ]
+
+
+def _last_start_rows(stats: RunStats) -> list[dict[str, Any]]:
+    found = stats.up_to_last_start
+    if found is None or found.throughput.rate_per_s is None:
+        return []
+    rate = found.throughput.rate_per_s
+    moved = found.throughput.bytes_per_s if stats.total().has_bytes else None
+    megabytes = cells.megabytes_per_s(moved)
+    return [
+        {
+            "note": "last_start",
+            "share_after": found.share_after,
+            "requests_per_s": rate,
+            "moved_bytes_per_s": moved,
+            "sentence": _AFTER_LAST_START.format(found.share_after * 100, rate, megabytes),
         }
     ]
 

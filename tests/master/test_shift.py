@@ -16,11 +16,11 @@ from ssbench.core.load.course import Course
 from ssbench.core.load.pacing import LEAD_NS
 from ssbench.core.load.roster import SECOND
 from ssbench.core.messages import Bye, Ready, Returned, Took
-from ssbench.core.model import ErrorKind, Phase, Stage
+from ssbench.core.model import ErrorKind, Job, Operation, Phase, Stage
 from ssbench.core.records import MarkRecord
 from ssbench.master.phases import Limits
 from ssbench.master.shift import WAIT_S, Ending, Shift, Ties
-from tests.core.load.fleet import packed
+from tests.core.load.fleet import Ledger, packed
 from tests.master import test_exchange
 from tests.master.test_crew import hello, pulse
 
@@ -384,3 +384,62 @@ def test_nothing_is_missing_where_the_others_take_the_share() -> None:
     here.end()
     assert [mark[1] for mark in users(here)] == ["stage", "end"]
     assert not here.shift.outcome().short_of_users
+
+
+def test_the_load_ends_when_its_time_is_over_however_late_the_master_looks() -> None:
+    here = Scene(10**6, Stage(0.12, 4))
+
+    def then() -> None:
+        here.now_ns += SECOND // 100
+        if here.crew.stopping:
+            here.stopped()
+
+    here.then = then
+    assert here.end() == ("complete", "")
+    assert here.marks()[-1] == (0.12, "end", 0)
+    assert here.shift.course.over_ns == here.crew.start_ns + round(0.12 * SECOND)
+
+
+def test_a_load_that_is_halted_ends_at_once() -> None:
+    here = Scene(10**6, Stage(10.0, 4))
+
+    def then() -> None:
+        here.halt = ("interrupted", "interrupted by SIGINT")
+        if here.crew.stopping:
+            here.stopped()
+
+    here.then = then
+    here.end()
+    assert here.marks()[-1] == (WAIT_S, "end", 0)
+
+
+class Dues(Ledger):
+    """Of an open loop: its operations are out before its time is."""
+
+    @property
+    def total(self) -> int | None:  # type: ignore[override]
+        return None
+
+    @total.setter
+    def total(self, total: int) -> None:
+        self.dues = total
+
+    @property
+    def finished(self) -> bool:
+        return self.taken >= self.dues
+
+    def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+        self.taken += (count := min(limit, self.dues - self.taken))
+        return [
+            Job(first_number + i, Operation.READ, 0, first_number + i, 0, 1) for i in range(count)
+        ]
+
+
+def test_an_open_loop_that_is_done_early_ends_when_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(test_exchange, "Ledger", Dues)
+    here = Scene(20, Stage(3.0, 4))
+    assert here.end() == ("complete", "")
+    assert here.marks()[-1] == (3.0, "end", 0)
+    assert here.now_ns < here.crew.start_ns + 3 * SECOND

@@ -158,12 +158,13 @@ def normal() -> list[Record]:
     uploads = [result(n, Operation.ENSURE) for n in range(1, 111)]
     removals = [result(n, Operation.REMOVE, bytes_moved=0) for n in range(1, 31)]
     return [
-        header(),
+        header(scenario={**SCENARIO, "operation_count": 203}),
         worker(0, "alpha"),
         worker(1, "beta"),
         PhaseRecord(Phase.POPULATE, STARTED_AT - 2, 4),
         batch(uploads, Phase.POPULATE),
         PhaseRecord(Phase.RUN, STARTED_AT, 4),
+        MarkRecord(8 * MS, "stage", 0, 4),
         ClockRecord(0, Phase.RUN, 0, 150_000, 12 * MS),
         host(MASTER, 0),
         batch(rows[:120]),
@@ -173,9 +174,16 @@ def normal() -> list[Record]:
         host(MASTER, 1),
         host(0, 1, loop_cpu_percent=99.0, loop_lag_max_s=0.045),
         host(1, 1),
+        MarkRecord(2050 * MS, "end", 0, 4),
         PhaseRecord(Phase.CLEANUP, STARTED_AT + 3, 4),
         batch(removals, Phase.CLEANUP, 1),
-        footer(lost=3, refused=1, skipped={"READ": 5, "DELETE": 0}, warnings=["policy is slow"]),
+        footer(
+            sent=203,
+            lost=3,
+            refused=1,
+            skipped={"READ": 5, "DELETE": 0},
+            warnings=["policy is slow"],
+        ),
     ]
 
 

@@ -64,7 +64,7 @@ def test_closed_stages_and_thinking_users() -> None:
     assert load.endswith("a pause of 0.1 to 2 s")
     at = lines.index("STAGES (latencies: service time)")
     assert lines[at + 2].split()[2:4] == ["2", "-"]
-    assert lines[at + 3].split()[1] == "N/A", "nobody said when it ended"
+    assert lines[at + 3].split()[1] == "0.1", "nobody said when it ended: the span"
 
 
 def test_what_was_left_out_is_told() -> None:
@@ -115,9 +115,29 @@ def test_warm_ups_of_stages_are_left_out_of_each_and_of_all_together() -> None:
         ["10.0", "2"],
         ["17.0", "2"],
     ]
-    # From 1.5 s to 15.6 s, 3 of which don't count.
+    # 10 s and 17 s.
     count = next(line for line in lines if line.startswith("       Count:     4 "))
-    assert "Average requests per second:   0.4" in count
+    assert "Average requests per second:   0.1  Throughput: 0.15 MB/s" in count
+    assert (
+        "Rates: over 27.000 s, from the begin of the load to the end of the load, without the"
+        " warm-ups between: successes by when they were due"
+    ) in lines
+
+
+@pytest.mark.parametrize(
+    ("load", "told"),
+    [
+        ({}, "Rates: over 30.000 s, from the begin of the load to the end of the load"),
+        (
+            {"warmup": 5, "cooldown": 3},
+            "Rates: over 22.000 s, from the end of the warm-up to the begin of the cool-down",
+        ),
+    ],
+)
+def test_what_rates_are_divided_by_is_told(load: dict[str, object], told: str) -> None:
+    lines = report(run([OPEN[0], OPEN[2]], [1, 2, 9, 26], due=True, **load), 30 * SECOND)
+    (line,) = (line for line in lines if line.startswith("Rates"))
+    assert line == f"{told}: successes by when they were due"
 
 
 def test_a_plain_run_has_no_such_lines() -> None:

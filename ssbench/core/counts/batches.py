@@ -26,8 +26,8 @@ class Part:
     """The rows of a batch that are of one group, and all failed or all successes."""
 
     __slots__ = (
-        "_columns", "_durations", "_ends_ns", "_pick", "_picked", "_rows", "counters", "due",
-        "failed", "group",
+        "_columns", "_durations", "_ends_ns", "_pick", "_picked", "_rows", "_span_ns", "counters",
+        "due", "failed", "group",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +50,7 @@ class Part:
         self._picked: dict[str, Sequence[Any]] = {}
         self._durations: dict[str, Durations] = {}
         self._ends_ns: Sequence[int] | None = None
+        self._span_ns: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -83,6 +84,13 @@ class Part:
                 lasts = [max(0, last) for last in lasts]
             self._ends_ns = list(map(add, self.column("start_ns"), lasts))
         return self._ends_ns
+
+    @property
+    def span_ns(self) -> tuple[int, int]:
+        """The first start and the last end of its rows, as offsets from the phase's start."""
+        if self._span_ns is None:
+            self._span_ns = min(self.column("start_ns")), max(self.ends_ns)
+        return self._span_ns
 
     @property
     def responses(self) -> Durations | None:

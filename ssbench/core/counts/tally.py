@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from enum import Enum
+from typing import NamedTuple, TypeVar
 
 from ssbench.core.counts.durations import Durations
 from ssbench.core.counts.histogram import Histogram
@@ -14,6 +15,37 @@ from ssbench.core.model import UNCERTAIN_NS
 COUNTERS = ("retries", "not_found_retries", "rate_limited", "reconnects", "renewals")
 #: Columns of durations that get a histogram.
 LATENCIES = ("headers", "first_byte", "last_byte")
+#: Shares of operations are whole numbers of 1 / SHARE, so that sums don't depend on their order.
+SHARE_BITS = 40
+SHARE = 1 << SHARE_BITS
+
+
+class Basis(Enum):
+    """What a run's rates are counted by, and over what time; the values are those of JSON."""
+
+    DUE = "due"  #: open loop: the successes that were due in the window
+    SHARE = "share"  #: closed loop: each success by the share of its time in the window
+    COMPLETED = "completed"  #: ended with its operations: first start to last completion
+    UNKNOWN_END = "unknown_end"  #: the same, because nothing tells when the load ended
+    LEGACY = "0.3.9"  #: the same, as ssbench 0.3.9 did
+
+
+class Throughput(NamedTuple):
+    """What rates are made of: operations and bytes, and the time that they are divided by."""
+
+    operations: float  #: successes, or the sum of their shares
+    moved_bytes: float
+    seconds: float | None  #: None without a result, or where it is 0
+
+    @property
+    def rate_per_s(self) -> float | None:
+        """Operations a second; None for no time."""
+        return self.operations / self.seconds if self.seconds else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Bytes a second; None for no time."""
+        return self.moved_bytes / self.seconds if self.seconds else None
 
 
 class Latency:
@@ -82,6 +114,11 @@ class Counts:
         self.first_start_ns: int | None = None
         self.last_end_ns: int | None = None
         self.left_out_ns = 0  #: of the time between: warm-ups of later stages
+        self.shares = 0  #: of successes in the window of the rates, in units of 1 / SHARE
+        self.byte_shares = 0  #: of the bytes that they moved, in the same units
+        #: Length of the window that these are of, in ns; None: rates are over ``seconds``. Set on
+        #: sums of a run's tallies, and not merged.
+        self.window_ns: int | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.count} done, {self.errors} errors>"
@@ -95,7 +132,15 @@ class Counts:
 
     def merge(self, other: Counts) -> None:
         """Add ``other``, which stays as it is."""
-        for name in ("count", "errors", "bytes_moved", "failed_bytes", *COUNTERS):
+        for name in (
+            "count",
+            "errors",
+            "bytes_moved",
+            "failed_bytes",
+            "shares",
+            "byte_shares",
+            *COUNTERS,
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.first_start_ns is not None and other.last_end_ns is not None:
             self.span(other.first_start_ns, other.last_end_ns)
@@ -115,14 +160,27 @@ class Counts:
         return span_ns / 1e9 if span_ns > 0 else None
 
     @property
+    def over_span(self) -> Throughput:
+        """Successes over ``seconds``, whatever of that is after the load's end."""
+        return Throughput(self.count, self.bytes_moved, self.seconds)
+
+    @property
+    def throughput(self) -> Throughput:
+        """What every report's rates are: over the window, where there is one."""
+        if self.window_ns is None:
+            return self.over_span
+        seconds = self.window_ns / 1e9 if self.window_ns > 0 else None
+        return Throughput(self.shares / SHARE, self.byte_shares / SHARE, seconds)
+
+    @property
     def rate_per_s(self) -> float | None:
-        """Successes a second of ``seconds``."""
-        return self.count / self.seconds if self.seconds else None
+        """Successes a second, as ``throughput`` counts them."""
+        return self.throughput.rate_per_s
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Bytes that successes moved, a second of ``seconds``."""
-        return self.bytes_moved / self.seconds if self.seconds and self.has_bytes else None
+        """Bytes a second that successes moved, as ``throughput``; None without a store."""
+        return self.throughput.bytes_per_s if self.has_bytes else None
 
     @property
     def moved_bytes(self) -> int | None:

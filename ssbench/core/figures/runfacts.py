@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ssbench.core.figures.facts import ScenarioFacts
-from ssbench.core.figures.spans import SECOND_NS, Span, joined, spans
+from ssbench.core.figures.spans import SECOND_NS, Span, joined, load_end_ns, spans
 from ssbench.core.records import MarkRecord, RunFooter, RunHeader, WorkerRecord
 
 
@@ -144,8 +144,10 @@ class RunFacts:
     @property
     def end_ns(self) -> int | None:
         """When its load ended, as an offset from the run phase's start; None where unknown."""
-        marks = self.marks.get(self.header.run_id, []) if self.header else []
-        return next((mark.at_ns for mark in marks if mark.name == "end"), None)
+        if self.header is None:
+            return None
+        run_id = self.header.run_id
+        return load_end_ns(self.marks.get(run_id, []), self._scenarios[run_id])
 
     @property
     def spans(self) -> list[Span]:
@@ -162,8 +164,8 @@ class RunFacts:
     def _spans(self, run_id: str) -> list[Span]:
         marks = self.marks.get(run_id, [])
         begins = [mark.at_ns for mark in marks if mark.name == "stage"]
-        end_ns = next((mark.at_ns for mark in marks if mark.name == "end"), None)
-        return spans(begins, end_ns, self.scenario_of(run_id)) if begins else []
+        facts = self.scenario_of(run_id)
+        return spans(begins, load_end_ns(marks, facts), facts) if begins else []
 
     @property
     def ending(self) -> str:

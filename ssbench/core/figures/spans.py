@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ssbench.core.figures.facts import ScenarioFacts
+from ssbench.core.records import MarkRecord
 
 SECOND_NS = 1_000_000_000
 NEVER_NS = 1 << 63
@@ -25,6 +26,27 @@ class Span(NamedTuple):
     def seconds(self) -> float | None:
         """How long it is; None where nobody knows."""
         return None if self.high_ns == NEVER_NS else (self.high_ns - self.low_ns) / SECOND_NS
+
+
+def planned_end_ns(begin_ns: int, facts: ScenarioFacts) -> int:
+    """When a load that begins then is to end; NEVER_NS where its operations end it."""
+    seconds = facts.run_seconds
+    if seconds is None or not 0 <= seconds < NEVER_NS / SECOND_NS:
+        return NEVER_NS
+    return begin_ns + round(seconds * SECOND_NS)
+
+
+def load_end_ns(marks: Sequence[MarkRecord], facts: ScenarioFacts) -> int | None:
+    """When a load ended: at its first ``end`` mark, and not after its time was over.
+
+    :param marks: of one run.
+    :return: as an offset from the run phase's start; None without an ``end`` mark.
+    """
+    marked_ns = next((mark.at_ns for mark in marks if mark.name == "end"), None)
+    begin_ns = next((mark.at_ns for mark in marks if mark.name == "stage"), None)
+    if marked_ns is None or begin_ns is None:
+        return marked_ns
+    return min(marked_ns, planned_end_ns(begin_ns, facts))
 
 
 def counts_from_ns(stage: int, begin_ns: int, first_ns: int, facts: ScenarioFacts) -> int:

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from ssbench.core.counts.batches import Part, shifted, split
 from ssbench.core.counts.groups import Groups
 from ssbench.core.counts.series import SECOND_NS, Series
 from ssbench.core.counts.tally import (
     LATENCIES,
+    Basis,
     Counts,
     ErrorExample,
     ErrorTally,
     Latency,
     Tally,
+    Throughput,
 )
 from ssbench.core.figures.facts import ScenarioFacts
 from ssbench.core.figures.hostfigures import HostSeries
+from ssbench.core.figures.rates import LastStart, basis_of, rate_windows
 from ssbench.core.figures.runfacts import RunFacts
-from ssbench.core.figures.spans import gaps_ns
+from ssbench.core.figures.spans import Span, gaps_ns
 from ssbench.core.figures.spread import Spread, spread_of, spread_of_legacy
 from ssbench.core.figures.verdict import Seat, Verdict, Who, judge
 from ssbench.core.figures.verified import Verified
@@ -43,6 +47,22 @@ from ssbench.core.records import (
 )
 
 _HIGHEST_STATUS = 999
+_LONG_TAIL = 0.05  #: of the span of the rates; a shorter one doesn't bend them
+
+
+class AfterEnd(NamedTuple):
+    """Operations, failed or not, that completed after the load's end."""
+
+    operations: int
+    seconds: float  #: to the last of them
+
+
+class UpToLastStart(NamedTuple):
+    """The rate of a run that ended with its operations while all users were at work."""
+
+    share_after: float  #: of the span of the run's rates: what follows the last start
+    throughput: Throughput
+
 
 Errors = dict[tuple[int, int], ErrorTally]  #: by (ErrorKind, status)
 
@@ -69,6 +89,9 @@ class RunStats:
         self._origins: dict[Phase, int] = {}
         self._end_ns = end_ns
         self._windows = Windows(ScenarioFacts.of({}))
+        self._last_start: LastStart | None = None  # of a run whose operations may end it
+        self._after_end = 0
+        self._last_after_end_ns = 0
         self.series = Series()
         self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: newest of the run phase, by worker
         self._hosts: dict[tuple[str, int], HostSeries] = {}
@@ -109,6 +132,8 @@ class RunStats:
             if isinstance(record, RunHeader):
                 facts = self.run.scenario_of(record.run_id)
                 self._windows = Windows(facts, self._end_ns)
+                if facts.operation_count is not None and not self._legacy:
+                    self._last_start = LastStart(facts.user_count)
                 if record.verify:
                     self.verified = self.verified or Verified()
             elif isinstance(record, MarkRecord):
@@ -118,6 +143,11 @@ class RunStats:
         """Add the sums of ``other``, which stays as it is: parts of one run, or another run."""
         self.run.merge(other.run)
         self.left_out += other.left_out
+        self._after_end += other._after_end
+        self._last_after_end_ns = max(self._last_after_end_ns, other._last_after_end_ns)
+        if other._last_start:
+            self._last_start = self._last_start or LastStart(None)
+            self._last_start.merge(other._last_start)
         self._groups.merge(other._groups)
         for phase, counts in other.phases.items():
             self.phases.setdefault(phase, Counts()).merge(counts)
@@ -184,7 +214,52 @@ class RunStats:
             total.left_out_ns = gaps_ns(
                 self.run.spans, total.first_start_ns - origin_ns, total.last_end_ns - origin_ns
             )
+        windows = self.rate_windows
+        if windows is not None:
+            of = windows if stage is None else windows[stage : stage + 1]
+            total.window_ns = sum(window.high_ns - window.low_ns for window in of)
         return total
+
+    @property
+    def rate_basis(self) -> Basis:
+        """What the rates are counted by, and over what time."""
+        return basis_of(self.run, self._groups.total(None, None, None).operations + self.left_out)
+
+    @property
+    def rate_windows(self) -> list[Span] | None:
+        """The window of the rates, of each stage; None where they are of the span from the first
+        start to the last completion."""
+        first_ns = self._groups.total(None, None, None).first_start_ns
+        if first_ns is not None:
+            first_ns -= self._origins.get(Phase.RUN, 0)
+        return rate_windows(self.run, self.rate_basis, first_ns)
+
+    @property
+    def after_end(self) -> AfterEnd | None:
+        """What completed after the load's end, warm-up and cool-down included; None for nothing,
+        or where the end isn't known or was that of the operations."""
+        end_ns = self.run.end_ns
+        if not self._after_end or end_ns is None:
+            return None
+        if self.rate_basis not in (Basis.DUE, Basis.SHARE):
+            return None
+        return AfterEnd(self._after_end, (self._last_after_end_ns - end_ns) / SECOND_NS)
+
+    @property
+    def up_to_last_start(self) -> UpToLastStart | None:
+        """Of a run that ended with its operations, where what follows the last start is more than
+        5 % of what its rates are divided by."""
+        total, last = self.total(), self._last_start
+        if self.rate_basis is not Basis.COMPLETED or last is None or last.at_ns is None:
+            return None
+        if total.first_start_ns is None or total.last_end_ns is None or not total.seconds:
+            return None
+        origin_ns = self._origins.get(Phase.RUN, 0)
+        share = (total.last_end_ns - origin_ns - last.at_ns) / SECOND_NS / total.seconds
+        if share <= _LONG_TAIL:
+            return None
+        first_ns = total.first_start_ns - origin_ns
+        return UpToLastStart(share, last.until(total.count, total.bytes_moved, first_ns))
 
     def classes(self, operation: int | None = None) -> list[int]:
         """The size classes that have results (of that operation), rising."""
@@ -316,9 +391,17 @@ class RunStats:
         if self.verified:
             self.verified.add(part, origin_ns)
         self.series.add(part, origin_ns)
+        self._note_after_end(part)
+        if not part.failed:
+            for at, operations, moved_bytes in self._windows.shares(part):
+                tally = self._groups.to_add_to(at, part.group)
+                tally.shares += operations
+                tally.byte_shares += moved_bytes
         if stage == LEFT_OUT:
             self.left_out += len(part)
             return
+        if self._last_start:
+            self._last_start.add(part)
         tally = self._groups.to_add_to(stage, part.group)
         self._add_counts(tally, part, origin_ns)
         if part.failed:
@@ -338,8 +421,14 @@ class RunStats:
             setattr(counts, name, getattr(counts, name) + sum(part.column(name)))
         # Of 0.3.9's failed operations only the end is known, and it leaves them out of the span.
         if not (part.failed and self._legacy):
-            first_ns, last_ns = min(part.column("start_ns")), max(part.ends_ns)
+            first_ns, last_ns = part.span_ns
             counts.span(origin_ns + first_ns, origin_ns + last_ns)
+
+    def _note_after_end(self, part: Part) -> None:
+        end_ns, (_first_ns, last_ns) = self._windows.load_end_ns, part.span_ns
+        if last_ns > end_ns:
+            self._after_end += sum(end > end_ns for end in part.ends_ns)
+            self._last_after_end_ns = max(self._last_after_end_ns, last_ns)
 
 
 def _errors_of(part: Part, origin_ns: int) -> Errors:

@@ -37,7 +37,7 @@ class Step:
     load: float
     path: str  #: of its stat file
     ended: str  #: as RunFacts.ending
-    seconds: float | None  #: from the first start to the last end that count
+    seconds: float | None  #: that the rates are divided by
     operations: int  #: successes
     errors: int
     lost: int
@@ -77,7 +77,7 @@ class Step:
             load=load,
             path=path,
             ended=stats.run.ending,
-            seconds=total.seconds,
+            seconds=total.throughput.seconds,
             operations=total.count,
             errors=total.errors,
             lost=stats.run.lost,
