@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from operator import itemgetter
+from operator import itemgetter, lt
 from typing import Any, NamedTuple
 
 from ssbench.core.columns import result_count, unpack_column
@@ -26,7 +26,7 @@ from ssbench.core.load.pace import Pace
 from ssbench.core.load.roster import SECOND, Roster
 from ssbench.core.load.workload import Workload
 from ssbench.core.messages import unpack
-from ssbench.core.model import ErrorKind, Job, Result
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Result
 
 MAX_BATCH = 256
 #: Jobs that workers may hold for each user: one that it is at, and one that is queued.
@@ -50,6 +50,12 @@ _NUMBER = 1 + Result._fields.index("number")
 _STATUS = 1 + Result._fields.index("status")
 _ERROR = 1 + Result._fields.index("error")
 _UNKNOWN = 1 + Result._fields.index("unknown")
+#: The least that each column of numbers can have: nothing is negative, but for what there isn't
+#: (NONE_NS), and for a start before the phase's by a clock that isn't known well yet.
+_LEAST = [
+    {"start_ns": -60 * SECOND}.get(name, NONE_NS if name.endswith("_ns") else 0)
+    for name in Result._fields[:RESULT_NUMBERS]
+]
 
 
 class Batch(NamedTuple):
@@ -222,6 +228,7 @@ class Dispatcher:
         try:
             columns: list[Any] = unpack(packed)
             count = result_count(columns)
+            _must_be_possible(columns[1 : 1 + RESULT_NUMBERS])
             numbers = unpack_column(columns[_NUMBER], count)
             errors = unpack_column(columns[_ERROR], count) if columns[_ERROR] != 0 else None
             statuses = unpack_column(columns[_STATUS], count) if errors else ()
@@ -354,6 +361,21 @@ class Dispatcher:
             self._put_back(self._arrived(number))
         for incarnation in list(self._held):
             self.gone(incarnation)
+
+
+def _must_be_possible(columns: Sequence[Any]) -> None:
+    """What no operation can have must not reach the stat file. Looks at what columns begin with,
+    above which all of their values are, so it takes no longer for many rows.
+
+    :raises MessageError: where a column has, or may have, less than it can.
+    """
+    try:
+        lows = [column if type(column) is int else column[0] for column in columns]
+        impossible = type(sum(lows)) is not int or any(map(lt, lows, _LEAST))
+    except (TypeError, LookupError) as error:
+        raise MessageError("a malformed column") from error
+    if impossible:
+        raise MessageError("results that no operation can have")
 
 
 def _first_detail(details: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import cycle
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,8 +22,9 @@ from ssbench.core.messages import (
     Took,
     decode,
     pack,
+    unpack,
 )
-from ssbench.core.model import ErrorKind, Job, Phase
+from ssbench.core.model import ErrorKind, Job, Phase, Result
 from tests.core.load.fleet import RUN, Fleet, SimWorker, packed, row
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
@@ -427,6 +429,25 @@ def test_malformed_results_are_refused(data: bytes) -> None:
     worker, _batch = one_held(fleet)
     assert fleet.dispatcher.results(worker.incarnation, data, 0) is None
     assert fleet.dispatcher.counts.refused == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("size_class", -1), ("operation", -1), ("bytes_moved", -(2**31)), ("start_ns", -(2**61)),
+     ("last_byte_ns", -2), ("retries", -1), ("status", -1), ("start_ns", 1e308)],
+)  # fmt: skip
+def test_results_that_no_operation_can_have_are_refused(field: str, value: Any) -> None:
+    """They reached the report: class -1, -2,000 MB/s, starts in 1880."""
+    fleet = Fleet()
+    worker, batch = one_held(fleet)
+    column = 1 + Result._fields.index(field)
+    forged = unpack(packed(batch.jobs))
+    for bad in (value, [value, "B", bytes(len(batch.jobs))]):
+        forged[column] = bad
+        assert fleet.dispatcher.results(worker.incarnation, pack(forged), 0) is None
+    assert fleet.dispatcher.counts.refused == 2
+    fleet.check()
+    assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
 
 
 def test_strangers_take_nothing() -> None:
