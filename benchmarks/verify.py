@@ -18,7 +18,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from ssbench.core.bodycheck import BodyCheck, Expected
 from ssbench.core.content import Content
-from ssbench.core.model import Job, Operation, SizeClass
+from ssbench.core.model import Job, SizeClass
+from ssbench.core.operations import READ
+from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.httpconn import BUFFER_SIZE
 from ssbench.storage.swift import SwiftStorage
@@ -55,12 +57,12 @@ def reading(port: int, *, verify: bool) -> Callable[[], None]:
     settings = StorageSettings(
         storage_urls=(f"http://127.0.0.1:{port}/v1/A",),
         token="tk",  # nosec B106 # of no store
-        sizes=(SizeClass("large", SIZE, SIZE, (0, 1, 0, 0), 1),),
+        sizes=(SizeClass("large", SIZE, SIZE, crud_profile([0, 1, 0, 0]), 1),),
         verify=verify,
     )
     driver = SwiftStorage(settings)
-    job = Job(1, Operation.READ, 0, 0, 0, SIZE)
-    return lambda: driver.actions[Operation.READ](job, 0) and None
+    job = Job(1, READ, 0, 0, 0, SIZE)
+    return lambda: driver.actions[READ](job, 0) and None
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -18,26 +18,31 @@ FLOORS: dict[str, tuple[set[str], set[str]]] = {
     "core": (
         {
             "core.columns", "core.content", "core.errors", "core.messages", "core.model",
+            "core.operations",
             "core.naming", "core.text", "core.unpacking",
         },
         {"msgpack"},
     ),
     "core.scenario": (
-        {"core.errors", "core.model", "core.naming", "core.text", "core.scenario"}, set(),
+        {"core.errors", "core.model", "core.operations",
+            "core.naming", "core.text", "core.scenario"}, set(),
     ),
     "core.load": (
         {
-            "core.columns", "core.errors", "core.messages", "core.model", "core.naming",
+            "core.columns", "core.errors", "core.messages", "core.model", "core.operations",
+            "core.naming",
             "core.records", "core.text", "core.live", "core.load", "core.scenario.scenario",
         },
         set(),
     ),
     "core.counts": (
-        {"core.columns", "core.errors", "core.model", "core.records", "core.counts"}, set(),
+        {"core.columns", "core.errors", "core.model", "core.operations",
+            "core.records", "core.counts"}, set(),
     ),
     "core.figures": (
         {
-            "core.errors", "core.model", "core.records", "core.text", "core.scenario.checks",
+            "core.errors", "core.model", "core.operations",
+            "core.records", "core.text", "core.scenario.checks",
             "core.counts", "core.figures",
         },
         set(),

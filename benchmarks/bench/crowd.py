@@ -21,7 +21,7 @@ from benchmarks.bench.child import ROOT, CommandError
 from benchmarks.bench.cores import CLIENT, TARGET, standing
 from benchmarks.bench.ours import free_ports
 from benchmarks.scale.crowd import Crowd, Kind
-from ssbench.core.model import Operation
+from ssbench.core.operations import READ
 from ssbench.wire.ports import Ports
 
 _LOOK_EVERY_S = 0.02
@@ -97,9 +97,7 @@ def _watched(crowd: Crowd, command: Sequence[str], place: Path, seconds: float) 
     deadline = time.monotonic() + seconds + _PATIENCE_S
     try:
         while master.poll() is None and time.monotonic() < deadline:
-            looks.append(
-                Look(crowd.begun[Operation.READ], _cpu_s(watched), sum(map(_cpu_s, workers)))
-            )
+            looks.append(Look(crowd.begun[READ], _cpu_s(watched), sum(map(_cpu_s, workers))))
             time.sleep(_LOOK_EVERY_S)
     finally:
         master.kill()

@@ -19,7 +19,8 @@ from gevent.hub import get_hub
 
 from ssbench.cli.collector import calm_collector
 from ssbench.cli.openfiles import allow_many_connections
-from ssbench.core.model import Job, Operation, Timing
+from ssbench.core.model import Job, Timing
+from ssbench.core.operations import Operation
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
 from ssbench.wire.key import Key

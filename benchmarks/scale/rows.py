@@ -21,7 +21,8 @@ from benchmarks.scale.watch import Watcher
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import CRUD, Operation, Phase
+from ssbench.core.model import Phase
+from ssbench.core.operations import CRUD, ENSURE
 from ssbench.core.records import PhaseRecord, Record, RunFooter
 from ssbench.wire.key import Key
 from ssbench.wire.ports import Ports
@@ -229,7 +230,7 @@ def _account(outcome: Outcome, crowd: Crowd, stats: RunStats) -> None:
     outcome.done, outcome.failed = total.count, total.errors
     outcome.sent, outcome.lost = stats.run.sent or 0, stats.run.lost
     outcome.begun = _operations(crowd)
-    outcome.ensured = crowd.begun[Operation.ENSURE]
+    outcome.ensured = crowd.begun[ENSURE]
     outcome.worker_mb = crowd.worker_mb
     if stats.run.footer:
         outcome.seconds = stats.run.footer.run_seconds

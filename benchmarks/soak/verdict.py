@@ -9,15 +9,16 @@ from pathlib import Path
 from benchmarks.soak.store import Answer
 from ssbench import statfile
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import Operation, Phase
+from ssbench.core.model import Phase
+from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
 from ssbench.core.records import PhaseRecord, Record, ResultBatch, WorkerRecord
 
 #: What the store is asked with.
 METHODS = {
-    Operation.CREATE: "PUT",
-    Operation.READ: "GET",
-    Operation.UPDATE: "PUT",
-    Operation.DELETE: "DELETE",
+    CREATE: "PUT",
+    READ: "GET",
+    UPDATE: "PUT",
+    DELETE: "DELETE",
 }
 #: Nobody who is well is silent for so long.
 HUNG_S = 60.0
@@ -116,7 +117,7 @@ def _add(found: Accounts, record: Record) -> None:
                 continue
             found.without_id += not identifier
             found.doubled += identifier in found.done
-            found.done[identifier] = METHODS[Operation(operation)]
+            found.done[identifier] = METHODS[row_of(operation)]
             worker = found.stats.run.workers[found.stats.run.run_id, record.worker].worker_id
             ended_s = (start_ns + max(last_ns, 0)) / 1e9
             found.last_s[worker] = max(found.last_s.get(worker, 0.0), ended_s)

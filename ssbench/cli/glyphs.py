@@ -5,13 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from ssbench.core.model import Operation
+from ssbench.core.operations import FIRST_BYTE, OPERATIONS
 
 COLUMNS = 78  #: progress characters in a line
 #: Latencies from which the next glyph is shown.
 _BOUNDS_NS = (1_000_000_000, 3_000_000_000, 10_000_000_000)
-_FIRST_BYTE = ".oO*"
-_LAST_BYTE = "_|^@"
 _FAILED, _STRANGE = "X", "?"
 TITLE = "Benchmark Run:\n"
 #: What ssbench has always printed; a DELETE shows as CREATE and UPDATE do.
@@ -27,11 +25,8 @@ LEGEND = f"""\
   ^  < 10s last-byte-latency  (CREATE or UPDATE)
   @ >= 10s last-byte-latency  (CREATE or UPDATE)
 """
-_OPERATION_GLYPHS = {
-    operation: _FIRST_BYTE if operation is Operation.READ else _LAST_BYTE for operation in Operation
-}
 _FAST = bytes(
-    ord(_OPERATION_GLYPHS[Operation(code)][0]) if code in _OPERATION_GLYPHS else ord(_STRANGE)
+    ord(OPERATIONS[code].progress[0]) if code in OPERATIONS else ord(_STRANGE)
     for code in range(256)
 )
 
@@ -54,8 +49,9 @@ def glyphs(columns: Sequence[Sequence[int]]) -> str:
 def _glyph(operation: int, error: int, first_byte_ns: int, last_byte_ns: int) -> str:
     if error:
         return _FAILED
-    row = _OPERATION_GLYPHS.get(operation)  # type: ignore[call-overload]
+    row = OPERATIONS.get(operation)
     if row is None:
         return _STRANGE
-    latency_ns = first_byte_ns if row is _FIRST_BYTE and first_byte_ns >= 0 else last_byte_ns
-    return str(row[bisect_right(_BOUNDS_NS, latency_ns)])
+    by_first_byte = row.progress == FIRST_BYTE and first_byte_ns >= 0
+    latency_ns = first_byte_ns if by_first_byte else last_byte_ns
+    return row.progress[bisect_right(_BOUNDS_NS, latency_ns)]

@@ -18,7 +18,7 @@ from ssbench.core.text import DURATION_EXAMPLES, SIZE_EXAMPLES, parse_duration, 
 
 if TYPE_CHECKING:
     from ssbench.core.figures.steps import Sweep
-    from ssbench.core.model import Operation
+    from ssbench.core.operations import Operation
 
 MAX_WORKER_ID = 64  #: characters
 
@@ -97,14 +97,15 @@ def think_time(text: str) -> list[float]:
 
 
 def operation(text: str) -> Operation:
-    """One of the four of CRUD, in any case; GET is READ, PUT is CREATE."""
-    from ssbench.core.model import CRUD, operation_of
+    """An operation of a run, in any case; GET is READ, PUT is CREATE."""
+    from ssbench.core.model import Phase
+    from ssbench.core.operations import of_phase, operation_named
 
-    found = operation_of(text)
-    if found is None:
-        names = ", ".join(each.name for each in CRUD)
-        raise ArgumentTypeError(f"{text!r}: give one of {names}, GET or PUT")
-    return found
+    row = operation_named(text)
+    if row is None:
+        known = ", ".join(each.name for each in of_phase(Phase.RUN))
+        raise ArgumentTypeError(f"{text!r}: give one of {known}, GET or PUT")
+    return row
 
 
 def percentile(text: str) -> float:

@@ -16,8 +16,9 @@ from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest, 
 from ssbench.core.figures.settling import Settling
 from ssbench.core.figures.steady import AutoStop
 from ssbench.core.load.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
-from ssbench.core.model import Operation, Phase
+from ssbench.core.model import Phase
 from ssbench.core.naming import RUN_ID_BYTES
+from ssbench.core.operations import row_of
 from ssbench.core.records import RunFooter
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural
@@ -47,7 +48,7 @@ class Run:
         self.interrupts = session.interrupts
         self.progress = session.progress
         self.say, self.warn = session.say, session.warn
-        self.skipped: Counter[Operation] = Counter()
+        self.skipped: Counter[int] = Counter()
         self.reasons: dict[ExitStatus, str] = {}  #: exit statuses that apply, and why
         self.path = path or str(
             statfile.default_path(
@@ -240,7 +241,7 @@ class Run:
             lost=outcome.counts.lost,
             late=outcome.never_started,
             refused=master.refused,
-            skipped={operation.name: n for operation, n in self.skipped.items()},
+            skipped={row_of(operation).name: n for operation, n in self.skipped.items()},
             workers_lost=tuple(master.workers_lost),
             warnings=tuple(self.session.warnings),
             # Asked for last: the clean-up may have been cut short by a second Ctrl-C.

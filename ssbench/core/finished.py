@@ -12,14 +12,13 @@ from operator import sub
 from typing import Any
 
 from ssbench.core.columns import PackedColumn, pack_column, pack_ids, pack_results
-from ssbench.core.model import NONE_NS, OPERATIONS, UNCERTAIN_NS, Result
+from ssbench.core.model import NONE_NS, UNCERTAIN_NS, Result
+from ssbench.core.operations import RECEIVING
 
 Row = tuple[Any, ...]  #: in the order of Result's fields
 #: (Job, when on the clock it began, Timing) of a success at the first attempt; else a Row.
 Finished = tuple[Any, ...]
 
-#: By operation: whether there is a first byte to be timed.
-RECEIVES_BODY = [OPERATIONS[operation].receives_body for operation in sorted(OPERATIONS)]
 _WIDTH = len(Result._fields)
 _LAST_BYTE = Result._fields.index("last_byte_ns")
 
@@ -41,10 +40,10 @@ def pack_finished(finished: Sequence[Finished], origin_ns: int) -> list[Any]:
     # Most answers come in one piece: these are the same then.
     first = headers if firsts == heads else _pack_durations(firsts, starts)
     last = headers if lasts == heads else pack_column(list(map(sub, lasts, starts)))
-    receives = set(map(RECEIVES_BODY.__getitem__, operations))
-    if receives == {False}:
+    kinds = set(operations)
+    if RECEIVING.isdisjoint(kinds):
         first = NONE_NS
-    elif len(receives) == 2:
+    elif not RECEIVING.issuperset(kinds):
         first = pack_column([_first_ns(done) for done in finished])
     return [
         len(finished), *map(pack_column, (numbers, operations, classes, objects, dues)),
@@ -92,6 +91,6 @@ def _row(done: Finished, origin_ns: int) -> Row:
 
 def _first_ns(done: Finished) -> int:
     job, start_ns, timing = done
-    if not RECEIVES_BODY[job.operation]:
+    if job.operation not in RECEIVING:
         return NONE_NS
     return duration_ns(timing.first_byte_ns, start_ns)

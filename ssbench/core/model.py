@@ -1,4 +1,4 @@
-"""The words of a run: Operation, SizeClass, Job, Timing, Result.
+"""The types of a run: SizeClass, Stage, Job, Timing, Result, Phase, ErrorKind.
 
 Rows that exist once per operation are NamedTuples; everything colder is a frozen dataclass.
 Times are whole nanoseconds on a monotonic clock, sizes are bytes.
@@ -10,25 +10,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+Profile = tuple[tuple[int, float], ...]
+
 NONE_NS = -1  #: "there is no such time" in a column of nanoseconds
 UNCERTAIN_NS = -2  #: "there is such a time, and it isn't known": what came was read late
-
-
-class Operation(IntEnum):
-    """What is done to an object. The numbers are on the wire and in stat files: append only."""
-
-    CREATE = 0
-    READ = 1
-    UPDATE = 2
-    DELETE = 3
-    #: HEAD, and PUT unless an object of the right size is there (the populate phase).
-    ENSURE = 4
-    #: DELETE where "not found" is as good (the clean-up phase).
-    REMOVE = 5
-
-
-#: The four that a crud_profile speaks of, in its order.
-CRUD = (Operation.CREATE, Operation.READ, Operation.UPDATE, Operation.DELETE)
 
 
 class WorkerExit(NamedTuple):
@@ -37,35 +22,6 @@ class WorkerExit(NamedTuple):
     worker_id: str
     pid: int
     reason: str  #: its exit status or signal, and the end of its log; one printable line
-
-
-_METHODS = {"GET": Operation.READ, "PUT": Operation.CREATE}
-
-
-def operation_of(word: str) -> Operation | None:
-    """The operation of CRUD that a user names, in any case; GET is READ, PUT is CREATE."""
-    name = word.upper()
-    return next((each for each in CRUD if each.name == name), _METHODS.get(name))
-
-
-class OperationFacts(NamedTuple):
-    """A row of OPERATIONS: what the engine must know of an operation."""
-
-    sends_body: bool  #: the object's bytes travel to the store
-    receives_body: bool  #: the object's bytes travel from the store; has a first-byte latency
-    retries_not_found: bool  #: a 404 is tried once more (eventual consistency)
-    not_found_is_success: bool  #: a 404 means that the goal is reached
-    mutates: bool  #: an unanswered attempt leaves the object in an unknown state
-
-
-OPERATIONS: dict[Operation, OperationFacts] = {
-    Operation.CREATE: OperationFacts(True, False, False, False, True),
-    Operation.READ: OperationFacts(False, True, True, False, False),
-    Operation.UPDATE: OperationFacts(True, False, True, False, True),
-    Operation.DELETE: OperationFacts(False, False, True, False, True),
-    Operation.ENSURE: OperationFacts(True, False, False, False, True),
-    Operation.REMOVE: OperationFacts(False, False, False, True, True),
-}
 
 
 class Phase(IntEnum):
@@ -110,13 +66,14 @@ class ErrorKind(IntEnum):
 class SizeClass:
     """A class of objects of similar size, with its share of the initial objects.
 
-    :param crud_profile: four weights (CREATE, READ, UPDATE, DELETE), normalised to a sum of 1.
+    :param profile: (operation's number, its share of the class's operations), by number. Shares
+        are above 0 and add up to 1; empty for a class that no operation falls to.
     """
 
     name: str
     size_min: int
     size_max: int
-    crud_profile: tuple[float, float, float, float]
+    profile: Profile
     initial_files: int
 
 
@@ -138,7 +95,7 @@ class Job(NamedTuple):
     """
 
     number: int  #: unique within the run, from 1
-    operation: int  #: an Operation
+    operation: int  #: number of a row of core.operations
     size_class: int  #: index into the scenario's sizes
     object: int  #: from 0 within the class; below initial_files for the initial objects
     version: int  #: of the object's content: to be written, or (READ) expected

@@ -19,6 +19,8 @@ MARKER_HEADER = "X-Container-Meta-Ssbench"  #: on every container that we make
 RUN_HEADER = "X-Object-Meta-Ssbench-Run"
 #: On objects that were updated: an initial one with it hasn't its initial content any more.
 VERSION_HEADER = "X-Object-Meta-Ssbench-Version"
+#: The number of the job that set an object's metadata last.
+POST_HEADER = "X-Object-Meta-Ssbench-Post"
 #: On objects of one repeated letter (--compressible): a run of random ones uploads its own.
 LETTERS_HEADER = "X-Object-Meta-Ssbench-Letters"
 #: ``-p`` of cleanup-containers: containers of every storage policy, and those that name none.

@@ -10,7 +10,8 @@ from enum import Enum
 from operator import add
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import OPERATIONS, ErrorKind, Operation
+from ssbench.core.model import ErrorKind
+from ssbench.core.operations import Effect, NotFound, Operation
 
 #: Answers that ask a client to come back later (Swift: 498 from ratelimit).
 RATE_LIMITED = frozenset({429, 498})
@@ -71,14 +72,14 @@ class Attempts:
 
     def after(self, error: StorageError) -> Verdict:
         """Count a failed attempt and decide."""
-        facts = OPERATIONS[self.operation]
         self.reconnects += error.reconnects
         if error.status in RATE_LIMITED:
             self.rate_limited += 1
         if error.status == 404:
             return self._after_not_found()
         # What the driver repeated had no response the first time.
-        if facts.mutates and (error.reconnects or (error.sent and leaves_unknown(error.status))):
+        unanswered = error.reconnects or (error.sent and leaves_unknown(error.status))
+        if self.operation.changes_content and unanswered:
             self.unknown = 1
         retried = error.kind in RETRIED_KINDS or error.status in RETRIED_STATUSES
         if retried and self.retries < self.max_retries:
@@ -94,7 +95,7 @@ class Attempts:
         the first time that the driver sent it.
         """
         self.reconnects += refused.reconnects
-        unknown = self.unknown or (OPERATIONS[self.operation].mutates and self.reconnects)
+        unknown = self.unknown or (self.operation.changes_content and self.reconnects)
         return Attempts(
             self.operation,
             self.max_retries,
@@ -103,12 +104,14 @@ class Attempts:
         )
 
     def _after_not_found(self) -> Verdict:
-        facts = OPERATIONS[self.operation]
-        deleting = self.operation in (Operation.DELETE, Operation.REMOVE)
-        # An earlier attempt got no answer, but did its work.
-        if facts.not_found_is_success or (deleting and (self.unknown or self.reconnects)):
+        operation = self.operation
+        removing = operation.effect is Effect.REMOVES
+        # An earlier attempt may have got no answer and done its work.
+        if operation.not_found is NotFound.SUCCESS or (
+            removing and (self.unknown or self.reconnects)
+        ):
             return Verdict.DONE
-        if facts.retries_not_found and not self.not_found_retries:
+        if operation.not_found is NotFound.RETRIED and not self.not_found_retries:
             self.not_found_retries = 1
             return Verdict.RETRY
         return Verdict.GIVE_UP

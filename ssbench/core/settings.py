@@ -51,7 +51,7 @@ class StorageSettings:
                 size["name"],
                 size["size_min"],
                 size["size_max"],
-                tuple(size["crud_profile"]),
+                tuple((operation, share) for operation, share in size["profile"]),
                 size["initial_files"],
             )
             for size in known.get("sizes", ())

@@ -20,6 +20,7 @@ from ssbench.core.counts.tally import (
     Latency,
     Tally,
 )
+from ssbench.core.figures.facts import crud_of
 from ssbench.core.figures.stats import RunStats, operation_name
 from ssbench.core.figures.verified import VERIFIED, Verified
 from ssbench.core.model import Phase
@@ -81,8 +82,9 @@ def _run(stats: RunStats) -> dict[str, Any]:
         "store_involved": not run.no_store,
         "hosts": header.hosts if header else None,
         "versions": header.versions if header else None,
-        "sizes": [asdict(size) for size in facts.sizes],
-        "crud_weighted_average": facts.crud,
+        "sizes": [{**asdict(size), "crud": crud_of(size.profile)} for size in facts.sizes],
+        "crud_weighted_average": crud_of(facts.profile),
+        "operations_weighted_average": facts.profile,
         "complete": run.complete,
         "damage": run.damage,
         "ended": run.ending,

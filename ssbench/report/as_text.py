@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ssbench.core.counts.tally import Counts, ErrorExample, ErrorTally, Latency, Tally
+from ssbench.core.figures.facts import other_operations
 from ssbench.core.figures.stats import RunStats, operation_name
 from ssbench.core.figures.verified import Verified
 from ssbench.core.model import Phase
@@ -142,14 +143,16 @@ def _ending(stats: RunStats) -> Iterator[str]:
 
 def _scenario_table(stats: RunStats) -> Iterator[str]:
     facts = stats.run.scenario
-    yield "% Ops    C   R   U   D       Size Range       Size Name"
+    others = other_operations(facts.profile)
+    named = "".join(f" {printable(name)}" for name in others)
+    yield f"% Ops    C   R   U   D{named}       Size Range       Size Name"
     for size in facts.sizes:
         yield (
-            f"{100 * size.share:3.0f}%   %{cells.crud_cells(size.crud)}      "
+            f"{100 * size.share:3.0f}%   %{cells.profile_cells(size.profile, others)}      "
             f"{cells.size_range(size)}  {printable(size.name)}"
         )
     yield _RULE
-    yield f"        {cells.crud_cells(facts.crud)}      CRUD weighted average"
+    yield f"        {cells.profile_cells(facts.profile, others)}      CRUD weighted average"
 
 
 def _block(stats: RunStats, options: ReportOptions, operation: int | None) -> Iterator[str]:

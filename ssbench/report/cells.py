@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from ssbench.core.figures.facts import SizeFacts, Weights
+from ssbench.core.figures.facts import Profile, SizeFacts, crud_of
 from ssbench.core.model import ErrorKind
 from ssbench.core.text import printable
 
@@ -61,11 +62,14 @@ def _size(count: int | None) -> str:
     return f"{count:3}  B"
 
 
-def crud_cells(weights: Weights | None) -> str:
-    """The four weights in per cent, 15 wide."""
-    if weights is None:
+def profile_cells(profile: Profile | None, others: Sequence[str] = ()) -> str:
+    """Shares in per cent: of CREATE, READ, UPDATE, DELETE, 15 wide, then of others by name."""
+    crud, more = crud_of(profile), [(profile or {}).get(name, 0.0) for name in others]
+    if crud is None:
         return " ".join(["N/A"] * 4)
-    return " ".join(f"{100 * weight:3.0f}" for weight in weights)
+    cells = [f"{100 * share:3.0f}" for share in crud]
+    columns = zip(others, more, strict=True)
+    return " ".join(cells + [f"{100 * share:{len(name)}.0f}" for name, share in columns])
 
 
 def transaction_text(identifier: bytes) -> str:

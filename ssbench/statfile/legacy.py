@@ -23,7 +23,8 @@ from itertools import islice
 from typing import Any
 
 from ssbench.core.errors import StatFileError
-from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
+from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
+from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
 from ssbench.core.records import (
     PhaseRecord,
     Record,
@@ -42,10 +43,10 @@ _LAST_SECOND = 1 << 33  #: times beyond are no times
 _LONGEST = 10**8  #: seconds that a latency may have
 
 _OPERATIONS = {
-    b"upload_object": Operation.CREATE,
-    b"get_object": Operation.READ,
-    b"update_object": Operation.UPDATE,
-    b"delete_object": Operation.DELETE,
+    b"upload_object": CREATE,
+    b"get_object": READ,
+    b"update_object": UPDATE,
+    b"delete_object": DELETE,
 }
 _COPIED_KEYS = (
     "name", "user_count", "operation_count", "run_seconds", "container_base", "container_count",
@@ -198,7 +199,7 @@ class LegacyRun:
         last = self._latency(result[b"last_byte_latency"])
         start_ns = row.start_ns - (0 if last == NONE_NS else last)
         self._first_start = min(self._first_start, start_ns)
-        uploads = row.operation in (Operation.CREATE, Operation.UPDATE)
+        uploads = row.operation in (CREATE, UPDATE)
         return row._replace(
             start_ns=start_ns,
             headers_ns=first,

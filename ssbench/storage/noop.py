@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 
-from ssbench.core.model import OPERATIONS, Job, Operation, Timing
+from ssbench.core.model import Job, Timing
+from ssbench.core.operations import OPERATIONS, Body
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import (
     Action,
@@ -15,15 +16,8 @@ from ssbench.storage.base import (
     StoreLimits,
 )
 
-#: What Swift answers to each operation.
-_STATUS = {
-    Operation.CREATE: 201,
-    Operation.READ: 200,
-    Operation.UPDATE: 201,
-    Operation.DELETE: 204,
-    Operation.ENSURE: 201,
-    Operation.REMOVE: 204,
-}
+#: What a Swift answers, by the way that the content travels.
+_STATUS = {Body.SENT: 201, Body.RECEIVED: 200, Body.NONE: 204}
 
 
 class NoopStorage:
@@ -33,8 +27,8 @@ class NoopStorage:
         self._policy = settings.policy
         self._serial = settings.token_serial
         self.actions: Mapping[int, Action] = {
-            operation: _pretend(_STATUS[operation], moves=facts.sends_body or facts.receives_body)
-            for operation, facts in OPERATIONS.items()
+            operation: _pretend(_STATUS[row.body], moves=row.moves_content)
+            for operation, row in OPERATIONS.items()
         }
 
     def connect(self, count: int) -> None:

@@ -7,12 +7,14 @@ from dataclasses import replace
 from itertools import islice
 from urllib.parse import quote, unquote
 
+from ssbench.core import operations
 from ssbench.core.content import Content
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, Operation, SizeClass, Timing
+from ssbench.core.model import ErrorKind, Job, SizeClass, Timing
 from ssbench.core.naming import (
     LETTERS_HEADER,
     MARKER_HEADER,
+    POST_HEADER,
     RUN_HEADER,
     VERSION_HEADER,
     Naming,
@@ -80,12 +82,14 @@ class SwiftStorage:
         if settings.verify:
             read, write = self._read_verified, self._write_verified
         self.actions: Mapping[int, Action] = {
-            Operation.CREATE: write,
-            Operation.READ: read,
-            Operation.UPDATE: write,
-            Operation.DELETE: self._delete,
-            Operation.ENSURE: self._ensure,
-            Operation.REMOVE: self._remove,
+            operations.CREATE: write,
+            operations.READ: read,
+            operations.UPDATE: write,
+            operations.DELETE: self._delete,
+            operations.HEAD: self._head,
+            operations.POST: self._post,
+            operations.ENSURE: self._ensure,
+            operations.REMOVE: self._remove,
         }
 
     # --- hot: the operations on objects
@@ -149,6 +153,28 @@ class SwiftStorage:
         if 200 <= timing.status < 300 or timing.status == 404:
             return timing
         raise self._account.refusal("DELETE", timing)
+
+    def _head(self, job: Job, deadline_ns: int) -> Timing:
+        answer = Collector(ANSWER_MAX, bodiless=True)
+        timing = self._account.ask("HEAD", self._path(job), answer, deadline_ns)
+        if 200 <= timing.status < 300:
+            return timing._replace(bytes_moved=0)
+        raise self._account.refusal("HEAD", timing)
+
+    def _post(self, job: Job, deadline_ns: int) -> Timing:
+        """New metadata. A POST replaces all of it, and the expiry: uploads' headers go along."""
+        url = 0 if self._many == 1 else int(self._random() * self._many)
+        version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
+        timing = self._pools[url].request(
+            f"POST {self._sites[url].base}{self._path(job)}{self._upload_tails[url]}"
+            f"{version}{POST_HEADER}: {job.number}\r\nContent-Length: 0\r\n\r\n".encode(),
+            None,
+            deadline_ns,
+        )
+        timing = timing._replace(bytes_moved=0)
+        if 200 <= timing.status < 300:
+            return timing
+        raise self._account.refusal("POST", timing)
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         # HEAD first: initial objects survive runs, so a second run uploads only what an earlier one
@@ -292,8 +318,7 @@ def _is_initial(headers: Mapping[str, str], size: int, compressible: bool) -> bo
 
 def _is_written(size: SizeClass) -> bool:
     """Whether a run may write objects of this class, beyond its initial ones."""
-    create, _, update, _ = size.crud_profile
-    return bool(create or update)
+    return any(operations.row_of(each).body is operations.Body.SENT for each, _ in size.profile)
 
 
 def _quoted_naming(settings: StorageSettings) -> Naming:

@@ -19,13 +19,13 @@ import gevent
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.model import Operation
 from ssbench.core.naming import (
     ObjectNaming,
     container_name,
     container_parts,
     why_not_ours,
 )
+from ssbench.core.operations import OPERATIONS, Effect
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
@@ -48,8 +48,6 @@ _PAGE_BITS = 10
 _BYTES_PER_RESULT = 4
 _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
-_SEEN = {Operation.CREATE: _KNOWN, Operation.READ: _KNOWN, Operation.UPDATE: _KNOWN,
-         Operation.DELETE: _GONE, Operation.REMOVE: _GONE}  # fmt: skip
 #: Columns of results that say what became of an object.
 _TELLING = ("operation", "size_class", "object", "error", "unknown")
 
@@ -83,7 +81,11 @@ class Leftovers:
             *map(batch.column, _TELLING), strict=True
         ):
             # A mutation without a known outcome may have happened, but for one that deletes.
-            mark = _SEEN.get(operation, 0) if not error else _KNOWN if unknown else 0
+            known = OPERATIONS.get(operation)
+            if known is None:
+                continue
+            seen = _GONE if known.effect is Effect.REMOVES else _KNOWN
+            mark = seen if not error else _KNOWN if unknown else 0
             if mark:
                 self._mark(size_class, number, mark)
 

@@ -18,8 +18,9 @@ from gevent import getcurrent
 from gevent.hub import get_hub
 
 from ssbench.core.errors import StorageError
-from ssbench.core.finished import RECEIVES_BODY, Finished, Row, duration_ns
-from ssbench.core.model import NONE_NS, OPERATIONS, ErrorKind, Job, Operation, Timing
+from ssbench.core.finished import Finished, Row, duration_ns
+from ssbench.core.model import NONE_NS, ErrorKind, Job, Timing
+from ssbench.core.operations import OPERATIONS, RECEIVING, row_of
 from ssbench.core.retry import Attempts, Verdict
 from ssbench.storage.base import Storage
 from ssbench.worker.agenda import Agenda
@@ -267,9 +268,8 @@ class Users:
     def _recover(self, job: Job, start_ns: int, error: StorageError) -> Row:
         """Try again as far as the rules allow; the row of the operation as it ended."""
         if job.operation not in OPERATIONS:  # a newer master's
-            return self._row(job, start_ns, None, Attempts(Operation.READ, 0), 0, error)
-        operation = Operation(job.operation)
-        attempts = Attempts(operation, self._retries)
+            return self._row(job, start_ns, None, Attempts(row_of(job.operation), 0), 0, error)
+        attempts = Attempts(OPERATIONS[job.operation], self._retries)
         renewals = 0
         renewable = True
         began_ns = start_ns  # of the latest attempt
@@ -344,7 +344,7 @@ class Users:
         if timing is not None:
             headers_ns = duration_ns(timing.headers_ns, start_ns)
             last_ns = timing.last_byte_ns - start_ns
-            if error is None and RECEIVES_BODY[job.operation]:
+            if error is None and job.operation in RECEIVING:
                 first_ns = duration_ns(timing.first_byte_ns, start_ns)
         kind = error.kind if error else ErrorKind.NONE
         if kind is ErrorKind.STATUS and error and error.status == 401:

@@ -5,6 +5,8 @@ import pytest
 
 from ssbench.cli.canned import CANNED, find_scenario_text, list_canned
 from ssbench.core.errors import UsageError
+from ssbench.core.model import Profile
+from ssbench.core.operations import CREATE, DELETE, READ
 from ssbench.core.scenario.jsontext import MAX_BYTES
 from ssbench.core.scenario.scenario import Scenario
 
@@ -40,16 +42,14 @@ def test_canned_names_do_not_repeat() -> None:
 @pytest.mark.parametrize(
     ("name", "profile"),
     [
-        ("put_only", (1, 0, 0, 0)),
-        ("get_only", (0, 1, 0, 0)),
-        ("delete_only", (0, 0, 0, 1)),
+        ("put_only", ((CREATE, 1.0),)),
+        ("get_only", ((READ, 1.0),)),
+        ("delete_only", ((DELETE, 1.0),)),
     ],
 )
-def test_the_scenarios_of_one_operation_have_no_other(
-    name: str, profile: tuple[float, ...]
-) -> None:
+def test_the_scenarios_of_one_operation_have_no_other(name: str, profile: Profile) -> None:
     scenario = dict(list_canned())[name]
-    assert {size.crud_profile for size in scenario.sizes} == {profile}
+    assert {size.profile for size in scenario.sizes} == {profile}
 
 
 def test_delete_only_finds_an_object_for_each_of_its_operations() -> None:

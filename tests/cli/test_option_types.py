@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.cli import option_types as types
-from ssbench.core.model import Operation
+from ssbench.core.operations import CREATE, READ
 
 GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (types.port, "1", 1),
@@ -29,12 +29,12 @@ GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (types.size, "65536", 65536),
     (types.size, "64k", 65536),
     (types.size, "10MiB", 10 << 20),
-    (types.operation, "get", Operation.READ),
-    (types.operation, "PUT", Operation.CREATE),
+    (types.operation, "get", READ),
+    (types.operation, "PUT", CREATE),
     (types.percentile, "99.9", 99.9),
     (types.percentile, "100", 100.0),
     (types.tolerance, "7.5", 7.5),
-    (types.operation, "read", Operation.READ),
+    (types.operation, "read", READ),
     (types.batch_size, "auto", None),
     (types.batch_size, "8", 8),
     (types.http_url, "https://[::1]:8080/v1/A", "https://[::1]:8080/v1/A"),
@@ -73,7 +73,11 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
     (types.percentile, "0", "0 is no percentile: give one above 0, 100 at most"),
     (types.percentile, "100.1", "100.1 is no percentile: give one above 0, 100 at most"),
     (types.tolerance, "100", "100 is no tolerance: give percent, above 0 and below 100"),
-    (types.operation, "LIST", "'LIST': give one of CREATE, READ, UPDATE, DELETE, GET or PUT"),
+    (
+        types.operation,
+        "LIST",
+        "'LIST': give one of CREATE, READ, UPDATE, DELETE, HEAD, POST, GET or PUT",
+    ),
     (types.batch_size, "0", "'0': give auto, or a number of 1 or more"),
     (types.http_url, "saio:8080", "it should look like http://host:port/path"),
     (types.auth_version, "4", "auth version '4' is unknown"),

@@ -11,7 +11,8 @@ import pytest
 from ssbench.cli.glyphs import LEGEND, TITLE
 from ssbench.cli.progress import PROGRESS, NoProgress, make_progress
 from ssbench.core.live import RunProgress
-from ssbench.core.model import NONE_NS, Operation, Phase
+from ssbench.core.model import NONE_NS, Phase
+from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, Operation
 
 XTERM = {"TERM": "xterm-256color"}
 DONE = RunProgress(12.0, 613, 613, rate=118.7)
@@ -29,7 +30,7 @@ class Clock:
         return self.now
 
 
-def columns(count: int, operation: Operation = Operation.READ) -> list[list[int]]:
+def columns(count: int, operation: Operation = READ) -> list[list[int]]:
     return [[operation] * count, [0] * count, [5] * count, [5] * count]
 
 
@@ -49,7 +50,7 @@ def run_through(progress: NoProgress, clock: Clock) -> None:
             RunProgress(6.0, 100, 613, 2, 16.7, 0.0123, 0.25, 31.0, workers=2, users=4)
         ),
         lambda: progress.message("worker 4 is lost"),
-        lambda: progress.results(columns(513, Operation.CREATE)),
+        lambda: progress.results(columns(513, CREATE)),
         lambda: progress.update(DONE),
         lambda: progress.end_phase(),
         lambda: progress.end_phase(),
@@ -114,7 +115,7 @@ def test_a_message_between_characters_has_its_own_line() -> None:
     progress.start_phase(Phase.RUN)
     progress.results(columns(3))
     progress.message("worker 4 is lost\nso is worker 5")
-    progress.results(columns(78, Operation.DELETE))
+    progress.results(columns(78, DELETE))
     progress.end_phase()
     assert stream.getvalue()[len(LEGEND) :].splitlines() == [
         "...",
@@ -128,7 +129,7 @@ def test_characters_are_for_the_run_only() -> None:
     stream = io.StringIO()
     progress = make_progress("chars", stream, XTERM)
     progress.start_phase(Phase.POPULATE, 10)
-    progress.results(columns(10, Operation.ENSURE))
+    progress.results(columns(10, ENSURE))
     progress.end_phase()
     assert stream.getvalue() == ""
 
@@ -308,7 +309,7 @@ def test_first_byte_missing_is_no_trouble() -> None:
     stream = io.StringIO()
     progress = make_progress("chars", stream)
     progress.start_phase(Phase.RUN)
-    progress.results([[Operation.CREATE], [0], [NONE_NS], [2_000_000_000]])
+    progress.results([[CREATE], [0], [NONE_NS], [2_000_000_000]])
     progress.end_phase()
     assert stream.getvalue().endswith("|\n")
 

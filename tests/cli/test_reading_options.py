@@ -10,7 +10,7 @@ import pytest
 from ssbench.cli.options import master_parser
 from ssbench.cli.reading_options import compare_options, report_options
 from ssbench.core.errors import UsageError
-from ssbench.core.model import Operation
+from ssbench.core.operations import READ
 
 
 def ns(line: str) -> argparse.Namespace:
@@ -53,7 +53,7 @@ def test_a_comparison() -> None:
     assert (chosen.json, chosen.seed) == (False, 1)
     line = "compare a b --operation read --operation READ --pctile 99 --pctile 5 --pctile 99"
     chosen = compare_options(ns(f"{line} --json --seed 9"))
-    assert (chosen.operations, chosen.percentiles) == ((Operation.READ,), (5.0, 99.0))
+    assert (chosen.operations, chosen.percentiles) == ((READ,), (5.0, 99.0))
     assert (chosen.json, chosen.seed) == (True, 9)
 
 

@@ -25,8 +25,9 @@ from ssbench.cli.options import master_parser
 from ssbench.cli.progress import make_progress
 from ssbench.cli.resume_command import leftovers, read, run
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
-from ssbench.core.model import RESULT_NUMBERS, Operation, Phase, Result
+from ssbench.core.model import RESULT_NUMBERS, Phase, Result
 from ssbench.core.naming import Naming, is_run_id
+from ssbench.core.operations import CREATE, READ
 from ssbench.core.records import PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import StatFileWriter
@@ -51,11 +52,8 @@ def stat_file(path: Path, created: int = 4, **header: Any) -> Path:
         writer.write(runs.header(**{"run_id": RUN, "scenario": SCENARIO, **header}))
         writer.write(PhaseRecord(Phase.RUN, runs.STARTED_AT, 4))
         if created:
-            rows = [
-                runs.result(n + 1, Operation.CREATE, object=5 + n, size_class=0)
-                for n in range(created)
-            ]
-            rows.append(runs.result(created + 1, Operation.READ, object=2, size_class=0))  # initial
+            rows = [runs.result(n + 1, CREATE, object=5 + n, size_class=0) for n in range(created)]
+            rows.append(runs.result(created + 1, READ, object=2, size_class=0))  # initial
             writer.write(runs.batch(rows))
     return path
 
@@ -332,7 +330,7 @@ def _header_record() -> bytes:
 def _batch(numbers: Any, rows: int) -> bytes:
     """A record of results; ``numbers`` is the packed column of their objects."""
     columns: list[Any] = [0] * RESULT_NUMBERS
-    columns[Result._fields.index("operation")] = int(Operation.CREATE)
+    columns[Result._fields.index("operation")] = int(CREATE)
     columns[Result._fields.index("object")] = numbers
     packed = [rows, *columns, ["plain", b"", b"\n" * rows], {}]
     return encode_results(Phase.RUN, 0, msgpack.packb(packed))
@@ -399,7 +397,7 @@ def test_a_whole_run_is_within_the_bounds(tmp_path: Path) -> None:
         writer.write(runs.header(run_id=RUN, scenario=SCENARIO))
         for first in range(5, 300_000, 10_000):
             rows = [
-                runs.result(number, Operation.CREATE, object=number, size_class=0)
+                runs.result(number, CREATE, object=number, size_class=0)
                 for number in range(first, first + 10_000)
             ]
             writer.write(runs.batch(rows))

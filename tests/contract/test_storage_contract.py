@@ -14,7 +14,20 @@ from urllib.parse import urlsplit
 import pytest
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import OPERATIONS, ErrorKind, Job, Operation, SizeClass
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.operations import (
+    CREATE,
+    DELETE,
+    ENSURE,
+    HEAD,
+    OPERATIONS,
+    POST,
+    READ,
+    REMOVE,
+    UPDATE,
+    Operation,
+)
+from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
 from ssbench.storage import open_storage
@@ -23,8 +36,8 @@ from tests.fakes.http_server import FakeSwift
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 
 SIZES = (
-    SizeClass("tiny \u00e9/?%", 100, 200, (0.25,) * 4, 10),
-    SizeClass("b", 0, 0, (1, 0, 0, 0), 1),
+    SizeClass("tiny \u00e9/?%", 100, 200, crud_profile([1, 1, 1, 1]), 10),
+    SizeClass("b", 0, 0, crud_profile([1, 0, 0, 0]), 1),
 )
 
 
@@ -116,24 +129,26 @@ def refused(driver: Storage, operation: Operation, number: int = 3) -> StorageEr
 def test_all_operations_succeed_in_their_turn(storage: Storage) -> None:
     moved = {}
     for operation in (
-        Operation.CREATE,
-        Operation.READ,
-        Operation.UPDATE,
-        Operation.DELETE,
-        Operation.ENSURE,
-        Operation.REMOVE,
+        CREATE,
+        READ,
+        UPDATE,
+        HEAD,
+        POST,
+        DELETE,
+        ENSURE,
+        REMOVE,
     ):
         timing = storage.actions[operation](job(operation), 0)
         assert 200 <= timing.status < 300
         assert timing.headers_ns <= timing.first_byte_ns <= timing.last_byte_ns
         assert isinstance(timing.transaction_id, bytes)
         moved[operation] = timing.bytes_moved
-    for operation, facts in OPERATIONS.items():
-        assert moved[operation] == (150 if facts.sends_body or facts.receives_body else 0)
+    for operation, row in OPERATIONS.items():
+        assert moved[operation] == (150 if row.moves_content else 0)
 
 
 def test_an_empty_object_is_an_object(storage: Storage) -> None:
-    for operation in (Operation.CREATE, Operation.READ, Operation.DELETE):
+    for operation in (CREATE, READ, DELETE):
         timing = storage.actions[operation](job(operation, 0, 0, 1), 0)
         assert timing.bytes_moved == 0
         assert timing.first_byte_ns == timing.headers_ns
@@ -142,8 +157,8 @@ def test_an_empty_object_is_an_object(storage: Storage) -> None:
 def test_missing_objects(subject: Subject, storage: Storage) -> None:
     if not subject.stateful:
         return
-    assert refused(storage, Operation.READ, 7).status == 404
-    assert refused(storage, Operation.DELETE, 7).status == 404
+    assert refused(storage, READ, 7).status == 404
+    assert refused(storage, DELETE, 7).status == 404
     assert not storage.delete_object("contract_000001", "nothing")
     assert not storage.delete_object("contract_no_such", "nothing")
 
@@ -151,18 +166,18 @@ def test_missing_objects(subject: Subject, storage: Storage) -> None:
 def test_ensure_uploads_what_is_missing_or_of_another_size(
     subject: Subject, storage: Storage
 ) -> None:
-    ensure = storage.actions[Operation.ENSURE]
-    assert ensure(job(Operation.ENSURE), 0).bytes_moved == 150
+    ensure = storage.actions[ENSURE]
+    assert ensure(job(ENSURE), 0).bytes_moved == 150
     if subject.stateful:
-        there = ensure(job(Operation.ENSURE), 0)
+        there = ensure(job(ENSURE), 0)
         assert (there.status, there.bytes_moved) == (200, 0)
-    assert ensure(job(Operation.ENSURE, size=151), 0).bytes_moved == 151
-    assert storage.actions[Operation.READ](job(Operation.READ, size=151), 0).bytes_moved == 151
+    assert ensure(job(ENSURE, size=151), 0).bytes_moved == 151
+    assert storage.actions[READ](job(READ, size=151), 0).bytes_moved == 151
 
 
 def test_listings_come_in_pages(subject: Subject, storage: Storage) -> None:
     for number in range(9):
-        storage.actions[Operation.CREATE](job(Operation.CREATE, number), 0)
+        storage.actions[CREATE](job(CREATE, number), 0)
     entries = storage.list_containers("contract_", "", 100)
     if subject.stateful:
         assert [entry.name for entry in entries] == [f"contract_{n:06d}" for n in range(3)]
@@ -180,7 +195,7 @@ def test_objects_tell_the_run_that_uploaded_them(subject: Subject, storage: Stor
         assert storage.object_run("contract_000000", "any") is None
         return
     name = "tiny \u00e9/?%_run1_000012"
-    for operation in (Operation.CREATE, Operation.UPDATE):
+    for operation in (CREATE, UPDATE):
         storage.actions[operation](job(operation, 12), 0)
         assert storage.object_run("contract_000000", name) == "run1"
     with pytest.raises(StorageError) as caught:
@@ -196,7 +211,7 @@ def test_containers_are_made_once_and_deleted_when_empty(
         facts = ContainerFacts("gold", marked=True, object_count=0)
         assert storage.make_container("contract_extra") == facts
         assert storage.container_facts("contract_extra") == facts
-    storage.actions[Operation.CREATE](job(Operation.CREATE), 0)
+    storage.actions[CREATE](job(CREATE), 0)
     if subject.stateful:
         with pytest.raises(StorageError) as caught:
             storage.delete_container("contract_000000")
@@ -235,7 +250,7 @@ def test_a_container_under_another_policy_is_not_ours_to_take(
 
 def test_bulk_delete(subject: Subject, storage: Storage) -> None:
     for number in (0, 3, 6):
-        storage.actions[Operation.CREATE](job(Operation.CREATE, number), 0)
+        storage.actions[CREATE](job(CREATE, number), 0)
     names = [entry.name for entry in storage.list_objects("contract_000000", "", 100)]
     assert storage.bulk_delete("contract_000000", [*names, "absent"]) == []
     assert storage.list_objects("contract_000000", "", 100) == []
@@ -245,7 +260,7 @@ def test_a_token_is_used_from_the_next_request_on(subject: Subject, storage: Sto
     other = subject.open(token="wrong")
     if subject.stateful:
         with pytest.raises(StorageError) as caught:
-            other.actions[Operation.READ](job(Operation.READ), 0)
+            other.actions[READ](job(READ), 0)
         assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, 401)
         with pytest.raises(StorageError) as caught:
             other.list_containers("", "", 10)
@@ -273,11 +288,11 @@ def test_a_closed_driver_may_be_closed_again(subject: Subject) -> None:
 
 def test_what_is_read_is_checked_where_it_was_asked_for(subject: Subject, storage: Storage) -> None:
     checking = subject.open(verify=True)
-    storage.actions[Operation.CREATE](job(Operation.CREATE), 0)
-    read, update = job(Operation.READ), job(Operation.UPDATE)._replace(version=1)
-    assert checking.actions[Operation.READ](read, 0).bytes_moved == 150
-    assert checking.actions[Operation.UPDATE](update, 0).bytes_moved == 150
-    assert checking.actions[Operation.READ](read._replace(version=1), 0).bytes_moved == 150
+    storage.actions[CREATE](job(CREATE), 0)
+    read, update = job(READ), job(UPDATE)._replace(version=1)
+    assert checking.actions[READ](read, 0).bytes_moved == 150
+    assert checking.actions[UPDATE](update, 0).bytes_moved == 150
+    assert checking.actions[READ](read._replace(version=1), 0).bytes_moved == 150
     if subject.stateful:
         wrong = {
             ErrorKind.STALE: read._replace(version=2),
@@ -285,7 +300,7 @@ def test_what_is_read_is_checked_where_it_was_asked_for(subject: Subject, storag
         }
         for kind, asked in wrong.items():
             with pytest.raises(StorageError) as caught:
-                checking.actions[Operation.READ](asked, 0)
+                checking.actions[READ](asked, 0)
             assert caught.value.kind is kind
             assert caught.value.timing is not None
             assert caught.value.timing.bytes_moved == 150

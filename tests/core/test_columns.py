@@ -26,7 +26,8 @@ from ssbench.core.columns import (
 )
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import decode, pack, unpack
-from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Job, Operation, Result
+from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Job, Result
+from ssbench.core.operations import READ
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 
@@ -133,7 +134,7 @@ def test_jobs_come_back(jobs: list[Job]) -> None:
 
 def test_operations_and_errors_by_name_come_back_as_numbers() -> None:
     for count in (1, 2):
-        jobs = [Job(n, Operation.READ, 0, n, 0, 1) for n in range(count)]
+        jobs = [Job(n, READ, 0, n, 0, 1) for n in range(count)]
         read = unpack_jobs(over_the_wire(pack_jobs(jobs)))
         assert read == jobs
         assert type(read[0].operation) is int
@@ -154,7 +155,7 @@ def test_a_usual_result_takes_less_than_48_bytes_uncompressed() -> None:
     chance = random.Random(1)
     rows = [
         Result(
-            1000 + n, Operation.READ, n % 3, chance.randrange(10**5), -1, 10**9 + n * 10**5,
+            1000 + n, READ, n % 3, chance.randrange(10**5), -1, 10**9 + n * 10**5,
             *(chance.randrange(10**6, 10**7) for _ in range(3)),
             chance.randrange(4096, 65536), *[0] * 6, 200, 0, 0,
             b"tx%021x-%010x" % (chance.getrandbits(80), 1_700_000_000),

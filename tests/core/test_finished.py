@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 from ssbench.core.columns import unpack_results
 from ssbench.core.finished import Finished, latencies_ns, pack_finished, rows_of
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Operation, Result, Timing
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Result, Timing
+from ssbench.core.operations import OPERATIONS, READ, Operation
 
 ORIGIN_NS = 1000
 NUMBER = st.integers(0, 2**40)
 DURATION = st.integers(0, 2**34)
 JOBS = st.builds(
     Job,
-    *[NUMBER, st.sampled_from(list(map(int, Operation))), st.integers(0, 3)],
+    *[NUMBER, st.sampled_from(list(map(int, OPERATIONS))), st.integers(0, 3)],
     *[NUMBER, NUMBER, NUMBER, st.just(NONE_NS) | NUMBER],
 )
 IDS = st.just(b"tx0" + b"a" * 31) | st.binary(max_size=9).map(lambda text: text.replace(b"\n", b""))
@@ -60,14 +61,14 @@ def test_failures_may_be_among_them(finished: list[Finished]) -> None:
     ]
 
 
-@pytest.mark.parametrize("operation", Operation)
+@pytest.mark.parametrize("operation", OPERATIONS.values())
 def test_the_row_of_a_success(operation: Operation) -> None:
     job = Job(7, operation, 2, 41, 3, 100, 5)
     timing = Timing(1500, 1600, 1700, 100, 201, b"tx1", 1, 2)
     (row,) = rows_of([(job, 1200, timing)], ORIGIN_NS)
     assert Result._make(row) == Result(
         number=7, operation=operation, size_class=2, object=41, due_ns=5, start_ns=200,
-        headers_ns=300, first_byte_ns=400 if operation is Operation.READ else NONE_NS,
+        headers_ns=300, first_byte_ns=400 if operation is READ else NONE_NS,
         last_byte_ns=500, bytes_moved=100, retries=0, not_found_retries=0, rate_limited=0,
         reconnects=2, renewals=0, url=1, status=201, error=0, unknown=0,
         transaction_id=b"tx1", detail="",
@@ -75,8 +76,8 @@ def test_the_row_of_a_success(operation: Operation) -> None:
 
 
 def test_times_of_what_was_read_late_are_uncertain() -> None:
-    jobs = [Job(n, operation, 0, 0, 0, 0, 5) for n, operation in enumerate(Operation)]
+    jobs = [Job(n, operation, 0, 0, 0, 0, 5) for n, operation in enumerate(OPERATIONS)]
     late = [(job, 1200, Timing(-1500, -1600, 1700, 100, 200)) for job in jobs]
     for row in map(Result._make, [*rows_of(late, ORIGIN_NS), *unpacked(late)]):
-        first_ns = UNCERTAIN_NS if row.operation == Operation.READ else NONE_NS
+        first_ns = UNCERTAIN_NS if row.operation == READ else NONE_NS
         assert (row.headers_ns, row.first_byte_ns, row.last_byte_ns) == (-2, first_ns, 500)

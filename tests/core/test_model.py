@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
-from ssbench.core.model import (
-    CRUD,
-    NONE_NS,
-    OPERATIONS,
-    RESULT_NUMBERS,
-    ErrorKind,
-    Job,
-    Operation,
-    Phase,
-    Result,
-)
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Phase, Result
+from ssbench.core.operations import CRUD, OPERATIONS, READ
 
 
 def test_numbers_that_stat_files_hold_stay_what_they_are() -> None:
-    assert {operation.name: int(operation) for operation in Operation} == {
+    assert {operation.name: int(operation) for operation in OPERATIONS.values()} == {
         "CREATE": 0, "READ": 1, "UPDATE": 2, "DELETE": 3, "ENSURE": 4, "REMOVE": 5,
+        "HEAD": 6, "POST": 7,
     }  # fmt: skip
     assert [phase.name for phase in Phase] == ["IDLE", "POPULATE", "RUN", "CLEANUP"]
     assert [int(kind) for kind in ErrorKind] == list(range(len(ErrorKind)))
@@ -33,21 +23,13 @@ def test_a_crud_profile_is_in_the_order_of_its_letters() -> None:
     assert [int(operation) for operation in CRUD] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("operation", Operation)
-def test_every_operation_has_its_facts(operation: Operation) -> None:
-    facts = OPERATIONS[operation]
-    assert not (facts.sends_body and facts.receives_body)
-    assert facts.mutates == (operation != Operation.READ)
-    assert not (facts.retries_not_found and facts.not_found_is_success)
-
-
 def test_errors_are_said_in_words() -> None:
     assert ErrorKind.NETWORK_TIMEOUT.label == "network timeout"
     assert len({kind.label for kind in ErrorKind}) == len(ErrorKind)
 
 
 def test_a_job_is_due_at_once_unless_told() -> None:
-    job = Job(1, Operation.READ, 0, 7, 0, 4096)
+    job = Job(1, READ, 0, 7, 0, 4096)
     assert job.due_ns == NONE_NS
 
 

@@ -22,10 +22,11 @@ from ssbench.core.naming import (
     is_run_id,
     why_not_ours,
 )
+from ssbench.core.scenario.fields import crud_profile
 
 
 def size_class(name: str = "tiny", size_min: int = 1, size_max: int = 999) -> SizeClass:
-    return SizeClass(name, size_min, size_max, (0, 1, 0, 0), 100)
+    return SizeClass(name, size_min, size_max, crud_profile([0, 1, 0, 0]), 100)
 
 
 SIZES = [size_class(), size_class("small")]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Operation, Timing
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE, Operation
 from ssbench.core.retry import (
     FIRST_PAUSE_S,
     LONGEST_PAUSE_S,
@@ -15,7 +16,6 @@ from ssbench.core.retry import (
     leaves_unknown,
 )
 
-CREATE, READ, UPDATE, DELETE, ENSURE, REMOVE = Operation
 RETRY, GIVE_UP, DONE = Verdict
 UNCONNECTED = {
     ErrorKind.CONNECT,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import Beat, decode, pack, unpack
 from ssbench.core.model import SizeClass
+from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
@@ -23,8 +24,8 @@ WHOLE = StorageSettings(
     token_serial=3,
     run_id="abc",
     sizes=(
-        SizeClass("tiny", 1, 10, (0.25, 0.25, 0.25, 0.25), 7),
-        SizeClass("großé", 0, 5 << 30, (0.0, 1.0, 0.0, 0.0), 0),
+        SizeClass("tiny", 1, 10, crud_profile([1, 1, 1, 1]), 7),
+        SizeClass("großé", 0, 5 << 30, crud_profile([0.0, 1.0, 0.0, 0.0]), 0),
     ),
     policy="gold",
     delete_after_s=60,

@@ -23,7 +23,8 @@ import psutil
 
 from ssbench import statfile
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import Operation, Phase
+from ssbench.core.model import Phase
+from ssbench.core.operations import row_of
 from ssbench.core.records import ResultBatch, WorkerRecord
 from ssbench.embedded import EmbeddedSwift
 from tests.ports import held_port
@@ -317,7 +318,7 @@ def workers_of(path: Path) -> list[WorkerRecord]:
 
 def finished(stats: RunStats) -> dict[str, int]:
     """Operations of the run with an outcome, failed or not, by name."""
-    return {op.name: stats.total(op).operations for op in list(Operation)[:4]}
+    return {row_of(op).name: stats.total(op).operations for op in stats.operations}
 
 
 class Request(NamedTuple):

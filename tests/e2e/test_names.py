@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ssbench.core.model import Job, Operation, SizeClass
+from ssbench.core.model import Job, SizeClass
+from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, UPDATE
+from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
 from ssbench.storage.swift import SwiftStorage
@@ -15,7 +17,7 @@ from tests.fakes.names import NASTY_NAMES
 
 #: Beside those, whole names that end or begin as paths do.
 NAMES = [*NASTY_NAMES, "a/b/", "//x//", "a/...", "/"]
-SIZES = tuple(SizeClass(name, 1, 99, (0.25,) * 4, 2) for name in NASTY_NAMES)
+SIZES = tuple(SizeClass(name, 1, 99, crud_profile([1, 1, 1, 1]), 2) for name in NASTY_NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +40,14 @@ def driver(account: Account) -> Iterator[SwiftStorage]:
 def test_objects_named_by_their_class(driver: SwiftStorage) -> None:
     driver.make_container("nasty_000000")
     names = sorted(f"{name}_000001" for name in NASTY_NAMES)
-    jobs = [Job(1, Operation.CREATE, index, 1, 0, 50) for index in range(len(SIZES))]
-    for operation in (Operation.ENSURE, Operation.ENSURE, Operation.READ, Operation.UPDATE):
+    jobs = [Job(1, CREATE, index, 1, 0, 50) for index in range(len(SIZES))]
+    for operation in (ENSURE, ENSURE, READ, UPDATE):
         for job in jobs:
             driver.actions[operation](job, 0)
     listed = [entry.name for entry in driver.list_objects("nasty_000000", "", 1000)]
     assert sorted(listed) == names
     for job in jobs:
-        driver.actions[Operation.DELETE](job, 0)
+        driver.actions[DELETE](job, 0)
     assert driver.list_objects("nasty_000000", "", 1000) == []
     assert driver.delete_container("nasty_000000")
 

@@ -11,8 +11,10 @@ import pytest
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError
-from ssbench.core.model import Job, Operation, SizeClass
+from ssbench.core.model import Job, SizeClass
 from ssbench.core.naming import container_name
+from ssbench.core.operations import CREATE
+from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
 from ssbench.storage import open_storage
@@ -22,7 +24,7 @@ from ssbench.upkeep.prepare import ContainerCounts, make_containers
 
 pytestmark = pytest.mark.e2e
 
-SIZES = (SizeClass("tiny é/?%\n", 1, 9, (0.25,) * 4, 10),)
+SIZES = (SizeClass("tiny é/?%\n", 1, 9, crud_profile([1, 1, 1, 1]), 10),)
 NAMES = [container_name("tidy", index) for index in range(4)]
 NEIGHBOURS = ["tidy_backup", "tidy_000001_gold", "tidy_0000011", "tidyx_000001"]
 
@@ -69,8 +71,8 @@ class Limited:
 def test_what_is_made_is_deleted_and_nothing_else(storage: Storage, bulk: int | None) -> None:
     assert make_containers(storage, NAMES + NEIGHBOURS) == ContainerCounts(made=8)
     assert make_containers(storage, NAMES) == ContainerCounts(there=4)
-    create = storage.actions[Operation.CREATE]
-    Pool(8).map(lambda n: create(Job(n, Operation.CREATE, 0, n, 0, 5), 0), range(100))
+    create = storage.actions[CREATE]
+    Pool(8).map(lambda n: create(Job(n, CREATE, 0, n, 0, 5), 0), range(100))
     limits = replace(storage.limits(), listing_limit=7, bulk_delete_max=bulk)
     limited: Storage = Limited(storage, limits)  # type: ignore[assignment]
     planned = plan(limited, "tidy").entries

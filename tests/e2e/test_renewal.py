@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ssbench.core.model import Operation
+from ssbench.core.operations import READ
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account, Commands, login, logins, requests, rows_of
 
@@ -30,7 +30,7 @@ def test_a_token_that_runs_out_is_renewed_for_all(
     assert 2 <= logins(swift) <= ended.took_s / TOKEN_LIFE_S + 2
     # Nobody's latency has the wait for the new token in it.
     assert all(row["status"] < 400 for row in rows_of(ended.results))
-    assert stats.total(Operation.READ).last_byte.histogram.max < 1e9
+    assert stats.total(READ).last_byte.histogram.max < 1e9
 
 
 def test_clean_up_and_the_next_run_get_by_with_tokens_of_two_seconds(

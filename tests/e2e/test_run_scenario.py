@@ -8,7 +8,8 @@ import secrets
 
 import pytest
 
-from ssbench.core.model import Operation, Phase
+from ssbench.core.model import Phase
+from ssbench.core.operations import CREATE, DELETE, READ, UPDATE
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import (
     Account,
@@ -41,7 +42,7 @@ def test_the_command_line_that_people_know(
     assert "Worker count:   2   Concurrency:   4" in ended.out
     stats = ended.stats
     assert sum(finished(stats).values()) == 613
-    for operation in (Operation.CREATE, Operation.READ, Operation.UPDATE, Operation.DELETE):
+    for operation in (CREATE, READ, UPDATE, DELETE):
         counted = ended.counted(operation.name)
         assert counted == (stats.total(operation).count, 0, 0)
     assert stats.phase(Phase.POPULATE).count == 110
@@ -74,11 +75,55 @@ def test_the_report_agrees_with_the_server(
     created = {(r.container, r.object) for r in objects if f"_{run_id}_" in r.object}
     assert len(created) == counted["CREATE"]
     moved = sum(int(r.size) for r in objects if r.method == "GET")
-    assert moved == stats.total(Operation.READ).bytes_moved
+    assert moved == stats.total(READ).bytes_moved
     worst = stats.total().last_byte.worst
     assert worst is not None
     assert worst[1].decode() in {r.transaction for r in objects}
     assert worst[1].decode() in ended.out
+
+
+def test_head_and_post_run_beside_the_others(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    """Swift's POST replaces all metadata: what ssbench keeps there must survive it."""
+    weights = {"create": 1, "read": 2, "update": 2, "head": 3, "post": 3}
+    path = commands.scenario(
+        container_base=base, crud_profile=None, operations=weights,
+        operation_count=150, delete_after=600,
+    )  # fmt: skip
+    first = commands.run("-f", path, "--verify", *login(embedded_swift)).fine()
+    seen = [r for r in requests(embedded_swift, base) if r.object]
+    counted = finished(first.stats)
+    assert sum(r.method == "POST" for r in seen) == counted["POST"] > 0
+    assert sum(r.method == "HEAD" for r in seen) == counted["HEAD"] > 0
+    assert first.counted() == (150, 0, 0)
+    account = Account(embedded_swift)
+    for name in account.objects(base):
+        assert "x-delete-at" in account("HEAD", name)[1]
+    second = commands.run("-f", path, "--verify", *login(embedded_swift)).fine()
+    assert second.counted() == (150, 0, 0)
+    assert second.stats.phase(Phase.POPULATE).errors == 0
+
+
+def test_an_updated_and_posted_object_is_not_taken_for_an_initial_one(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    weights = {"update": 1, "post": 1}
+    path = commands.scenario(
+        container_base=base, crud_profile=None, operations=weights, operation_count=60
+    )
+    commands.run("-f", path, *login(embedded_swift)).fine()
+    account = Account(embedded_swift)
+    before = len(requests(embedded_swift, base))
+    changed = {
+        name for name in account.objects(base)
+        if "x-object-meta-ssbench-version" in account("HEAD", name)[1]
+    }  # fmt: skip
+    assert changed
+    reads = commands.scenario(container_base=base, crud_profile=[0, 1, 0, 0])
+    commands.run("-f", reads, "--verify", *login(embedded_swift)).fine()
+    uploads = [r for r in requests(embedded_swift, base)[before:] if r.method == "PUT" and r.object]
+    assert {f"{r.container}/{r.object}" for r in uploads} == changed
 
 
 def test_a_second_run_uploads_no_initial_object(

@@ -240,6 +240,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     HEAD_object = GET_object
 
+    def POST_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
+        there = self.swift.containers.get(container)
+        found = there.objects.get(name) if there else None
+        if found is None:
+            self.reply(404)
+        else:
+            found.headers = dict(self.headers)
+            self.reply(202)
+
     def DELETE_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
         there = self.swift.containers.get(container)
         gone = there is not None and there.objects.pop(name, None) is not None

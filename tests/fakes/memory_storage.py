@@ -21,8 +21,9 @@ from itertools import islice
 from time import perf_counter_ns
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, Operation, Timing
+from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import Naming
+from ssbench.core.operations import CREATE, DELETE, ENSURE, HEAD, POST, READ, REMOVE, UPDATE, row_of
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import (
     Action,
@@ -162,12 +163,14 @@ class MemoryStorage:
             self.settings.policy,
         )
         self.actions: Mapping[int, Action] = {
-            Operation.CREATE: self._put,
-            Operation.READ: self._get,
-            Operation.UPDATE: self._put,
-            Operation.DELETE: self._delete,
-            Operation.ENSURE: self._ensure,
-            Operation.REMOVE: self._remove,
+            CREATE: self._put,
+            READ: self._get,
+            UPDATE: self._put,
+            HEAD: self._head,
+            POST: self._post,
+            DELETE: self._delete,
+            ENSURE: self._ensure,
+            REMOVE: self._remove,
         }
 
     def connect(self, count: int) -> None:
@@ -290,6 +293,16 @@ class MemoryStorage:
                 raise StorageError(kind, "not what it should be", status=200, timing=timing)
             return timing
 
+    def _head(self, job: Job, deadline_ns: int) -> Timing:
+        with self._operation(job, deadline_ns) as (container, name):
+            self._object(container, name)
+            return _timing(200, 0)
+
+    def _post(self, job: Job, deadline_ns: int) -> Timing:
+        with self._operation(job, deadline_ns) as (container, name):
+            self._object(container, name)
+            return _timing(202, 0)
+
     def _delete(self, job: Job, deadline_ns: int) -> Timing:
         with self._operation(job, deadline_ns) as (container, name):
             self._object(container, name)
@@ -318,7 +331,7 @@ class MemoryStorage:
     @contextmanager
     def _operation(self, job: Job, deadline_ns: int) -> Iterator[tuple[str, str]]:
         name = self._naming.object(job.size_class, job.object)
-        with self._request(Operation(job.operation).name, name):
+        with self._request(row_of(job.operation).name, name):
             if deadline_ns and perf_counter_ns() > deadline_ns:
                 raise StorageError(ErrorKind.OPERATION_TIMEOUT, "it took too long")
             yield self._naming.container(job.size_class, job.object), name

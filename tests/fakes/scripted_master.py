@@ -25,7 +25,8 @@ from ssbench.core.messages import (
     encode,
     unpack,
 )
-from ssbench.core.model import Job, Operation, Phase, Result
+from ssbench.core.model import Job, Phase, Result
+from ssbench.core.operations import CREATE, Operation
 from ssbench.core.settings import StorageSettings
 from ssbench.wire.masterwire import MasterWire
 from ssbench.wire.ports import Ports
@@ -38,7 +39,7 @@ RUN = "run1"
 Kind = TypeVar("Kind", bound=Message)
 
 
-def jobs(*numbers: int, operation: Operation = Operation.CREATE) -> list[Job]:
+def jobs(*numbers: int, operation: Operation = CREATE) -> list[Job]:
     """Jobs with these numbers."""
     return [Job(number, operation, 0, number, 0, 100) for number in numbers]
 

@@ -3,12 +3,14 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE, Operation
+from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ObjectEntry, Storage
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
-SIZES = (SizeClass("tiny", 1, 9, (0.25, 0.25, 0.25, 0.25), 5),)
+SIZES = (SizeClass("tiny", 1, 9, crud_profile([1, 1, 1, 1]), 5),)
 
 
 def driver(store: MemoryStore | None = None, **settings: object) -> MemoryStorage:
@@ -36,19 +38,19 @@ def status_of(call: object, *args: object) -> int:
 def test_it_is_a_storage_to_the_type_checker_and_to_users() -> None:
     storage: Storage = ready_driver()
     for operation, moved, status in [
-        (Operation.CREATE, 7, 201),
-        (Operation.READ, 7, 200),
-        (Operation.UPDATE, 7, 201),
-        (Operation.ENSURE, 0, 200),
-        (Operation.DELETE, 0, 204),
-        (Operation.ENSURE, 7, 201),
-        (Operation.REMOVE, 0, 204),
+        (CREATE, 7, 201),
+        (READ, 7, 200),
+        (UPDATE, 7, 201),
+        (ENSURE, 0, 200),
+        (DELETE, 0, 204),
+        (ENSURE, 7, 201),
+        (REMOVE, 0, 204),
     ]:
         timing = storage.actions[operation](job(operation), 0)
         assert (timing.bytes_moved, timing.status) == (moved, status)
 
 
-@pytest.mark.parametrize("operation", [Operation.READ, Operation.DELETE])
+@pytest.mark.parametrize("operation", [READ, DELETE])
 def test_what_is_not_there_is_a_404_with_its_times(operation: Operation) -> None:
     with pytest.raises(StorageError) as caught:
         ready_driver().actions[operation](job(operation), 0)
@@ -57,27 +59,27 @@ def test_what_is_not_there_is_a_404_with_its_times(operation: Operation) -> None
 
 
 def test_removing_what_is_not_there_is_as_good() -> None:
-    assert ready_driver().actions[Operation.REMOVE](job(Operation.REMOVE), 0).status == 404
+    assert ready_driver().actions[REMOVE](job(REMOVE), 0).status == 404
 
 
 def test_an_upload_without_a_container_is_a_404() -> None:
     storage = driver()
-    assert status_of(storage.actions[Operation.CREATE], job(Operation.CREATE), 0) == 404
+    assert status_of(storage.actions[CREATE], job(CREATE), 0) == 404
 
 
 def test_ensure_replaces_an_object_of_another_size() -> None:
     storage = ready_driver()
-    storage.actions[Operation.ENSURE](job(Operation.ENSURE, size=3), 0)
-    assert storage.actions[Operation.ENSURE](job(Operation.ENSURE, size=4), 0).bytes_moved == 4
+    storage.actions[ENSURE](job(ENSURE, size=3), 0)
+    assert storage.actions[ENSURE](job(ENSURE, size=4), 0).bytes_moved == 4
 
 
 def test_objects_expire() -> None:
     storage = ready_driver(delete_after_s=10)
-    storage.actions[Operation.CREATE](job(Operation.CREATE), 0)
+    storage.actions[CREATE](job(CREATE), 0)
     storage.store.now = 9.9
-    storage.actions[Operation.READ](job(Operation.READ), 0)
+    storage.actions[READ](job(READ), 0)
     storage.store.now = 10.0
-    assert status_of(storage.actions[Operation.READ], job(Operation.READ), 0) == 404
+    assert status_of(storage.actions[READ], job(READ), 0) == 404
 
 
 @pytest.mark.parametrize(
@@ -85,9 +87,9 @@ def test_objects_expire() -> None:
 )
 def test_another_version_is_told_where_that_is_verified(version: int, kind: ErrorKind) -> None:
     storage = ready_driver(verify=True)
-    storage.actions[Operation.CREATE](job(Operation.CREATE, version=1), 0)
+    storage.actions[CREATE](job(CREATE, version=1), 0)
     try:
-        storage.actions[Operation.READ](job(Operation.READ, version=version), 0)
+        storage.actions[READ](job(READ, version=version), 0)
         found = ErrorKind.NONE
     except StorageError as error:
         found = error.kind
@@ -96,7 +98,7 @@ def test_another_version_is_told_where_that_is_verified(version: int, kind: Erro
 
 def test_a_deadline_that_is_over_fails_the_operation() -> None:
     with pytest.raises(StorageError, match="too long"):
-        ready_driver().actions[Operation.CREATE](job(Operation.CREATE), 1)
+        ready_driver().actions[CREATE](job(CREATE), 1)
 
 
 def test_containers_have_policies() -> None:

@@ -42,7 +42,8 @@ from ssbench.core.messages import (
     encode,
     pack,
 )
-from ssbench.core.model import ErrorKind, Job, Operation, Phase, Timing
+from ssbench.core.model import ErrorKind, Job, Phase, Timing
+from ssbench.core.operations import OPERATIONS
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import StorageSettings
 from ssbench.master import renewal as renewal_module
@@ -323,7 +324,7 @@ def test_failures_are_counted_and_end_nothing_unless_told() -> None:
         def act(job: Job, deadline_ns: int) -> Timing:
             raise StorageError(ErrorKind.TLS, "no")
 
-        storage.actions = dict.fromkeys(Operation, act)
+        storage.actions = dict.fromkeys(OPERATIONS, act)
         return storage
 
     with scene() as here:
@@ -433,7 +434,7 @@ def test_operations_that_never_end_are_lost_after_the_drain_time_out() -> None:
                 gevent.sleep(0.01)
             raise StorageError(ErrorKind.TLS, "")
 
-        storage.actions = dict.fromkeys(Operation, act)
+        storage.actions = dict.fromkeys(OPERATIONS, act)
         return storage
 
     with scene(Limits(worker_wait_s=20, drain_timeout_s=1.0)) as here:
@@ -595,7 +596,7 @@ class Tokens:
             return Timing(now, now, now, 0, 200)
 
         storage.set_token = set_token  # type: ignore[method-assign]
-        storage.actions = dict.fromkeys(Operation, act)
+        storage.actions = dict.fromkeys(OPERATIONS, act)
         return storage
 
 

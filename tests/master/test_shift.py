@@ -16,7 +16,8 @@ from ssbench.core.load.course import Course
 from ssbench.core.load.pacing import LEAD_NS
 from ssbench.core.load.roster import SECOND
 from ssbench.core.messages import Bye, Ready, Returned, Took
-from ssbench.core.model import ErrorKind, Job, Operation, Phase, Stage
+from ssbench.core.model import ErrorKind, Job, Phase, Stage
+from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord
 from ssbench.master.phases import Limits
 from ssbench.master.shift import WAIT_S, Ending, Shift, Ties
@@ -430,9 +431,7 @@ class Dues(Ledger):
 
     def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
         self.taken += (count := min(limit, self.dues - self.taken))
-        return [
-            Job(first_number + i, Operation.READ, 0, first_number + i, 0, 1) for i in range(count)
-        ]
+        return [Job(first_number + i, READ, 0, first_number + i, 0, 1) for i in range(count)]
 
 
 def test_an_open_loop_that_is_done_early_ends_when_its_time_is_over(

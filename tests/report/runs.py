@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
+from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
+from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, Operation, row_of
 from ssbench.core.records import (
     MASTER,
     ClockRecord,
@@ -80,9 +81,9 @@ def result(number: int, operation: Operation, **changes: Any) -> Result:
         "due_ns": NONE_NS,
         "start_ns": number * 10 * MS,
         "headers_ns": 4 * MS,
-        "first_byte_ns": 4 * MS + 1000 if operation is Operation.READ else NONE_NS,
+        "first_byte_ns": 4 * MS + 1000 if operation is READ else NONE_NS,
         "last_byte_ns": 5 * MS,
-        "bytes_moved": 0 if operation is Operation.DELETE else 5000,
+        "bytes_moved": 0 if operation is DELETE else 5000,
         "retries": 0,
         "not_found_retries": 0,
         "rate_limited": 0,
@@ -136,10 +137,10 @@ def some_rows(count: int, rng: random.Random) -> list[Result]:
     """All operations and classes, every tenth a failure of one of three kinds."""
     rows = []
     for number in range(1, count + 1):
-        operation = Operation(rng.choices(range(4), [3, 4, 2, 1])[0])
+        operation = row_of(rng.choices(range(4), [3, 4, 2, 1])[0])
         last = int(rng.lognormvariate(15.5, 0.8))
         times = {"headers_ns": last // 2, "last_byte_ns": last, "size_class": rng.randrange(2)}
-        if operation is Operation.READ:
+        if operation is READ:
             times["first_byte_ns"] = last // 2 + 1000
         make = result
         if number % 10 == 0:
@@ -155,8 +156,8 @@ def normal() -> list[Record]:
     """Two workers, all phases, a few of everything that a run can have."""
     rows = some_rows(200, random.Random(7))
     rows[0] = rows[0]._replace(retries=1, rate_limited=1, reconnects=2, renewals=1)
-    uploads = [result(n, Operation.ENSURE) for n in range(1, 111)]
-    removals = [result(n, Operation.REMOVE, bytes_moved=0) for n in range(1, 31)]
+    uploads = [result(n, ENSURE) for n in range(1, 111)]
+    removals = [result(n, REMOVE, bytes_moved=0) for n in range(1, 31)]
     return [
         header(scenario={**SCENARIO, "operation_count": 203}),
         worker(0, "alpha"),
@@ -197,7 +198,7 @@ def no_results() -> list[Record]:
 
 
 def all_errors() -> list[Record]:
-    rows = [failure(n, Operation.READ if n % 2 else Operation.CREATE) for n in range(1, 21)]
+    rows = [failure(n, READ if n % 2 else CREATE) for n in range(1, 21)]
     return [
         header(),
         worker(0, "alpha"),
@@ -213,7 +214,7 @@ def one_sample() -> list[Record]:
         header(overrides={}),
         worker(0, "alpha"),
         PhaseRecord(Phase.RUN, STARTED_AT, 1),
-        batch([result(1, Operation.READ)]),
+        batch([result(1, READ)]),
     ]
 
 
@@ -258,7 +259,7 @@ def lasting(
             rows.append(
                 result(
                     len(rows) + 1,
-                    Operation.CREATE if rng.random() < 0.25 else Operation.READ,
+                    CREATE if rng.random() < 0.25 else READ,
                     due_ns=start if due else NONE_NS,
                     start_ns=start + wait,
                     headers_ns=last // 2,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.figures.comparison import Comparison, comparison
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import Operation
+from ssbench.core.operations import DELETE, READ
 from ssbench.core.records import HostRecord
 from ssbench.report.as_comparison import render_comparison
 from tests.golden import compare, legacy
@@ -93,8 +93,8 @@ def test_errors_stand_beside_the_figures() -> None:
 
 def test_what_moves_no_bytes_has_no_throughput() -> None:
     both = runs.lasting(12, 20), runs.lasting(12, 20, seed=2)
-    assert "MB/s" in text_of(*both, operations=(Operation.READ,))
-    assert "MB/s" not in text_of(*both, operations=(Operation.DELETE,))
+    assert "MB/s" in text_of(*both, operations=(READ,))
+    assert "MB/s" not in text_of(*both, operations=(DELETE,))
 
 
 def test_it_says_what_an_interval_does_not_know() -> None:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Operation, Phase
+from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Phase
+from ssbench.core.operations import ENSURE, READ, REMOVE
 from ssbench.core.records import PhaseRecord
 from ssbench.report import ReportOptions, render
 from tests.golden import compare, legacy
@@ -63,7 +64,7 @@ def test_it_says_how_the_run_ended() -> None:
 
 def test_what_was_read_late_is_in_no_first_byte_figure() -> None:
     late = {"headers_ns": UNCERTAIN_NS, "first_byte_ns": UNCERTAIN_NS}
-    rows = [runs.result(n, runs.Operation.READ, **(late if n < 4 else {})) for n in range(1, 6)]
+    rows = [runs.result(n, runs.READ, **(late if n < 4 else {})) for n in range(1, 6)]
     records = [runs.header(), runs.worker(0, "w"), runs.batch(rows)]
     stats = runs.stats_of(records)
     text = render("text", stats)
@@ -94,8 +95,8 @@ def test_errors_come_with_cause_count_and_an_example() -> None:
 
 def around() -> RunStats:
     """Uploads and removals that failed, and a run that had no operation."""
-    upload = runs.failure(1, Operation.ENSURE, status=413, detail="Upload exceeds quota.")
-    removal = runs.failure(2, Operation.REMOVE, status=409, detail="409 Conflict")
+    upload = runs.failure(1, ENSURE, status=413, detail="Upload exceeds quota.")
+    removal = runs.failure(2, REMOVE, status=409, detail="409 Conflict")
     return runs.stats_of(
         [
             runs.header(),
@@ -149,12 +150,12 @@ def test_nothing_from_outside_steers_the_terminal(
 ) -> None:
     """Invariant: but for our own newlines, the report steers no terminal."""
     scenario = {**runs.SCENARIO, "name": name, "policy": detail, "sizes": [{"name": size}]}
-    row = runs.failure(1, Operation.READ, detail=detail, transaction_id=identifier)
+    row = runs.failure(1, READ, detail=detail, transaction_id=identifier)
     stats = runs.stats_of(
         [
             runs.header(scenario=scenario, overrides={"policy": name}, driver=size),
             runs.worker(0, worker_id),
-            runs.batch([row, runs.result(2, Operation.READ, transaction_id=identifier)]),
+            runs.batch([row, runs.result(2, READ, transaction_id=identifier)]),
             runs.footer(
                 ended="failed", reason=detail, warnings=[detail], workers_lost=[worker_id],
                 skipped={name: 1},
@@ -177,7 +178,7 @@ def test_a_lost_worker_is_told_once() -> None:
 
 
 def test_results_that_the_file_should_have_are_told() -> None:
-    records = [runs.header(), runs.batch([runs.result(1, Operation.READ)])]
+    records = [runs.header(), runs.batch([runs.result(1, READ)])]
     missing = "Sent, but neither among the results nor known to be lost"
     assert f"{missing}: 2" in render("text", runs.stats_of([*records, runs.footer(sent=3)]))
     assert missing not in render("text", runs.stats_of([*records, runs.footer(sent=1)]))

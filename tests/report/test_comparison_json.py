@@ -9,7 +9,7 @@ import pytest
 
 from ssbench.core.figures.comparison import comparison
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import Operation
+from ssbench.core.operations import READ
 from ssbench.report.comparison_json import render_comparison_json
 from tests.report import runs
 from tests.report.test_as_comparison import busy
@@ -48,7 +48,7 @@ def test_a_program_finds_what_it_looks_for() -> None:
 
 def test_only_what_was_asked_for_is_there() -> None:
     both = runs.lasting(12, 20), runs.lasting(12, 20, seed=2)
-    found = report(*both, operations=(Operation.READ,))
+    found = report(*both, operations=(READ,))
     assert found["total"] is None
     assert list(found["operations"]) == ["READ"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import Operation, Phase
+from ssbench.core.model import Phase
+from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.report import render
 from tests.report import runs
@@ -22,7 +23,7 @@ def run(
 ) -> list[Record]:
     rows = [
         runs.result(
-            number, Operation.READ, start_ns=round(start * SECOND) + SECOND // 2, bytes_moved=10**6,
+            number, READ, start_ns=round(start * SECOND) + SECOND // 2, bytes_moved=10**6,
             last_byte_ns=SECOND // 10, **({"due_ns": round(start * SECOND)} if due else {}),
         )
         for number, start in enumerate(starts_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.model import Operation
+from ssbench.core.operations import READ
 from ssbench.report.rps import render_rps
 from tests.golden import legacy
 from tests.report import runs
@@ -19,9 +19,9 @@ def test_files_of_0_3_9_give_its_own_histogram(name: str) -> None:
 def test_seconds_count_from_the_start_and_leave_no_gap() -> None:
     second = 1_000_000_000
     rows = [
-        runs.result(1, Operation.READ, start_ns=1 * second),
-        runs.result(2, Operation.READ, start_ns=3 * second - 1),
-        runs.failure(3, Operation.READ, start_ns=4 * second),
+        runs.result(1, READ, start_ns=1 * second),
+        runs.result(2, READ, start_ns=3 * second - 1),
+        runs.failure(3, READ, start_ns=4 * second),
     ]
     assert render_rps(runs.stats_of([runs.header(), runs.batch(rows)])).splitlines()[1:] == [
         "1,0", "2,1", "3,0", "4,1",

@@ -78,14 +78,14 @@ def test_values_are_in_the_thresholds_own_unit(text: str, shown: str) -> None:
 
 def test_a_value_never_looks_like_its_limit_unless_it_is() -> None:
     # 1.2345678 ms is 1.23457 to six digits.
-    rows = [runs.result(1, runs.Operation.READ, last_byte_ns=1_234_567, headers_ns=1)]
+    rows = [runs.result(1, runs.READ, last_byte_ns=1_234_567, headers_ns=1)]
     records = [runs.header(), runs.PhaseRecord(runs.Phase.RUN, 0, 1), runs.batch(rows)]
     assert line("max < 1.23457ms", records)[2] == "1.234567ms (service time)"
     assert line("max < 1.234567ms", records)[2] == "1.234567ms (service time)"
 
 
 def test_a_value_is_printed_on_its_side_of_the_limit() -> None:
-    rows = [runs.result(1, runs.Operation.READ, last_byte_ns=25_684_359, headers_ns=1)]
+    rows = [runs.result(1, runs.READ, last_byte_ns=25_684_359, headers_ns=1)]
     records = [runs.header(), runs.PhaseRecord(runs.Phase.RUN, 0, 1), runs.batch(rows)]
     assert line("max < 25.684360ms", records)[1:] == [
         "max < 25.684360ms",
@@ -95,7 +95,7 @@ def test_a_value_is_printed_on_its_side_of_the_limit() -> None:
 
 
 def test_large_values_have_no_exponent() -> None:
-    rows = [runs.result(n, runs.Operation.READ, bytes_moved=10**12) for n in (1, 2)]
+    rows = [runs.result(n, runs.READ, bytes_moved=10**12) for n in (1, 2)]
     records = [runs.header(), runs.PhaseRecord(runs.Phase.RUN, 0, 1), runs.batch(rows)]
     assert line("throughput > 1B/s", records)[2] == "133333000000000B/s"
 

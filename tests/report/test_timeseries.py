@@ -6,7 +6,7 @@ import csv
 import io
 
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import Operation
+from ssbench.core.operations import READ
 from ssbench.report.timeseries import render_series, series_rows
 from tests.report import runs
 
@@ -18,9 +18,9 @@ def of(*rows: object) -> RunStats:
 
 
 def test_a_row_for_each_second_and_none_left_out() -> None:
-    first = runs.result(1, Operation.READ, start_ns=0, last_byte_ns=SECOND // 4, bytes_moved=10)
-    long = runs.result(2, Operation.READ, start_ns=0, last_byte_ns=2 * SECOND + 5, due_ns=0)
-    failed = runs.failure(3, Operation.READ, start_ns=2 * SECOND, last_byte_ns=7)
+    first = runs.result(1, READ, start_ns=0, last_byte_ns=SECOND // 4, bytes_moved=10)
+    long = runs.result(2, READ, start_ns=0, last_byte_ns=2 * SECOND + 5, due_ns=0)
+    failed = runs.failure(3, READ, start_ns=2 * SECOND, last_byte_ns=7)
     rows = series_rows(of(first, long, failed))
     assert [row["second"] for row in rows] == [1, 2, 3]
     assert [row["operations"] for row in rows] == [1, 0, 1]
@@ -33,7 +33,7 @@ def test_a_row_for_each_second_and_none_left_out() -> None:
 
 
 def test_csv_has_the_same() -> None:
-    stats = of(runs.result(1, Operation.READ, start_ns=0, last_byte_ns=SECOND // 4))
+    stats = of(runs.result(1, READ, start_ns=0, last_byte_ns=SECOND // 4))
     (row,) = csv.DictReader(io.StringIO(render_series(stats)))
     assert (row["second"], row["operations"], row["in_flight"]) == ("1", "1", "0")
     assert abs(float(row["service_p50_s"]) - 0.25) < 0.00025
@@ -41,5 +41,5 @@ def test_csv_has_the_same() -> None:
 
 
 def test_without_results_there_are_names_only() -> None:
-    full = render_series(of(runs.result(1, Operation.READ)))
+    full = render_series(of(runs.result(1, READ)))
     assert render_series(runs.stats_of([])) == full.splitlines()[0] + "\n"

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.errors import StatFileError
-from ssbench.core.model import NONE_NS, ErrorKind, Operation, Result
+from ssbench.core.model import NONE_NS, ErrorKind, Result
+from ssbench.core.operations import CREATE, row_of
 from ssbench.core.records import PhaseRecord, ResultBatch, RunFooter, RunHeader, WorkerRecord
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import read
@@ -56,7 +57,7 @@ def test_samples_give_the_figures_of_their_own_reports(name: str) -> None:
     figures = dict(zip(columns, values, strict=True))
     assert len(old.rows) == int(figures["total_count"])
     assert len(old.all(WorkerRecord)) == int(figures["worker_count"])
-    counts = Counter(Operation(row.operation).name.lower() for row in old.rows)
+    counts = Counter(row_of(row.operation).name.lower() for row in old.rows)
     for operation, count in counts.items():
         assert count == int(figures[f"{operation}_count"])
     start = min(row.start_ns for row in old.rows)
@@ -105,7 +106,7 @@ def test_a_result_becomes_a_row(path: Path) -> None:
     )
     first, second = Old(path).rows
     assert first == Result(
-        number=1, operation=Operation.CREATE, size_class=0, object=12, due_ns=NONE_NS,
+        number=1, operation=CREATE, size_class=0, object=12, due_ns=NONE_NS,
         start_ns=250_000_000, headers_ns=NONE_NS, first_byte_ns=NONE_NS,
         last_byte_ns=250_000_000, bytes_moved=10, retries=0, not_found_retries=0, rate_limited=0,
         reconnects=0, renewals=0, url=0, status=0, error=0, unknown=0, transaction_id=b"tx1",

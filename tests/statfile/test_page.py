@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,8 @@ from docutils.core import publish_doctree
 from ssbench.cli.master import main
 from ssbench.core.counts.batches import shifted
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import ErrorKind, Operation, Phase, Result
+from ssbench.core.model import ErrorKind, Phase, Result
+from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
 from ssbench.core.records import (
     ClockRecord,
     HostRecord,
@@ -62,7 +64,7 @@ def names(table: str) -> dict[int, str]:
 
 CODES = {row[1]: int(row[0]) for row in tables()["Records/code"]}
 COLUMNS = [row[0] for row in tables()["Results/column"]]
-PHASES, OPERATIONS, ERRORS = (
+PHASES, OPERATION_NAMES, ERRORS = (
     names(f"Enumerations/{what}") for what in ("phase", "operation", "error")
 )
 WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}
@@ -143,11 +145,11 @@ def agree(path: Path) -> list[dict[str, Any]]:
             columns = [moved.column(name) for name in Result._fields]
             expected += [Result(*row) for row in zip(*columns, strict=True)]
     assert [Result(**{name: row[name] for name in COLUMNS}) for row in results] == expected
-    for operation in (Operation.CREATE, Operation.READ, Operation.UPDATE, Operation.DELETE):
+    for operation in (CREATE, READ, UPDATE, DELETE):
         own = [
             row
             for row in results
-            if PHASES[row["phase"]] == "RUN" and OPERATIONS[row["operation"]] == operation.name
+            if PHASES[row["phase"]] == "RUN" and OPERATION_NAMES[row["operation"]] == operation.name
         ]
         tally = stats.total(operation)
         failed = [row for row in own if ERRORS[row["error"]] != "NONE"]
@@ -193,13 +195,13 @@ def test_a_file_with_all_that_a_run_can_meet(tmp_path: Path) -> None:
     for shape, ids in enumerate(shapes):
         rows = [
             runs.result(
-                5 * shape + n, Operation.READ, transaction_id=id_, retries=n << 10 * shape,
+                5 * shape + n, READ, transaction_id=id_, retries=n << 10 * shape,
                 **(numbers if n else {"due_ns": -1}),
             )
             for n, id_ in enumerate(ids)
         ]  # fmt: skip
         if shape:
-            rows.append(runs.failure(99, Operation.READ, detail=f"because {shape}"))
+            rows.append(runs.failure(99, READ, detail=f"because {shape}"))
         records.append(runs.batch(rows))
         records.append(ClockRecord(0, Phase.RUN, -shape, 9, 5))
     records += [PhaseRecord(Phase.CLEANUP, 101.0, 4), runs.batch(rows), runs.footer(sent=None)]
@@ -225,10 +227,11 @@ def test_codes_and_columns_are_those_of_the_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "enumeration"), [(PHASES, Phase), (OPERATIONS, Operation), (ERRORS, ErrorKind)]
+    ("found", "rows"),
+    [(PHASES, Phase), (OPERATION_NAMES, OPERATIONS.values()), (ERRORS, ErrorKind)],
 )
-def test_enumerations_are_whole(found: dict[int, str], enumeration: Any) -> None:
-    assert found == {each.value: each.name for each in enumeration}
+def test_enumerations_are_whole(found: dict[int, str], rows: Iterable[Any]) -> None:
+    assert found == {int(each): each.name for each in rows}
 
 
 @pytest.mark.parametrize("record", _COLD.values())

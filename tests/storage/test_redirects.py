@@ -11,7 +11,9 @@ import pytest
 
 from ssbench.core.credentials import Credentials
 from ssbench.core.errors import AuthError, StorageError
-from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.operations import CRUD, Operation
+from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.auth import Authenticator
 from ssbench.storage.swift import SwiftStorage
@@ -20,7 +22,7 @@ from tests.servers.certificates import Certificates, make_certificates
 
 STATUSES = (301, 302, 303, 307, 308)
 TOKEN, PASSWORD = "AUTH_tk-not-for-you", "pw-not-for-you"
-SIZES = (SizeClass("tiny", 1, 99, (0.25, 0.25, 0.25, 0.25), 10),)
+SIZES = (SizeClass("tiny", 1, 99, crud_profile([1, 1, 1, 1]), 10),)
 
 
 class Site(LoopbackServer):
@@ -71,7 +73,7 @@ def act(operation: Operation, storage: SwiftStorage) -> object:
 
 
 REQUESTS: dict[str, Callable[[SwiftStorage], object]] = {
-    **{operation.name: partial(act, operation) for operation in list(Operation)[:4]},
+    **{operation.name: partial(act, operation) for operation in CRUD},
     "container facts": lambda storage: storage.container_facts("ssbench_000000"),
     "make container": lambda storage: storage.make_container("ssbench_000000"),
     "list containers": lambda storage: storage.list_containers("", "", 10),

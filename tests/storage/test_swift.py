@@ -12,7 +12,20 @@ import pytest
 from ssbench.core import content as content_module
 from ssbench.core.content import PERIOD, pieces
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.operations import (
+    CREATE,
+    DELETE,
+    ENSURE,
+    HEAD,
+    OPERATIONS,
+    POST,
+    READ,
+    REMOVE,
+    UPDATE,
+    Operation,
+)
+from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage import swift as swift_module
 from ssbench.storage.base import ContainerFacts, ObjectEntry
@@ -21,8 +34,8 @@ from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.names import NASTY_NAMES
 from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
 
-CRUD = (0.25, 0.25, 0.25, 0.25)
-SIZES = (SizeClass("tiny", 1, 99, CRUD, 10), SizeClass("q /?\u00fc%", 1, 99, CRUD, 10))
+PROFILE = crud_profile([1, 1, 1, 1])
+SIZES = (SizeClass("tiny", 1, 99, PROFILE, 10), SizeClass("q /?\u00fc%", 1, 99, PROFILE, 10))
 SECRET = "AUTH_tk0123456789"
 
 Opener = Callable[..., SwiftStorage]
@@ -78,8 +91,8 @@ def job(
 
 def test_a_request_says_what_swift_must_know(swift: FakeSwift, opened: Opener) -> None:
     driver = opened(delete_after_s=60)
-    driver.actions[Operation.CREATE](job(Operation.CREATE, 12), 0)
-    driver.actions[Operation.READ](job(Operation.READ, 12), 0)
+    driver.actions[CREATE](job(CREATE, 12), 0)
+    driver.actions[READ](job(READ, 12), 0)
     put, get = swift.seen
     assert put.path == "/v1/AUTH_test/ssbench_000000/tiny_run1_000012"
     assert put.headers == {
@@ -97,15 +110,15 @@ def test_a_request_says_what_swift_must_know(swift: FakeSwift, opened: Opener) -
 
 
 def test_a_read_brings_no_more_than_its_size_class_has() -> None:
-    large = SizeClass("large", 1, 3_000_000, CRUD, 10)
+    large = SizeClass("large", 1, 3_000_000, PROFILE, 10)
     with (
         ScriptedServer(answering(ok(bytes(3_000_000)), ok(bytes(3_000_000)))) as server,
         closing(SwiftStorage(settings(server_url(server), sizes=(*SIZES, large)))) as driver,
     ):
-        read = driver.actions[Operation.READ]
-        assert read(job(Operation.READ, size_class=2), 0).bytes_moved == 3_000_000
+        read = driver.actions[READ]
+        assert read(job(READ, size_class=2), 0).bytes_moved == 3_000_000
         with pytest.raises(StorageError) as caught:
-            read(job(Operation.READ, size_class=0), 0)
+            read(job(READ, size_class=0), 0)
         assert caught.value.kind is ErrorKind.OVERLONG
 
 
@@ -115,15 +128,15 @@ def test_bodies_are_whole_whatever_their_size(
 ) -> None:
     monkeypatch.setattr(swift_module, "_PIECE", 700)
     driver = opened(block_size=1000)
-    assert driver.actions[Operation.UPDATE](job(Operation.UPDATE, 1, size), 0).bytes_moved == size
+    assert driver.actions[UPDATE](job(UPDATE, 1, size), 0).bytes_moved == size
     expected = b"".join(pieces(b"tiny_000001", 0, size, 77))
     assert swift.containers["ssbench_000001"].objects["tiny_000001"].body == expected
-    assert driver.actions[Operation.READ](job(Operation.READ, 1, size), 0).bytes_moved == size
+    assert driver.actions[READ](job(READ, 1, size), 0).bytes_moved == size
 
 
 def test_a_long_body_of_the_usual_pieces_is_whole(swift: FakeSwift, opened: Opener) -> None:
     size = 3_500_000
-    opened().actions[Operation.UPDATE](job(Operation.UPDATE, 1, size), 0)
+    opened().actions[UPDATE](job(UPDATE, 1, size), 0)
     stored = swift.containers["ssbench_000001"].objects["tiny_000001"].body
     assert stored == b"".join(pieces(b"tiny_000001", 0, size, 65536))
 
@@ -146,24 +159,25 @@ def test_connecting_makes_the_content_where_a_phase_would_have_to_wait_for_it(
 ) -> None:
     made = []
     monkeypatch.setattr(content_module, "block", lambda: made.append(1) or bytes(PERIOD))
-    driver = opened(sizes=(SizeClass("tiny", 1, 99, crud, 10),), verify=verify)
+    driver = opened(sizes=(SizeClass("tiny", 1, 99, crud_profile([*crud]), 10),), verify=verify)
     driver.connect(1)
     assert bool(made) is needed
-    driver.actions[Operation.UPDATE](job(Operation.UPDATE), 0)
+    driver.actions[UPDATE](job(UPDATE), 0)
     assert made == [1]
 
 
 def test_compressible_bodies(swift: FakeSwift, opened: Opener) -> None:
     driver = opened(compressible=True)
-    driver.actions[Operation.CREATE](job(Operation.CREATE), 0)
+    driver.actions[CREATE](job(CREATE), 0)
     assert swift.seen[0].body == b"A" * 50
 
 
 def test_names_are_quoted_on_every_verb(swift: FakeSwift, opened: Opener) -> None:
     driver = opened(container_base="a b?", policy="gold")
     swift.containers["a b?_000000_gold"] = FakeContainer("gold", {})
-    for operation in Operation:
+    for operation in (CREATE, READ, UPDATE, HEAD, POST, DELETE, ENSURE, REMOVE):
         driver.actions[operation](job(operation, 3, 50, 1), 0)
+    assert {*driver.actions} == {*OPERATIONS}
     assert {seen.path for seen in swift.seen} == {
         "/v1/AUTH_test/a%20b%3F_000000_gold/q%20%2F%3F%C3%BC%25_000003"
     }
@@ -171,27 +185,27 @@ def test_names_are_quoted_on_every_verb(swift: FakeSwift, opened: Opener) -> Non
 
 def test_ensure_looks_first(swift: FakeSwift, opened: Opener) -> None:
     driver = opened()
-    ensure = driver.actions[Operation.ENSURE]
-    ensure(job(Operation.ENSURE), 0)
+    ensure = driver.actions[ENSURE]
+    ensure(job(ENSURE), 0)
     assert swift.methods() == ["HEAD", "PUT"]
-    assert ensure(job(Operation.ENSURE), 0)[3:5] == (0, 200)
+    assert ensure(job(ENSURE), 0)[3:5] == (0, 200)
     assert swift.methods() == ["HEAD", "PUT", "HEAD"]
 
 
 def test_ensure_replaces_an_object_that_will_expire(swift: FakeSwift, opened: Opener) -> None:
     expiring = opened(delete_after_s=60)
-    expiring.actions[Operation.ENSURE](job(Operation.ENSURE), 0)
+    expiring.actions[ENSURE](job(ENSURE), 0)
     assert swift.methods() == ["PUT"]
-    opened().actions[Operation.ENSURE](job(Operation.ENSURE), 0)
+    opened().actions[ENSURE](job(ENSURE), 0)
     assert swift.methods() == ["PUT", "HEAD", "PUT"]
 
 
 def test_ensure_replaces_an_object_that_was_updated(swift: FakeSwift, opened: Opener) -> None:
     driver = opened()
-    driver.actions[Operation.ENSURE](job(Operation.ENSURE), 0)
-    driver.actions[Operation.UPDATE](job(Operation.UPDATE, version=2), 0)
+    driver.actions[ENSURE](job(ENSURE), 0)
+    driver.actions[UPDATE](job(UPDATE, version=2), 0)
     assert swift.seen[-1].headers["X-Object-Meta-Ssbench-Version"] == "2"
-    assert driver.actions[Operation.ENSURE](job(Operation.ENSURE), 0).status == 201
+    assert driver.actions[ENSURE](job(ENSURE), 0).status == 201
     initial = b"".join(pieces(b"tiny_000000", 0, 50, 65536))
     assert swift.containers["ssbench_000000"].objects["tiny_000000"].body == initial
 
@@ -199,11 +213,11 @@ def test_ensure_replaces_an_object_that_was_updated(swift: FakeSwift, opened: Op
 def test_ensure_tells_of_a_head_that_fails() -> None:
     with against(b"HTTP/1.1 503 X\r\nContent-Length: 9\r\n\r\n") as driver:
         with pytest.raises(StorageError) as caught:
-            driver.actions[Operation.ENSURE](job(Operation.ENSURE), 0)
+            driver.actions[ENSURE](job(ENSURE), 0)
         assert caught.value.status == 503
 
 
-@pytest.mark.parametrize("operation", Operation)
+@pytest.mark.parametrize("operation", OPERATIONS.values())
 def test_a_bad_status_is_an_error_with_its_times(operation: Operation) -> None:
     answer = b"HTTP/1.1 507 X\r\nContent-Length: 0\r\nX-Trans-Id: tx1\r\n\r\n"
     with against(answer) as driver, pytest.raises(StorageError) as caught:
@@ -218,23 +232,23 @@ def test_a_bad_status_is_an_error_with_its_times(operation: Operation) -> None:
 
 def test_only_remove_is_content_without_an_object(swift: FakeSwift, opened: Opener) -> None:
     driver = opened()
-    assert driver.actions[Operation.REMOVE](job(Operation.REMOVE), 0).status == 404
+    assert driver.actions[REMOVE](job(REMOVE), 0).status == 404
     with pytest.raises(StorageError):
-        driver.actions[Operation.DELETE](job(Operation.DELETE), 0)
+        driver.actions[DELETE](job(DELETE), 0)
 
 
 def test_the_deadline_reaches_the_engine(opened: Opener) -> None:
     with ScriptedServer(lambda peer: peer.linger()) as server:
         driver = opened(f"http://127.0.0.1:{server.port}/v1/a")
         with pytest.raises(StorageError) as caught:
-            driver.actions[Operation.READ](job(Operation.READ), perf_counter_ns() + 30_000_000)
+            driver.actions[READ](job(READ), perf_counter_ns() + 30_000_000)
     assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
 
 
 def test_a_new_token_is_in_the_next_request(swift: FakeSwift, opened: Opener) -> None:
     driver = opened(token="old")
     driver.set_token("tk", 7)
-    driver.actions[Operation.CREATE](job(Operation.CREATE), 0)
+    driver.actions[CREATE](job(CREATE), 0)
     assert swift.seen[0].headers["X-Auth-Token"] == "tk"
     assert driver.token_serial == 7
 
@@ -243,8 +257,8 @@ def test_each_request_takes_a_storage_url_at_random(swift: FakeSwift, opened: Op
     with FakeSwift() as other:
         other.containers["ssbench_000000"] = FakeContainer("gold", {})
         driver = opened(swift.url, other.url, seed=5)
-        write = driver.actions[Operation.CREATE]
-        urls = [write(job(Operation.CREATE), 0).url for _ in range(20)]
+        write = driver.actions[CREATE]
+        urls = [write(job(CREATE), 0).url for _ in range(20)]
         draw = Random(5)
         assert urls == [int(draw.random() * 2) for _ in range(20)]
         assert (len(swift.seen), len(other.seen)) == (urls.count(0), urls.count(1))
@@ -259,7 +273,7 @@ def test_connections_are_opened_to_each_storage_url(swift: FakeSwift, opened: Op
 def test_no_secret_is_shown(opened: Opener) -> None:
     driver = opened("http://127.0.0.1:1/v1/a", token=SECRET)
     with pytest.raises(StorageError) as caught:
-        driver.actions[Operation.READ](job(Operation.READ), 0)
+        driver.actions[READ](job(READ), 0)
     assert SECRET not in repr(driver) + repr(caught.value) + caught.value.detail
     with pytest.raises(UsageError) as usage:
         driver.set_token(f"{SECRET}\r\nX-Evil: 1", 1)
@@ -379,7 +393,7 @@ def test_an_object_tells_the_run_that_uploaded_it(swift: FakeSwift, opened: Open
     driver = opened(run_id="r 1/\u00fc")
     objects = swift.containers["ssbench_000000"].objects
     objects["theirs"] = FakeObject(b"", {})
-    for operation in (Operation.CREATE, Operation.UPDATE, Operation.ENSURE):
+    for operation in (CREATE, UPDATE, ENSURE):
         driver.actions[operation](job(operation, 12), 0)
         (ours,) = (name for name in objects if name != "theirs")
         assert driver.object_run("ssbench_000000", ours) == "r 1/\u00fc"
@@ -441,13 +455,13 @@ def test_a_store_without_info_has_no_limits() -> None:
 
 def test_many_users_at_once(swift: FakeSwift, opened: Opener) -> None:
     driver = opened()
-    write, read = driver.actions[Operation.CREATE], driver.actions[Operation.READ]
+    write, read = driver.actions[CREATE], driver.actions[READ]
 
     def user(number: int) -> list[int]:
         sizes = [number * 10 + n for n in range(5)]
         for size in sizes:
-            write(job(Operation.CREATE, number, size), 0)
-        return [read(job(Operation.READ, number), 0).bytes_moved for _ in sizes]
+            write(job(CREATE, number, size), 0)
+        return [read(job(READ, number), 0).bytes_moved for _ in sizes]
 
     users = [gevent.spawn(user, number) for number in range(20)]
     gevent.joinall(users, raise_error=True)
@@ -456,8 +470,8 @@ def test_many_users_at_once(swift: FakeSwift, opened: Opener) -> None:
 
 #: What is named after a size class, is asked for so.
 BY_JOB = {
-    Operation.CREATE: "PUT", Operation.READ: "GET", Operation.UPDATE: "PUT",
-    Operation.DELETE: "DELETE", Operation.ENSURE: "HEAD", Operation.REMOVE: "DELETE",
+    CREATE: "PUT", READ: "GET", UPDATE: "PUT", HEAD: "HEAD", POST: "POST",
+    DELETE: "DELETE", ENSURE: "HEAD", REMOVE: "DELETE",
 }  # fmt: skip
 
 
@@ -466,7 +480,7 @@ def test_a_nasty_name_is_quoted_in_every_request_line(
     swift: FakeSwift, opened: Opener, name: str
 ) -> None:
     quoted = NASTY_NAMES[name]
-    driver = opened(container_base=name, sizes=(SizeClass(name, 1, 99, CRUD, 10),))
+    driver = opened(container_base=name, sizes=(SizeClass(name, 1, 99, PROFILE, 10),))
     container, path = f"{name}_000000", f"/v1/AUTH_test/{quoted}_000000"
     driver.make_container(container)
     assert {seen.path for seen in swift.seen} == {path}

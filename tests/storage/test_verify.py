@@ -11,7 +11,9 @@ import pytest
 
 from ssbench.core.content import PERIOD, pieces
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.operations import CREATE, ENSURE, READ, UPDATE, Operation
+from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.swift import SwiftStorage
 from tests.fakes.http_server import FakeContainer, etag_of
@@ -19,13 +21,16 @@ from tests.fakes.lying_swift import ETAG, LIES, OLD, PUT_ETAG, LyingSwift
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
 from tests.servers.certificates import make_certificates
 
-CRUD = (0.25, 0.25, 0.25, 0.25)
-SIZES = (SizeClass("tiny", 1000, 1000, CRUD, 10), SizeClass("any", 0, PERIOD + 1000, CRUD, 10))
+PROFILE = crud_profile([1, 1, 1, 1])
+SIZES = (
+    SizeClass("tiny", 1000, 1000, PROFILE, 10),
+    SizeClass("any", 0, PERIOD + 1000, PROFILE, 10),
+)
 CREATE, READ, UPDATE, ENSURE = (
-    Operation.CREATE,
-    Operation.READ,
-    Operation.UPDATE,
-    Operation.ENSURE,
+    CREATE,
+    READ,
+    UPDATE,
+    ENSURE,
 )
 
 

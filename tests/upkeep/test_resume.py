@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import AuthError, StorageError
-from ssbench.core.model import ErrorKind, Operation, Phase, Result
+from ssbench.core.model import ErrorKind, Phase, Result
 from ssbench.core.naming import Naming
+from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE, Operation
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.storage.base import ObjectEntry
@@ -79,7 +80,7 @@ def names(store: MemoryStore) -> list[str]:
 
 
 CREATE, READ, UPDATE, DELETE, REMOVE = (
-    Operation.CREATE, Operation.READ, Operation.UPDATE, Operation.DELETE, Operation.REMOVE,
+    CREATE, READ, UPDATE, DELETE, REMOVE,
 )  # fmt: skip
 FAILED = int(ErrorKind.STATUS)
 
@@ -99,7 +100,7 @@ FAILED = int(ErrorKind.STATUS)
         ([row(CREATE, 12), row(REMOVE, 12)], False),
         ([row(CREATE, 9)], False),
         ([row(UPDATE, 3)], False),
-        ([row(Operation.ENSURE, 3)], False),
+        ([row(ENSURE, 3)], False),
         ([row(77, 12)], False),
         ([row(CREATE, 12, size_class=2)], False),
         ([row(CREATE, 12, size_class=-1)], False),

@@ -13,7 +13,8 @@ import pytest
 from ssbench.core.beatclock import BeatClock
 from ssbench.core.columns import pack_jobs
 from ssbench.core.messages import Beat, Bye, Jobs, Message, Ready, Results, Returned, Took, encode
-from ssbench.core.model import Job, Operation, Phase, Timing
+from ssbench.core.model import Job, Phase, Timing
+from ssbench.core.operations import OPERATIONS
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
 from ssbench.worker.stint import Stint, Ties
@@ -41,7 +42,7 @@ class Scene:
         beats = BeatClock()
         beats.hear(BEAT._replace(master_ns=self.now_ns), self.now_ns)
         storage = NoopStorage(StorageSettings())
-        storage.actions = dict.fromkeys(Operation, self._act)
+        storage.actions = dict.fromkeys(OPERATIONS, self._act)
         self.batch = 0
         self.stint = Stint(
             Ties(

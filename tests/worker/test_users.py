@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from ssbench.core import retry
 from ssbench.core.errors import StorageError
 from ssbench.core.finished import rows_of
-from ssbench.core.model import NONE_NS, ErrorKind, Job, Operation, Result, Timing
+from ssbench.core.model import NONE_NS, ErrorKind, Job, Result, Timing
+from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, REMOVE, UPDATE, Operation
 from ssbench.worker import users
 from ssbench.worker.users import FEW, FULL, MAX_RENEWALS, QUICK, Users
 
 MS = 1_000_000
 SECOND = 1000 * MS
-CREATE, READ, UPDATE, DELETE, ENSURE, REMOVE = Operation
 Outcome = StorageError | Exception | Callable[[], None] | None
 
 
@@ -40,7 +40,7 @@ class Driver:
         self.gate: Any = None  #: an Event: attempts wait for it
         self.in_flight = self.most_in_flight = 0
         self.token_serial = 1
-        self.actions: Mapping[int, Any] = dict.fromkeys(Operation, self.act)
+        self.actions: Mapping[int, Any] = dict.fromkeys(OPERATIONS, self.act)
 
     def clock(self) -> int:
         return self.now_ns
@@ -152,7 +152,7 @@ def refused(status: int, *, answered: bool = False) -> StorageError:
     return StorageError(ErrorKind.STATUS, f"{status}", status=status, timing=timing)
 
 
-def row_of(driver: Driver, operation: Operation = CREATE, **options: Any) -> Result:
+def result_row(driver: Driver, operation: Operation = CREATE, **options: Any) -> Result:
     """The row of one job that one user does."""
     (row,) = Team(driver, **options).do(job(1, operation))
     return row
@@ -161,10 +161,10 @@ def row_of(driver: Driver, operation: Operation = CREATE, **options: Any) -> Res
 # What a row says --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("operation", Operation)
+@pytest.mark.parametrize("operation", OPERATIONS.values())
 def test_the_row_of_a_success(operation: Operation) -> None:
     driver = Driver()
-    row = row_of(driver, operation)
+    row = result_row(driver, operation)
     assert row == Result(
         number=1, operation=operation, size_class=2, object=41, due_ns=NONE_NS,
         start_ns=3 * SECOND, headers_ns=7 * MS,
@@ -175,12 +175,12 @@ def test_the_row_of_a_success(operation: Operation) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("operation", Operation)
+@pytest.mark.parametrize("operation", OPERATIONS.values())
 def test_a_success_after_retries_says_the_same_and_how_many(operation: Operation) -> None:
     driver = Driver()
     driver.script.extend([refused(503), refused(429)])
-    row = row_of(driver, operation)
-    first = row_of(Driver(), operation)
+    row = result_row(driver, operation)
+    first = result_row(Driver(), operation)
     later = {"headers_ns": 27 * MS, "last_byte_ns": 30 * MS, "retries": 2, "rate_limited": 1}
     if operation is READ:
         later["first_byte_ns"] = 28 * MS
@@ -190,7 +190,7 @@ def test_a_success_after_retries_says_the_same_and_how_many(operation: Operation
 def test_the_row_of_a_failure_without_an_answer() -> None:
     driver = Driver()
     driver.always = StorageError(ErrorKind.RESET, "the connection broke")
-    row = row_of(driver, UPDATE, retries=2)
+    row = result_row(driver, UPDATE, retries=2)
     assert row == Result(
         number=1, operation=UPDATE, size_class=2, object=41, due_ns=NONE_NS,
         start_ns=3 * SECOND, headers_ns=NONE_NS, first_byte_ns=NONE_NS, last_byte_ns=30 * MS,
@@ -203,7 +203,7 @@ def test_the_row_of_a_failure_without_an_answer() -> None:
 def test_the_row_of_a_failure_with_an_answer() -> None:
     driver = Driver()
     driver.always = refused(403, answered=True)
-    row = row_of(driver, READ)
+    row = result_row(driver, READ)
     assert (row.status, row.error, row.detail) == (403, ErrorKind.STATUS, "403")
     assert (row.transaction_id, row.first_byte_ns) == (b"txbad", NONE_NS)
     assert row.last_byte_ns == 1 * SECOND
@@ -221,7 +221,7 @@ def test_every_request_is_in_a_count(ending: int | None) -> None:
     driver.script += [lost, refused(503), refused(401), lost, refused(404)]
     if ending:
         driver.always = refused(ending)
-    row = row_of(driver, READ, renew=lambda began_ns: True)
+    row = result_row(driver, READ, renew=lambda began_ns: True)
     counted = row.retries + row.not_found_retries + row.renewals + row.reconnects
     assert row.reconnects == 2
     assert 1 + counted == len(driver.deadlines) + row.reconnects
@@ -230,24 +230,24 @@ def test_every_request_is_in_a_count(ending: int | None) -> None:
 def test_a_read_that_finds_nothing_is_tried_once_more() -> None:
     driver = Driver()
     driver.script.append(refused(404))
-    row = row_of(driver, READ)
+    row = result_row(driver, READ)
     assert (row.status, row.error, row.not_found_retries, row.retries) == (200, 0, 1, 0)
     driver.always = refused(404)
-    row = row_of(driver, READ)
+    row = result_row(driver, READ)
     assert (row.status, row.error, row.not_found_retries) == (404, ErrorKind.STATUS, 1)
 
 
 def test_gone_already_is_a_success_of_remove() -> None:
     driver = Driver()
     driver.always = refused(404, answered=True)
-    row = row_of(driver, REMOVE)
+    row = result_row(driver, REMOVE)
     assert (row.status, row.error, row.detail) == (404, 0, "")
 
 
 def test_retries_end() -> None:
     driver = Driver()
     driver.always = refused(503)
-    row = row_of(driver, CREATE, retries=3)
+    row = result_row(driver, CREATE, retries=3)
     assert (row.retries, row.status, row.unknown) == (3, 503, 1)
     assert len(driver.deadlines) == 4
 
@@ -255,7 +255,7 @@ def test_retries_end() -> None:
 def test_an_operation_has_a_deadline_for_all_of_its_attempts() -> None:
     driver = Driver()
     driver.always = refused(503)
-    row = row_of(driver, CREATE, timeout_s=0.035)
+    row = result_row(driver, CREATE, timeout_s=0.035)
     assert set(driver.deadlines) == {5 * SECOND + 35 * MS}
     assert row.retries == len(driver.deadlines) == 4
     assert row.last_byte_ns == 40 * MS
@@ -263,7 +263,7 @@ def test_an_operation_has_a_deadline_for_all_of_its_attempts() -> None:
 
 def test_without_a_time_out_there_is_no_deadline() -> None:
     driver = Driver()
-    row_of(driver)
+    result_row(driver)
     assert driver.deadlines == [0]
 
 
@@ -279,7 +279,7 @@ def test_a_renewal_is_counted_and_in_no_latency() -> None:
         driver.now_ns += 700 * MS
         return True
 
-    row = row_of(driver, CREATE, renew=renew)
+    row = result_row(driver, CREATE, renew=renew)
     assert (row.renewals, row.retries, row.error, row.status) == (1, 0, 0, 200)
     assert row.last_byte_ns == 10 * MS
     assert row.start_ns == 3 * SECOND + 710 * MS
@@ -293,14 +293,14 @@ def test_a_deadline_starts_anew_with_a_renewal() -> None:
         driver.now_ns += SECOND
         return True
 
-    row_of(driver, CREATE, timeout_s=0.5, renew=renew)
+    result_row(driver, CREATE, timeout_s=0.5, renew=renew)
     assert driver.deadlines == [5500 * MS, 6510 * MS]
 
 
 def test_what_a_delete_did_before_its_renewal_is_not_forgotten() -> None:
     driver = Driver()
     driver.script += [StorageError(ErrorKind.RESET, "gone"), refused(401), refused(404)]
-    row = row_of(driver, DELETE, renew=lambda began_ns: True)
+    row = result_row(driver, DELETE, renew=lambda began_ns: True)
     assert (row.renewals, row.error, row.retries, len(driver.deadlines)) == (1, 0, 1, 3)
 
 
@@ -308,7 +308,7 @@ def test_renewals_end() -> None:
     driver = Driver()
     driver.always = refused(401)
     asked: list[int] = []
-    row = row_of(driver, READ, renew=lambda began_ns: asked.append(began_ns) or True)
+    row = result_row(driver, READ, renew=lambda began_ns: asked.append(began_ns) or True)
     assert len(asked) == row.renewals == MAX_RENEWALS
     assert asked == sorted(set(asked)), "each attempt wants a token newer than itself"
     assert (row.error, row.status) == (ErrorKind.UNAUTHORIZED, 401)
@@ -317,7 +317,7 @@ def test_renewals_end() -> None:
 def test_no_token_to_be_had() -> None:
     driver = Driver()
     driver.always = refused(401)
-    row = row_of(driver, READ, renew=lambda began_ns: False)
+    row = result_row(driver, READ, renew=lambda began_ns: False)
     assert row.error == ErrorKind.UNAUTHORIZED
     assert (len(driver.deadlines), row.renewals) == (1, 0)
 
@@ -368,7 +368,7 @@ def test_want_of_memory_is_a_failure_and_told_of(caplog: pytest.LogCaptureFixtur
 def test_a_defect_in_a_later_attempt_is_a_row_as_well() -> None:
     driver = Driver()
     driver.script.extend([refused(503), ZeroDivisionError("odd")])
-    row = row_of(driver)
+    row = result_row(driver)
     assert (row.error, row.retries) == (ErrorKind.INTERNAL, 1)
 
 
@@ -458,8 +458,8 @@ def test_users_above_a_smaller_share_end_whichever_ends_first() -> None:
     driver = Driver()
     gates = {number: gevent.event.Event() for number in range(4)}
     driver.actions = dict.fromkeys(
-        Operation, lambda job, ns: (gates[job.number].wait() if job.number in gates else None,
-                                    driver.act(job, ns))[1]
+        OPERATIONS, lambda job, ns: (gates[job.number].wait() if job.number in gates else None,
+                                     driver.act(job, ns))[1]
     )  # fmt: skip
     team = Team(driver, 4)
     team.users.add([job(n) for n in range(4)])

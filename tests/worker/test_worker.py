@@ -25,7 +25,8 @@ from ssbench.core.messages import (
     Took,
     encode,
 )
-from ssbench.core.model import ErrorKind, Job, Operation, Phase, Timing
+from ssbench.core.model import ErrorKind, Job, Phase, Timing
+from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
 from ssbench.worker import duty as duty_module
@@ -57,7 +58,7 @@ class Gate:
             now = time.perf_counter_ns()
             return Timing(now, now, now, job.size, 201)
 
-        storage.actions = dict.fromkeys(Operation, act)
+        storage.actions = dict.fromkeys(OPERATIONS, act)
         storage.connect = self.connected.append  # type: ignore[method-assign]
         storage.close = lambda: setattr(self, "closed", True)  # type: ignore[method-assign]
         return storage
@@ -393,7 +394,7 @@ def test_it_waits_for_a_fresh_token() -> None:
 
     def driver(settings: StorageSettings) -> MemoryStorage:
         storage = MemoryStorage(store, settings)
-        storage.actions = dict.fromkeys(Operation, lambda job, ns: _ask(store, storage))
+        storage.actions = dict.fromkeys(OPERATIONS, lambda job, ns: _ask(store, storage))
         return storage
 
     with at_work(1, settings, open_driver=driver) as (master, incarnation):
@@ -426,12 +427,12 @@ def raises(error: Exception) -> Any:
 def test_out_of_memory_in_an_operation_fails_that_one_and_ends_the_worker() -> None:
     def driver(settings: StorageSettings) -> Any:
         storage = NoopStorage(settings)
-        storage.actions = {**storage.actions, Operation.READ: raises(MemoryError())}
+        storage.actions = {**storage.actions, READ: raises(MemoryError())}
         return storage
 
     with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
         master.begin(1)
-        master.send([*jobs(1), *jobs(2, operation=Operation.READ), *jobs(3)])
+        master.send([*jobs(1), *jobs(2, operation=READ), *jobs(3)])
         assert worker.wait() is ExitStatus.FAILED
         rows = [row for results in master.all_of(Results) for row in rows_of(results)]
         assert [row.number for row in rows if not row.error] == [1]
@@ -445,13 +446,13 @@ def test_what_nobody_has_caught_ends_the_worker_with_a_word(
 ) -> None:
     def driver(settings: StorageSettings) -> Any:
         storage = NoopStorage(settings)
-        storage.actions = {**storage.actions, Operation.READ: lambda *about: gevent.sleep(60)}
+        storage.actions = {**storage.actions, READ: lambda *about: gevent.sleep(60)}
         return storage
 
     monkeypatch.setattr("ssbench.worker.stint.pack_finished", raises(ValueError("no number")))
     with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
         master.begin(1)
-        master.send([*jobs(1), *jobs(2, operation=Operation.READ), *jobs(3)])
+        master.send([*jobs(1), *jobs(2, operation=READ), *jobs(3)])
         assert worker.wait() is ExitStatus.FAILED
         assert byes(master) == ["it can't go on: ValueError: no number"]
         # Nobody needs to lose what was never started.

@@ -23,7 +23,7 @@ from ssbench.core.figures.compare import (
 from ssbench.core.figures.counted import counted, whole, whole_seconds
 from ssbench.core.figures.stats import RunStats
 from ssbench.core.figures.verdict import HostLoad
-from ssbench.core.model import CRUD
+from ssbench.core.operations import CRUD
 from ssbench.core.records import RunHeader
 
 _NO_HEADER = RunHeader("", 0.0, "", {}, {}, {}, 0, "")

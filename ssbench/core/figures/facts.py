@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Weights = tuple[float, float, float, float]  #: CREATE, READ, UPDATE, DELETE; sum 1, or all 0
+from ssbench.core.operations import CRUD
+
+Profile = Mapping[str, float]  #: an operation's name in capitals -> its share; sum 1
 
 _YEAR_S = 366 * 86400.0
 _LEGACY_SCENARIO = "_scenario_data"  # ssbench 0.3.9 keeps the user's JSON under this key
@@ -25,16 +27,16 @@ class SizeFacts:
     size_max: int | None
     initial_files: int
     share: float
-    crud: Weights | None
+    profile: Profile | None
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFacts:
-    """A scenario as a report shows it; ``crud`` is the average over the classes by share."""
+    """A scenario as a report shows it; ``profile`` is the average over the classes by share."""
 
     name: str
     sizes: tuple[SizeFacts, ...]
-    crud: Weights | None
+    profile: Profile | None
     user_count: int | None
     container_base: str | None
     container_count: int | None
@@ -68,7 +70,7 @@ class ScenarioFacts:
         return cls(
             name=_text(merged.get("name")) or "",
             sizes=sizes,
-            crud=_average(sizes),
+            profile=_average(sizes),
             user_count=_whole(merged.get("user_count")),
             container_base=_text(merged.get("container_base")),
             container_count=_whole(merged.get("container_count")),
@@ -100,32 +102,47 @@ def _sizes(scenario: Mapping[str, Any]) -> tuple[SizeFacts, ...]:
             size_max=_whole(row.get("size_max")),
             initial_files=count,
             share=count / total if total else 0.0,
-            crud=_weights(row.get("crud_profile")) or _weights(scenario.get("crud_profile")),
+            profile=_profile(row) or _profile(scenario),
         )
         for index, (row, count) in enumerate(zip(rows, files, strict=True))
     )
 
 
-def _weights(profile: Any) -> Weights | None:
-    if not isinstance(profile, Sequence) or len(profile) != 4:
-        return None
-    numbers = [_number(weight) for weight in profile]
-    weights = [weight for weight in numbers if weight is not None and weight >= 0]
-    total = sum(weights)
-    if len(weights) != 4 or not 0 < total < float("inf"):
-        return None
-    create, read, update, delete = (weight / total for weight in weights)
-    return create, read, update, delete
+def crud_of(profile: Profile | None) -> list[float] | None:
+    """The shares of CREATE, READ, UPDATE and DELETE, as a crud_profile has them."""
+    return None if profile is None else [profile.get(row.name, 0.0) for row in CRUD]
 
 
-def _average(sizes: Sequence[SizeFacts]) -> Weights | None:
-    known = [(size.share, size.crud) for size in sizes if size.crud is not None and size.share]
+def other_operations(profile: Profile | None) -> list[str]:
+    """The names of those that a crud_profile can't hold."""
+    return [name for name in profile or () if name not in {row.name for row in CRUD}]
+
+
+def _profile(keys: Mapping[str, Any]) -> Profile | None:
+    by_name = keys.get("operations")
+    if not isinstance(by_name, Mapping):
+        weights = keys.get("crud_profile")
+        if not isinstance(weights, Sequence) or len(weights) != len(CRUD):
+            return None
+        by_name = dict(zip((row.name for row in CRUD), weights, strict=True))
+    shares = {}
+    for name, value in by_name.items():
+        weight = _number(value)
+        if not isinstance(name, str) or weight is None or weight < 0:
+            return None
+        shares[name.upper()] = weight
+    total = sum(shares.values())
+    if not 0 < total < float("inf"):
+        return None
+    return {name: weight / total for name, weight in shares.items()}
+
+
+def _average(sizes: Sequence[SizeFacts]) -> Profile | None:
+    known = [(size.share, size.profile) for size in sizes if size.profile and size.share]
     if not known:
         return None
-    create, read, update, delete = (
-        sum(share * crud[column] for share, crud in known) for column in range(4)
-    )
-    return create, read, update, delete
+    names = dict.fromkeys(name for _, profile in known for name in profile)
+    return {name: sum(share * p.get(name, 0.0) for share, p in known) for name in names}
 
 
 def _text(value: Any) -> str | None:

@@ -32,7 +32,8 @@ from ssbench.core.figures.spread import Spread, spread_of, spread_of_legacy
 from ssbench.core.figures.verdict import Seat, Verdict, Who, judge
 from ssbench.core.figures.verified import Verified
 from ssbench.core.figures.windows import LEFT_OUT, Windows
-from ssbench.core.model import CRUD, ErrorKind, Operation, Phase
+from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.operations import CRUD, row_of
 from ssbench.core.records import (
     MASTER,
     ClockRecord,
@@ -186,7 +187,7 @@ class RunStats:
 
     @property
     def operations(self) -> list[int]:
-        """The four of CRUD, then any other that has results."""
+        """Those of CRUD, then any other that has results."""
         others = {operation for operation, _class in self._groups.all_stages} - set(CRUD)
         return [*CRUD, *sorted(others)]
 
@@ -464,7 +465,7 @@ def _add_latencies(tally: Tally, part: Part) -> None:
 
 def operation_name(operation: int) -> str:
     """``CREATE``; a number that a later version may know is ``OPERATION 17``."""
-    return Operation(operation).name if operation in set(Operation) else f"OPERATION {operation}"
+    return row_of(operation).name
 
 
 def _wall_ns(seconds: float) -> int:

@@ -6,9 +6,9 @@
     scope     = operation | size class | operation "," size class
     operator  = "<" | "<=" | ">" | ">=" | "=="
 
-An operation is CREATE, READ, UPDATE or DELETE in any case, GET is READ and PUT is CREATE; a size
-class is named as the scenario
-names it, in the double quotes of JSON where it is called like an operation or has ``(),"``.
+An operation is any of a run's, as CREATE or READ, in any case, GET is READ and PUT is CREATE; a
+size class is named as the scenario names it, in the double quotes of JSON where it is called like
+an operation or has ``(),"``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ssbench.core.counts.tally import Tally
 from ssbench.core.errors import UsageError
 from ssbench.core.figures.facts import ScenarioFacts
 from ssbench.core.figures.metrics import KNOWN, LATENCY, METRICS, latency_of, metric_of, percent_of
-from ssbench.core.model import Operation, operation_of
+from ssbench.core.operations import Operation, operation_named
 from ssbench.core.scenario.checks import near, shown
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Threshold:
         if self.operation is not None and not self._happens(scenario, self.operation):
             wrong = f"the scenario does no {self.operation.name}"
             where = "" if self.size_class is None else f" of {shown(self.size_class)}"
-            right = "name an operation that has a share of its crud_profile"
+            right = "name an operation that has a share of its profile"
             raise UsageError(f"threshold {self}: {wrong}{where}; {right}")
         if open_loop is False and self.metric.startswith("response_"):
             wrong = "a closed loop has no due times, so no response times"
@@ -140,7 +140,8 @@ class Threshold:
     def _happens(self, scenario: ScenarioFacts, operation: Operation) -> bool:
         sizes = [size for size in scenario.sizes if self.size_class in (None, size.name)]
         return not sizes or any(
-            size.crud is None or (size.share > 0 and size.crud[operation] > 0) for size in sizes
+            size.profile is None or (size.share > 0 and size.profile.get(operation.name, 0) > 0)
+            for size in sizes
         )
 
     def _nothing(self, stats: RunStats) -> str:
@@ -180,7 +181,7 @@ _PLAIN = re.compile(r'[^(),"]+')
 def _quoted(name: str) -> str:
     """As a size class stands in a scope."""
     plain = _PLAIN.fullmatch(name) and name == name.strip() and name.isprintable()
-    return name if plain and not operation_of(name) else json.dumps(name)
+    return name if plain and operation_named(name) is None else json.dumps(name)
 
 
 class _Reader:
@@ -232,7 +233,7 @@ class _Reader:
             words.append(self._word())
         if not self._take(r"\)"):
             self._fail(self._here(), "the bracket is not closed", 'a ")" after the scope')
-        named = [None if quoted else operation_of(word) for word, quoted in words]
+        named = [None if quoted else operation_named(word) for word, quoted in words]
         first = next((index for index, each in enumerate(named) if each is not None), None)
         classes = [word for index, (word, _quoted) in enumerate(words) if index != first]
         if len(classes) > 1:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ssbench.core.counts.batches import Part
 from ssbench.core.counts.tally import ErrorExample
-from ssbench.core.model import ErrorKind, Operation
+from ssbench.core.model import ErrorKind
+from ssbench.core.operations import Body, row_of
 
 VERIFIED = ("reads", "bytes_read", "corrupt", "stale")  #: the sums of a Verified
 _COLUMNS = ("error", "start_ns", "last_byte_ns", "detail", "transaction_id")
@@ -28,14 +29,14 @@ class Verified:
         operation, _size_class = part.group
         moved = part.column("bytes_moved")
         if not part.failed:
-            if operation == Operation.READ:
+            if row_of(operation).body is Body.RECEIVED:
                 self._add_reads(len(moved), sum(moved))
             return
         kinds = part.column("error")
         self.corrupt += kinds.count(ErrorKind.CORRUPT)
         self.stale += kinds.count(ErrorKind.STALE)
         checked = (ErrorKind.CORRUPT, ErrorKind.STALE)
-        if operation == Operation.READ:
+        if row_of(operation).body is Body.RECEIVED:
             sizes = [size for size, kind in zip(moved, kinds, strict=True) if kind in checked]
             self._add_reads(len(sizes), sum(sizes))
         for kind, start, last, detail, identifier in zip(*map(part.column, _COLUMNS), strict=True):

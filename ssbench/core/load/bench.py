@@ -14,18 +14,14 @@ from random import Random
 
 from ssbench.core.load.draws import Draws, NoJob, draw_table
 from ssbench.core.load.population import Population, lifetime_s
-from ssbench.core.model import Job, Operation, Phase
+from ssbench.core.model import Job, Phase
+from ssbench.core.operations import OPERATIONS, Effect
 
 NOT_FOUND = 404
 #: So many skips end a ``take``, so that the master gets on with other things.
 SKIPS_AT_ONCE = 10_000
 #: The same for skips because of operations in flight: only time helps against those.
 BUSY_SKIPS_AT_ONCE = 4
-
-# Plain ints: a job's fields are compared far more often than they are printed.
-_CREATE, _READ, _UPDATE, _DELETE = map(
-    int, (Operation.CREATE, Operation.READ, Operation.UPDATE, Operation.DELETE)
-)
 
 
 class BenchWorkload:
@@ -44,7 +40,7 @@ class BenchWorkload:
         self.population = population
         self.total = total
         self.taken = 0
-        self.skipped: Counter[Operation] = Counter()
+        self.skipped: Counter[int] = Counter()
         self._stopped = False
         self._now_s = 0.0
         population.start(verify)
@@ -54,23 +50,32 @@ class BenchWorkload:
             for stream in ("operations", "sizes", "targets")
         )
         self._draws = [
-            Draws(index, pool, sizes, targets, verify)
+            Draws(index, pool, sizes, targets)
             for index, pool in enumerate(self._pools)
             if pool.size_class.initial_files
         ]
         self._rows, self._cumulative = draw_table(self._draws)
         self._nothing_changes = all(draws.nothing_changes for draws in self._draws)
+        on_success = {
+            Effect.NONE: self._over,
+            Effect.CREATES: self._created,
+            Effect.REPLACES: self._replaced,
+            Effect.TOUCHES: self._touched,
+            Effect.REMOVES: self._removed,
+        }
+        on_known_failure = {
+            Effect.NONE: self._over,
+            Effect.CREATES: self._never_created,
+            Effect.REPLACES: self._not_written,
+            Effect.TOUCHES: self._not_written,
+            Effect.REMOVES: self._not_removed,
+        }
+        self._effects = {n: row.effect for n, row in OPERATIONS.items()}
         self._on_success: dict[int, Callable[[Job], None]] = {
-            _CREATE: self._created,
-            _READ: self._over,
-            _UPDATE: self._updated,
-            _DELETE: self._deleted,
+            n: on_success[effect] for n, effect in self._effects.items()
         }
         self._on_known_failure: dict[int, Callable[[Job], None]] = {
-            _CREATE: self._never_created,
-            _READ: self._over,
-            _UPDATE: self._not_updated,
-            _DELETE: self._not_deleted,
+            n: on_known_failure[effect] for n, effect in self._effects.items()
         }
 
     def begin(self, now_s: float, offset_ns: int) -> None:
@@ -96,8 +101,8 @@ class BenchWorkload:
         if any(draws.possible or draws.pool.closing for draws in self._draws):
             return None
         sentence = (
-            f"after {self.taken} operations no object is left to READ, UPDATE or DELETE, "
-            "and no crud_profile in use has a share of CREATE"
+            f"after {self.taken} operations no object is left, "
+            "and no operation of a profile in use creates any"
         )
         delete_after_s = self.population.delete_after_s
         if delete_after_s:
@@ -129,15 +134,15 @@ class BenchWorkload:
         return jobs
 
     def _take_ready(self, draws: Draws, jobs: list[Job], first_number: int, limit: int) -> None:
-        """DELETEs that waited for other operations on their object."""
+        """Removals that waited for other operations on their object."""
         pool = draws.pool
         while pool.ready and len(jobs) < limit:
-            number = pool.ready.popleft()
-            if pool.expired(number, self._now_s):
-                pool.deleted(number)
-                self.skipped[Operation.DELETE] += 1
+            target, operation = pool.ready.popleft()
+            if pool.expired(target, self._now_s):
+                pool.removed(target)
+                self.skipped[operation] += 1
             else:
-                jobs.append(draws.delete_job(first_number + len(jobs), number))
+                jobs.append(draws.removal(operation, first_number + len(jobs), target))
 
     def _draw(self, jobs: list[Job], number: int, wanted: int) -> None:
         """Append up to ``wanted`` jobs, fewer where nothing more can be drawn just now."""
@@ -171,30 +176,30 @@ class BenchWorkload:
 
     def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
         self._now_s = now_s
-        # A DELETE's 404 is no unknown outcome, but no reason to offer the object again either.
-        absent = status == NOT_FOUND and job.operation == _DELETE
-        if (unknown and job.operation != _READ) or absent:
+        # The 404 of a removal is no unknown outcome, but no reason to offer the object again.
+        absent = status == NOT_FOUND and self._effects[job.operation] is Effect.REMOVES
+        if unknown or absent:
             self._give_up(job)
         else:
             self._on_known_failure[job.operation](job)
 
     def lost(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            if job.operation == _READ:  # whatever came of it, the object is as it was
-                self._over(job)
-            else:
-                self._give_up(job)
+            self._give_up(job)
 
     def _give_up(self, job: Job) -> None:
-        """Nobody knows how the job's object is now: it leaves the population."""
+        """The outcome is unknown: an object whose content may have changed is quarantined."""
+        effect = self._effects[job.operation]
         pool = self._pools[job.size_class]
-        if job.operation == _CREATE:
+        if effect is Effect.CREATES:
             pool.written(job.object, False)
             pool.set_unknown(job.object)
             return
-        if pool.bar(job.object):
-            self.skipped[Operation.DELETE] += 1
-        if job.operation == _DELETE:
+        if effect in (Effect.REPLACES, Effect.REMOVES):
+            called_off = pool.quarantine(job.object)
+            if called_off is not None:
+                self.skipped[called_off] += 1
+        if effect is Effect.REMOVES:
             pool.closing -= 1
             pool.set_unknown(job.object)
         else:
@@ -217,21 +222,26 @@ class BenchWorkload:
         pool.written(job.object, False)
         pool.set_may_exist(job.object, False)
 
-    def _updated(self, job: Job) -> None:
+    def _replaced(self, job: Job) -> None:
         pool = self._pools[job.size_class]
         pool.written(job.object, True)
         pool.updated(job.object, job.version, job.size)
         pool.release(job.object)
 
-    def _not_updated(self, job: Job) -> None:
+    def _touched(self, job: Job) -> None:
+        pool = self._pools[job.size_class]
+        pool.written(job.object, True)
+        pool.release(job.object)
+
+    def _not_written(self, job: Job) -> None:
         pool = self._pools[job.size_class]
         pool.written(job.object, False)
         pool.release(job.object)
 
-    def _deleted(self, job: Job) -> None:
-        self._pools[job.size_class].deleted(job.object)
+    def _removed(self, job: Job) -> None:
+        self._pools[job.size_class].removed(job.object)
 
-    def _not_deleted(self, job: Job) -> None:
+    def _not_removed(self, job: Job) -> None:
         self._pools[job.size_class].reopen(job.object, self._now_s)
 
     def __repr__(self) -> str:

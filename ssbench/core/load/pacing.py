@@ -13,7 +13,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
 
-from ssbench.core.model import Job, Operation, Phase, Stage
+from ssbench.core.model import Job, Phase, Stage
 
 if TYPE_CHECKING:
     from ssbench.core.load.workload import Workload
@@ -144,7 +144,7 @@ class PacedWorkload:
         return self._inner.taken
 
     @property
-    def skipped(self) -> Counter[Operation]:
+    def skipped(self) -> Counter[int]:
         return self._inner.skipped
 
     @property

@@ -10,10 +10,10 @@ arrays of 4 bytes a number:
 
 The life of an object::
 
-    reserve ──created──▶ member ──close──▶ closing ──deleted──▶ gone
+    reserve ──created──▶ member ──close──▶ closing ──removed──▶ gone
        └──never_was─▶ gone  │ ▲               │
                             │ └────reopen─────┘
-                            └──bar, expiry──▶ left the population, perhaps still in the store
+                            └──quarantine, expiry──▶ left, perhaps still in the store
 
 An initial object of unknown outcome is left where it is: the next run's populate phase asks for
 it by HEAD, and repairs it.
@@ -29,6 +29,7 @@ from itertools import repeat
 
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import initial_size
+from ssbench.core.operations import Effect, row_of
 
 NOWHERE = 0xFFFFFFFF  #: the position of a number that is not a member
 #: Of a created object: it isn't in the store; it is; nobody knows.
@@ -58,7 +59,7 @@ class Population:
     def start(self, verify: bool = False) -> None:
         """Make ready for draws: 0.4 s for 10 million objects, 10 s if they weren't populated.
 
-        :param verify: no READ of an object while an UPDATE of it is in flight, nor the reverse.
+        :param verify: an operation that replaces an object has it for itself.
         """
         for pool in self.pools:
             pool.start(verify)
@@ -98,9 +99,12 @@ class Pool:
         self.versions: array[int] | None = None  #: None where all are 0
         #: Object -> operations in flight on it; None where nobody needs to know.
         self.busy: dict[int, int] | None = None
-        self.ready: deque[int] = deque()  #: objects whose held back DELETE can go out now
-        self.closing = 0  #: objects with a DELETE that is held back, ready or in flight
-        self._held: set[int] = set()
+        #: Whether an operation that replaces an object's content has the object for itself.
+        self.exclusive = False
+        #: (object, operation) of removals that waited for the object and can go out now.
+        self.ready: deque[tuple[int, int]] = deque()
+        self.closing = 0  #: objects with a removal that is held back, ready or in flight
+        self._held: dict[int, int] = {}  # object -> the operation that is to remove it
         self._positions: array[int] | None = None
         self._in_store = bytearray()
         self._next = size_class.initial_files
@@ -123,20 +127,26 @@ class Pool:
         return size_min + self.sizes[number]
 
     def start(self, verify: bool) -> None:
-        """Keep from now on what this class's profile will ask for."""
-        create, _, update, delete = self.size_class.crud_profile
+        """Keep from now on what this class's profile will ask for.
+
+        An operation that touches an object sends its version along, so none may be on its way
+        while another one replaces the content.
+        """
+        effects = {row_of(operation).effect for operation, _share in self.size_class.profile}
+        removes = Effect.REMOVES in effects
+        self.exclusive = verify or {Effect.REPLACES, Effect.TOUCHES} <= effects
         if self._next:
             self.size(self._next - 1)
-        if update:
+        if Effect.REPLACES in effects:
             self.versions = array("I", bytes(4 * self._next))
-        if create or delete:
-            self._settle(positions=delete > 0)
-        if delete or verify:
+        if removes or Effect.CREATES in effects:
+            self._settle(positions=removes)
+        if removes or self.exclusive:
             self.busy = {}
 
     @property
     def held(self) -> int:
-        """DELETEs that were drawn and not yet sent."""
+        """Removals that were drawn and not yet sent."""
         return len(self._held) + len(self.ready)
 
     @property
@@ -160,7 +170,7 @@ class Pool:
             yield initial + at
             at = self._in_store.find(state, at + 1)
 
-    # CREATE -------------------------------------------------------------------------------
+    # Creating -----------------------------------------------------------------------------
 
     def reserve(self, size: int) -> int:
         """The number of an object that is about to be created. It counts as present: most will
@@ -199,7 +209,7 @@ class Pool:
         if index >= 0:
             self._in_store[index] = state
 
-    # UPDATE -------------------------------------------------------------------------------
+    # Replacing ----------------------------------------------------------------------------
 
     def updated(self, number: int, version: int, size: int) -> None:
         """An object has new content."""
@@ -208,26 +218,26 @@ class Pool:
         if self.sizes is not None:
             self.sizes[number] = size - self.size_class.size_min
 
-    # DELETE -------------------------------------------------------------------------------
+    # Removing -----------------------------------------------------------------------------
 
-    def close(self, number: int) -> bool:
-        """No new operation on this object. True where its DELETE can go out at once; else it
-        will be in ``ready`` when those in flight are done.
+    def close(self, number: int, operation: int) -> bool:
+        """No new operation on this object. True where the one that removes it can go out at
+        once; else it will be in ``ready`` when those in flight are done.
         """
         self.leave(number)
         self.closing += 1
         if self.busy and number in self.busy:
-            self._held.add(number)
+            self._held[number] = operation
             return False
         return True
 
-    def deleted(self, number: int) -> None:
-        """The DELETE of a closed object was done."""
+    def removed(self, number: int) -> None:
+        """A closed object is gone."""
         self.closing -= 1
         self.set_may_exist(number, False)
 
     def reopen(self, number: int, now_s: float) -> None:
-        """The DELETE of a closed object did not happen."""
+        """The removal of a closed object did not happen."""
         self.closing -= 1
         if self.expired(number, now_s):
             self.set_may_exist(number, False)
@@ -239,7 +249,7 @@ class Pool:
     def leave(self, number: int) -> bool:
         """Not to be drawn any more. False where it was not a member.
 
-        The first to leave a class without DELETE takes about 0.1 µs for each member.
+        The first to leave a class without removals takes about 0.1 µs for each member.
         """
         members, positions = self._settle(positions=True)
         assert positions is not None  # nosec B101 # for the type checker
@@ -253,16 +263,16 @@ class Pool:
         positions[number] = NOWHERE
         return True
 
-    def bar(self, number: int) -> bool:
-        """Nobody knows how this object is: it leaves for good. True where that calls off a
-        DELETE which was held back.
+    def quarantine(self, number: int) -> int | None:
+        """The object's state is unknown: it leaves for good.
+
+        :return: the held back operation that this calls off; None where there is none.
         """
         self.leave(number)
-        if number not in self._held:
-            return False
-        self._held.remove(number)
-        self.closing -= 1
-        return True
+        operation = self._held.pop(number, None)
+        if operation is not None:
+            self.closing -= 1
+        return operation
 
     def _settle(self, positions: bool) -> tuple[MutableSequence[int], array[int] | None]:
         """Members as an array that can change, and positions if there are, or must be, any."""
@@ -288,9 +298,9 @@ class Pool:
             self.busy[number] = count - 1
             return
         del self.busy[number]
-        if number in self._held:
-            self._held.remove(number)
-            self.ready.append(number)
+        operation = self._held.pop(number, None)
+        if operation is not None:
+            self.ready.append((number, operation))
 
     # Time ---------------------------------------------------------------------------------
 

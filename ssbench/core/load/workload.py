@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Protocol
 from ssbench.core.load.bench import BenchWorkload
 from ssbench.core.load.pacing import MODELS, PacedWorkload, due_times
 from ssbench.core.load.population import Population
-from ssbench.core.model import NONE_NS, Job, Operation, Phase
+from ssbench.core.model import NONE_NS, Job, Phase
+from ssbench.core.operations import of_phase
 
 if TYPE_CHECKING:
     from ssbench.core.scenario.scenario import Scenario
 
 # Plain ints: a job's fields are compared and packed far more often than they are printed.
-_ENSURE, _REMOVE = int(Operation.ENSURE), int(Operation.REMOVE)
+_POPULATING = int(of_phase(Phase.POPULATE)[0])
+_CLEANING_UP = int(of_phase(Phase.CLEANUP)[0])
 _new = tuple.__new__  # Job(...) takes twice as long
 
 
@@ -37,7 +39,7 @@ class Workload(Protocol):
         """Jobs given so far."""
 
     @property
-    def skipped(self) -> Counter[Operation]:
+    def skipped(self) -> Counter[int]:
         """Drawn operations that found no object."""
 
     @property
@@ -119,7 +121,7 @@ class InitialWorkload:
         self.population = population
         self.taken = 0
         self.total = sum(pool.size_class.initial_files for pool in population.pools)
-        self.skipped: Counter[Operation] = Counter()
+        self.skipped: Counter[int] = Counter()
         self.missing = 0  #: initial objects that could not be made sure of
         self._objects = (
             (index, number, pool.size(number))
@@ -147,7 +149,7 @@ class InitialWorkload:
         again = [self._again.popleft() for _ in range(min(limit, len(self._again)))]
         objects = enumerate(islice(chain(again, self._objects), limit), first_number)
         jobs = [
-            _new(Job, (number, _ENSURE, index, name, 0, size, NONE_NS))
+            _new(Job, (number, _POPULATING, index, name, 0, size, NONE_NS))
             for number, (index, name, size) in objects
         ]
         self.taken += len(jobs)
@@ -199,7 +201,7 @@ class CleanupWorkload:
         self.population = population
         self.taken = 0
         self.total = population.left_behind
-        self.skipped: Counter[Operation] = Counter()
+        self.skipped: Counter[int] = Counter()
         self._objects = (
             (index, number)
             for index, pool in enumerate(population.pools)
@@ -231,7 +233,7 @@ class CleanupWorkload:
         again = [self._again.popleft() for _ in range(min(limit, len(self._again)))]
         objects = enumerate(islice(chain(again, self._objects), limit), first_number)
         jobs = [
-            _new(Job, (number, _REMOVE, index, name, 0, 0, NONE_NS))
+            _new(Job, (number, _CLEANING_UP, index, name, 0, 0, NONE_NS))
             for number, (index, name) in objects
         ]
         self.taken += len(jobs)

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ssbench.core.model import CRUD, SizeClass
+from ssbench.core.model import Phase, Profile, SizeClass
+from ssbench.core.operations import CRUD, of_phase, operation_named
 from ssbench.core.scenario.checks import (
     Fault,
     FaultList,
@@ -25,10 +26,10 @@ from ssbench.core.scenario.jsontext import member
 from ssbench.core.scenario.keys import Key, read_keys
 from ssbench.core.scenario.loading import arrivals, rate, think_time
 
-Profile = tuple[float, float, float, float]
-
 #: Profile of a class that has no initial files and no profile: no operation ever falls to it.
-NO_PROFILE: Profile = (0.0, 0.0, 0.0, 0.0)
+NO_PROFILE: Profile = ()
+#: Either gives a profile; at one place at most one of them.
+PROFILE_KEYS = ("crud_profile", "operations")
 
 #: Bytes that naming puts behind a class's name: "_", a run's id, "_", a number.
 OBJECT_SUFFIX_ROOM = 1 + 32 + 1 + 19
@@ -42,7 +43,7 @@ _POLICY = re.compile(r"[!-.0-~]+")
 
 
 def crud_profile(raw: object) -> Profile:
-    """Four weights, normalised to a sum of 1."""
+    """Four weights: the short form for the operations of CRUD."""
     right = "four weights of 0 or more: CREATE, READ, UPDATE, DELETE, as in [3, 4, 2, 2]"
     if not isinstance(raw, list):
         raise Fault(f"{shown(raw)} is {kind(raw)}", right)
@@ -51,19 +52,46 @@ def crud_profile(raw: object) -> Profile:
     weights = [number(weight, right) for weight in raw]
     if not any(weights):
         raise Fault("all four weights are 0", "at least one above 0")
-    return normalised(weights)
+    return profile(dict(zip(map(int, CRUD), weights, strict=True)))
 
 
-def normalised(weights: Sequence[float]) -> Profile:
-    """Weights to shares with a sum of 1; shares come back as they are, to the last bit."""
-    total = sum(weights)
+def operations(raw: object) -> Profile:
+    """Names of operations in any case, each with its weight."""
+    right = 'a weight of 0 or more for each operation, as in {"read": 9, "head": 1}'
+    if not isinstance(raw, dict):
+        raise Fault(f"{shown(raw)} is {kind(raw)}", right)
+    weights: dict[int, float] = {}
+    for name, weight in raw.items():
+        row = operation_named(name)
+        if row is None:
+            known = [each.name.lower() for each in of_phase(Phase.RUN)]
+            raise Fault(f"there is no operation {shown(name)}", near(name, known))
+        if int(row) in weights:
+            raise Fault(f"{shown(name)} is there twice", "each operation once")
+        weights[int(row)] = number(weight, right)
+    if not any(weights.values()):
+        raise Fault("all weights are 0" if raw else "there is none", "at least one above 0")
+    return profile(weights)
+
+
+def profile(weights: Mapping[int, float]) -> Profile:
+    """Weights, not all 0, to shares with a sum of 1; shares come back as they are."""
+    total = sum(weights.values())
     if total == math.inf:
-        largest = max(weights)
-        return normalised([weight / largest for weight in weights])
-    if abs(total - 1) > 1e-9:
-        weights = [weight / total for weight in weights]
-    create, read, update, delete = weights
-    return create, read, update, delete
+        largest = max(weights.values())
+        return profile({each: weight / largest for each, weight in weights.items()})
+    by = total if abs(total - 1) > 1e-9 else 1.0
+    shares = ((each, weight / by) for each, weight in sorted(weights.items()))
+    return tuple((each, share) for each, share in shares if share)
+
+
+def profile_keys(shares: Profile) -> dict[str, object]:
+    """A profile as a scenario has it: ``crud_profile`` where that can say it."""
+    by_operation = dict(shares)
+    if by_operation.keys() <= {*CRUD}:
+        return {"crud_profile": [by_operation.get(each, 0.0) for each in CRUD]}
+    names = {int(row): row.name.lower() for row in of_phase(Phase.RUN)}
+    return {"operations": {names[each]: share for each, share in shares}}
 
 
 def size_name(raw: object) -> str:
@@ -110,6 +138,7 @@ SIZE_KEYS: dict[str, Key] = {
     "size_min": Key(_SIZE_BYTES, required=True, example="4096"),
     "size_max": Key(_SIZE_BYTES, required=True, example="65536"),
     "crud_profile": Key(crud_profile),
+    "operations": Key(operations),
 }
 
 #: OWN_READERS' keys aren't among these: their readers see to all of their form.
@@ -118,6 +147,7 @@ KEYS: dict[str, Key] = {
     "operation_count": Key(whole(1), option="-o"),
     "run_seconds": Key(seconds, option="-r"),
     "crud_profile": Key(crud_profile),
+    "operations": Key(operations),
     "user_count": Key(whole(1), required=True, example="4", option="-u"),
     "container_base": Key(container_base, option="--container-base"),
     "container_count": Key(whole(1, MAX_CONTAINERS), option="-c"),
@@ -188,7 +218,7 @@ def read_sizes(
             row["name"],
             row["size_min"],
             row["size_max"],
-            row.get("crud_profile") or default or NO_PROFILE,
+            row.get("profile") or default or NO_PROFILE,
             (counts or {}).get(row["name"], 0),
         )
         for row in rows
@@ -200,10 +230,29 @@ def _read_size(raw: object, place: str, faults: FaultList) -> dict[str, Any]:
         faults.add(place, f"{shown(raw)} is {kind(raw)}", "an object: {name, size_min, size_max}")
         return {}
     row = read_keys(raw, SIZE_KEYS, place, faults)
+    own = one_profile(row, raw, place, faults)
+    if own is not None:
+        row["profile"] = own
     low, high = row.get("size_min"), row.get("size_max")
     if low is not None and high is not None and low > high:
         faults.add(f"{place}.size_min", f"{low} is above size_max {high}", f"at most {high}")
     return row
+
+
+def one_profile(
+    values: dict[str, Any], raw: Mapping[str, object], place: str, faults: FaultList
+) -> Profile | None:
+    """Takes the profile out of checked values; NO_PROFILE where it has its fault already.
+
+    :param raw: the object that the values were read from.
+    """
+    found = [values.pop(key, None) for key in PROFILE_KEYS]
+    there = [key for key in PROFILE_KEYS if raw.get(key) is not None]
+    if len(there) > 1:
+        faults.add(member(place, "operations"), "crud_profile is there as well", "one of the two")
+    if not there:
+        return None
+    return found[0] or found[1] or NO_PROFILE
 
 
 def _refuse_twins(names: Sequence[str | None], faults: FaultList) -> None:
@@ -224,11 +273,9 @@ def _want_profiles(
     without = [
         f"sizes[{i}]"
         for i, row in enumerate(rows)
-        if "name" in row
-        and "crud_profile" not in row
-        and (counts is None or counts.get(row["name"], 0))
+        if "name" in row and "profile" not in row and (counts is None or counts.get(row["name"], 0))
     ]
     if without:
         some = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
-        right = "four weights here or there, as in [3, 4, 2, 2]"
+        right = "four weights here or there, as in [3, 4, 2, 2], or operations"
         faults.add("crud_profile", f"missing, and {some} has none of its own", right)

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ssbench.core.model import Operation, SizeClass, Stage
+from ssbench.core.model import Phase, SizeClass, Stage
 from ssbench.core.naming import container_name
+from ssbench.core.operations import CRUD, Effect, of_phase, row_of
 from ssbench.core.scenario.checks import FaultList, shown
 from ssbench.core.scenario.fields import (
     KEYS,
@@ -19,6 +21,9 @@ from ssbench.core.scenario.fields import (
     NO_PROFILE,
     OBJECT_SUFFIX_ROOM,
     OWN_READERS,
+    PROFILE_KEYS,
+    one_profile,
+    profile_keys,
     read_sizes,
 )
 from ssbench.core.scenario.jsontext import read_object
@@ -116,10 +121,8 @@ class Scenario:
     def keeps_initial_objects(self) -> bool:
         """Whether they are after a run what they were before: none updated, deleted or expired."""
         used = [size for size in self.sizes if size.initial_files]
-        return self.delete_after is None and not any(
-            size.crud_profile[Operation.UPDATE] or size.crud_profile[Operation.DELETE]
-            for size in used
-        )
+        effects = {row_of(operation).effect for size in used for operation, _ in size.profile}
+        return self.delete_after is None and not effects & {Effect.REPLACES, Effect.REMOVES}
 
     def to_dict(self) -> dict[str, object]:
         """The scenario as it is run, fit for JSON; ``from_json`` makes an equal one of it."""
@@ -138,16 +141,18 @@ class Scenario:
         return values
 
     def summary(self) -> str:
-        """One line of what it does: sizes, initial objects, CRUD shares, length, users."""
+        """One line of what it does: sizes, initial objects, operations, length, users."""
         used = [size for size in self.sizes if size.initial_files]
         total = sum(size.initial_files for size in used)
         sizes = ", ".join(f"{printable(size.name)} {_size_range(size)}" for size in used)
-        shares = [
-            sum(size.crud_profile[i] * size.initial_files for size in used) / total
-            for i in range(4)
-        ]
-        crud = "/".join(f"{100 * share:.0f}" for share in shares)
-        parts = [sizes, plural(total, "initial object"), f"CRUD {crud} %", self._length()]
+        shares: defaultdict[int, float] = defaultdict(float)
+        for size in used:
+            for operation, share in size.profile:
+                shares[operation] += share * size.initial_files / total
+        crud = "/".join(f"{100 * shares[each]:.0f}" for each in CRUD)
+        others = [row for row in of_phase(Phase.RUN) if row not in CRUD and shares[row]]
+        mix = ", ".join([f"CRUD {crud} %", *(f"{o.name} {100 * shares[o]:.0f} %" for o in others)])
+        parts = [sizes, plural(total, "initial object"), mix, self._length()]
         return "; ".join([*parts, plural(self.user_count, "user")])
 
     def _length(self) -> str:
@@ -217,9 +222,7 @@ def _read_file(
     if given.get("user_count") is None and have_users(given.get("stages")):
         wanted.pop("user_count", None)
     values = _one_limit(read_keys(given, wanted, "", faults, {*OWN_READERS, *KEYS}))
-    default = values.pop("crud_profile", None)
-    if default is None and given.get("crud_profile") is not None:
-        default = NO_PROFILE  # it has its fault already; sizes without their own get none for it
+    default = one_profile(values, given, "", faults)
     values["sizes"] = read_sizes(given.get("sizes"), given.get("initial_files"), default, faults)
     values["stages"] = read_stages(given.get("stages"), faults)
     return values
@@ -229,7 +232,7 @@ def _read_overrides(overrides: Mapping[str, object], faults: FaultList) -> dict[
     """The sound ones; the place of a fault is the option. An unknown key is a TypeError."""
     changes = {}
     for name, raw in overrides.items():
-        if name not in KEYS or name == "crud_profile":
+        if name not in KEYS or name in PROFILE_KEYS:
             raise TypeError(f"{name} is no key that can be overridden")
         if raw is not None:
             changes[name] = faults.check_option(KEYS[name].option or name, KEYS[name].check, raw)
@@ -271,7 +274,7 @@ def _size_to_dict(size: SizeClass) -> dict[str, object]:
         "size_min": size.size_min,
         "size_max": size.size_max,
     }
-    return row if size.crud_profile == NO_PROFILE else {**row, "crud_profile": [*size.crud_profile]}
+    return row if size.profile == NO_PROFILE else {**row, **profile_keys(size.profile)}
 
 
 def _stage_to_dict(stage: Stage) -> dict[str, object]:

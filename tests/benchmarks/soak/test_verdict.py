@@ -9,7 +9,8 @@ from benchmarks.soak.store import Answer
 from benchmarks.soak.verdict import Accounts, accounts
 from ssbench.core.columns import pack_results
 from ssbench.core.messages import pack
-from ssbench.core.model import ErrorKind, Operation, Phase, Result
+from ssbench.core.model import ErrorKind, Phase, Result
+from ssbench.core.operations import READ
 from ssbench.core.records import PhaseRecord, RunFooter, RunHeader, WorkerRecord
 from ssbench.statfile import StatFileWriter
 
@@ -20,7 +21,7 @@ LOG = [(identifier, Answer("GET", "tiny_000001", 200)) for identifier in READS]
 
 def result(number: int, identifier: bytes, error: int = 0) -> Result:
     return Result(
-        number=number, operation=Operation.READ, size_class=0, object=1, due_ns=-1,
+        number=number, operation=READ, size_class=0, object=1, due_ns=-1,
         start_ns=number * 10**9, headers_ns=5, first_byte_ns=5, last_byte_ns=9, bytes_moved=1,
         retries=0, not_found_retries=0, rate_limited=0, reconnects=0, renewals=0, url=0,
         status=503 if error else 200, error=error, unknown=0, transaction_id=identifier,

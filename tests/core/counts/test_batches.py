@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.counts.batches import MOST_WAITING_ROWS, gathered, shifted, split
-from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
+from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
+from ssbench.core.operations import CREATE, READ, Operation
 from ssbench.core.records import PhaseRecord, Record, ResultBatch
 from tests.report import runs
 
-kinds = st.tuples(
-    st.sampled_from([Operation.CREATE, Operation.READ]), st.integers(0, 1), st.booleans()
-)
+kinds = st.tuples(st.sampled_from([CREATE, READ]), st.integers(0, 1), st.booleans())
 
 
 @given(st.lists(kinds, min_size=1, max_size=20))
@@ -36,8 +35,8 @@ def test_each_row_is_in_the_part_of_its_kind(rows: list[tuple[Operation, int, bo
 
 
 def test_shifting_moves_what_says_when_and_nothing_else() -> None:
-    due = runs.result(1, Operation.READ, start_ns=50, due_ns=40)
-    rows = [due, runs.result(2, Operation.READ, start_ns=60)]
+    due = runs.result(1, READ, start_ns=50, due_ns=40)
+    rows = [due, runs.result(2, READ, start_ns=60)]
     moved = shifted(runs.batch(rows), -45)
     assert list(moved.column("start_ns")) == [5, 15]
     assert list(moved.column("due_ns")) == [-5, NONE_NS]
@@ -59,9 +58,7 @@ def test_gathering_keeps_every_row_in_its_place(batches: list[tuple[int, int, bo
         if phase_before:
             records.append(PhaseRecord(Phase.RUN, float(number), 1))
         numbers = range(number, number + rows)
-        records.append(
-            runs.batch([runs.result(n, Operation.READ) for n in numbers], worker_index=worker)
-        )
+        records.append(runs.batch([runs.result(n, READ) for n in numbers], worker_index=worker))
         number += rows
     assert rows_by_stretch(gathered(records)) == rows_by_stretch(records)
 
@@ -78,13 +75,13 @@ def rows_by_stretch(records: Iterable[Record]) -> list[dict[int, list[int]]]:
 
 
 def test_small_batches_become_few() -> None:
-    records = [runs.batch([runs.result(n, Operation.READ)]) for n in range(1000)]
+    records = [runs.batch([runs.result(n, READ)]) for n in range(1000)]
     assert len(list(gathered(records))) == 1
 
 
 def test_many_workers_small_batches_do_not_pile_up() -> None:
     rows = 500
-    one = runs.batch([runs.result(n, Operation.READ) for n in range(rows)])
+    one = runs.batch([runs.result(n, READ) for n in range(rows)])
     workers = 4 * MOST_WAITING_ROWS // rows
     taken = 0
 
@@ -103,8 +100,8 @@ def test_many_workers_small_batches_do_not_pile_up() -> None:
 
 def test_the_response_time_counts_from_the_due_time() -> None:
     rows = [
-        runs.result(1, Operation.READ, due_ns=10, start_ns=30, last_byte_ns=5),
-        runs.result(2, Operation.READ, start_ns=30, last_byte_ns=5),
+        runs.result(1, READ, due_ns=10, start_ns=30, last_byte_ns=5),
+        runs.result(2, READ, start_ns=30, last_byte_ns=5),
     ]
     (part,) = split(runs.batch(rows))
     assert part.responses
@@ -116,8 +113,7 @@ def test_the_response_time_counts_from_the_due_time() -> None:
 
 def test_ids_of_a_part_are_its_rows_own() -> None:
     rows = [
-        runs.result(n, Operation.READ, transaction_id=b"tx%d" % n, error=ErrorKind(n % 2))
-        for n in range(6)
+        runs.result(n, READ, transaction_id=b"tx%d" % n, error=ErrorKind(n % 2)) for n in range(6)
     ]
     for part in split(runs.batch(rows)):
         wanted = [b"tx%d" % number for number in part.column("number")]
@@ -126,7 +122,7 @@ def test_ids_of_a_part_are_its_rows_own() -> None:
 
 
 def test_columns_that_nothing_is_added_to_stay_as_they_are() -> None:
-    batch = runs.batch([runs.result(1, Operation.READ, start_ns=60)])
+    batch = runs.batch([runs.result(1, READ, start_ns=60)])
     moved = shifted(batch, 7)
     assert len(moved.columns) == len(batch.columns)
     assert [list(column) for column in moved.columns[-2:]] == [list(c) for c in batch.columns[-2:]]

@@ -12,10 +12,11 @@ from ssbench.core.counts import series as module
 from ssbench.core.counts.batches import split
 from ssbench.core.counts.buckets import RELATIVE_ERROR
 from ssbench.core.counts.series import MAX_SECONDS, SECOND_NS, Series
-from ssbench.core.model import Operation, Result
+from ssbench.core.model import Result
+from ssbench.core.operations import CREATE, READ
 from tests.report import runs
 
-READ, CREATE = Operation.READ, Operation.CREATE
+READ, CREATE = READ, CREATE
 S, MS = SECOND_NS, 1_000_000
 
 

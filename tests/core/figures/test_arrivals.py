@@ -8,7 +8,8 @@ import pytest
 
 from ssbench.core.figures.arrivals import arrivals, target_rate
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import Operation, Phase
+from ssbench.core.model import Phase
+from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord
 from tests.report import runs
 
@@ -32,7 +33,7 @@ def open_run(
     total = count or int(min(started_per_s, rate) * seconds)
     rows = [
         runs.result(
-            n, Operation.READ, due_ns=int(n / rate * SECOND), last_byte_ns=SECOND // 100,
+            n, READ, due_ns=int(n / rate * SECOND), last_byte_ns=SECOND // 100,
             start_ns=int(max(n / rate, n / started_per_s) * SECOND),
         )
         for n in range(total)

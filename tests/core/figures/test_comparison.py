@@ -7,7 +7,7 @@ import pytest
 from ssbench.core.figures.compare import Measure, Verdict
 from ssbench.core.figures.comparison import Comparison, Section, comparison
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import Operation
+from ssbench.core.operations import CREATE, DELETE, READ
 from ssbench.core.records import MarkRecord
 from tests.golden import legacy
 from tests.report import runs
@@ -50,11 +50,11 @@ def test_there_is_a_section_for_each_operation_or_those_asked_for() -> None:
     both = runs.lasting(12, 20), runs.lasting(12, 20, seed=2)
     every = compared(*both)
     assert [section.operation for section in every.sections] == [
-        None, Operation.CREATE, Operation.READ,
+        None, CREATE, READ,
     ]  # fmt: skip
-    (reads,) = compared(*both, operations=(Operation.READ,)).sections
+    (reads,) = compared(*both, operations=(READ,)).sections
     assert reads == every.sections[2]
-    (deletes,) = compared(*both, operations=(Operation.DELETE,)).sections
+    (deletes,) = compared(*both, operations=(DELETE,)).sections
     assert deletes.rows[0].estimates[0].value == 0
     assert set(verdicts(deletes).values()) == {Verdict.UNKNOWN}
 

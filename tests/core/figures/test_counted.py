@@ -14,7 +14,7 @@ from ssbench.core.figures.counted import (
 )
 from ssbench.core.figures.stats import RunStats
 from ssbench.core.figures.steady import Drifted, Stalled, TooShort
-from ssbench.core.model import Operation
+from ssbench.core.operations import CREATE, READ, Operation
 from ssbench.core.records import MarkRecord, PhaseRecord
 from tests.report import runs
 
@@ -42,7 +42,7 @@ def test_seconds_at_the_end_in_which_nothing_completed_count() -> None:
     assert [each.count for each in seconds[12:]] == [0] * 7
 
 
-@pytest.mark.parametrize("operation", [None, Operation.CREATE])
+@pytest.mark.parametrize("operation", [None, CREATE])
 def test_each_second_is_there_once_whatever_the_operation(operation: Operation | None) -> None:
     seconds = whole_seconds(stats_of(14, 10), operation)
     assert [each.second for each in seconds] == list(range(1, 14))
@@ -78,7 +78,7 @@ def test_a_stage_that_is_all_warm_up_is_not_judged() -> None:
 
 
 def test_without_marks_all_seconds_count() -> None:
-    rows = [runs.result(n, Operation.READ, start_ns=n * SECOND) for n in range(1, 6)]
+    rows = [runs.result(n, READ, start_ns=n * SECOND) for n in range(1, 6)]
     records = [runs.header(), PhaseRecord(runs.Phase.RUN, runs.STARTED_AT, 4), runs.batch(rows)]
     assert counted(RunStats.of(records)) == [range(6)]
     assert counted(RunStats()) == []
@@ -95,7 +95,7 @@ def test_a_damaged_end_asks_for_no_endless_silence() -> None:
 
 
 def test_a_damaged_time_asks_for_no_endless_run() -> None:
-    late = runs.result(1, Operation.READ, start_ns=9_000_000 * SECOND)
+    late = runs.result(1, READ, start_ns=9_000_000 * SECOND)
     stats = RunStats.of([*runs.lasting(5, 10)[:-2], runs.batch([late])])
     (seconds,) = counted(stats)
     assert len(seconds) == LONGEST_RUN

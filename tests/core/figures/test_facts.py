@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.figures.facts import ScenarioFacts
+from ssbench.core.figures.facts import ScenarioFacts, crud_of
 from tests.report.runs import SCENARIO
 
 
 def test_shares_and_the_weighted_average() -> None:
     facts = ScenarioFacts.of(SCENARIO)
     assert [round(size.share, 3) for size in facts.sizes] == [0.909, 0.091]
-    assert facts.sizes[0].crud == pytest.approx((0.3, 0.4, 0.2, 0.1))
-    assert facts.crud == pytest.approx((0.2818, 0.4318, 0.1955, 0.0909), abs=1e-4)
+    assert crud_of(facts.sizes[0].profile) == pytest.approx([0.3, 0.4, 0.2, 0.1])
+    crud = crud_of(facts.profile)
+    assert crud == pytest.approx([0.2818, 0.4318, 0.1955, 0.0909], abs=1e-4)
     assert facts.initial_files == 110
     assert (facts.policy, facts.block_size, facts.user_count) == ("gold", 65536, 4)
 
@@ -30,7 +31,7 @@ def test_0_3_9_keeps_the_users_json_inside() -> None:
 def test_no_initial_files_is_no_share() -> None:
     facts = ScenarioFacts.of({**SCENARIO, "initial_files": {}})
     assert [size.share for size in facts.sizes] == [0.0, 0.0]
-    assert facts.crud is None
+    assert facts.profile is None
 
 
 def test_a_stage_says_how_much_of_it_is_left_out() -> None:

@@ -7,7 +7,7 @@ import pytest
 from ssbench.core.counts.durations import Durations
 from ssbench.core.counts.tally import Tally
 from ssbench.core.figures.metrics import LATENCY, METRICS, latency_of, metric_of, percent_of
-from ssbench.core.model import Operation
+from ssbench.core.operations import READ
 from tests.report import runs
 
 
@@ -49,7 +49,7 @@ def test_no_metric_is_called_like_a_latency(name: str) -> None:
 
 
 def test_retries_without_a_success_have_no_share() -> None:
-    stats = runs.stats_of([runs.header(), runs.batch([runs.failure(1, Operation.READ, retries=3)])])
+    stats = runs.stats_of([runs.header(), runs.batch([runs.failure(1, READ, retries=3)])])
     measure = METRICS["retries"].measure
     assert measure(stats, stats.total(), "") == 3
     assert measure(stats, stats.total(), "%") is None

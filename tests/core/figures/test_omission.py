@@ -6,7 +6,8 @@ import pytest
 
 from ssbench.core.figures.omission import Omission, omission
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import NONE_NS, Operation, Phase
+from ssbench.core.model import NONE_NS, Phase
+from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord
 from tests.report import runs
 
@@ -16,7 +17,7 @@ MS = runs.MS
 def stats_of(lasts_ms: list[int], rate: float | None = None, **header: object) -> RunStats:
     rows = [
         runs.result(
-            number, Operation.READ, start_ns=number * MS, last_byte_ns=last * MS,
+            number, READ, start_ns=number * MS, last_byte_ns=last * MS,
             due_ns=number * MS if rate else NONE_NS,
         )
         for number, last in enumerate(lasts_ms)

@@ -18,14 +18,15 @@ from ssbench.core.figures.stats import RunStats
 from ssbench.core.figures.steps import Step
 from ssbench.core.figures.thresholds import Threshold
 from ssbench.core.figures.windows import Windows
-from ssbench.core.model import Operation, Phase, Result
+from ssbench.core.model import Phase, Result
+from ssbench.core.operations import CREATE, READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.report import render
 from tests.report import runs
 
 MS, SECOND = runs.MS, runs.SECOND
 SIZE = 1_000_000
-READ, CREATE = Operation.READ, Operation.CREATE
+READ, CREATE = READ, CREATE
 
 
 def row(start_s: float, seconds: float, *, due: bool = False, **changes: Any) -> Result:

@@ -16,7 +16,8 @@ from ssbench.core.counts import joined
 from ssbench.core.counts.joined import Joined
 from ssbench.core.figures.stats import RunStats, operation_name
 from ssbench.core.figures.verdict import Room, Who
-from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase, Result
+from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
+from ssbench.core.operations import CREATE, ENSURE, READ, REMOVE, Operation
 from ssbench.core.records import (
     ClockRecord,
     HostRecord,
@@ -34,7 +35,7 @@ MS = 1_000_000
 
 
 def test_successes_and_errors_are_counted_apart() -> None:
-    rows = [runs.result(1, Operation.READ, retries=1), runs.failure(2, Operation.READ)]
+    rows = [runs.result(1, READ, retries=1), runs.failure(2, READ)]
     total = runs.stats_of([runs.batch(rows)]).total()
     assert (total.count, total.errors, total.retries) == (1, 1, 3)
     assert total.last_byte.histogram.count == 1
@@ -54,23 +55,23 @@ def test_the_groups_add_up_to_the_totals() -> None:
 
 def test_first_byte_is_of_those_that_receive_a_body() -> None:
     stats = runs.stats_of(runs.normal())
-    assert stats.total(Operation.CREATE).first_byte.histogram.count == 0
-    reads = stats.total(Operation.READ)
+    assert stats.total(CREATE).first_byte.histogram.count == 0
+    reads = stats.total(READ)
     assert reads.first_byte.histogram.count == reads.count
     assert reads.headers.histogram.count == reads.count
 
 
 def test_the_slowest_operation_is_known_by_its_transaction() -> None:
-    rows = [runs.result(n, Operation.READ, last_byte_ns=n * MS) for n in (3, 9, 5)]
+    rows = [runs.result(n, READ, last_byte_ns=n * MS) for n in (3, 9, 5)]
     latency = runs.stats_of([runs.batch(rows)]).total().last_byte
     assert latency.worst == (9 * MS, rows[1].transaction_id)
 
 
 def test_response_times_are_of_operations_that_were_due() -> None:
     rows = [
-        runs.result(1, Operation.READ, due_ns=0, start_ns=20 * MS),
-        runs.result(2, Operation.READ),
-        runs.failure(3, Operation.READ, due_ns=0),
+        runs.result(1, READ, due_ns=0, start_ns=20 * MS),
+        runs.result(2, READ),
+        runs.failure(3, READ, due_ns=0),
     ]
     part = runs.stats_of([runs.batch(rows)])
     part.merge(runs.stats_of([runs.batch(rows)]))
@@ -82,8 +83,8 @@ def test_response_times_are_of_operations_that_were_due() -> None:
 
 def test_a_runs_seconds_have_its_failures_and_what_was_in_flight() -> None:
     rows = [
-        runs.result(1, Operation.READ, start_ns=0, last_byte_ns=1500 * MS),
-        runs.failure(2, Operation.CREATE, start_ns=0, last_byte_ns=500 * MS),
+        runs.result(1, READ, start_ns=0, last_byte_ns=1500 * MS),
+        runs.failure(2, CREATE, start_ns=0, last_byte_ns=500 * MS),
     ]
     seconds = list(runs.stats_of([runs.batch(rows)]).series.seconds())
     assert [(s.count, s.errors, s.in_flight) for s in seconds] == [(0, 1, 1), (1, 0, 0)]
@@ -91,14 +92,14 @@ def test_a_runs_seconds_have_its_failures_and_what_was_in_flight() -> None:
 
 def test_each_blocks_rate_is_over_its_own_span() -> None:
     rows = [
-        runs.result(1, Operation.READ, start_ns=0, last_byte_ns=500 * MS),
-        runs.result(2, Operation.CREATE, start_ns=1000 * MS, last_byte_ns=1000 * MS),
+        runs.result(1, READ, start_ns=0, last_byte_ns=500 * MS),
+        runs.result(2, CREATE, start_ns=1000 * MS, last_byte_ns=1000 * MS),
     ]
     stats = runs.stats_of([runs.header(), PhaseRecord(Phase.RUN, 10.0, 1), runs.batch(rows)])
-    assert stats.total(Operation.READ).rate_per_s == 2.0
-    assert stats.total(Operation.CREATE).rate_per_s == 1.0
+    assert stats.total(READ).rate_per_s == 2.0
+    assert stats.total(CREATE).rate_per_s == 1.0
     assert stats.total().rate_per_s == 1.0
-    assert stats.total(Operation.CREATE).bytes_per_s == 5000.0
+    assert stats.total(CREATE).bytes_per_s == 5000.0
     assert (stats.started_s, stats.ended_s, stats.duration_s) == (10.0, 12.0, 2.0)
 
 
@@ -111,20 +112,20 @@ def test_populate_and_clean_up_are_kept_out_of_the_runs_figures() -> None:
 
 
 def test_errors_by_kind_keep_the_earliest_as_their_example() -> None:
-    late = runs.failure(9, Operation.READ, detail="late")
-    early = runs.failure(2, Operation.CREATE, detail="early")
-    other = runs.failure(3, Operation.READ, error=ErrorKind.RESET, status=0, detail="reset")
+    late = runs.failure(9, READ, detail="late")
+    early = runs.failure(2, CREATE, detail="early")
+    other = runs.failure(3, READ, error=ErrorKind.RESET, status=0, detail="reset")
     errors = runs.stats_of([runs.batch([late, early, other])]).errors
     assert set(errors) == {(ErrorKind.STATUS, 503), (ErrorKind.RESET, 0)}
     found = errors[ErrorKind.STATUS, 503]
     assert (found.count, found.example.detail) == (2, "early")
-    assert found.example.operation is Operation.CREATE
+    assert found.example.operation is CREATE
 
 
 def test_errors_of_other_phases_are_kept_apart_and_merge() -> None:
     def run(run_id: str, detail: str) -> RunStats:
-        row = runs.failure(1, Operation.ENSURE, detail=detail, status=413)
-        gone = runs.failure(2, Operation.REMOVE, detail="why")
+        row = runs.failure(1, ENSURE, detail=detail, status=413)
+        gone = runs.failure(2, REMOVE, detail="why")
         return runs.stats_of(
             [
                 runs.header(run_id=run_id),
@@ -146,13 +147,13 @@ def test_errors_of_other_phases_are_kept_apart_and_merge() -> None:
 
 
 def test_statuses_that_are_none_share_a_row() -> None:
-    rows = [runs.failure(n, Operation.READ, status=10_000 + n) for n in range(5)]
+    rows = [runs.failure(n, READ, status=10_000 + n) for n in range(5)]
     assert set(runs.stats_of([runs.batch(rows)]).errors) == {(ErrorKind.STATUS, 0)}
 
 
 def test_idle_workers_count_among_the_workers() -> None:
     records = [runs.header(), runs.worker(0, "a"), runs.worker(1, "b")]
-    stats = runs.stats_of([*records, runs.batch([runs.result(1, Operation.READ)])])
+    stats = runs.stats_of([*records, runs.batch([runs.result(1, READ)])])
     assert stats.requests_per_worker() == {"a": 1, "b": 0}
     spread = stats.worker_spread
     assert spread is not None
@@ -160,16 +161,16 @@ def test_idle_workers_count_among_the_workers() -> None:
 
 
 def test_a_worker_without_its_record_is_named_by_its_number() -> None:
-    stats = runs.stats_of([runs.batch([runs.result(1, Operation.READ)], worker_index=7)])
+    stats = runs.stats_of([runs.batch([runs.result(1, READ)], worker_index=7)])
     assert stats.requests_per_worker() == {"#7": 1}
 
 
 def test_what_is_out_of_range_is_counted() -> None:
     hour = 3600 * 1000 * MS
     rows = [
-        runs.result(1, Operation.READ, last_byte_ns=hour + 1),
-        runs.result(2, Operation.READ, start_ns=1 << 62),
-        runs.result(3, Operation.READ),
+        runs.result(1, READ, last_byte_ns=hour + 1),
+        runs.result(2, READ, start_ns=1 << 62),
+        runs.result(3, READ),
     ]
     stats = runs.stats_of([runs.batch(rows)])
     assert stats.out_of_range == 2
@@ -180,13 +181,13 @@ def test_what_is_out_of_range_is_counted() -> None:
 def test_what_was_sent_is_held_against_what_came_of_it(
     sent: int | None, unaccounted: int | None
 ) -> None:
-    rows = [runs.result(1, Operation.READ), runs.failure(2, Operation.READ)]
+    rows = [runs.result(1, READ), runs.failure(2, READ)]
     stats = runs.stats_of([runs.header(), runs.batch(rows), runs.footer(sent=sent, lost=3)])
     assert stats.unaccounted == unaccounted
 
 
 def test_a_later_versions_operation_is_shown_by_number() -> None:
-    row = runs.result(1, Operation.READ)._replace(operation=17, size_class=99)
+    row = runs.result(1, READ)._replace(operation=17, size_class=99)
     stats = runs.stats_of([runs.header(), runs.batch([row])])
     assert stats.operations == [0, 1, 2, 3, 17]
     assert operation_name(17) == "OPERATION 17"
@@ -223,7 +224,7 @@ def test_two_runs_merge_to_one_verdict() -> None:
 
 
 def test_a_workers_times_are_corrected_from_there_on_and_its_durations_are_not() -> None:
-    batch = runs.batch([runs.result(1, Operation.READ, start_ns=900 * MS, due_ns=890 * MS)])
+    batch = runs.batch([runs.result(1, READ, start_ns=900 * MS, due_ns=890 * MS)])
     other = replace(batch, worker=1)
     frame = [runs.header(), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4)]
     late = ClockRecord(0, Phase.RUN, 200 * MS, MS)
@@ -258,9 +259,7 @@ def test_files_of_0_3_9_give_its_own_header_figures(name: str) -> None:
 
 def test_a_failure_of_0_3_9_has_no_time() -> None:
     header = runs.header(run_id="", ssbench_version="0.3.9")
-    row = runs.failure(
-        1, Operation.READ, start_ns=0, headers_ns=NONE_NS, last_byte_ns=NONE_NS, retries=5
-    )
+    row = runs.failure(1, READ, start_ns=0, headers_ns=NONE_NS, last_byte_ns=NONE_NS, retries=5)
     stats = runs.stats_of(
         [header, PhaseRecord(Phase.RUN, 100.0, 1), runs.batch([row], worker_index=-1)]
     )
@@ -303,7 +302,7 @@ def test_two_runs_merge_by_the_clock_on_the_wall() -> None:
                     runs.header(run_id=run_id, started_at=started),
                     runs.worker(0, f"worker of {run_id}"),
                     PhaseRecord(Phase.RUN, started, 1),
-                    runs.batch([runs.result(0, Operation.READ)]),
+                    runs.batch([runs.result(0, READ)]),
                     runs.footer(lost=1),
                 ]
             )
@@ -324,7 +323,7 @@ def test_no_number_breaks_it(rows: list[list[int]]) -> None:
     stats = runs.stats_of(
         [
             runs.header(),
-            runs.batch([runs.result(1, Operation.READ)._replace(
+            runs.batch([runs.result(1, READ)._replace(
                 **dict(zip(runs.Result._fields[:19], row, strict=True))
             ) for row in rows]),
         ]
@@ -352,7 +351,7 @@ def of_load(marks: list[MarkRecord], *batches: ResultBatch, **load: object) -> l
     return [runs.header(scenario=scenario), PhaseRecord(Phase.RUN, 0.0, 4), *marks, *batches]
 
 
-def at(*starts_s: float, operation: Operation = Operation.READ) -> ResultBatch:
+def at(*starts_s: float, operation: Operation = READ) -> ResultBatch:
     return runs.batch(
         [runs.result(n, operation, start_ns=round(s * 1e9)) for n, s in enumerate(starts_s)]
     )
@@ -372,11 +371,11 @@ def test_what_was_warming_up_or_cooling_down_is_in_no_figure_but_in_the_series()
 
 def test_stages_are_counted_apart_and_together() -> None:
     marks = [MarkRecord(0, "stage", 0, 4), MarkRecord(10 * 10**9, "stage", 1, 8)]
-    one = RunStats.of(of_load(marks, at(1, 2, 11), at(12, 13, operation=Operation.CREATE)))
+    one = RunStats.of(of_load(marks, at(1, 2, 11), at(12, 13, operation=CREATE)))
     assert one.stage_count == 2
     assert [one.total(stage=stage).count for stage in (0, 1)] == [2, 3]
     assert one.total().count == 5
-    assert one.total(Operation.CREATE, stage=0).count == 0
+    assert one.total(CREATE, stage=0).count == 0
     other = RunStats.of(of_load(marks, at(3, 14)))
     one.merge(other)
     assert [one.total(stage=stage).count for stage in (0, 1)] == [3, 4]

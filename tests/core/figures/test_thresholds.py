@@ -13,14 +13,15 @@ from ssbench.core.errors import UsageError
 from ssbench.core.figures.facts import ScenarioFacts
 from ssbench.core.figures.stats import RunStats
 from ssbench.core.figures.thresholds import METRICS, Threshold
-from ssbench.core.model import CRUD, Operation, Phase, Result
+from ssbench.core.model import Phase, Result
+from ssbench.core.operations import CREATE, CRUD, READ, Operation
 from ssbench.core.records import PhaseRecord
 from ssbench.core.text import printable
 from tests.core.figures.test_arrivals import open_run
 from tests.report import runs
 
 MS, S = 1_000_000, 1_000_000_000
-READ, CREATE = Operation.READ, Operation.CREATE
+READ, CREATE = READ, CREATE
 
 
 def stats_of(*rows: Result, **footer: Any) -> RunStats:

@@ -4,12 +4,13 @@ import pytest
 
 from ssbench.core.figures.stats import RunStats
 from ssbench.core.figures.verified import Verified
-from ssbench.core.model import ErrorKind, Operation, Phase, Result
+from ssbench.core.model import ErrorKind, Phase, Result
+from ssbench.core.operations import READ, UPDATE, Operation
 from ssbench.core.records import PhaseRecord
 from ssbench.report import render
 from tests.report import runs
 
-READ, UPDATE = Operation.READ, Operation.UPDATE
+READ, UPDATE = READ, UPDATE
 
 
 def wrong(number: int, kind: ErrorKind, operation: Operation = READ) -> Result:

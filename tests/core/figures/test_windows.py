@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ssbench.core.figures.facts import ScenarioFacts
 from ssbench.core.figures.windows import LEFT_OUT, Windows
-from ssbench.core.model import NONE_NS, Operation
+from ssbench.core.model import NONE_NS
+from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, ResultBatch
 from tests.report import runs
 
@@ -19,7 +20,7 @@ def batch(*starts_s: float, due: bool = False) -> ResultBatch:
     rows = [
         runs.result(
             number,
-            Operation.READ,
+            READ,
             start_ns=round(start * SECOND) + (5 * SECOND if due else 0),
             due_ns=round(start * SECOND) if due else NONE_NS,
         )

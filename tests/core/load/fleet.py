@@ -13,7 +13,8 @@ from ssbench.core.columns import pack_results
 from ssbench.core.load.dispatch import Batch, Dispatcher
 from ssbench.core.load.roster import SECOND, Roster
 from ssbench.core.messages import Bye, Hello, Message, Pulse, Results, Returned, Took, pack
-from ssbench.core.model import ErrorKind, Job, Operation, Phase, Result
+from ssbench.core.model import ErrorKind, Job, Phase, Result
+from ssbench.core.operations import READ
 
 MS = SECOND // 1000
 RUN = "run"
@@ -29,7 +30,7 @@ class Ledger:
     def __init__(self, total: int) -> None:
         self.total = total
         self.taken = 0
-        self.skipped: Counter[Operation] = Counter()
+        self.skipped: Counter[int] = Counter()
         self.outcome: dict[int, str] = {}
 
     def begin(self, now_s: float, offset_ns: int) -> None:
@@ -47,9 +48,7 @@ class Ledger:
 
     def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
         count = min(limit, self.total - self.taken)
-        jobs = [
-            Job(first_number + i, Operation.READ, 0, self.taken + i, 0, 100) for i in range(count)
-        ]
+        jobs = [Job(first_number + i, READ, 0, self.taken + i, 0, 100) for i in range(count)]
         self.taken += count
         return jobs
 

@@ -11,6 +11,7 @@ from ssbench.core.load.workload import (
     initial_jobs,
 )
 from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.scenario.scenario import Scenario
 
 STATUS = int(ErrorKind.STATUS)
@@ -22,7 +23,7 @@ def size_class(
     sizes: tuple[int, int] = (1, 999),
     name: str = "tiny",
 ) -> SizeClass:
-    return SizeClass(name, *sizes, profile, initial)
+    return SizeClass(name, *sizes, crud_profile([*profile]), initial)
 
 
 def scenario(

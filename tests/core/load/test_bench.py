@@ -21,10 +21,11 @@ from ssbench.core.load.workload import (
     cleanup_jobs,
     initial_jobs,
 )
-from ssbench.core.model import ErrorKind, Job, Operation, SizeClass
+from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.naming import initial_size
+from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
 from tests.core.load.scenes import STATUS, all_jobs, bench, scenario, size_class
-from tests.core.load.workload_model import CREATE, DELETE, READ, UPDATE, RunModel, key_of
+from tests.core.load.workload_model import RunModel, key_of
 
 # Draws ------------------------------------------------------------------------------------
 
@@ -44,7 +45,7 @@ def test_the_counts_of_operations_follow_the_profile_skips_counted() -> None:
     assert workload.taken == sent.total() == 20_000
     drawn = 20_000 + workload.skipped.total()
     for operation in (CREATE, READ, UPDATE, DELETE):
-        share = sent[operation] + workload.skipped[Operation(operation)]
+        share = sent[operation] + workload.skipped[row_of(operation)]
         assert abs(share - drawn / 4) < 3 * (drawn * 0.25 * 0.75) ** 0.5
 
 
@@ -162,8 +163,7 @@ def test_a_run_that_only_deletes_ends_and_says_so() -> None:
     workload.succeeded(again, 0.0)
     assert workload.finished
     assert workload.exhausted == (
-        "after 6 operations no object is left to READ, UPDATE or DELETE, "
-        "and no crud_profile in use has a share of CREATE"
+        "after 6 operations no object is left, and no operation of a profile in use creates any"
     )
     assert workload.take(7, 100, 0.0) == []
 
@@ -173,7 +173,7 @@ def test_a_class_without_objects_is_skipped_and_another_drawn() -> None:
     workload = bench(*sizes, count=100)
     jobs = list(all_jobs(workload))
     assert len(jobs) == 100
-    assert workload.skipped[Operation.DELETE] > 20
+    assert workload.skipped[DELETE] > 20
     assert workload.exhausted is None
 
 
@@ -191,7 +191,7 @@ def test_hopeless_draws_end_a_take_but_not_the_run() -> None:
     workload.population.pools[0].leave(0)
     assert workload.take(1, 10, 0.0) == []
     assert not workload.finished
-    assert workload.skipped[Operation.READ] > 100
+    assert workload.skipped[READ] > 100
 
 
 def test_the_count_is_of_what_was_sent_and_a_held_delete_has_its_place_in_it() -> None:
@@ -228,7 +228,7 @@ def test_an_unanswered_update_takes_its_object_out_and_calls_off_a_held_delete()
         workload.succeeded(updates[1:], 0.0)
         assert workload.take(99, 5, 0.0) == []
         assert workload.exhausted
-        assert workload.skipped[Operation.DELETE] >= 1
+        assert workload.skipped[DELETE] >= 1
         return
     pytest.fail("no seed drew an UPDATE first")
 
@@ -401,7 +401,7 @@ class RunMachine(RuleBasedStateMachine):
     def one_is_lost(self, data: st.DataObject) -> None:
         at = self._one(data)
         settle = self.model.nobody_knows
-        if self.model.in_flight[at][0].operation == Operation.READ:
+        if self.model.in_flight[at][0].operation == READ:
             settle = self.model.did_not_happen
         self.workload.lost([settle(at, "lost")])
 
@@ -434,7 +434,7 @@ class RunMachine(RuleBasedStateMachine):
         if hasattr(self, "model") and self.workload.exhausted:
             deletes = [job for job, _ in self.model.in_flight if job.operation == DELETE]
             assert not deletes
-            assert not any(size.crud_profile[CREATE] for size in self.model.sizes)
+            assert not any(dict(size.profile).get(CREATE) for size in self.model.sizes)
             if not self.model.delete_after:
                 assert not self.model.open
 

@@ -7,7 +7,9 @@ from itertools import cycle
 
 from ssbench.core.load.draws import Draws, NoJob, draw_table
 from ssbench.core.load.population import Population
-from ssbench.core.model import CRUD, NONE_NS, Job, Operation, SizeClass
+from ssbench.core.model import NONE_NS, Job, SizeClass
+from ssbench.core.operations import CREATE, CRUD, DELETE, POST, READ, UPDATE
+from ssbench.core.scenario.fields import crud_profile, operations
 
 ALL = (0.25, 0.25, 0.25, 0.25)
 
@@ -22,55 +24,70 @@ def draws(
     targets: tuple[float, ...] = (0.0,),
     verify: bool = False,
 ) -> Draws:
-    population = Population([SizeClass("tiny", 10, 19, profile, initial)])
+    population = Population([SizeClass("tiny", 10, 19, crud_profile([*profile]), initial)])
     population.start(verify)
-    return Draws(0, population.pools[0], stream(0.5), stream(*targets), verify)
+    return Draws(0, population.pools[0], stream(0.5), stream(*targets))
 
 
 def test_each_operation_gives_its_job() -> None:
     each = draws()
     size = each.pool.size(0)
-    assert each.create(1, 0.0) == Job(1, Operation.CREATE, 0, 4, 0, 15, NONE_NS)
-    assert each.read(2, 0.0) == Job(2, Operation.READ, 0, 0, 0, size, NONE_NS)
-    assert each.update(3, 0.0) == Job(3, Operation.UPDATE, 0, 0, 1, 15, NONE_NS)
+    assert each.by_operation[CREATE](1, 0.0) == Job(1, CREATE, 0, 4, 0, 15, NONE_NS)
+    assert each.by_operation[READ](2, 0.0) == Job(2, READ, 0, 0, 0, size, NONE_NS)
+    assert each.by_operation[UPDATE](3, 0.0) == Job(3, UPDATE, 0, 0, 1, 15, NONE_NS)
     idle = draws()
-    assert idle.delete(4, 0.0) == Job(4, Operation.DELETE, 0, 0, 0, 0, NONE_NS)
+    assert idle.by_operation[DELETE](4, 0.0) == Job(4, DELETE, 0, 0, 0, 0, NONE_NS)
 
 
 def test_all_of_the_members_can_be_drawn_and_nothing_else() -> None:
     each = draws(targets=(0.0, 0.25, 0.5, 0.9999999))
-    jobs = [each.read(n, 0.0) for n in range(4)]
+    jobs = [each.by_operation[READ](n, 0.0) for n in range(4)]
     assert [job.object for job in jobs if isinstance(job, Job)] == [0, 1, 2, 3]
 
 
 def test_where_there_is_no_object_only_create_gives_a_job() -> None:
     each = draws(initial=0)
-    assert [draw(1, 0.0) for draw in each.by_operation[1:]] == [NoJob.NO_OBJECT] * 3
-    assert isinstance(each.create(1, 0.0), Job)
+    assert [each.by_operation[o](1, 0.0) for o in CRUD[1:]] == [NoJob.NO_OBJECT] * 3
+    assert isinstance(each.by_operation[CREATE](1, 0.0), Job)
+
+
+def test_a_post_waits_for_no_update_but_meets_reads() -> None:
+    """A POST sends the object's version along, so none is on its way while it changes."""
+    profile = operations({"read": 1, "update": 1, "post": 1})
+    population = Population([SizeClass("tiny", 10, 19, profile, 1)])
+    population.start()
+    each = Draws(0, population.pools[0], stream(0.5), stream(0.0))
+    assert isinstance(each.by_operation[READ](1, 0.0), Job)
+    assert isinstance(each.by_operation[POST](2, 0.0), Job)
+    assert each.by_operation[UPDATE](3, 0.0) is NoJob.BUSY
+    each.pool.release(0)
+    each.pool.release(0)
+    assert isinstance(each.by_operation[UPDATE](4, 0.0), Job)
+    assert each.by_operation[POST](5, 0.0) is NoJob.BUSY
 
 
 def test_a_delete_is_held_while_another_operation_is_in_flight() -> None:
     each = draws()
-    each.read(1, 0.0)
-    assert each.delete(2, 0.0) is NoJob.HELD
+    each.by_operation[READ](1, 0.0)
+    assert each.by_operation[DELETE](2, 0.0) is NoJob.HELD
 
 
 def test_under_verify_reads_meet_reads_and_updates_nobody() -> None:
     each = draws(initial=1, verify=True)
-    each.read(1, 0.0)
-    assert isinstance(each.read(2, 0.0), Job)
-    assert each.update(3, 0.0) is NoJob.BUSY
+    each.by_operation[READ](1, 0.0)
+    assert isinstance(each.by_operation[READ](2, 0.0), Job)
+    assert each.by_operation[UPDATE](3, 0.0) is NoJob.BUSY
     each.pool.release(0)
     each.pool.release(0)
-    assert isinstance(each.update(4, 0.0), Job)
-    assert each.update(5, 0.0) is NoJob.BUSY
-    assert each.read(6, 0.0) is NoJob.BUSY
+    assert isinstance(each.by_operation[UPDATE](4, 0.0), Job)
+    assert each.by_operation[UPDATE](5, 0.0) is NoJob.BUSY
+    assert each.by_operation[READ](6, 0.0) is NoJob.BUSY
 
 
 def test_under_verify_another_target_is_tried() -> None:
     each = draws(targets=(0.0, 0.0, 0.5), verify=True)
-    each.update(1, 0.0)
-    job = each.read(2, 0.0)
+    each.by_operation[UPDATE](1, 0.0)
+    job = each.by_operation[READ](2, 0.0)
     assert isinstance(job, Job)
     assert job.object == 2
 
@@ -91,5 +108,7 @@ def test_the_table_has_a_row_for_each_operation_in_use() -> None:
     three, one = draws((0.5, 0.5, 0, 0), initial=3), draws((0, 1, 0, 0), initial=1)
     rows, cumulative = draw_table([three, one])
     assert [operation for operation, _ in rows] == [CRUD[0], CRUD[1], CRUD[1]]
-    assert [draw for _, draw in rows] == [three.create, three.read, one.read]
+    assert [draw for _, draw in rows] == [
+        three.by_operation[CREATE], three.by_operation[READ], one.by_operation[READ],
+    ]  # fmt: skip
     assert cumulative == [0.375, 0.75, 1.0]

@@ -9,8 +9,9 @@ from ssbench.core.load.workload import (
     cleanup_jobs,
     initial_jobs,
 )
-from ssbench.core.model import NONE_NS, ErrorKind, Operation, Phase
+from ssbench.core.model import NONE_NS, ErrorKind, Phase
 from ssbench.core.naming import initial_size
+from ssbench.core.operations import ENSURE, REMOVE
 from tests.core.load.scenes import STATUS, all_jobs, bench, scenario, size_class
 from tests.core.load.workload_model import key_of
 
@@ -26,7 +27,7 @@ def test_populate_makes_sure_of_every_initial_object_with_its_deterministic_size
     assert [job.number for job in jobs] == list(range(1, 14))
     assert [key_of(job) for job in jobs] == [(0, n) for n in range(3)] + [(2, n) for n in range(10)]
     for job in jobs:
-        assert job.operation == Operation.ENSURE
+        assert job.operation == ENSURE
         assert (job.version, job.due_ns) == (0, NONE_NS)
         assert job.size == initial_size(sizes[job.size_class], job.object)
 
@@ -72,7 +73,7 @@ def test_cleanup_removes_what_was_created_and_is_not_known_to_be_gone() -> None:
     assert (cleanup.phase, cleanup.total) == (Phase.CLEANUP, 4)
     jobs = cleanup.take(1, 100, 0.0)
     assert [key_of(job) for job in jobs] == [key_of(j) for j in (there, unknown, lost, in_flight)]
-    assert {job.operation for job in jobs} == {Operation.REMOVE}
+    assert {job.operation for job in jobs} == {REMOVE}
     assert cleanup.finished
     cleanup.succeeded(jobs[:1], 0.0)
     cleanup.failed(jobs[1], STATUS, 503, False, 0.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ssbench.core.model import Job, Operation, SizeClass
+from ssbench.core.model import Job, SizeClass
+from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
 
-CREATE, READ, UPDATE, DELETE = range(4)
 Key = tuple[int, int]  #: (size class, object)
 
 
@@ -42,15 +42,13 @@ class RunModel:
         """Hold a job against the rules, then count it in."""
         key = key_of(job)
         size = self.sizes[job.size_class]
-        assert size.crud_profile[job.operation] > 0, "only what the profile has"
+        assert job.operation in dict(size.profile), "only what the profile has"
         if job.operation == CREATE:
             assert key not in self.seen, "a name is used once"
             self.seen.add(key)
             self.perhaps.add(key)
         else:
-            assert key in self.open, (
-                f"{Operation(job.operation).name} of an object that isn't there"
-            )
+            assert key in self.open, f"{row_of(job.operation).name} of an object that isn't there"
             assert now_s < self.expiry_s.get(key, float("inf")), "an object past its time"
             self._check_company(job, self.on(key))
         if job.operation in (CREATE, UPDATE):

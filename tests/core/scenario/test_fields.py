@@ -15,8 +15,8 @@ from ssbench.core.scenario.fields import (
     container_base,
     crud_profile,
     delete_after,
-    normalised,
     policy,
+    profile,
     read_initial_files,
     read_sizes,
     size_name,
@@ -27,8 +27,8 @@ WEIGHTS = st.floats(0, 1.7e308, allow_nan=False)
 
 
 def test_a_profile_is_four_shares() -> None:
-    assert crud_profile([3, 4, 2, 2]) == (3 / 11, 4 / 11, 2 / 11, 2 / 11)
-    assert crud_profile([0, 0, 0, 1e-320]) == (0, 0, 0, 1)
+    assert crud_profile([3, 4, 2, 2]) == ((0, 3 / 11), (1, 4 / 11), (2, 2 / 11), (3, 2 / 11))
+    assert crud_profile([0, 0, 0, 1e-320]) == ((3, 1),)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_other_profiles_are_refused(raw: object, wrong: str) -> None:
 
 @given(st.tuples(WEIGHTS, WEIGHTS, WEIGHTS, WEIGHTS).filter(any))
 def test_shares_sum_to_one_and_stay_as_they_are(weights: tuple[float, ...]) -> None:
-    shares = normalised(weights)
-    assert math.isclose(math.fsum(shares), 1, abs_tol=2e-9)
-    assert normalised(shares) == shares
+    shares = dict(profile(dict(enumerate(weights))))
+    assert math.isclose(math.fsum(shares.values()), 1, abs_tol=2e-9)
+    assert dict(profile(shares)) == shares
 
 
 @pytest.mark.parametrize("name", ["/tiny", "a//b", "./a", "a/../b", "../a", "", "a\0", "é" * 500])
@@ -141,13 +141,13 @@ def test_sizes_without_initial_files_need_no_profile() -> None:
         {"name": "b", "size_min": 2, "size_max": 2},
     ]
     assert read_sizes(raw, {"a": 3}, None, faults) == (
-        SizeClass("a", 0, 1, (1, 0, 0, 0), 3),
+        SizeClass("a", 0, 1, crud_profile([1, 0, 0, 0]), 3),
         SizeClass("b", 2, 2, NO_PROFILE, 0),
     )
     read_sizes(raw, {"a": 3, "b": 1}, None, faults)
     assert faults.lines == [
         "x: crud_profile: missing, and sizes[1] has none of its own; "
-        "four weights here or there, as in [3, 4, 2, 2]"
+        "four weights here or there, as in [3, 4, 2, 2], or operations"
     ]
 
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.model import SizeClass
-from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS
+from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS, crud_profile
 from ssbench.core.scenario.scenario import Scenario, limits_faults
 from ssbench.core.text import printable
 from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line, must_be_lines
 
-PROFILE = (3 / 11, 4 / 11, 2 / 11, 2 / 11)
+PROFILE = crud_profile([3, 4, 2, 2])
 
 #: With every key that ssbench 0.3.9 knew, and in its way: null for what isn't used.
 OLD: dict[str, Any] = {
@@ -57,7 +57,7 @@ def test_a_scenario_of_old_is_read_as_it_was_meant() -> None:
     assert scenario == Scenario(
         name="Small test scenario",
         sizes=(
-            SizeClass("zero", 0, 0, (0.6, 0.15, 0.2, 0.05), 300),
+            SizeClass("zero", 0, 0, crud_profile([0.6, 0.15, 0.2, 0.05]), 300),
             SizeClass("tiny", 4096, 65536, PROFILE, 100),
             SizeClass("small", 100000, 200000, PROFILE, 0),
         ),

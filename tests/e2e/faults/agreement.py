@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 
 from ssbench import statfile
 from ssbench.core.figures.stats import RunStats
-from ssbench.core.model import Operation
+from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE, row_of
 from ssbench.core.records import ResultBatch
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Request, requests, stats_of
 
 #: Only what the store was asked last is in a result; ENSURE asks with HEAD before it puts.
 METHODS = {
-    Operation.CREATE: {"PUT"},
-    Operation.READ: {"GET"},
-    Operation.UPDATE: {"PUT"},
-    Operation.DELETE: {"DELETE"},
-    Operation.ENSURE: {"HEAD", "PUT"},
-    Operation.REMOVE: {"DELETE"},
+    CREATE: {"PUT"},
+    READ: {"GET"},
+    UPDATE: {"PUT"},
+    DELETE: {"DELETE"},
+    ENSURE: {"HEAD", "PUT"},
+    REMOVE: {"DELETE"},
 }
 #: Of a warning in the stat file: what was given up on, in whatever phase.
 GIVEN_UP = re.compile(r"\b(\d+) operations (?:were lost with it|did not end)")
@@ -112,7 +112,7 @@ def _done_once(results: list[Done]) -> None:
         ("job number", [r.number for r in results]),
         ("transaction", [r.transaction_id for r in results if r.transaction_id]),
         ("created object", [(r.size_class, r.object) for r in results
-                            if r.operation == Operation.CREATE]),
+                            if r.operation == CREATE]),
     ):  # fmt: skip
         twice = [value for value, count in Counter(values).items() if count > 1]
         assert not twice, f"{what} in more than one result: {twice[:5]}"
@@ -130,6 +130,6 @@ def _by_transaction(swift: EmbeddedSwift, base: str) -> dict[str, list[Request]]
 def _is_logged(result: Done, lines: list[Request]) -> None:
     assert len(lines) == 1, f"{len(lines)} requests in the log for {result}"
     (request,) = lines
-    methods = METHODS[Operation(result.operation)]
+    methods = METHODS[row_of(result.operation)]
     assert request.method in methods, f"{request} {result}"
     assert request.status == result.status, f"{request} {result}"

@@ -9,7 +9,8 @@ import pytest
 
 from ssbench.core.columns import pack_results
 from ssbench.core.messages import pack
-from ssbench.core.model import ErrorKind, Operation, Phase, Result
+from ssbench.core.model import ErrorKind, Phase, Result
+from ssbench.core.operations import READ
 from ssbench.statfile import StatFileWriter
 from tests.e2e.faults.agreement import Agreement, agrees_with_log
 from tests.report import runs
@@ -26,7 +27,7 @@ class Swift:
 
 
 def read(number: int, transaction: str, **changes: object) -> Result:
-    return runs.result(number, Operation.READ)._replace(
+    return runs.result(number, READ)._replace(
         transaction_id=transaction.encode(), status=200, **changes
     )
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.model import Operation
+from ssbench.core.operations import READ
 from tests.e2e.faults.matrix import Account, Row, table
 from tests.report import runs
 
 
 def test_a_sum_that_does_not_come_out_is_no_row() -> None:
-    records = [runs.header(), runs.batch([runs.result(1, Operation.READ)])]
+    records = [runs.header(), runs.batch([runs.result(1, READ)])]
     row = Row("nothing")
     assert row.accounted(runs.stats_of([*records, runs.footer(sent=3, lost=2)])) == Account(
         3, 1, 0, 2

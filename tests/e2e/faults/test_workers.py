@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from ssbench.core.model import Operation
+from ssbench.core.operations import READ
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import (
     Account,
@@ -220,7 +220,7 @@ def test_two_of_one_name_are_refused_by_name(commands: Commands) -> None:
     assert 'the worker id "twin" is taken by twin' in second.talk()
     ended = started.wait().fine()
     assert ended.stats.requests_per_worker().keys() == {"twin"}
-    assert ended.stats.total(Operation.READ).errors == 0
+    assert ended.stats.total(READ).errors == 0
 
 
 def test_fewer_than_expected_are_told(commands: Commands) -> None:
