@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ExitStatus(IntEnum):
-    """What the commands exit with; documented in the README."""
+    """What the commands exit with; documented in docs/reference.rst."""
 
     OK = 0
     FAILED = 1
