@@ -104,8 +104,8 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="operations",
         metavar="OPERATION",
-        help="compare CREATE, READ, UPDATE or DELETE only; may be repeated; all together and each, "
-        "unless given",
+        help="compare only this operation, such as READ; may be repeated [default: all together "
+        "and each]",
     )
     add(
         "--pctile",
