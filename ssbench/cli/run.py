@@ -209,7 +209,7 @@ class Run:
         if self.options.keep_objects or not cleanup.total:
             return
         outcome = master.run_phase(Phase.CLEANUP, cleanup, self._users_around)
-        if cleanup.left_behind:
+        if cleanup.left_behind and not self.options.noop:
             why = outcome.reason or outcome.example
             because = f" ({why})" if why else ""
             self.warn(

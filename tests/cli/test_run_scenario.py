@@ -146,6 +146,30 @@ def test_a_second_interrupt_in_the_clean_up_says_what_is_left(
     assert stats.run.left_behind == 0, "without a store nothing is"
 
 
+def test_without_a_store_a_clean_up_that_fails_leaves_nothing_to_delete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    send_jobs = MasterWire.send_jobs
+
+    def send_and_kill(self: MasterWire, data: bytes) -> bool:
+        message = decode(data)
+        if isinstance(message, Jobs) and message.phase == Phase.CLEANUP:
+            for child in psutil.Process().children():
+                child.kill()
+        return send_jobs(self, data)
+
+    monkeypatch.setattr(MasterWire, "send_jobs", send_and_kill)
+    path = scenario(tmp_path, crud_profile=[1, 0, 0, 0])
+    status, results = run(path, tmp_path, "--workers", "1", "-o", "20")
+    footer = read_stats(str(results)).run.footer
+    assert footer is not None
+    assert (status, footer.left_behind) == (ExitStatus.WORKERS_LOST, 20)
+    err = capsys.readouterr().err
+    assert "Lost worker" in err
+    assert "could not be deleted" not in err
+    assert "--resume-cleanup" not in err
+
+
 def test_a_scenario_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = scenario(tmp_path).read_text()
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
