@@ -15,7 +15,7 @@ import psutil
 
 from ssbench.core.model import ErrorKind
 from tests.e2e.commands import LONGEST_S, Commands, Ended, Started, rows_of
-from tests.e2e.faults.matrix import Row
+from tests.e2e.faults.matrix import Account, Row
 from tests.fakes.hostile_swift import Deed, HostileSwift
 
 #: Short enough for tests, long enough for a machine that is busy with others.
@@ -82,6 +82,11 @@ def options_for(swift: HostileSwift) -> list[object]:
     return [*login_at(swift), "--retries", 0]
 
 
+def judged(ended: Ended, account: Account) -> None:
+    """The status is that of a failed run where more than half of its operations failed."""
+    ended.fine(1 if account.failed > account.done else 0)
+
+
 def survives(
     commands: Commands,
     row: Row,
@@ -90,10 +95,7 @@ def survives(
     *options: object,
     **scenario: object,
 ) -> Ended:
-    """Run against the store: each strike is a failure of its kind, and nothing else fails.
-
-    The run itself fails where more than half of its operations do.
-    """
+    """Run against the store: each strike is a failure of its kind, and nothing else fails."""
     keys = {"crud_profile": [0, 1, 0, 0], "operation_count": 40, **scenario}
     path = commands.scenario(**keys)
     started = commands.start_run("-f", path, *options_for(swift), *options, workers=1)
@@ -101,7 +103,7 @@ def survives(
     assert ended.took_s < RUN_MAX_S
     assert max(peaks) < MEMORY_MAX_MB, peaks
     account = row.accounted(ended.stats)
-    ended.fine(1 if account.failed > account.done else 0)
+    judged(ended, account)
     assert (account.sent, account.lost) == (keys["operation_count"], 0)
     struck: Counter[str] = Counter()
     for name, fault in faults.items():

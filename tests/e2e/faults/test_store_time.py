@@ -14,6 +14,7 @@ from tests.e2e.faults.hostile import (
     RUN_MAX_S,
     Fault,
     failures,
+    judged,
     options_for,
     survives,
     watch,
@@ -96,10 +97,10 @@ def test_a_server_that_is_killed(commands: Commands, row: Row) -> None:
         until("reads", lambda: swift.methods().count("GET") > 20)
         gate.shut()
         ended, peaks = watch(started)
-        ended.fine()
     assert ended.took_s < RUN_MAX_S
     assert max(peaks) < MEMORY_MAX_MB
     account = row.accounted(ended.stats)
+    judged(ended, account)
     assert account.done > 20
     refused = ended.stats.errors[K.CONNECT, 0]
     others = account.failed - refused.count

@@ -14,6 +14,7 @@ from tests.e2e.faults.hostile import (
     MEMORY_MAX_MB,
     RUN_MAX_S,
     TIMEOUTS,
+    judged,
     watch,
 )
 from tests.e2e.faults.matrix import Row
@@ -122,7 +123,8 @@ def test_handshakes_in_the_midst_of_a_run(
         struck = gate.struck.total()
     assert ended.took_s < RUN_MAX_S
     assert max(peaks) < MEMORY_MAX_MB
-    account = row.accounted(ended.fine().stats)
+    account = row.accounted(ended.stats)
+    judged(ended, account)
     # A reset may be there before anybody has looked whether the connection was made.
     kinds = ((ErrorKind.TLS, 0), (ErrorKind.CONNECT, 0))
     refusals = sum(ended.stats.errors[kind].count for kind in kinds if kind in ended.stats.errors)

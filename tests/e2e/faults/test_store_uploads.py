@@ -86,7 +86,7 @@ def test_an_upload_that_is_cut_off_is_no_idle_connection(
     with HostileSwift(deeds, of_the_run("PUT")) as swift:
         path = commands.scenario(operation_count=8, user_count=1, **LARGE)
         ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
-        ended.fine()
+        ended.fine(1)
         assert swift.struck == {"first": 3, "second": 3}
     account = row.accounted(ended.stats)
     assert (account.done, account.failed) == (2, 6)
