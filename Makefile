@@ -38,13 +38,13 @@ bench: $(VENV)/.for-test ## our speed beside wrk's and others', a table; ROWS="s
 fuzz: $(VENV)/.for-fuzz ## hostile input for each parser, SECONDS=60 of it (TARGETS="login key" for some)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
 
-check: $(VENV)/.for-test ## format, lint, types, security, and the table of floors
+check: $(VENV)/.for-test ## format, lint, types, security, layers
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive ssbench
 	$(BIN)/python .ci/audit.py
-	$(BIN)/python -m pytest tests/test_floors.py
+	$(BIN)/lint-imports --no-cache | tail -n +10
 
 clean: ## remove what make and the tools have made here
 	rm -rf $(VENV) .bench .fuzz .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -16,6 +16,7 @@ EXTRAS = {
         "mypy==2.4.1",
         "bandit[toml]==1.9.4",
         "pip-audit==2.10.1",
+        "import-linter==2.16",
         "pytest>=8.0",
         "pytest-timeout>=2.3",
         "pytest-xdist>=3.6",

@@ -15,12 +15,12 @@ from docutils.core import publish_doctree
 
 from ssbench.cli.auth_options import AUTH_OPTIONS
 from ssbench.cli.canned import CANNED
-from ssbench.cli.chosen import OVERRIDES
 from ssbench.cli.options import COMMANDS, master_parser
+from ssbench.cli.run_config import OVERRIDES
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
 from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS
-from ssbench.core.scenario.loading import STAGE_KEYS
+from ssbench.core.scenario.load_keys import STAGE_KEYS
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 

@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 import gevent
 from gevent.hub import get_hub
-
 from ssbench.cli.collector import calm_collector
+from ssbench.wire.key import Key
+from ssbench.wire.ports import Ports
+from ssbench.wire.workerwire import WorkerWire
+
 from ssbench.cli.openfiles import allow_many_connections
 from ssbench.core.model import Job, Timing
 from ssbench.core.operations import Operation
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
-from ssbench.wire.key import Key
-from ssbench.wire.ports import Ports
-from ssbench.wire.workerwire import WorkerWire
 from ssbench.worker.worker import Worker
 
 _PATIENCE_S = 30.0

@@ -16,16 +16,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from ssbench.core.figures.stats import RunStats
+from ssbench.wire.key import Key
+from ssbench.wire.ports import Ports
+
 from benchmarks.scale.crowd import Crowd, Kind
 from benchmarks.scale.watch import Watcher
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, StatFileError
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Phase
 from ssbench.core.operations import CRUD, ENSURE
 from ssbench.core.records import PhaseRecord, Record, RunFooter
-from ssbench.wire.key import Key
-from ssbench.wire.ports import Ports
 
 ROOT = Path(__file__).resolve().parents[2]
 _MASTER = ROOT / "bin" / "ssbench-master"

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop
 from pathlib import Path
 
+from ssbench.wire.key import Key
+
 from benchmarks.soak.faults import KINDS, Fault, draw
 from benchmarks.soak.memory import Memory, save
 from benchmarks.soak.store import TOKEN_LIFE_S, SoakedSwift, answers
 from benchmarks.soak.verdict import HUNG_S, Accounts, accounts
 from benchmarks.soak.workers import CENTRE, SLOTS, Workers, in_namespace
-from ssbench.wire.key import Key
 from tests.e2e.commands import MASTER, ROOT, clean_environment, free_ports
 
 #: As many DELETEs as CREATEs: the population stays as large as it is.

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ssbench.core.figures.stats import RunStats
+
 from benchmarks.soak.store import Answer
 from ssbench import statfile
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Phase
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
 from ssbench.core.records import PhaseRecord, Record, ResultBatch, WorkerRecord

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import ssbench
-from ssbench.cli.plain import tell
+from ssbench.cli.console import tell
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.jsontext import MAX_BYTES
 from ssbench.core.scenario.scenario import Scenario

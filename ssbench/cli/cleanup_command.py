@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TextIO
 
-from ssbench.cli.deleting import Deleting, status_of, tell_failures
+from ssbench.cli.cleanup_progress import Deleting, status_of, tell_failures
 from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Phase
 from ssbench.core.naming import ANY_POLICY

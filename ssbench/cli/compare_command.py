@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ssbench.cli.reading_options import CompareOptions
+from ssbench.cli.report_options import CompareOptions
 from ssbench.cli.reporting import read_stats, write
-from ssbench.core.figures.comparison import comparison
+from ssbench.core.stats.comparison import comparison
 from ssbench.report.as_comparison import render_comparison
 from ssbench.report.comparison_json import render_comparison_json
 

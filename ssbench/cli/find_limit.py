@@ -7,19 +7,19 @@ from contextlib import ExitStack
 
 from ssbench.cli import profile
 from ssbench.cli.canned import find_scenario_text
+from ssbench.cli.console import tell_status
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.limit_options import MOST_USERS, LimitOptions
 from ssbench.cli.local_workers import start_local_workers
-from ssbench.cli.plain import tell_status
 from ssbench.cli.run_scenario import resolved
-from ssbench.cli.series import Series, check_paths
+from ssbench.cli.series import RunSeries, check_paths
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
-from ssbench.core.figures.limit import Search
-from ssbench.core.figures.steps import OVER
-from ssbench.core.scenario.checks import FaultList
+from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.stats.limit_search import Search
+from ssbench.core.stats.steps import OVER
 from ssbench.report.options import ReportOptions
 from ssbench.report.steps import StepTable
 
@@ -64,7 +64,7 @@ def run_find_limit(options: LimitOptions) -> ExitStatus:
             seed=scenario.seed,
             is_series=True,
         )
-        series = Series(session, table, text, source)
+        series = RunSeries(session, table, text, source)
         with profile.profiled(run.profile, "master", session.progress.message):
             _search(series, search, by_users=by_users)
         series.finish(over=search.next is None)
@@ -73,7 +73,7 @@ def run_find_limit(options: LimitOptions) -> ExitStatus:
 
 def _check_stages(text: bytes, source: str) -> None:
     """Before all else: a step's length is a fault of stages, which nobody here has asked for."""
-    given = read_object(text, FaultList(source)) or {}
+    given = read_object(text, ValidationErrors(source)) or {}
     if given.get("stages"):
         raise UsageError(f"{source}: stages have loads of their own; leave them out")
 
@@ -83,7 +83,7 @@ def _check(scenario: Scenario, over: str) -> None:
         raise UsageError(f"{scenario.source}: has a rate, which users don't change: --over rate")
 
 
-def _search(series: Series, search: Search, *, by_users: bool) -> None:
+def _search(series: RunSeries, search: Search, *, by_users: bool) -> None:
     short: set[float] = set()  # loads that fewer users than asked for were run with
     while search.next is not None and not series.stopped:
         load = search.next
@@ -108,7 +108,7 @@ def _search(series: Series, search: Search, *, by_users: bool) -> None:
             search.limit(here)
 
 
-def _status(series: Series, search: Search) -> ExitStatus:
+def _status(series: RunSeries, search: Search) -> ExitStatus:
     if search.kept is None and not series.stopped:
         if any(step.operations for step in series.steps):
             status, why = ExitStatus.THRESHOLD_MISSED, "no load kept what was asked for"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ssbench.cli import option_types as types
-from ssbench.cli.chosen import RunOptions, run_options
+from ssbench.cli.run_config import RunOptions, run_options
 from ssbench.cli.run_options import (
     add_file,
     add_how,
@@ -20,11 +20,11 @@ from ssbench.cli.run_options import (
 )
 from ssbench.cli.store_options import add_store
 from ssbench.core.errors import UsageError
-from ssbench.core.figures.steps import OVER
-from ssbench.core.scenario.loading import MAX_RATE
+from ssbench.core.scenario.load_keys import MAX_RATE
+from ssbench.core.stats.steps import OVER
 
 if TYPE_CHECKING:
-    from ssbench.core.figures.thresholds import Threshold
+    from ssbench.core.stats.thresholds import Threshold
 
 MOST_USERS = 1024  #: where neither the user nor workers of other hosts say
 #: Quick errors make quick latencies: this is promised too, unless a promise speaks of errors.
@@ -45,7 +45,7 @@ class LimitOptions:
     """
 
     run: RunOptions  #: of each step; its thresholds are the promises
-    over: str  #: a key of core.figures.steps.OVER
+    over: str  #: a key of core.stats.steps.OVER
     first: float
     most: float | None
     precision: float  #: as a share
@@ -164,7 +164,7 @@ def _check(ns: argparse.Namespace) -> None:
 
 
 def _promises(texts: list[str]) -> tuple[Threshold, ...]:
-    from ssbench.core.figures.thresholds import Threshold
+    from ssbench.core.stats.thresholds import Threshold
 
     found = [Threshold.parse(text, "--slo") for text in dict.fromkeys(texts)]
     if not any(threshold.metric == "errors" for threshold in found):

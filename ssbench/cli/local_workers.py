@@ -16,14 +16,14 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from ssbench.cli.openfiles import allow_many_connections, host_limits
-from ssbench.cli.ownfiles import numbered_file
+from ssbench.cli.private_files import numbered_file
 from ssbench.core import capacity
 from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
 
 if TYPE_CHECKING:
-    from ssbench.cli.chosen import RunOptions
+    from ssbench.cli.run_config import RunOptions
 
 _GRACE_S = 5.0
 #: Of the log of a worker that ended: so many bytes are read, and so many lines shown.

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 
+from ssbench.cli.console import log_to_stderr, tell, tell_status
 from ssbench.cli.options import master_parser
-from ssbench.cli.plain import log_to_stderr, tell, tell_status
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.text import printable
 
@@ -79,7 +79,7 @@ def _escape_what_cannot_be_shown() -> None:
 def _run_scenario(namespace: argparse.Namespace) -> ExitStatus:
     if namespace.resume_cleanup is not None:
         return _resume_cleanup(namespace)
-    from ssbench.cli.chosen import run_options
+    from ssbench.cli.run_config import run_options
 
     options = run_options(namespace, os.environ)
     if options.sweep is not None:
@@ -99,13 +99,13 @@ def _find_limit(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
-    from ssbench.cli import profile, promises, reporting
-    from ssbench.cli.reading_options import report_options
+    from ssbench.cli import profile, reporting, threshold_status
+    from ssbench.cli.report_options import report_options
 
     options = report_options(namespace)
     with profile.profiled(options.profile, "report", _say):
         stats = reporting.read_stats(options.stats_file)
-        promises.check(options.thresholds, stats.run.scenario)
+        threshold_status.check(options.thresholds, stats.run.scenario)
         reporting.write_report(
             stats, options.format, options.percentiles, options.report_file,
             thresholds=options.thresholds,
@@ -116,7 +116,7 @@ def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
             reporting.write_series(stats, options.time_series)
         if options.host_stats:
             reporting.write_host_stats(options.stats_file, options.host_stats)
-    reasons = promises.reasons(stats, options.thresholds)
+    reasons = threshold_status.reasons(stats, options.thresholds)
     if not stats.run.complete:
         reasons[ExitStatus.FAILED] = f"{options.stats_file}: not all results of the run are here"
     return tell_status(reasons)
@@ -124,7 +124,7 @@ def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
 
 def _compare(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli.compare_command import compare
-    from ssbench.cli.reading_options import compare_options
+    from ssbench.cli.report_options import compare_options
 
     compare(compare_options(namespace))
     return ExitStatus.OK
@@ -176,7 +176,7 @@ def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
         return _resume_cleanup(namespace)
     from ssbench.cli import cleanup_command
     from ssbench.cli.cleanup_options import cleanup_options
-    from ssbench.cli.deleting import deleting
+    from ssbench.cli.cleanup_progress import deleting
 
     options = cleanup_options(namespace, os.environ)
     with deleting(options) as around:
@@ -186,7 +186,7 @@ def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
 def _resume_cleanup(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli import resume_command
     from ssbench.cli.cleanup_options import resume_options
-    from ssbench.cli.deleting import deleting
+    from ssbench.cli.cleanup_progress import deleting
 
     options = resume_options(namespace, os.environ)
     left = resume_command.read(options.stats_file, sys.stderr)
@@ -195,9 +195,9 @@ def _resume_cleanup(namespace: argparse.Namespace) -> ExitStatus:
 
 
 def _make_key(namespace: argparse.Namespace) -> ExitStatus:
-    from ssbench.wire.key import Key
+    from ssbench.transport.key import CurveKey
 
-    Key.generate().save(namespace.key_file)
+    CurveKey.generate().save(namespace.key_file)
     print(f"Wrote {namespace.key_file}; copy it to the hosts of all workers, safely")
     return ExitStatus.OK
 

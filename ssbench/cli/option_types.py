@@ -17,8 +17,8 @@ from ssbench.core.errors import UsageError
 from ssbench.core.text import DURATION_EXAMPLES, SIZE_EXAMPLES, parse_duration, parse_size
 
 if TYPE_CHECKING:
-    from ssbench.core.figures.steps import Sweep
     from ssbench.core.operations import Operation
+    from ssbench.core.stats.steps import Sweep
 
 MAX_WORKER_ID = 64  #: characters
 
@@ -118,7 +118,7 @@ def percentile(text: str) -> float:
 
 def sweep(text: str) -> Sweep:
     """``users=1,20,40``: what differs from run to run, and how."""
-    from ssbench.core.figures.steps import OVER, Sweep
+    from ssbench.core.stats.steps import OVER, Sweep
 
     over, equals, values = text.partition("=")
     if over not in OVER or not equals:

@@ -73,12 +73,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "steps, and the largest load that kept it.",
     ),
     "report-scenario": (
-        "ssbench.cli.reading_options:add_report_scenario",
+        "ssbench.cli.report_options:add_report_scenario",
         "report on the results of an earlier run",
         "Makes a report of a stat file: a text for people, unless --csv or --json is given.",
     ),
     "compare": (
-        "ssbench.cli.reading_options:add_compare",
+        "ssbench.cli.report_options:add_compare",
         "hold the results of two or more runs side by side",
         "Shows rates and latencies of runs side by side, each with the interval that chance leaves "
         "it in, and says whether a difference is more than noise. Settings in which the runs "

@@ -11,9 +11,9 @@ import os
 from typing import NamedTuple
 
 from ssbench.core.errors import UsageError
-from ssbench.wire.key import Key
-from ssbench.wire.masterwire import MasterWire
-from ssbench.wire.ports import Ports
+from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.ports import Ports
 
 _SOURCE = "the parent's pipe"
 #: Where one finds a master on the same host that listens to all interfaces.
@@ -26,10 +26,10 @@ class Place(NamedTuple):
 
     host: str
     ports: Ports
-    key: Key | None
+    key: CurveKey | None
 
 
-def place_line(wire: MasterWire, key: Key | None) -> str:
+def place_line(wire: MasterTransport, key: CurveKey | None) -> str:
     """The line for workers on the wire's own host."""
     ports = wire.ports
     host = _LOOPBACK_OF.get(wire.ip, wire.ip)
@@ -50,5 +50,5 @@ def read_place(fd: int) -> Place | None:
     if len(words) < 4 or not all(word.isdecimal() for word in words[1:4]):
         raise UsageError(f"{_SOURCE}: no host and three ports")
     work, results, control = map(int, words[1:4])
-    key = Key.from_text(words[4], _SOURCE) if len(words) > 4 else None
+    key = CurveKey.from_text(words[4], _SOURCE) if len(words) > 4 else None
     return Place(words[0], Ports(work, results, control), key)

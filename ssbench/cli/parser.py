@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from ssbench.cli.plain import tell
+from ssbench.cli.console import tell
 
 
 class HelpFormatter(argparse.HelpFormatter):

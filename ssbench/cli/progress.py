@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from ssbench.cli.glyphs import COLUMNS, LEGEND, TITLE, glyphs
+from ssbench.cli.progress_chars import COLUMNS, LEGEND, TITLE, progress_chars
 from ssbench.cli.screen import PIECE, Screen, cut
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
@@ -168,7 +168,7 @@ class CharsProgress(LineProgress):
 
     def results(self, columns: Sequence[Sequence[int]]) -> None:
         if self._running:
-            self._pending = (self._pending + glyphs(columns))[-_MOST_PENDING:]
+            self._pending = (self._pending + progress_chars(columns))[-_MOST_PENDING:]
             while self._pending and self._screen.ready():
                 self._write_piece()
 

@@ -11,14 +11,14 @@ from itertools import chain
 from pathlib import Path
 
 from ssbench import statfile
-from ssbench.cli.collector import calm_collector
-from ssbench.cli.plain import tell
+from ssbench.cli.console import tell
+from ssbench.cli.gc_tuning import calm_collector
 from ssbench.core.errors import SsbenchError, UsageError
-from ssbench.core.figures.facts import ScenarioFacts
-from ssbench.core.figures.runfacts import RunFacts
-from ssbench.core.figures.stats import RunStats
-from ssbench.core.figures.thresholds import Threshold
 from ssbench.core.records import MarkRecord, Record, RunHeader
+from ssbench.core.stats.run_records import RunRecords
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.thresholds import Threshold
 from ssbench.report import ReportOptions, render
 from ssbench.report.host_stats import columns, host_rows
 from ssbench.report.rps import render_rps
@@ -48,11 +48,11 @@ def _end_of_load_ns(path: str, first: Record) -> int | None:
 
     :raises UsageError: where the file can't be read a second time.
     """
-    if not isinstance(first, RunHeader) or not ScenarioFacts.of(first.scenario).cooldown_s:
+    if not isinstance(first, RunHeader) or not ScenarioView.of(first.scenario).cooldown_s:
         return None
     if path == "-":
         raise UsageError("stdin: a run with a cool-down is read twice: name the file")
-    facts = RunFacts()
+    facts = RunRecords()
     with statfile.read(path) as reader:
         for record in reader.but_for_results():
             if isinstance(record, RunHeader | MarkRecord):

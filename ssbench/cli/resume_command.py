@@ -6,8 +6,8 @@ import json
 from typing import TextIO
 
 from ssbench import statfile
-from ssbench.cli.deleting import Deleting, status_of, tell_failures
-from ssbench.cli.plain import tell
+from ssbench.cli.cleanup_progress import Deleting, status_of, tell_failures
+from ssbench.cli.console import tell
 from ssbench.core.errors import ExitStatus, ScenarioError, UsageError, gravest
 from ssbench.core.model import Phase
 from ssbench.core.naming import MARKER_HEADER, RUN_HEADER, is_run_id
@@ -15,14 +15,14 @@ from ssbench.core.records import ResultBatch, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.upkeep.deletions import CleanupResult
-from ssbench.upkeep.resume import Found, Leftovers, delete, find
+from ssbench.upkeep.resume import Found, OrphanedObjects, delete, find
 
 NOOP = "noop"  #: the driver of --noop
 NAMED = 10  #: containers named before objects are deleted; a dry run names all
 INSTEAD = "cleanup-containers -b BASE deletes whole containers"
 
 
-def read(path: str, err: TextIO) -> Leftovers:
+def read(path: str, err: TextIO) -> OrphanedObjects:
     """What the run of this stat file may have left; what is wrong with the file goes to ``err``.
 
     :raises UsageError: where the file can't tell.
@@ -42,7 +42,7 @@ def read(path: str, err: TextIO) -> Leftovers:
     return left
 
 
-def leftovers(reader: statfile.StatFileReader) -> Leftovers:
+def leftovers(reader: statfile.StatFileReader) -> OrphanedObjects:
     """What the run of an open stat file may have left.
 
     :raises UsageError, StatFileError: as ``read``.
@@ -65,7 +65,7 @@ def leftovers(reader: statfile.StatFileReader) -> Leftovers:
     return left
 
 
-def _begin(path: str, header: RunHeader) -> Leftovers:
+def _begin(path: str, header: RunHeader) -> OrphanedObjects:
     if header.driver == NOOP:
         raise UsageError(f"{path}: its run sent nothing to a store (--noop), so it left nothing")
     if not is_run_id(header.run_id):
@@ -76,10 +76,10 @@ def _begin(path: str, header: RunHeader) -> Leftovers:
         raise UsageError(f"the scenario in its header can't be used: {error.faults[0]}") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: the scenario in its header can't be used: {error}") from error
-    return Leftovers(scenario, header.run_id)
+    return OrphanedObjects(scenario, header.run_id)
 
 
-def run(around: Deleting, left: Leftovers, *, use_existing: bool = False) -> ExitStatus:
+def run(around: Deleting, left: OrphanedObjects, *, use_existing: bool = False) -> ExitStatus:
     """Find and delete. Questions and statuses are those of cleanup-containers.
 
     :param use_existing: look into containers without our mark, too.
@@ -119,7 +119,7 @@ def run(around: Deleting, left: Leftovers, *, use_existing: bool = False) -> Exi
     return gravest([status_of(result), looked_at_all])
 
 
-def _nothing(left: Leftovers, found: Found) -> str:
+def _nothing(left: OrphanedObjects, found: Found) -> str:
     if found.unmarked:
         return f"Nothing of run {left.run_id} is in containers with ssbench's mark."
     said = f"Nothing is left of run {left.run_id}."
@@ -130,7 +130,12 @@ def _nothing(left: Leftovers, found: Found) -> str:
 
 
 def _announce(
-    verb: str, left: Leftovers, found: Found, most: int, file: TextIO, objects: int | None = None
+    verb: str,
+    left: OrphanedObjects,
+    found: Found,
+    most: int,
+    file: TextIO,
+    objects: int | None = None,
 ) -> None:
     """``Deleting 30 objects of run 1f2e3d4c5b, in 3 containers:``, and which."""
     holding = sorted((name, count) for name, count in found.containers.items() if count)
@@ -169,7 +174,7 @@ def _tell_foreign(result: CleanupResult, file: TextIO) -> None:
         )
 
 
-def _report(left: Leftovers, result: CleanupResult, out: TextIO, err: TextIO) -> None:
+def _report(left: OrphanedObjects, result: CleanupResult, out: TextIO, err: TextIO) -> None:
     _tell_foreign(result, err)
     if result.ok and not result.objects:
         print(f"Nothing was left of run {left.run_id}.", file=out)

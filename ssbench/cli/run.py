@@ -10,18 +10,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ssbench import __version__, statfile
-from ssbench.cli import promises
+from ssbench.cli import threshold_status
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest, most_failed
-from ssbench.core.figures.settling import Settling
-from ssbench.core.figures.steady import AutoStop
-from ssbench.core.load.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
 from ssbench.core.model import Phase
 from ssbench.core.naming import RUN_ID_BYTES
 from ssbench.core.operations import row_of
 from ssbench.core.records import RunFooter
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.stats.steady import AutoStop
 from ssbench.core.text import plural
+from ssbench.core.workload.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
 from ssbench.master.phases import PhaseOutcome
 from ssbench.statfile import StatFileWriter
 
@@ -127,7 +127,7 @@ class Run:
     def _dismiss(self, master: Master) -> None:
         """Let the workers go, unless another run of a series may need them."""
         if not self.session.is_series:
-            master.dismiss()
+            master.release_workers()
 
     def _phases(self, master: Master, writer: StatFileWriter) -> ExitStatus:
         initial = initial_jobs(self.scenario)
@@ -177,12 +177,12 @@ class Run:
         most = self.session.wanted_users
         return max(self.scenario.most_users, min(most, MOST_AROUND))
 
-    def _settling(self) -> Settling | None:
+    def _settling(self) -> SteadyStateDetector | None:
         stop = self.options.auto_stop
         if stop is None:
             return None
         rule = AutoStop(window_s=stop.window_s, tolerance=stop.tolerance)
-        return Settling(rule, self.scenario.warmup)
+        return SteadyStateDetector(rule, self.scenario.warmup)
 
     def _populate(self, master: Master, initial: InitialWorkload) -> PhaseOutcome | None:
         """Upload what isn't there; gives what there is to say instead of a run, None for a run."""
@@ -301,7 +301,7 @@ class Run:
                 self.progress.message(line)
         else:
             write_report(stats, options.format, options.percentiles, thresholds=options.thresholds)
-        self.reasons.update(promises.reasons(stats, options.thresholds))
+        self.reasons.update(threshold_status.reasons(stats, options.thresholds))
 
     def say_where(self) -> None:
         """Where the results are, and how to look at them again."""

@@ -15,7 +15,7 @@ from ssbench.cli.shared_options import (
 )
 from ssbench.cli.store_options import add_store
 from ssbench.cli.zmq_options import add_master_sockets
-from ssbench.core.scenario.loading import ARRIVALS
+from ssbench.core.scenario.load_keys import ARRIVALS
 
 PROGRESS = ("chars", "live", "none")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 
-from ssbench.cli import profile, promises
+from ssbench.cli import profile, threshold_status
 from ssbench.cli.canned import find_scenario_text
-from ssbench.cli.chosen import RunOptions
+from ssbench.cli.console import tell_status
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import start_local_workers
-from ssbench.cli.plain import tell_status
+from ssbench.cli.run_config import RunOptions
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.scenario.scenario import Scenario
 
@@ -50,8 +50,10 @@ def resolved(options: RunOptions, text: str | bytes, source: str, **changes: obj
             f"{source}: with stages there is no steady rate to wait for: leave out --auto-stop"
         )
     if options.thresholds:
-        from ssbench.core.figures.facts import ScenarioFacts
+        from ssbench.core.stats.scenario_view import ScenarioView
 
         is_open = any(stage.rate for stage in scenario.load)
-        promises.check(options.thresholds, ScenarioFacts.of(scenario.to_dict()), open_loop=is_open)
+        threshold_status.check(
+            options.thresholds, ScenarioView.of(scenario.to_dict()), open_loop=is_open
+        )
     return scenario

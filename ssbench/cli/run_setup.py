@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ssbench import __version__
-from ssbench.cli.chosen import RunOptions
+from ssbench.cli.run_config import RunOptions
 from ssbench.cli.session import Session
 from ssbench.cli.stores import Store
+from ssbench.core.dispatch.dispatcher import MAX_BATCH
 from ssbench.core.errors import ScenarioError, SsbenchError
-from ssbench.core.load.dispatch import MAX_BATCH
 from ssbench.core.model import Phase
 from ssbench.core.naming import Naming
 from ssbench.core.records import RunHeader
@@ -21,7 +21,7 @@ from ssbench.host import info
 from ssbench.master.phases import Limits
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage
-from ssbench.storage.errands import Renew
+from ssbench.storage.retrying_client import Renew
 from ssbench.upkeep.prepare import check, make_containers
 
 

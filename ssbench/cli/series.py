@@ -12,8 +12,8 @@ from ssbench.cli.run import Run
 from ssbench.cli.run_scenario import resolved
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
-from ssbench.core.figures.steps import OVER, Step
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.stats.steps import OVER, Step
 from ssbench.report.steps import StepTable
 
 _SUFFIX = ".stat.gz"
@@ -55,7 +55,7 @@ def _split(path: str) -> tuple[str, str]:
     return (path.removesuffix(_SUFFIX), _SUFFIX) if path.endswith(_SUFFIX) else (path, "")
 
 
-class Series:
+class RunSeries:
     """Runs step by step, says how each went, and prints the table of all of them at the end.
 
     :param text: of the scenario, which faults call ``source``.

@@ -12,17 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from ssbench.cli.chosen import RunOptions
-from ssbench.cli.collector import calm_collector
+from ssbench.cli.gc_tuning import calm_collector
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import LocalWorkers
 from ssbench.cli.parent_pipe import place_line
 from ssbench.cli.progress import make_progress
+from ssbench.cli.run_config import RunOptions
 from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
 from ssbench.cli.wiring import bind, key_of
-from ssbench.core.load.dispatch import MAX_BATCH, batch_limit
+from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
 from ssbench.core.settings import StorageSettings
-from ssbench.wire.key import Key
+from ssbench.transport.key import CurveKey
 
 if TYPE_CHECKING:
     from ssbench.master.master import Master
@@ -108,7 +108,7 @@ class Session:
                 host=self.stack.enter_context(HostLive()), children=self._local,
             )  # fmt: skip
             if self.is_series:
-                self.stack.callback(self._master.dismiss)
+                self.stack.callback(self._master.release_workers)
             if self._local:
                 self._begin(self._local)
             self.interrupts.listen(self._master.interrupt)
@@ -170,7 +170,7 @@ class Session:
         options, local = self.options, self._local
         key, address = key_of(options.zmq), options.zmq.address
         if local and key is None and address is None:
-            key, address = Key.generate(), "127.0.0.1"  # nobody but our own
+            key, address = CurveKey.generate(), "127.0.0.1"  # nobody but our own
             local.exclusive = True
         jobs = batch_limit(
             options.batch_size or MAX_BATCH,

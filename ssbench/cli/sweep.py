@@ -7,15 +7,15 @@ from contextlib import ExitStack
 
 from ssbench.cli import profile
 from ssbench.cli.canned import find_scenario_text
-from ssbench.cli.chosen import RunOptions
+from ssbench.cli.console import tell_status
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import start_local_workers
-from ssbench.cli.plain import tell_status
+from ssbench.cli.run_config import RunOptions
 from ssbench.cli.run_scenario import resolved
-from ssbench.cli.series import Series, check_paths
+from ssbench.cli.series import RunSeries, check_paths
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.core.figures.steps import OVER, Sweep
+from ssbench.core.stats.steps import OVER, Sweep
 from ssbench.report.options import ReportOptions
 from ssbench.report.steps import StepTable
 
@@ -42,7 +42,7 @@ def run_sweep(options: RunOptions, sweep: Sweep) -> ExitStatus:
             seed=scenarios[0].seed,
             is_series=True,
         )
-        series = Series(session, table, text, source)
+        series = RunSeries(session, table, text, source)
         with profile.profiled(options.profile, "master", session.progress.message):
             for load in sweep.loads:
                 if series.stopped:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from ssbench.cli.openfiles import allow_many_connections
 from ssbench.cli.zmq_options import ZmqOptions
-from ssbench.wire.key import Key
-from ssbench.wire.masterwire import MasterWire, pipe_length
-from ssbench.wire.ports import Ports
+from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport, pipe_length
+from ssbench.transport.ports import Ports
 
 
 def ports_of(zmq: ZmqOptions) -> Ports:
@@ -16,28 +16,28 @@ def ports_of(zmq: ZmqOptions) -> Ports:
     return Ports(zmq.work_port, zmq.results_port, zmq.control_port)
 
 
-def key_of(zmq: ZmqOptions) -> Key | None:
+def key_of(zmq: ZmqOptions) -> CurveKey | None:
     """The key of the key file, where there is one.
 
     :raises UsageError: where the file can't be used.
     """
-    return Key.load(zmq.key_file) if zmq.key_file else None
+    return CurveKey.load(zmq.key_file) if zmq.key_file else None
 
 
 def bind(
     zmq: ZmqOptions,
-    key: Key | None,
+    key: CurveKey | None,
     address: str | None,
     warn: Callable[[str], None],
     jobs_a_message: int = 1,
-) -> MasterWire:
+) -> MasterTransport:
     """The master's sockets, with a word of warning where anybody could talk to them.
 
     :param jobs_a_message: how many jobs batches will hold.
-    :raises WireError: where a port can't be had.
+    :raises TransportError: where a port can't be had.
     """
     allow_many_connections()
-    wire = MasterWire(address, ports_of(zmq), key, pipe=pipe_length(jobs_a_message))
+    wire = MasterTransport(address, ports_of(zmq), key, pipe=pipe_length(jobs_a_message))
     if key is None and not wire.is_loopback:
         warn(
             f"anyone who reaches {wire.ip}, ports {wire.ports.work}, {wire.ports.results} and"

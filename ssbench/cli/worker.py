@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import gevent
 from gevent import get_hub
 
-from ssbench.cli.collector import calm_collector
+from ssbench.cli.console import log_to_stderr, tell
+from ssbench.cli.gc_tuning import calm_collector
 from ssbench.cli.openfiles import allow_many_connections, host_limits
 from ssbench.cli.parent_pipe import Place, read_place
-from ssbench.cli.plain import log_to_stderr, tell
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.wiring import key_of, ports_of
 from ssbench.cli.worker_options import WorkerOptions, worker_options, worker_parser
 from ssbench.core.capacity import most_users
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
-from ssbench.wire.workerwire import WorkerWire
+from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _run(options: WorkerOptions) -> ExitStatus:
         log.info("The master was gone before it had work")
         return ExitStatus.OK
     host, ports, key = place
-    wire = WorkerWire(host, ports, key)
+    wire = WorkerTransport(host, ports, key)
     counter = _JobProfile(options.profile_count)
     worker = Worker(
         wire,

@@ -33,7 +33,7 @@ class Expected(NamedTuple):
     first_size: int | None = None  #: that of version 0, where it is known
 
 
-class Finding(NamedTuple):
+class BodyFault(NamedTuple):
     """What is wrong with a body."""
 
     kind: ErrorKind  #: CORRUPT or STALE
@@ -63,7 +63,7 @@ class BodyCheck:
             self._older = [version for version in self._older if self._fits(version, part)]
         self.received += len(part)
 
-    def finding(self, headers: Mapping[str, str]) -> Finding | None:
+    def finding(self, headers: Mapping[str, str]) -> BodyFault | None:
         """What is wrong with the body; None where it is right.
 
         :param headers: of the answer, names in lower case. What the store says of the version
@@ -77,13 +77,15 @@ class BodyCheck:
             self._older = [version for version in [_said(headers)] if self._begins_alike(version)]
         for version in self._older:
             if self._had_length(version):
-                return Finding(ErrorKind.STALE, f"version {version} of it, not {expected.version}")
+                return BodyFault(
+                    ErrorKind.STALE, f"version {version} of it, not {expected.version}"
+                )
         right = min(received, expected.size)
         offset = right if self._wrong_at < 0 else min(right, self._wrong_at)
         counted = f"{received} bytes" if received == expected.size else (
             f"{received} bytes in place of {expected.size}"
         )  # fmt: skip
-        return Finding(ErrorKind.CORRUPT, f"wrong from byte offset {offset} on ({counted})")
+        return BodyFault(ErrorKind.CORRUPT, f"wrong from byte offset {offset} on ({counted})")
 
     def _begins_alike(self, version: int) -> bool:
         """Whether an earlier version has what was received and was right."""

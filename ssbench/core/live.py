@@ -3,7 +3,7 @@
 Coarse latency counts, cheap to make and small in a heartbeat.
 
 A bucket is the upper part of the value's IEEE 754 double, with 5 bits of the mantissa: 3 % wide.
-Reports never use these; they have core.counts.histogram.
+Reports never use these; they have core.stats.histogram.
 """
 
 from __future__ import annotations

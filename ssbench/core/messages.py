@@ -3,24 +3,26 @@
 On the wire a message is one msgpack array: ``[PROTOCOL, type, field, ...]``. Whatever arrives is
 parsed as hostile: ``decode`` gives a message whose fields have the right types, or MessageError.
 
-======== ============================ ==========================================================
-type     direction, channel           says
-======== ============================ ==========================================================
-hello    worker -> master, results    I am here (again)
-pulse    worker -> master, results    heartbeat: the answer to a beat
-ready    worker -> master, results    connected for this phase; or stopped in it
-took     worker -> master, results    these batches are mine now
-results  worker -> master, results    these operations are done
-returned worker -> master, results    these jobs were not started and come back
-expired  worker -> master, results    the store refuses the token of this serial
-host     worker -> master, results    my machine and I, the last second
-bye      worker -> master, results    I am gone (behind all of my results)
-jobs     master -> worker, work       a batch of jobs
-beat     master -> worker, control    all that a worker must know, once a second and at changes
-======== ============================ ==========================================================
+========= ============================ =========================================================
+type      direction, channel           says
+========= ============================ =========================================================
+hello     worker -> master, results    I am here (again)
+heartbeat worker -> master, results    the answer to a control state
+ready     worker -> master, results    connected for this phase; or stopped in it
+ack       worker -> master, results    I hold these batches
+results   worker -> master, results    these operations are done
+returned  worker -> master, results    these jobs were not started and come back
+expired   worker -> master, results    the store refuses the token of this serial
+host      worker -> master, results    figures of my machine and me, of the last second
+bye       worker -> master, results    I end (sent after all of my results)
+jobs      master -> worker, work       a batch of jobs
+control   master -> worker, control    the control state: all that a worker must know; once a
+                                       second and at changes
+========= ============================ =========================================================
 
 History: protocol 1 (ssbench 1.0, before its release); 2: no map has other keys than text, so
-a pulse's live counts, a beat's workers and refused, and details of results are arrays.
+a heartbeat's live counts, a control state's workers and refused, and details of results are
+arrays; heartbeat, ack and control were called pulse, took and beat.
 
 In every protocol a hello begins with the seven fields that it has in protocol 1, so that a master
 can name a worker of another release.
@@ -65,7 +67,7 @@ class Hello(NamedTuple):
     version: str
 
 
-class Pulse(NamedTuple):
+class Heartbeat(NamedTuple):
     """The heartbeat; one for each beat."""
 
     incarnation: int
@@ -92,7 +94,7 @@ class Ready(NamedTuple):
 
 
 class Host(NamedTuple):
-    """Live figures of a worker and its machine: core.figures.hostfigures has their names."""
+    """Live figures of a worker and its machine: core.stats.host_metrics has their names."""
 
     incarnation: int
     at_ns: int  #: the worker's clock at the end of the second
@@ -100,7 +102,7 @@ class Host(NamedTuple):
     figures: Mapping[str, float]
 
 
-class Took(NamedTuple):
+class Ack(NamedTuple):
     """Batches that the worker holds from now on."""
 
     incarnation: int
@@ -150,7 +152,7 @@ class Jobs(NamedTuple):
     packed: Sequence[Any]
 
 
-class Beat(NamedTuple):
+class ControlState(NamedTuple):
     """The state of the run as workers must know it. Complete each time, since beats get lost."""
 
     master: int  #: 64 random bits; another number is another master, with another clock
@@ -179,7 +181,19 @@ class Beat(NamedTuple):
         return not self.run and not any(users for users, _ in self.workers.values())
 
 
-Message = Hello | Pulse | Ready | Host | Took | Results | Returned | Expired | Bye | Jobs | Beat
+Message = (
+    Hello
+    | Heartbeat
+    | Ready
+    | Host
+    | Ack
+    | Results
+    | Returned
+    | Expired
+    | Bye
+    | Jobs
+    | ControlState
+)
 
 
 Check = Callable[[Any], bool]
@@ -278,37 +292,37 @@ def _bytes(value: Any) -> bool:
     return type(value) is bytes
 
 
-_WITH_MAPS = (Pulse, Beat)
-_LIVE, _WORKERS = Pulse._fields.index("live"), Beat._fields.index("workers")
+_WITH_MAPS = (Heartbeat, ControlState)
+_LIVE, _WORKERS = Heartbeat._fields.index("live"), ControlState._fields.index("workers")
 
 
-def _pulse(*values: Any) -> Pulse:
-    return Pulse._make([*values[:_LIVE], dict(values[_LIVE]), *values[_LIVE + 1 :]])
+def _heartbeat(*values: Any) -> Heartbeat:
+    return Heartbeat._make([*values[:_LIVE], dict(values[_LIVE]), *values[_LIVE + 1 :]])
 
 
-def _beat(*values: Any) -> Beat:
+def _control_state(*values: Any) -> ControlState:
     shares, reasons = values[_WORKERS : _WORKERS + 2]
     workers = {incarnation: (users, offset_ns) for incarnation, users, offset_ns in shares}
-    return Beat._make([*values[:_WORKERS], workers, dict(reasons), *values[_WORKERS + 2 :]])
+    return ControlState._make([*values[:_WORKERS], workers, dict(reasons), *values[_WORKERS + 2 :]])
 
 
 #: type on the wire -> what makes the message, and what each of its fields must be
 _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     "hello": (Hello, (_natural, _natural, _name, _natural, _name, _natural, _name)),
-    "pulse": (
-        _pulse,
+    "heartbeat": (
+        _heartbeat,
         (_natural, _natural, _clock, _span_ns, _span_ns, _natural, _natural, _counts, _clock),
     ),
     "ready": (Ready, (_natural, _text, _natural, _flag, _clock_or_none)),
     "host": (Host, (_natural, _clock, _name, _figures)),
-    "took": (Took, (_natural, _text, _naturals)),
+    "ack": (Ack, (_natural, _text, _naturals)),
     "results": (Results, (_natural, _text, _natural, _naturals, _bytes)),
     "returned": (Returned, (_natural, _text, _naturals)),
     "expired": (Expired, (_natural, _natural)),
     "bye": (Bye, (_natural, _text)),
     "jobs": (Jobs, (_text, _natural, _natural, _clock, _list)),
-    "beat": (
-        _beat,
+    "control": (
+        _control_state,
         (
             _natural, _natural, _clock, _text, _natural, _clock, _shares, _reasons, _settings,
             _number, _number, _natural, _flag, _flag, _flag, _flag,
@@ -317,7 +331,8 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     ),
 }  # fmt: skip
 
-_TYPE_OF = {kind: kind.__name__.lower() for kind in get_args(Message)}
+_TYPE_OF: dict[type[Message], str] = {kind: kind.__name__.lower() for kind in get_args(Message)}
+_TYPE_OF[ControlState] = "control"
 
 #: Items of one array or map, and of all in a message: a byte may unfold into 64 of memory.
 _MAX_LENGTH = 1 << 17
@@ -338,9 +353,9 @@ def encode(message: Message) -> bytes:
 
 def _maps_as_lists(message: Message) -> Sequence[Any]:
     """The fields, maps whose keys aren't text as lists of rows."""
-    if isinstance(message, Pulse):
+    if isinstance(message, Heartbeat):
         return message._replace(live=list(message.live.items()))  # type: ignore[arg-type]
-    assert isinstance(message, Beat)
+    assert isinstance(message, ControlState)  # nosec B101 # for the type checker
     shares = [(incarnation, *share) for incarnation, share in message.workers.items()]
     refused = list(message.refused.items())
     return message._replace(workers=shares, refused=refused)  # type: ignore[arg-type]

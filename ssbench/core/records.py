@@ -91,7 +91,7 @@ class ResultBatch:
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
-    """A second's live figures of a machine and process; core.figures.hostfigures names them.
+    """A second's live figures of a machine and process; core.stats.host_metrics names them.
 
     What a machine couldn't tell is missing.
     """

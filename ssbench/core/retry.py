@@ -35,7 +35,7 @@ LONGEST_PAUSE_S = 2.0
 NOT_FOUND_PAUSE_S = 0.5
 
 
-class Verdict(Enum):
+class NextStep(Enum):
     """What comes of a failed attempt."""
 
     RETRY = "retry"
@@ -70,7 +70,7 @@ class Attempts:
         retries, not_found_retries, rate_limited, reconnects = map(add, own, self.earlier)
         return retries, not_found_retries, rate_limited, reconnects
 
-    def after(self, error: StorageError) -> Verdict:
+    def after(self, error: StorageError) -> NextStep:
         """Count a failed attempt and decide."""
         self.reconnects += error.reconnects
         if error.status in RATE_LIMITED:
@@ -84,8 +84,8 @@ class Attempts:
         retried = error.kind in RETRIED_KINDS or error.status in RETRIED_STATUSES
         if retried and self.retries < self.max_retries:
             self.retries += 1
-            return Verdict.RETRY
-        return Verdict.GIVE_UP
+            return NextStep.RETRY
+        return NextStep.GIVE_UP
 
     def anew(self, refused: StorageError) -> Attempts:
         """Those of the operation as it starts anew, once there is a fresh token.
@@ -103,18 +103,18 @@ class Attempts:
             earlier=self.counters,
         )
 
-    def _after_not_found(self) -> Verdict:
+    def _after_not_found(self) -> NextStep:
         operation = self.operation
         removing = operation.effect is Effect.REMOVES
         # An earlier attempt may have got no answer and done its work.
         if operation.not_found is NotFound.SUCCESS or (
             removing and (self.unknown or self.reconnects)
         ):
-            return Verdict.DONE
+            return NextStep.DONE
         if operation.not_found is NotFound.RETRIED and not self.not_found_retries:
             self.not_found_retries = 1
-            return Verdict.RETRY
-        return Verdict.GIVE_UP
+            return NextStep.RETRY
+        return NextStep.GIVE_UP
 
     def pause_s(self, error: StorageError) -> float:
         """How long to wait before the attempt that ``after`` asked for."""

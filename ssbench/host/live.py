@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from ssbench.core.figures.hostfigures import bounded, core_name
 from ssbench.core.lag import LoopLag
+from ssbench.core.stats.host_metrics import bounded, core_name
 
 INTERVAL_S = 1.0
 LAG_INTERVAL_S = 0.05  #: of the timer that the loop's lag is measured by
@@ -55,7 +55,7 @@ class Sampler:
         self._before = self._counters()
 
     def sample(self) -> dict[str, float]:
-        """Figures by the names of core.figures.hostfigures; what can't be had here is left out."""
+        """Figures by the names of core.stats.host_metrics; what can't be had here is left out."""
         now_ns, now = self._clock(), self._counters()
         seconds = max(now_ns - self._before_ns, 1) / _SECOND
         before, self._before = self._before, now

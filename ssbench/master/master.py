@@ -1,4 +1,4 @@
-"""The master: drives core.load.dispatch over the wire, phase by phase.
+"""The master: drives core.dispatch.dispatcher over the wire, phase by phase.
 
 One plain loop, without an event library: send what is due, poll, take in what arrived, and once a
 second say in a beat how things stand. What is decided is decided in core.
@@ -14,25 +14,25 @@ from dataclasses import replace
 from typing import Any
 
 from ssbench import __version__
-from ssbench.core.figures.settling import Settling
-from ssbench.core.load.course import Course
-from ssbench.core.load.dispatch import Dispatcher
-from ssbench.core.load.roster import SECOND, Worker
-from ssbench.core.load.workload import Workload
-from ssbench.core.messages import Host, Pulse, Ready, Results, Returned, Took
+from ssbench.core.dispatch.dispatcher import Dispatcher
+from ssbench.core.dispatch.stage_schedule import StageSchedule
+from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
+from ssbench.core.messages import Ack, Heartbeat, Host, Ready, Results, Returned
 from ssbench.core.model import Phase, Stage
 from ssbench.core.records import PhaseRecord, WorkerRecord
 from ssbench.core.settings import StorageSettings
+from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.text import printable
+from ssbench.core.workload.workload import Workload
 from ssbench.host.live import HostLive
-from ssbench.master.crew import Came, Children, Crew, Gone
-from ssbench.master.exchange import Exchange
-from ssbench.master.gathering import SETTLED_NS, Gathering
-from ssbench.master.hostlog import HostLog
-from ssbench.master.keeping import Keeping
+from ssbench.master.host_metrics import HostMetricsRecorder
+from ssbench.master.job_transport import JobTransport
+from ssbench.master.phase_runner import WAIT_S, Ending, PhaseRunner, PhaseServices
 from ssbench.master.phases import Limits, Observer, PhaseOutcome, Recorder
-from ssbench.master.shift import WAIT_S, Ending, Shift, Ties
-from ssbench.wire.masterwire import MasterWire
+from ssbench.master.safe_recorder import SafeRecorder
+from ssbench.master.worker_manager import Children, WorkerJoined, WorkerLeft, WorkerManager
+from ssbench.master.worker_wait import SETTLED_NS, WorkerWait
+from ssbench.transport.master_transport import MasterTransport
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Master:
 
     def __init__(
         self,
-        wire: MasterWire,
+        wire: MasterTransport,
         observer: Observer,
         settings: StorageSettings,
         *,
@@ -75,28 +75,28 @@ class Master:
         self._wire = wire
         self._observer = observer
         self._warn = warn or observer.message
-        self.keeping = Keeping(recorder, self._warn)
+        self.keeping = SafeRecorder(recorder, self._warn)
         self._clock = clock
-        self._crew = Crew(
+        self._crew = WorkerManager(
             wire, settings, self.limits,
             renew=renew, warn=self._warn, clock=clock, children=children,
         )  # fmt: skip
         self.roster = self._crew.roster
-        self._hosts = HostLog(host, self.keeping.write, self._tell_of_worker)
+        self._hosts = HostMetricsRecorder(host, self.keeping.write, self._tell_of_worker)
         self._told_of_workers = 0
-        self._shift: Shift | None = None  # the present phase
+        self._shift: PhaseRunner | None = None  # the present phase
         self._needs_workers = False  # from when all came until they are let go
         self._lost_between: list[str] = []  # workers, since the last run's end
         self._interrupted = self._told_interrupt = ""
         self._next_tick_ns = self._next_show_ns = 0
         self._numbers = (1, 1)  # of the next job and batch
         self._on: Mapping[type, Callable[[Any], None]] = {
-            Came: self._on_came,
-            Gone: self._on_gone,
-            Pulse: self._on_pulse,
+            WorkerJoined: self._on_came,
+            WorkerLeft: self._on_gone,
+            Heartbeat: self._on_pulse,
             Ready: self._on_ready,
             Host: self._on_host,
-            Took: self._on_took,
+            Ack: self._on_took,
             Results: self._on_results,
             Returned: self._on_returned,
         }
@@ -154,12 +154,12 @@ class Master:
         :raises NoWorkersError: where nobody, or fewer than expected, came in time.
         """
         wait_s = self.limits.worker_wait_s
-        gathering = Gathering(
+        gathering = WorkerWait(
             self._wire, self._crew, users, expected, wait_s,
             fewer_ok=self.limits.fewer_workers_ok,
         )  # fmt: skip
         deadline_ns = self._clock() + int(wait_s * SECOND)
-        self._crew.share_out(users)
+        self._crew.allocate_users(users)
         while not self._interrupted and self._clock() < deadline_ns:
             now_ns = self._clock()
             if gathering.complete(now_ns):
@@ -180,7 +180,7 @@ class Master:
         seconds: float | None = None,
         *,
         stages: Sequence[Stage] = (),
-        settling: Settling | None = None,
+        settling: SteadyStateDetector | None = None,
         title: str = "",
     ) -> PhaseOutcome:
         """Have the workers do a workload; returns when its last result is in, or it was stopped.
@@ -205,20 +205,22 @@ class Master:
         users: int,
         seconds: float | None,
         stages: Sequence[Stage],
-        settling: Settling | None,
-    ) -> Shift:
+        settling: SteadyStateDetector | None,
+    ) -> PhaseRunner:
         number, batch = self._numbers
         dispatcher = Dispatcher(
             workload, self.roster, self.limits.max_batch, next_number=number, next_batch=batch
         )
-        course = Course(stages or [Stage(math.inf if seconds is None else seconds, users)])
-        exchange = Exchange(
+        course = StageSchedule(stages or [Stage(math.inf if seconds is None else seconds, users)])
+        exchange = JobTransport(
             dispatcher, self._crew, self.keeping, self._observer, self._wire.send_jobs, self._clock
         )
-        return Shift(self._ties(), exchange, workload, course, seconds=seconds, settling=settling)
+        return PhaseRunner(
+            self._ties(), exchange, workload, course, seconds=seconds, settling=settling
+        )
 
-    def _ties(self) -> Ties:
-        return Ties(
+    def _ties(self) -> PhaseServices:
+        return PhaseServices(
             crew=self._crew,
             keeping=self.keeping,
             limits=self.limits,
@@ -228,7 +230,7 @@ class Master:
             warn=self._warn,
         )
 
-    def _end_shift(self, shift: Shift) -> None:
+    def _end_shift(self, shift: PhaseRunner) -> None:
         self._show(self._clock())
         exchange = shift.exchange
         exchange.close()
@@ -239,12 +241,12 @@ class Master:
         self._shift = None
         self._crew.enter(Phase.IDLE)
 
-    def dismiss(self, *, quit_: bool = False) -> None:
+    def release_workers(self, *, quit_: bool = False) -> None:
         """The run is over: tell the workers to wait for the next one, or to end."""
         self._needs_workers = False
         self._crew.quit = quit_
-        self._crew.share_out(0)
-        self._crew.send_beat()
+        self._crew.allocate_users(0)
+        self._crew.send_control_state()
         self._crew.tell_strangers(last=True)
 
     def kill_workers(self, patience_s: float) -> tuple[list[str], list[str]]:
@@ -269,16 +271,16 @@ class Master:
     def _announce(self, users: int) -> None:
         """Begin a phase: tell all, and wait until they are connected to the store."""
         crew = self._crew
-        crew.share_out(users)
+        crew.allocate_users(users)
         crew.start_ns = self._clock()
         self.keeping.write(PhaseRecord(crew.phase, time.time(), users))
         self._hosts.enter(self.settings.run_id, crew.phase, crew.start_ns)
         self._next_tick_ns = crew.start_ns
         deadline_ns = crew.start_ns + int((self.limits.connect_timeout_s + 5) * SECOND)
-        crew.send_beat()
+        crew.send_control_state()
         while not self._interrupted_now() and self._clock() < deadline_ns:
             self._turn(WAIT_S)
-            if crew.ready() if self.roster.workers else crew.deserted(self._clock()):
+            if crew.ready() if self.roster.workers else crew.no_workers_left(self._clock()):
                 break
             here, of = self.roster.ready_count(self.settings.run_id, crew.phase)
             self._observer.wait_for(f"Waiting for workers to connect to the store: {here} of {of}")
@@ -340,13 +342,13 @@ class Master:
     def _refuse(self, event: Any) -> None:
         self._refused += 1
 
-    def _on_came(self, came: Came) -> None:
+    def _on_came(self, came: WorkerJoined) -> None:
         worker = came.worker
         log.info("Worker %s is here, for up to %d users", worker.name, worker.hello.concurrency)
         self._record_worker(worker)
         self._check_release(worker)
 
-    def _check_release(self, worker: Worker) -> None:
+    def _check_release(self, worker: WorkerState) -> None:
         """Warn of a worker of another release of ssbench, once."""
         hello = worker.hello
         who = (hello.worker_id, hello.host, hello.version)
@@ -359,7 +361,7 @@ class Master:
             f" {__version__}: install the same release on every host, or figures may not compare"
         )
 
-    def _record_worker(self, worker: Worker) -> None:
+    def _record_worker(self, worker: WorkerState) -> None:
         hello = worker.hello
         self.keeping.write(
             WorkerRecord(
@@ -376,12 +378,12 @@ class Master:
         if worker is not None:  # else a straggler of one that was given up
             self._hosts.heard(worker, host, self._clock())
 
-    def _on_pulse(self, pulse: Pulse) -> None:
+    def _on_pulse(self, pulse: Heartbeat) -> None:
         self._hosts.check_clock(self.roster.workers[pulse.incarnation])
         if self._shift:
             self._shift.heard(pulse)
 
-    def _on_took(self, took: Took) -> None:
+    def _on_took(self, took: Ack) -> None:
         if self._shift:
             self._shift.exchange.took(took)
 
@@ -408,7 +410,7 @@ class Master:
             line += "; more such warnings about workers are left out"
         self._warn(line)
 
-    def _on_gone(self, gone: Gone) -> None:
+    def _on_gone(self, gone: WorkerLeft) -> None:
         """Account for what a worker held."""
         name, shift = gone.worker.name, self._shift
         jobs = shift.exchange.gone(gone.worker.hello.incarnation) if shift else 0

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ssbench.core.dispatch.dispatcher import MAX_BATCH, JobCounts
 from ssbench.core.live import RunProgress
-from ssbench.core.load.dispatch import MAX_BATCH, Counts
 from ssbench.core.model import Phase
 from ssbench.core.records import Record
 
@@ -69,7 +69,7 @@ class Limits:
 class PhaseOutcome:
     """How a phase went."""
 
-    counts: Counts
+    counts: JobCounts
     seconds: float
     ended: str  #: "complete", "interrupted", "failed", "exhausted": RunFooter's words
     reason: str = ""
@@ -80,4 +80,4 @@ class PhaseOutcome:
     @classmethod
     def nothing(cls, ended: str, reason: str) -> PhaseOutcome:
         """A phase that never began."""
-        return cls(Counts(), 0.0, ended, reason)
+        return cls(JobCounts(), 0.0, ended, reason)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.errors import AuthError
-from ssbench.core.load.roster import SECOND
 
 _RENEWAL_NS = SECOND  # at most one new token in so long
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ssbench.core.figures.stats import RunStats
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.report.as_csv import render_csv
 from ssbench.report.as_json import render_json
 from ssbench.report.as_text import render_text

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ssbench.core.figures.compare import CONFIDENCE, Change, Estimate, Measure, Row, Unlike, Verdict
-from ssbench.core.figures.comparison import Comparison, Run, Section
-from ssbench.core.figures.stats import operation_name
+from ssbench.core.stats.compare import (
+    CONFIDENCE,
+    Change,
+    ChangeVerdict,
+    Estimate,
+    Measure,
+    Row,
+    SettingDifference,
+)
+from ssbench.core.stats.comparison import Comparison, Run, Section
+from ssbench.core.stats.run_stats import operation_name
 from ssbench.core.text import plural, printable
 from ssbench.report import cells
 from ssbench.report.host_text import other_work_lines
@@ -71,7 +79,7 @@ def _settings(found: Comparison) -> Iterator[str]:
         yield from _unlike(others)
 
 
-def _unlike(differing: Sequence[Unlike]) -> Iterator[str]:
+def _unlike(differing: Sequence[SettingDifference]) -> Iterator[str]:
     for each in differing[:_MOST_UNLIKE]:
         yield f"  {printable(each.key)}: {' | '.join(map(_value, each.values))}"
     if len(differing) > _MOST_UNLIKE:
@@ -111,7 +119,7 @@ def _in_words(found: Comparison, other: int) -> Iterator[str]:
     told: dict[str, Row] = {}
     for row in _rows(section):
         percent = row.measure.percent or 0
-        known = row.changes[other - 1].verdict in (Verdict.REAL, Verdict.NOISE)
+        known = row.changes[other - 1].verdict in (ChangeVerdict.REAL, ChangeVerdict.NOISE)
         if row.measure.name not in told or (known and percent <= _HIGHEST_TOLD):
             told[row.measure.name] = row
     for row in told.values():

@@ -11,11 +11,11 @@ import csv
 import io
 from collections.abc import Iterator
 
-from ssbench.core.counts.tally import COUNTERS, Counts, Latency, Tally
-from ssbench.core.figures.stats import RunStats, operation_name
-from ssbench.core.figures.verdict import Verdict
-from ssbench.core.figures.verified import VERIFIED
 from ssbench.core.model import Phase
+from ssbench.core.stats.headroom import HeadroomVerdict
+from ssbench.core.stats.run_stats import RunStats, operation_name
+from ssbench.core.stats.tally import COUNTERS, Counts, Latency, Tally
+from ssbench.core.stats.verified import VERIFIED
 from ssbench.core.text import printable
 from ssbench.report import cells
 from ssbench.report.options import ReportOptions, percent_text
@@ -158,7 +158,7 @@ def _new_block_columns(
     yield f"{name}_headers_uncertain", tally.headers.uncertain
 
 
-def _verdict_columns(verdict: Verdict) -> Iterator[Cell]:
+def _verdict_columns(verdict: HeadroomVerdict) -> Iterator[Cell]:
     yield "load_generator", verdict.room.value
     yield "load_generator_busiest_core_percent", _rounded(verdict.busiest_core_percent)
     yield "load_generator_busiest_loop_percent", _rounded(verdict.busiest_loop_percent)

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ssbench.core.counts.tally import (
+from ssbench.core.model import Phase
+from ssbench.core.stats.run_stats import RunStats, operation_name
+from ssbench.core.stats.scenario_view import crud_of
+from ssbench.core.stats.tally import (
     COUNTERS,
     LATENCIES,
     Counts,
@@ -20,10 +23,7 @@ from ssbench.core.counts.tally import (
     Latency,
     Tally,
 )
-from ssbench.core.figures.facts import crud_of
-from ssbench.core.figures.stats import RunStats, operation_name
-from ssbench.core.figures.verified import VERIFIED, Verified
-from ssbench.core.model import Phase
+from ssbench.core.stats.verified import VERIFIED, Verified
 from ssbench.report import cells
 from ssbench.report.host_text import clock_rows, verdict_map
 from ssbench.report.notes import note_rows

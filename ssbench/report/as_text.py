@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ssbench.core.counts.tally import Counts, ErrorExample, ErrorTally, Latency, Tally
-from ssbench.core.figures.facts import other_operations
-from ssbench.core.figures.stats import RunStats, operation_name
-from ssbench.core.figures.verified import Verified
 from ssbench.core.model import Phase
+from ssbench.core.stats.run_stats import RunStats, operation_name
+from ssbench.core.stats.scenario_view import other_operations
+from ssbench.core.stats.tally import Counts, ErrorExample, ErrorTally, Latency, Tally
+from ssbench.core.stats.verified import Verified
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.report import cells
 from ssbench.report.host_text import verdict_lines

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from ssbench.core.figures.facts import Profile, SizeFacts, crud_of
 from ssbench.core.model import ErrorKind
+from ssbench.core.stats.scenario_view import Profile, SizeView, crud_of
 from ssbench.core.text import printable
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -47,7 +47,7 @@ def megabytes_per_s(bytes_per_s: float | None) -> str:
     return "N/A" if bytes_per_s is None else f"{bytes_per_s / 1e6:.2f} MB/s"
 
 
-def size_range(size: SizeFacts) -> str:
+def size_range(size: SizeView) -> str:
     """``  4 kB -   8 kB``, or one size, both 15 wide."""
     low, high = _size(size.size_min), _size(size.size_max)
     return f"{low if low == high else f'{low} - {high}':15}"

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ssbench.core.figures.compare import CONFIDENCE, RESAMPLES, Measure, Row
-from ssbench.core.figures.comparison import Comparison, Run, Section
-from ssbench.core.figures.stats import operation_name
+from ssbench.core.stats.compare import CONFIDENCE, RESAMPLES, Measure, Row
+from ssbench.core.stats.comparison import Comparison, Run, Section
+from ssbench.core.stats.run_stats import operation_name
 from ssbench.report.as_json import finite, plain
 from ssbench.report.host_text import host_rows
 from ssbench.report.options import percent_text

@@ -6,9 +6,9 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
-from ssbench.core.figures.hostfigures import FIGURES, bounded, core_name
 from ssbench.core.model import Phase
 from ssbench.core.records import MASTER, HostRecord, PhaseRecord, Record, WorkerRecord
+from ssbench.core.stats.host_metrics import FIGURES, bounded, core_name
 from ssbench.core.text import printable
 
 #: Before the figures.

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ssbench.core.figures.stats import RunStats
-from ssbench.core.figures.verdict import (
+from ssbench.core.stats.headroom import (
     MOST_OF_THE_TIME,
     Cause,
     Finding,
+    Headroom,
+    HeadroomVerdict,
     HostLoad,
-    Room,
-    Verdict,
     Who,
 )
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import plural, printable
 
 #: Cause -> what is said of those seconds, and what helps (a worker; the master).
@@ -50,7 +50,7 @@ _MOST_SENTENCES = 4
 _OF_MACHINES = (Cause.NETWORK, Cause.MEMORY)
 
 
-def verdict_lines(verdict: Verdict) -> Iterator[str]:
+def verdict_lines(verdict: HeadroomVerdict) -> Iterator[str]:
     """A sentence for each cause; one where there was none."""
     if verdict.own_failures:
         yield (
@@ -58,7 +58,7 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
             " failed because its own host had no file descriptor, port or memory left (ERRORS says"
             " which): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts"
         )
-    elif verdict.room is Room.UNKNOWN:
+    elif verdict.room is Headroom.UNKNOWN:
         yield (
             "Load generator: not known whether it was the bottleneck (no whole second with figures"
             " of its machines)"
@@ -68,7 +68,7 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
     more = len(verdict.findings) - _MOST_SENTENCES
     if more > 0:
         yield f"Of the same kind: {more} more (--json has them all)"
-    if verdict.room is Room.ENOUGH:
+    if verdict.room is Headroom.ENOUGH:
         host = verdict.hosts[0] if verdict.hosts else None
         busy = f"host: {host.cpu_percent:.0f} % busy" if host else f"{_name(verdict.busiest)}"
         yield (
@@ -113,7 +113,7 @@ def _percent(value: float | None) -> str:
     return "N/A" if value is None else f"{value:.0f} %"
 
 
-def verdict_map(verdict: Verdict) -> dict[str, Any]:
+def verdict_map(verdict: HeadroomVerdict) -> dict[str, Any]:
     """The same for JSON, in words and figures."""
     return {
         "verdict": verdict.room.value,

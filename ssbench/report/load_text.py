@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ssbench.core.counts.tally import Basis, Latency, Tally
-from ssbench.core.figures.arrivals import arrivals
-from ssbench.core.figures.facts import ScenarioFacts
-from ssbench.core.figures.runfacts import StageUsers
-from ssbench.core.figures.stats import RunStats
+from ssbench.core.stats.arrivals import arrivals
+from ssbench.core.stats.run_records import StageUsers
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.tally import Basis, Latency, Tally
 from ssbench.core.text import plural, printable
 from ssbench.report import cells
 
@@ -115,7 +115,7 @@ def leaves_out(stats: RunStats) -> str:
     return _left_out(stats.run.scenario, stats.stage_count)
 
 
-def _left_out(facts: ScenarioFacts, stages: int) -> str:
+def _left_out(facts: ScenarioView, stages: int) -> str:
     """``the first 5 s, the last 3 s and the first 2 s of stages 2, 3``."""
     parts = [f"the first {facts.warmup_s:g} s"] if facts.warmup_s else []
     parts += [f"the last {facts.cooldown_s:g} s"] if facts.cooldown_s else []

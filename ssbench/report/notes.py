@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ssbench.core.counts.buckets import RELATIVE_ERROR
-from ssbench.core.figures.arrivals import arrivals
-from ssbench.core.figures.omission import Omission, omission
-from ssbench.core.figures.stats import RunStats
+from ssbench.core.stats.arrivals import arrivals
+from ssbench.core.stats.buckets import RELATIVE_ERROR
+from ssbench.core.stats.coordinated_omission import Omission, omission
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import cells
 
 #: Of runs with ``--noop``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ssbench.core.figures.thresholds import Threshold
+from ssbench.core.stats.thresholds import Threshold
 
 #: In every report, whatever else is asked for.
 USUAL_PERCENTILES = (50.0, 95.0, 99.0, 99.9, 100.0)

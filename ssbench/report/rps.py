@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ssbench.core.figures.stats import RunStats
+from ssbench.core.stats.run_stats import RunStats
 
 HEADER = '"Seconds Since Start","Requests Completed"\n'
 

@@ -7,13 +7,20 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from ssbench.core.figures.counted import Noted, steadiness
-from ssbench.core.figures.stats import RunStats
-from ssbench.core.figures.steady import Drifted, Finding, Stalled, TooShort, TwoLevels, Unsteady
+from ssbench.core.stats.counted_seconds import Noted, steadiness
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.steady import (
+    Drifted,
+    Stalled,
+    SteadinessFinding,
+    TooShort,
+    TwoLevels,
+    Unsteady,
+)
 from ssbench.core.text import plural
 
 #: Kind of finding -> its name for programs.
-NAMES: dict[type[Finding], str] = {
+NAMES: dict[type[SteadinessFinding], str] = {
     TooShort: "too_short",
     Stalled: "stalled",
     Drifted: "drifted",

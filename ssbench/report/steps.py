@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ssbench.core.figures.limit import Search
-from ssbench.core.figures.steps import Step
-from ssbench.core.figures.thresholds import Threshold
-from ssbench.core.figures.verdict import Room
+from ssbench.core.stats.headroom import Headroom
+from ssbench.core.stats.limit_search import Search
+from ssbench.core.stats.steps import Step
+from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.text import printable
 from ssbench.report.notes import NO_STORE
 from ssbench.report.options import percent_text
@@ -37,7 +37,7 @@ _BOUNDS = {
 class StepTable:
     """What all rows of a table have in common.
 
-    :param over: a key of core.figures.steps.OVER.
+    :param over: a key of core.stats.steps.OVER.
     :param percentiles: of latencies; 100 is the maximum.
     :param thresholds: what each step is judged by.
     :param search: where the loads were searched for.
@@ -109,7 +109,7 @@ class StepTable:
         found = [f"{step.lost} lost"] if step.lost else []
         found += [f"{step.late} never started"] if step.late else []
         found += [f"run {step.ended}"] if step.ended != "complete" else []
-        found += [_GENERATOR] if step.generator is Room.NONE else []
+        found += [_GENERATOR] if step.generator is Headroom.NONE else []
         if step.short_of_users:
             ran = f"only {step.users_ran} of {step.users_asked} users ran"
             return [*found, f"{ran}: counts for nothing"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ssbench.core.figures.metrics import metric_of
-from ssbench.core.figures.stats import RunStats
-from ssbench.core.figures.thresholds import Threshold, Verdict
+from ssbench.core.stats.metrics import metric_of
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 from ssbench.core.text import printable
 
 #: Which latency was judged -> its name in the report.
@@ -31,7 +31,7 @@ def threshold_lines(stats: RunStats, thresholds: Sequence[Threshold]) -> Iterato
         yield f"  {word}  {printable(str(threshold)):<{width}}  {_found(verdict)}"
 
 
-def actual_text(verdict: Verdict) -> str:
+def actual_text(verdict: ThresholdResult) -> str:
     """``12.4ms``; "N/A" where there was nothing to judge by."""
     actual = _in_unit(verdict)
     if actual is None:
@@ -39,7 +39,7 @@ def actual_text(verdict: Verdict) -> str:
     return _shown(actual, float(verdict.threshold.number)) + verdict.threshold.unit
 
 
-def _found(verdict: Verdict) -> str:
+def _found(verdict: ThresholdResult) -> str:
     """``12.4ms (response time)``, or why there is nothing."""
     if verdict.actual is None:
         return printable(verdict.why)
@@ -50,7 +50,7 @@ def _found(verdict: Verdict) -> str:
     return f"{text} ({', '.join(notes)})" if notes else text
 
 
-def _in_unit(verdict: Verdict) -> float | None:
+def _in_unit(verdict: ThresholdResult) -> float | None:
     """The actual value in the threshold's own unit."""
     threshold = verdict.threshold
     if verdict.actual is None:
@@ -72,7 +72,7 @@ def threshold_rows(stats: RunStats, thresholds: Sequence[Threshold]) -> list[dic
     return [verdict_row(threshold.judge(stats)) for threshold in thresholds]
 
 
-def verdict_row(verdict: Verdict) -> dict[str, Any]:
+def verdict_row(verdict: ThresholdResult) -> dict[str, Any]:
     """A verdict for JSON."""
     threshold = verdict.threshold
     return {

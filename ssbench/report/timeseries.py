@@ -6,8 +6,8 @@ import csv
 import io
 from typing import Any
 
-from ssbench.core.counts.buckets import Buckets
-from ssbench.core.figures.stats import RunStats
+from ssbench.core.stats.buckets import Buckets
+from ssbench.core.stats.run_stats import RunStats
 
 _PERCENTILES = (50.0, 99.0)
 

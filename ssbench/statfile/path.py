@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-from ssbench.host.ownfolder import private_folder
+from ssbench.host.private_files import private_folder
 
 _NAME_LIMIT = 120  #: characters of the scenario's name; file names end at 255 bytes
 

@@ -106,7 +106,7 @@ class StatFileReader:
         self._way = stretched
         if not self.legacy:
             return iter(self)
-        from ssbench.core.counts.batches import gathered  # no run needs it: they begin the sooner
+        from ssbench.core.stats.batches import gathered  # no run needs it: they begin the sooner
 
         return gathered(self)
 

@@ -19,7 +19,6 @@ import msgpack
 
 from ssbench.core import unpacking
 from ssbench.core.columns import pack_results, unpack_results
-from ssbench.core.counts.joined import Joined
 from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import (
@@ -33,6 +32,7 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
+from ssbench.core.stats.joined import Joined
 from ssbench.statfile.blocks import FORMAT, Say, check_version
 
 RESULTS = 3

@@ -36,7 +36,7 @@ INSECURE_NOTE = (
 )
 
 
-UNUSED_TOKEN_NOTE = (
+UNUSED_TOKEN_NOTE = (  # nosec B105 # words about one
     "the token that was given (-T or OS_AUTH_TOKEN) is not used, since there is no storage URL "
     "(-S) to use it at: logging in with user and key"
 )

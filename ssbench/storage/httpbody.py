@@ -67,7 +67,7 @@ class Overlong(BadAnswer):
     """More body than the request can bring."""
 
 
-class Ended(Exception):
+class ConnectionClosed(Exception):
     """The stream came to its end within an answer."""
 
     def __init__(self, kind: ErrorKind, where: str) -> None:
@@ -135,7 +135,9 @@ class BodyReader:
             count = discard(left) if add is None else self._recv_into(self._room(left))
             now = self._arrived_ns()
             if not count:
-                raise Ended(ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes")
+                raise ConnectionClosed(
+                    ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes"
+                )
             if add is not None:
                 add(self._room(count))
             if longest:
@@ -195,7 +197,7 @@ class BodyReader:
             if not count:
                 # Ours or the server's end? Only the latter ends the body.
                 if self._doom is not None:
-                    raise Ended(ErrorKind.RESET, "")
+                    raise ConnectionClosed(ErrorKind.RESET, "")
                 return received, first or now, abs(last)
             if longest:
                 self.alive = True
@@ -205,7 +207,7 @@ class BodyReader:
         """Bytes into the buffer; their end is a failure of this kind."""
         count = self._recv_into(self._buffer)
         if not count:
-            raise Ended(kind, where)
+            raise ConnectionClosed(kind, where)
         self._hear_first()
         return count
 

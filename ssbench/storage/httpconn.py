@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.httpbody import Beginning, BodyReader, Collector, Ended, Overlong
-from ssbench.storage.httpparse import MAX_HEAD, BadAnswer, Head, Layouts, parse_head
+from ssbench.storage.httpbody import Beginning, BodyReader, Collector, ConnectionClosed, Overlong
+from ssbench.storage.httpparse import MAX_HEAD, BadAnswer, Head, HeadPatternCache, parse_head
 from ssbench.storage.stream import PlainStream
 
 BUFFER_SIZE = 65536
@@ -57,7 +57,7 @@ class Shared:
         self.name = name
         self.url = url
         self.buffer = bytearray(BUFFER_SIZE)  #: nothing stays in it over a wait
-        self.layouts = Layouts()
+        self.layouts = HeadPatternCache()
         #: What the body of the last response that was no success began with: for whoever made that
         #: request, before the next wait.
         self.error_body = b""
@@ -142,13 +142,13 @@ class Connection(BodyReader):
                     now = self.stream.judged(now, count)
                 first, last = self._count_body(length, count - end, now, None, longest)
                 self.stream.count_segments()  # so long a body took more than one reading
-        except (OSError, BadAnswer, Ended) as error:
+        except (OSError, BadAnswer, ConnectionClosed) as error:
             raise self._failure(error, len(head) + (upload.size if upload else 0)) from error
         if upload is None:
             moved = length
         return _timing(Timing, (now, first, last, moved, status, identifier, self._url, 0))
 
-    def doom(self, kind: ErrorKind, why: str) -> None:
+    def abort(self, kind: ErrorKind, why: str) -> None:
         """End the request in flight with this failure, or the connection if there is none."""
         if self._doom is None:
             self._doom = (kind, why)
@@ -156,7 +156,7 @@ class Connection(BodyReader):
             self.stream.shut()
 
     @property
-    def doomed(self) -> bool:
+    def aborted(self) -> bool:
         """``doom`` was called."""
         return self._doom is not None
 
@@ -207,7 +207,7 @@ class Connection(BodyReader):
         """
         self._taken = False
         if self._hear_early() and not self._early:
-            raise Ended(ErrorKind.RESET, "before the request")
+            raise ConnectionClosed(ErrorKind.RESET, "before the request")
 
     def _hear_early(self) -> bool:
         """Take what the server says during an upload. True where it won't hear the rest."""
@@ -303,7 +303,7 @@ class Connection(BodyReader):
             kind, why = ErrorKind.PROTOCOL, str(error)
             if isinstance(error, Overlong):
                 kind = ErrorKind.OVERLONG
-        elif isinstance(error, Ended):
+        elif isinstance(error, ConnectionClosed):
             kind, why = error.kind, f"connection closed {error}"
         elif isinstance(error, ssl.SSLError):
             kind, why = ErrorKind.TLS, f"TLS failed: {error.reason}"
@@ -312,7 +312,7 @@ class Connection(BodyReader):
             kind, why = ErrorKind.RESET, (strerror or type(error).__name__).lower()
         detail = f"{self._name}: {why}"
         if kind is ErrorKind.RESET and not self._answered and self._doom is None:
-            ended = isinstance(error, Ended)  # by a FIN, not by a reset
+            ended = isinstance(error, ConnectionClosed)  # by a FIN, not by a reset
             unheard = not self._taken or (ended and self.stream.never_acknowledged(length))
             return Disconnected(detail, unheard=unheard)
         return StorageError(kind, detail)

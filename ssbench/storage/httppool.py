@@ -26,7 +26,7 @@ _IDLE_NS = 1_000_000_000
 _CONNECT_AT_ONCE = 64
 
 
-class Pool:
+class ConnectionPool:
     """The connections to one storage URL: the last one given back is the next one used."""
 
     def __init__(self, dialler: Dialler, network_timeout_s: float, url: int = 0) -> None:
@@ -102,7 +102,7 @@ class Pool:
             connection.close()
         self._idle.clear()
         for connection in self._all:
-            connection.doom(ErrorKind.RESET, "closed by us")
+            connection.abort(ErrorKind.RESET, "closed by us")
         self._timer.stop()
         self._timer.close()
         self._sweeping = True  # never again
@@ -193,21 +193,21 @@ class Pool:
             if deadline_ns == IDLE:
                 connection.idle_ns = now
                 continue
-            if connection.doomed:
+            if connection.aborted:
                 continue
             busy = True
             if 0 < deadline_ns < now:
-                connection.doom(ErrorKind.OPERATION_TIMEOUT, "operation took too long")
+                connection.abort(ErrorKind.OPERATION_TIMEOUT, "operation took too long")
             elif connection.alive or slept:
                 connection.alive = False
                 connection.quiet_ns = now
             elif now - connection.quiet_ns > limit_ns:
-                connection.doom(
+                connection.abort(
                     ErrorKind.NETWORK_TIMEOUT,
                     f"{connection.stall} {self._network_timeout_s:g} s",
                 )
             else:
-                connection.stream.hurry()  # a few bytes are a sign of life, too
+                connection.stream.wake_reader()  # a few bytes are a sign of life, too
         if not busy:
             self._timer.stop()
             self._sweeping = False

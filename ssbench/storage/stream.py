@@ -17,14 +17,14 @@ from typing import Any
 
 from gevent import get_hub, getcurrent
 
-from ssbench.storage.arrival import NOTES_SIZE, Notes, arrivals, ask_for_notes
+from ssbench.storage.rx_timestamps import NOTES_SIZE, Notes, arrivals, ask_for_notes
 
 READ, WRITE = 1, 2
 _LINUX = sys.platform == "linux"
 #: Linux's TCP drops what it "receives" with this flag, and writes nothing (tcp(7)).
 _DROP = socket.MSG_TRUNC if _LINUX else 0
 #: So this is address space, not memory.
-_ABYSS = memoryview(mmap(-1, 16 * 1024 * 1024))
+_DISCARD_BUFFER = memoryview(mmap(-1, 16 * 1024 * 1024))
 #: Bytes of a long body that are worth a wake-up. Dropping a MiB takes 10 µs; being woken for each
 #: segment of it takes ten times as long, and the server's core has to do the waking.
 _HEAP = 512 * 1024 if _LINUX else 1
@@ -76,7 +76,7 @@ class PlainStream:
 
         What is left of the ``count`` is then waited for in heaps; ``hurry`` ends that.
         """
-        room = (_ABYSS[:count],)
+        room = (_DISCARD_BUFFER[:count],)
         while True:
             self.wait_readable()
             try:
@@ -88,7 +88,7 @@ class PlainStream:
             self._expect(count - dropped)
             return dropped
 
-    def hurry(self) -> None:
+    def wake_reader(self) -> None:
         """Wake whoever waits for any byte that is there, though fewer came than are waited for."""
         if self._mark != 1:
             self._set_mark(1)

@@ -14,7 +14,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage.httpbody import Collector, Passer
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httpparse import error_line
-from ssbench.storage.swiftsite import open_pools, take_apart
+from ssbench.storage.storage_url import open_pools, parse_storage_url
 
 ANSWER_MAX = 8 * 1024 * 1024  #: bytes of an answer that is taken in
 _LISTING_MAX = 64 * 1024 * 1024  #: bytes of a page; none of them is kept
@@ -36,13 +36,13 @@ class Account:
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         if not settings.storage_urls:
             raise UsageError("no storage URL: authenticate, or give one with -S")
-        self.sites = [take_apart(url) for url in settings.storage_urls]
+        self.sites = [parse_storage_url(url) for url in settings.storage_urls]
         self.pools = open_pools(settings, self.sites)
         self.random = random.Random(seed).random  # nosec B311 # picks storage URLs
         self.tails: list[str] = []  #: of each storage URL: what ends a request line, and headers
         self.upload_tails: list[str] = []  #: the same, where an object's body follows
         self.serial = 0  #: of the token
-        self._token = ""
+        self._token = ""  # nosec B105 # none yet
         self._settings = settings
         self._errand_ns = int(_ERRAND_TIMEOUTS * settings.network_timeout_s * 1e9)
         self.set_token(settings.token, settings.token_serial)

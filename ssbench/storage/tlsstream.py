@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ssbench.storage.arrival import NOTES_SIZE, Notes
+from ssbench.storage.rx_timestamps import NOTES_SIZE, Notes
 from ssbench.storage.stream import PlainStream
 
 SEALED_SIZE = 256 * 1024  #: bytes of the buffer that a stream must be given

@@ -16,12 +16,12 @@ from gevent.pool import Pool
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.naming import LeftAlone, why_not_ours
 from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
-from ssbench.storage.errands import Errands, Renew
+from ssbench.storage.retrying_client import Renew, RetryingClient
 from ssbench.upkeep.deletions import (
     PAGE,
     CleanupResult,
+    CleanupStopped,
     Deletions,
-    Ended,
     page_size,
     pages,
 )
@@ -76,7 +76,7 @@ def plan(
     :param stopping: once true, no more is asked for.
     :raises SsbenchError: where the account can't be listed.
     """
-    errands = Errands(
+    errands = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
     limits = errands.call(storage.limits)
@@ -142,7 +142,7 @@ def count(
 
     :param stopping: once true, no container is counted to its end.
     """
-    errands = Errands(
+    errands = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
     limit = page_size(errands.call(storage.limits)) if entries else PAGE
@@ -196,7 +196,7 @@ def delete(
 
     :param progress: called with objects and containers gone, and how many there are in all.
     """
-    errands = Errands(
+    errands = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
     run = _Deletion(storage, errands, concurrency, progress, stopping, sleep)
@@ -209,7 +209,7 @@ class _Deletion:
     def __init__(
         self,
         storage: Storage,
-        errands: Errands,
+        errands: RetryingClient,
         concurrency: int,
         progress: Callable[[int, int], None],
         stopping: Callable[[], bool],
@@ -260,7 +260,7 @@ class _Deletion:
         except SsbenchError as error:
             self._failed_container(name, str(error))
             self._deletions.failed(error)
-        except Ended:
+        except CleanupStopped:
             pass
         except KeyboardInterrupt:
             self._result.interrupted = True  # not to leave the greenlet: gevent would print it

@@ -15,7 +15,7 @@ from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
 from ssbench.storage.base import ObjectEntry, Storage, StoreLimits
-from ssbench.storage.errands import Errands
+from ssbench.storage.retrying_client import RetryingClient
 
 #: Lines of a listing to ask for, at most: what a page takes in memory is bounded by it.
 PAGE = 1_000
@@ -60,7 +60,7 @@ def page_size(limits: StoreLimits) -> int:
     return min(limits.listing_limit or PAGE, PAGE)
 
 
-class Ended(Exception):
+class CleanupStopped(Exception):
     """Unwinds a greenlet once the clean-up is to end early."""
 
 
@@ -79,7 +79,7 @@ class Deletions:
     def __init__(
         self,
         storage: Storage,
-        errands: Errands,
+        errands: RetryingClient,
         concurrency: int,
         stopping: Callable[[], bool],
         on_done: Callable[[], None],
@@ -142,7 +142,7 @@ class Deletions:
             left = names if len(names) <= 1 else self._delete_bulk(container, names)
             gone = sum(self._delete_object(container, name) for name in left)
             return len(listed) - len(names) + len(left) - gone
-        except Ended:
+        except CleanupStopped:
             return 0
         except KeyboardInterrupt:
             self.result.interrupted = True
@@ -217,7 +217,7 @@ class Deletions:
         if self._stopping():
             self.result.interrupted = True
         if self.result.interrupted or self.result.given_up:
-            raise Ended
+            raise CleanupStopped
 
 
 class Named(Protocol):

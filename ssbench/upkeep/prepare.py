@@ -20,7 +20,7 @@ from ssbench.core.naming import MARKER_HEADER, Naming
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.storage.base import Storage, StoreLimits
-from ssbench.storage.errands import Errands, Renew
+from ssbench.storage.retrying_client import Renew, RetryingClient
 
 #: A run by seconds has no count of objects; names are checked as if it made this many.
 _OPEN_END = 10**9
@@ -92,7 +92,7 @@ def make_containers(
     :raises SsbenchError: for the first container that can't be made, naming it. Those made
         before stay: the next run finds them.
     """
-    errands = Errands(
+    errands = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
 

@@ -29,11 +29,11 @@ from ssbench.core.operations import OPERATIONS, Effect
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
-from ssbench.storage.errands import Errands, Renew
+from ssbench.storage.retrying_client import Renew, RetryingClient
 from ssbench.upkeep.deletions import (
     CleanupResult,
+    CleanupStopped,
     Deletions,
-    Ended,
     Work,
     page_size,
     pages,
@@ -52,7 +52,7 @@ _HIGHEST = (1 << 32) - 1
 _TELLING = ("operation", "size_class", "object", "error", "unknown")
 
 
-class Leftovers:
+class OrphanedObjects:
     """The objects that a run may have left: one byte for each number that the results name.
 
     In pages, so that a number out of a damaged file costs a page and not the memory below it; and
@@ -163,7 +163,7 @@ class Found:
 
 def find(
     storage: Storage,
-    left: Leftovers,
+    left: OrphanedObjects,
     concurrency: int = 10,
     *,
     use_existing: bool = False,
@@ -178,7 +178,7 @@ def find(
     :param stopping: once true, no more containers are looked at.
     :raises SsbenchError: where a container can't be listed.
     """
-    errands = Errands(
+    errands = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
     limit = page_size(errands.call(storage.limits))
@@ -216,7 +216,11 @@ def find(
 
 
 def _containers_there(
-    storage: Storage, errands: Errands, left: Leftovers, limit: int, stopping: Callable[[], bool]
+    storage: Storage,
+    errands: RetryingClient,
+    left: OrphanedObjects,
+    limit: int,
+    stopping: Callable[[], bool],
 ) -> Iterable[str]:
     """Names of the run's containers that may be there, however many the file claims: those that the
     account lists. Where the user may not list it, all of them are to be tried."""
@@ -241,8 +245,8 @@ def _containers_there(
 
 def _listed(
     storage: Storage,
-    errands: Errands,
-    left: Leftovers,
+    errands: RetryingClient,
+    left: OrphanedObjects,
     container: str,
     limit: int,
     stopping: Callable[[], bool],
@@ -264,7 +268,7 @@ def _listed(
                 break
 
 
-def _remembered(left: Leftovers, found: Found) -> Iterator[Work]:
+def _remembered(left: OrphanedObjects, found: Found) -> Iterator[Work]:
     """Container and name of what only the results know of, in containers that are there."""
     for size_class, number in left.remembered():
         container = left.container(size_class, number)
@@ -274,7 +278,7 @@ def _remembered(left: Leftovers, found: Found) -> Iterator[Work]:
 
 def delete(
     storage: Storage,
-    left: Leftovers,
+    left: OrphanedObjects,
     found: Found,
     concurrency: int = 10,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -292,7 +296,7 @@ def delete(
     :param progress: called with objects done with, and how many there are.
     :param dry_run: look at each object, delete none; ``objects`` are those that would go.
     """
-    errands = Errands(
+    errands = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
 
@@ -315,7 +319,7 @@ def delete(
             result.failed_containers += 1
             deletions.example(container, str(error))
             deletions.failed(error)
-        except Ended:
+        except CleanupStopped:
             pass
         except KeyboardInterrupt:
             result.interrupted = True  # not to leave the greenlet: gevent would print it
@@ -343,6 +347,6 @@ def _until_ended(deletions: Deletions, work: Iterator[Work]) -> Iterator[Work]:
     for piece in work:
         try:
             deletions.check_end()
-        except Ended:
+        except CleanupStopped:
             return
         yield piece

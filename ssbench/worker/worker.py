@@ -24,25 +24,33 @@ from gevent.event import Event
 from gevent.hub import get_hub
 
 from ssbench import __version__
-from ssbench.core.beatclock import BeatClock
+from ssbench.core.clock_sync import ClockSync
 from ssbench.core.errors import ExitStatus
-from ssbench.core.messages import MAX_NAME_BYTES, MAX_TEXT, Beat, Bye, Expired, Hello, Message
+from ssbench.core.master_timeout import MasterTimeout
+from ssbench.core.membership import Membership, Reply
+from ssbench.core.messages import (
+    MAX_NAME_BYTES,
+    MAX_TEXT,
+    Bye,
+    ControlState,
+    Expired,
+    Hello,
+    Message,
+)
 from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
-from ssbench.core.silence import Silence
-from ssbench.core.standing import Standing, Word
 from ssbench.core.text import plural
 from ssbench.host.live import HostLive
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage
-from ssbench.wire.workerwire import WorkerWire
-from ssbench.worker.breakdown import Breakdown
-from ssbench.worker.duty import Duty
-from ssbench.worker.hostwatch import HostWatch
-from ssbench.worker.pulse import Figures, LiveCounts, PulseThread
-from ssbench.worker.stint import Ties
+from ssbench.transport.worker_transport import WorkerTransport
+from ssbench.worker.crash_handler import CrashHandler
+from ssbench.worker.heartbeat import Figures, HeartbeatThread, LiveCounts
+from ssbench.worker.host_metrics import HostMetricsSender
+from ssbench.worker.job_receiver import JobReceiver
+from ssbench.worker.phase_controller import PhaseController
 from ssbench.worker.store import WorkerStore
-from ssbench.worker.workport import WorkPort
+from ssbench.worker.worker_phase import PhaseHooks
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +74,7 @@ class Worker:
 
     def __init__(
         self,
-        wire: WorkerWire,
+        wire: WorkerTransport,
         worker_id: str,
         *,
         concurrency: int = 64,
@@ -81,19 +89,19 @@ class Worker:
         self.concurrency = concurrency
         self._wire = wire
         self._clock = clock
-        self._standing = Standing(_new_incarnation())
-        self._beats = BeatClock()
+        self._standing = Membership(_new_incarnation())
+        self._beats = ClockSync()
         self._store = WorkerStore(
             worker_id, open_driver, clock, ask=self._ask_for_token, wanted=self._is_at_work
         )
         self._live = LiveCounts()
-        self._host = HostWatch(host)
-        self._port = WorkPort(wire, lambda: self._duty.hear_of_jobs())
-        self._duty = Duty(
+        self._host = HostMetricsSender(host)
+        self._port = JobReceiver(wire, lambda: self._duty.hear_of_jobs())
+        self._duty = PhaseController(
             self._ties(retries, on_job), self._store, self._port, self._host,
             stop=lambda why: self.stop(why, ExitStatus.FAILED), begun=self._hear,
         )  # fmt: skip
-        self._silence = Silence(clock())
+        self._silence = MasterTimeout(clock())
         self._told_of_silence = False
         self._exit_with_master = exit_with_master
         self._dropped = 0  # jobs, since a master last knew us
@@ -105,18 +113,18 @@ class Worker:
         self._status = ExitStatus.OK
         self._last_words = ""
         self._hub = get_hub()
-        self._breakdown = Breakdown(self._hub, self._break_down)
+        self._breakdown = CrashHandler(self._hub, self._break_down)
         self._notice = self._hub.loop.async_()
         self._greeting = self._hub.loop.timer(0, _UNHEARD_S)  # runs until a beat knows us
-        self._pulse = PulseThread(
+        self._pulse = HeartbeatThread(
             wire.control(),
             self._figures,
             self._notice.send,
             lambda: self._host.messages(self.incarnation),
         )
 
-    def _ties(self, retries: int, on_job: Callable[[int], None] | None) -> Ties:
-        return Ties(
+    def _ties(self, retries: int, on_job: Callable[[int], None] | None) -> PhaseHooks:
+        return PhaseHooks(
             clock=self._clock,
             beats=self._beats,
             receive=self._wire.receive,
@@ -201,9 +209,9 @@ class Worker:
         self._tick_ns = now_ns
         while self._unsent and self._wire.send(self._unsent[0]):
             self._unsent.popleft()
-        if self._duty.stint and now_ns > self._duty.stint.users.fence_ns:
+        if self._duty.stint and now_ns > self._duty.stint.users.lease_expires_ns:
             self._fence()
-        self._duty.pump()
+        self._duty.fetch_jobs()
         self._listen(now_ns)
         self._tell_refusal()
 
@@ -288,24 +296,24 @@ class Worker:
         beat, arrived_ns = self._pulse.newest
         self._beats.hear(beat, arrived_ns)
         if self._duty.stint:
-            self._duty.stint.users.fence_ns = self._beats.fence_ns
+            self._duty.stint.users.lease_expires_ns = self._beats.lease_expires_ns
         word = self._standing.judge(beat)
-        if word is Word.REFUSED:
+        if word is Reply.REFUSED:
             self._be_refused(beat.refused[self.incarnation])
         elif not self._last_words:
             self._act(word, beat)
 
-    def _act(self, word: Word, beat: Beat) -> None:
-        if word is Word.WELCOME:
+    def _act(self, word: Reply, beat: ControlState) -> None:
+        if word is Reply.WELCOME:
             self._be_welcome(beat)
-        elif word is Word.QUIT:
+        elif word is Reply.QUIT:
             self.stop("the master says so")
-        elif word is Word.GIVEN_UP:
+        elif word is Reply.GIVEN_UP:
             self._fence("The master has given this worker up")
-        elif word is Word.SUPPLANTED:
+        elif word is Reply.SUPPLANTED:
             self._lose_master("another one has come")
 
-    def _be_welcome(self, beat: Beat) -> None:
+    def _be_welcome(self, beat: ControlState) -> None:
         self._standing.welcome(beat)
         self._dropped, self._cut = 0, False
         if self._exit_with_master and beat.is_goodbye:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ssbench.cli.cleanup_command import run
-from ssbench.cli.deleting import Deleting
+from ssbench.cli.cleanup_progress import Deleting
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.naming import container_name

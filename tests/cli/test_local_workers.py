@@ -21,9 +21,9 @@ from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master
 from ssbench.master.phases import Limits
-from ssbench.wire.key import Key
-from ssbench.wire.masterwire import MasterWire
-from ssbench.wire.ports import Ports
+from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.ports import Ports
 from tests.cli.test_session import options
 from tests.master.test_master import Observer
 
@@ -63,8 +63,8 @@ def line_of(child: psutil.Process) -> str:
 
 @pytest.mark.parametrize("with_key", [False, True], ids=["plain", "encrypted"])
 def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
-    key = Key.generate() if with_key else None
-    with MasterWire("127.0.0.1", Ports(0, 0, 0), key) as wire:
+    key = CurveKey.generate() if with_key else None
+    with MasterTransport("127.0.0.1", Ports(0, 0, 0), key) as wire:
         master = Master(
             wire, Observer(), StorageSettings(driver="noop"), limits=Limits(worker_wait_s=10)
         )

@@ -17,7 +17,7 @@ import pytest
 
 from ssbench.cli.canned import CANNED
 from ssbench.cli.master import main
-from ssbench.wire.key import Key
+from ssbench.transport.key import CurveKey
 from tests.ports import held_port
 from tests.report import runs
 
@@ -176,7 +176,7 @@ def test_nobody_comes_to_work(shell: Shell, tmp_path: Path) -> None:
 def test_key_files_that_are_no_good(shell: Shell, tmp_path: Path, command: str) -> None:
     words = {"run-scenario": ["-f", "very_small", "--noop", "-s", tmp_path / "x.stat.gz"]}
     open_to_all, none, rubbish = (tmp_path / name for name in ("open", "none", "rubbish"))
-    Key.generate().save(str(open_to_all))
+    CurveKey.generate().save(str(open_to_all))
     open_to_all.chmod(0o644)
     rubbish.write_text("s3cret")
     rubbish.chmod(0o600)
@@ -196,7 +196,7 @@ def test_make_key(shell: Shell, tmp_path: Path) -> None:
     said = shell("make-key", path)
     assert said.status == 0
     assert str(path) in said.out
-    key = Key.load(str(path))
+    key = CurveKey.load(str(path))
     assert key.server_secret not in said.out + said.err
     said = shell("make-key", path)
     assert said.status == 2

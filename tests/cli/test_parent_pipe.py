@@ -8,12 +8,12 @@ import pytest
 
 from ssbench.cli.parent_pipe import Place, place_line, read_place
 from ssbench.core.errors import UsageError
-from ssbench.wire.key import Key
-from ssbench.wire.masterwire import MasterWire
-from ssbench.wire.ports import Ports
+from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.ports import Ports
 
 
-class Wire(MasterWire):
+class Wire(MasterTransport):
     """One that listens nowhere."""
 
     def __init__(self, ip: str) -> None:
@@ -30,12 +30,12 @@ def read(data: bytes) -> Place | None:
         os.close(read_end)  # it is still ours: its end says that the master is gone
 
 
-@pytest.mark.parametrize("key", [None, Key.generate()], ids=["plain", "encrypted"])
+@pytest.mark.parametrize("key", [None, CurveKey.generate()], ids=["plain", "encrypted"])
 @pytest.mark.parametrize(
     ("ip", "host"),
     [("10.0.0.1", "10.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("fe80::1", "fe80::1")],
 )
-def test_what_one_end_says_the_other_reads(ip: str, host: str, key: Key | None) -> None:
+def test_what_one_end_says_the_other_reads(ip: str, host: str, key: CurveKey | None) -> None:
     assert read(place_line(Wire(ip), key).encode()) == Place(host, Ports(1, 2, 65535), key)
 
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from ssbench.cli.glyphs import LEGEND, TITLE
 from ssbench.cli.progress import PROGRESS, NoProgress, make_progress
+from ssbench.cli.progress_chars import LEGEND, TITLE
 from ssbench.core.live import RunProgress
 from ssbench.core.model import NONE_NS, Phase
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, Operation

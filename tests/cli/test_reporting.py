@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from ssbench.cli.reporting import read_stats, write_report, write_rps
-from ssbench.core.counts.series import SECOND_NS
 from ssbench.core.errors import SsbenchError, StatFileError, UsageError
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Phase
 from ssbench.core.records import MarkRecord, PhaseRecord
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.series import SECOND_NS
 from ssbench.statfile import StatFileWriter
 from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result
 

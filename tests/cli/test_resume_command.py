@@ -19,7 +19,7 @@ import pytest
 
 from ssbench import statfile
 from ssbench.cli.cleanup_options import resume_options
-from ssbench.cli.deleting import Deleting
+from ssbench.cli.cleanup_progress import Deleting
 from ssbench.cli.master import main
 from ssbench.cli.options import master_parser
 from ssbench.cli.progress import make_progress

@@ -13,16 +13,16 @@ from typing import Any
 import psutil
 import pytest
 
-from ssbench.cli.chosen import run_options
 from ssbench.cli.master import main
 from ssbench.cli.options import master_parser
 from ssbench.cli.reporting import read_stats
+from ssbench.cli.run_config import run_options
 from ssbench.cli.run_scenario import run_scenario
 from ssbench.core.errors import ExitStatus, FewerWorkersError, ScenarioError
 from ssbench.core.messages import Jobs, decode
 from ssbench.core.model import Phase
 from ssbench.core.operations import CRUD
-from ssbench.wire.masterwire import MasterWire
+from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_master import free_ports
 from tests.fakes.deeds import saying
 from tests.fakes.hostile_swift import Deed, HostileSwift, of_objects, of_the_run
@@ -101,9 +101,9 @@ def test_an_interrupt_keeps_the_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = threading.Event()
-    send_jobs = MasterWire.send_jobs
+    send_jobs = MasterTransport.send_jobs
 
-    def send_and_interrupt(self: MasterWire, data: bytes) -> bool:
+    def send_and_interrupt(self: MasterTransport, data: bytes) -> bool:
         done = send_jobs(self, data)
         message = decode(data)
         if done and isinstance(message, Jobs) and message.phase == Phase.RUN:
@@ -114,7 +114,7 @@ def test_an_interrupt_keeps_the_results(
         return done
 
     batches: list[int] = []
-    monkeypatch.setattr(MasterWire, "send_jobs", send_and_interrupt)
+    monkeypatch.setattr(MasterTransport, "send_jobs", send_and_interrupt)
     path = scenario(tmp_path, crud_profile=[1, 5, 0, 0])
     status, results = run(path, tmp_path, "--workers", "1", "-r", "60")
     assert status is ExitStatus.INTERRUPTED
@@ -127,15 +127,15 @@ def test_an_interrupt_keeps_the_results(
 def test_a_second_interrupt_in_the_clean_up_says_what_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send_jobs = MasterWire.send_jobs
+    send_jobs = MasterTransport.send_jobs
 
-    def send_or_end(self: MasterWire, data: bytes) -> bool:
+    def send_or_end(self: MasterTransport, data: bytes) -> bool:
         message = decode(data)
         if isinstance(message, Jobs) and message.phase == Phase.CLEANUP:
             raise KeyboardInterrupt("interrupted by SIGINT")
         return send_jobs(self, data)
 
-    monkeypatch.setattr(MasterWire, "send_jobs", send_or_end)
+    monkeypatch.setattr(MasterTransport, "send_jobs", send_or_end)
     path = scenario(tmp_path, crud_profile=[1, 0, 0, 0])
     with pytest.raises(KeyboardInterrupt):
         run(path, tmp_path, "--workers", "1", "-o", "20")
@@ -149,16 +149,16 @@ def test_a_second_interrupt_in_the_clean_up_says_what_is_left(
 def test_without_a_store_a_clean_up_that_fails_leaves_nothing_to_delete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    send_jobs = MasterWire.send_jobs
+    send_jobs = MasterTransport.send_jobs
 
-    def send_and_kill(self: MasterWire, data: bytes) -> bool:
+    def send_and_kill(self: MasterTransport, data: bytes) -> bool:
         message = decode(data)
         if isinstance(message, Jobs) and message.phase == Phase.CLEANUP:
             for child in psutil.Process().children():
                 child.kill()
         return send_jobs(self, data)
 
-    monkeypatch.setattr(MasterWire, "send_jobs", send_and_kill)
+    monkeypatch.setattr(MasterTransport, "send_jobs", send_and_kill)
     path = scenario(tmp_path, crud_profile=[1, 0, 0, 0])
     status, results = run(path, tmp_path, "--workers", "1", "-o", "20")
     footer = read_stats(str(results)).run.footer
@@ -304,16 +304,16 @@ def test_a_worker_that_was_told_to_end_before_the_run_did_is_missed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = threading.Event()
-    send_jobs = MasterWire.send_jobs
+    send_jobs = MasterTransport.send_jobs
 
-    def send_and_end_one(self: MasterWire, data: bytes) -> bool:
+    def send_and_end_one(self: MasterTransport, data: bytes) -> bool:
         message = decode(data)
         if isinstance(message, Jobs) and message.phase == Phase.RUN and not sent.is_set():
             sent.set()
             psutil.Process().children()[0].terminate()
         return send_jobs(self, data)
 
-    monkeypatch.setattr(MasterWire, "send_jobs", send_and_end_one)
+    monkeypatch.setattr(MasterTransport, "send_jobs", send_and_end_one)
     path = scenario(tmp_path, crud_profile=[1, 5, 0, 0])
     status, results = run(path, tmp_path, "--workers", "2", "-r", "2")
     assert status is ExitStatus.WORKERS_LOST

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from ssbench.cli.chosen import RunOptions, run_options
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
+from ssbench.cli.run_config import RunOptions, run_options
 from ssbench.cli.run_setup import (
     check_store,
     header_of,

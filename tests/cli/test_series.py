@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.chosen import run_options
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.options import master_parser
-from ssbench.cli.series import Series, check_paths, step_path
+from ssbench.cli.run_config import run_options
+from ssbench.cli.series import RunSeries, check_paths, step_path
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
 from ssbench.core.scenario.scenario import Scenario
@@ -62,7 +62,7 @@ def test_an_error_costs_no_table_of_the_steps_before_it(capsys: pytest.CaptureFi
     options = run_options(master_parser().parse_args(words), {})
     with ExitStack() as stack:
         session = Session(options, stack, Interrupts(), most_users=4, seed=1)
-        series = Series(session, StepTable("own", "users", (50.0, 99.9, 100.0)), TEXT, "own")
+        series = RunSeries(session, StepTable("own", "users", (50.0, 99.9, 100.0)), TEXT, "own")
         with pytest.raises(NoWorkersError):
             series.fail(NoWorkersError("nobody"))
         series.steps.append(step(20))

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ssbench.cli.chosen import RunOptions, run_options
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import LocalWorkers
 from ssbench.cli.options import master_parser
+from ssbench.cli.run_config import RunOptions, run_options
 from ssbench.cli.session import Session
 from ssbench.master.phases import Limits
-from ssbench.wire.masterwire import MasterWire
+from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_master import free_ports
 
 
@@ -90,9 +90,9 @@ def test_a_warning_is_shown_and_kept_also_when_quiet(capsys: pytest.CaptureFixtu
 
 def test_workers_of_a_series_are_let_go_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     beats: list[Any] = []
-    send = MasterWire.send_beat
+    send = MasterTransport.send_control_state
     monkeypatch.setattr(
-        MasterWire, "send_beat", lambda self, beat: (beats.append(beat), send(self, beat))
+        MasterTransport, "send_beat", lambda self, beat: (beats.append(beat), send(self, beat))
     )
     with ExitStack() as stack:
         here = session(stack, is_series=True)
@@ -124,9 +124,9 @@ def test_workers_are_kept_while_something_takes_long() -> None:
 def test_local_workers_are_told_of_the_wire_and_end_before_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    local, stop = Local(), MasterWire._stop
+    local, stop = Local(), MasterTransport._stop
 
-    def seen(wire: MasterWire) -> None:
+    def seen(wire: MasterTransport) -> None:
         local.heard.append("the wire is closed")
         stop(wire)
 
@@ -138,7 +138,7 @@ def test_local_workers_are_told_of_the_wire_and_end_before_it(
         ports = here._wire.ports
         assert local.heard == [f"127.0.0.1 {ports.work} {ports.results} {ports.control} \n"]
         here.master(store.settings, Limits(), Nowhere())
-        monkeypatch.setattr(MasterWire, "_stop", seen)
+        monkeypatch.setattr(MasterTransport, "_stop", seen)
     assert local.heard[1:] == ["there is a run", "their end", "the wire is closed"]
     assert (
         "INFO:Spawning local ssbench-worker (logging to a.log) with "

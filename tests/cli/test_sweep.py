@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ssbench.cli.chosen import run_options
 from ssbench.cli.options import master_parser
 from ssbench.cli.reporting import read_stats
+from ssbench.cli.run_config import run_options
 from ssbench.cli.sweep import run_sweep
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.model import Phase

@@ -9,8 +9,8 @@ import pytest
 
 from ssbench.cli.wiring import bind, key_of, ports_of
 from ssbench.cli.zmq_options import ZmqOptions
-from ssbench.wire.key import Key
-from ssbench.wire.ports import Ports
+from ssbench.transport.key import CurveKey
+from ssbench.transport.ports import Ports
 
 
 def options(key_file: str | None = None) -> ZmqOptions:
@@ -26,7 +26,7 @@ def test_ports_and_key_are_those_of_the_options(tmp_path: Path) -> None:
     assert ports_of(ZmqOptions(None, 1, 2, 3, None)) == Ports(1, 2, 3)
     assert key_of(options()) is None
     path = tmp_path / "key"
-    key = Key.generate()
+    key = CurveKey.generate()
     key.save(str(path))
     assert key_of(options(str(path))) == key
 
@@ -46,7 +46,7 @@ def test_a_warning_where_anybody_could_talk(
     address: str | None, with_key: bool, warned: bool
 ) -> None:
     warnings: list[str] = []
-    key = Key.generate() if with_key else None
+    key = CurveKey.generate() if with_key else None
     with bind(options(), key, address, warnings.append) as wire:
         assert bool(warnings) == warned
         if warned:

@@ -13,8 +13,8 @@ import pytest
 from ssbench.cli.parent_pipe import place_line
 from ssbench.cli.worker import main
 from ssbench.core.messages import Bye, Hello, Results
-from ssbench.wire.key import Key
-from ssbench.wire.ports import Ports
+from ssbench.transport.key import CurveKey
+from ssbench.transport.ports import Ports
 from tests.fakes.scripted_master import ScriptedMaster, byes, jobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,7 +134,9 @@ def test_a_key_that_the_parent_garbled_is_refused_and_not_shown() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
-        line = place_line(master.wire, Key.generate()).replace("ssbench-key-1", "ssbench-key-9")
+        line = place_line(master.wire, CurveKey.generate()).replace(
+            "ssbench-key-1", "ssbench-key-9"
+        )
         os.write(write_end, line.encode())
         status, said = worker.end()
         assert status == 2

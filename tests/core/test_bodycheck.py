@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.bodycheck import BodyCheck, Expected, Finding, claimed_md5
+from ssbench.core.bodycheck import BodyCheck, BodyFault, Expected, claimed_md5
 from ssbench.core.content import PERIOD, Content
 from ssbench.core.model import ErrorKind
 
@@ -34,14 +34,14 @@ def judged(
     old_sizes: range = SIZES,
     first_size: int | None = None,
     said: str | None = None,
-) -> Finding | None:
+) -> BodyFault | None:
     check = BodyCheck(content, Expected(NAME, version, size, old_sizes, first_size))
     for part in parts:
         check.add(memoryview(part))
     return check.finding({} if said is None else {"x-object-meta-ssbench-version": said})
 
 
-def kind(found: Finding | None) -> ErrorKind:
+def kind(found: BodyFault | None) -> ErrorKind:
     return found.kind if found else ErrorKind.NONE
 
 

@@ -19,18 +19,18 @@ from ssbench.core.messages import (
     MAX_MESSAGE_BYTES,
     MAX_TEXT,
     PROTOCOL,
-    Beat,
+    Ack,
     Bye,
+    ControlState,
     Expired,
+    Heartbeat,
     Hello,
     Host,
     Jobs,
     Message,
-    Pulse,
     Ready,
     Results,
     Returned,
-    Took,
     decode,
     encode,
     pack,
@@ -54,22 +54,22 @@ span = st.floats(0, 1e6, allow_nan=False)
 
 ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
     Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text),
-    Pulse: st.builds(
-        Pulse, natural, natural, clock, span_ns, span_ns, natural, natural,
+    Heartbeat: st.builds(
+        Heartbeat, natural, natural, clock, span_ns, span_ns, natural, natural,
         st.dictionaries(st.integers(0, MAX_BUCKET - 1), natural, max_size=4), clock,
     ),
     Ready: st.builds(Ready, natural, text, natural, st.booleans(), st.none() | clock),
     Host: st.builds(
         Host, natural, clock, text, st.dictionaries(text, st.floats(0, 1e18), max_size=4)
     ),
-    Took: st.builds(Took, natural, text, naturals),
+    Ack: st.builds(Ack, natural, text, naturals),
     Results: st.builds(Results, natural, text, natural, naturals, st.binary(max_size=50)),
     Returned: st.builds(Returned, natural, text, naturals),
     Expired: st.builds(Expired, natural, natural),
     Bye: st.builds(Bye, natural, text),
     Jobs: st.builds(Jobs, text, natural, natural, clock, st.lists(plain, max_size=4)),
-    Beat: st.builds(
-        Beat, natural, natural, clock, text, natural, clock, shares,
+    ControlState: st.builds(
+        ControlState, natural, natural, clock, text, natural, clock, shares,
         st.dictionaries(natural, text, max_size=3), st.dictionaries(text, plain, max_size=4),
         span, span, natural, *[st.booleans()] * 4, span, span,
     ),
@@ -173,8 +173,7 @@ def test_a_long_message_unfolds_into_little_memory() -> None:
 
 
 def test_a_long_message_of_ours_is_read() -> None:
-    beat = decode(recorded("frames")[1])
-    assert isinstance(beat, Beat)
+    beat = next(m for m in map(decode, recorded("frames")) if isinstance(m, ControlState))
     crowd = beat._replace(workers={number << 40: (9, None) for number in range(30_000)})
     for message in (crowd, Returned(5, "r", list(range(70_000, 170_000)))):
         assert len(encode(message)) > 300_000
@@ -201,7 +200,7 @@ def test_a_message_too_long_is_refused_unread() -> None:
         ([PROTOCOL, "bye", True, ""], "bye: a field that is not natural"),
         ([PROTOCOL, "bye", 1, b""], "bye: a field that is not text"),
         ([PROTOCOL, "bye", 1, "x" * (MAX_TEXT + 1)], "bye: a field that is not text"),
-        ([PROTOCOL, "took", 1, "", [1, -1]], "took: a field that is not naturals"),
+        ([PROTOCOL, "ack", 1, "", [1, -1]], "ack: a field that is not naturals"),
         ([PROTOCOL], "not an ssbench message"),
         ({"a": 1}, "not an ssbench message"),
         (None, "not an ssbench message"),
@@ -263,19 +262,19 @@ def test_a_hello_of_another_protocol_steers_no_terminal_and_fills_no_screen() ->
     "live", [{}, [[1]], [[1, 2, 3]], [[1, -1]], [[1 << 17, 1]], [["1", 1]], [[1, 1]] * 4097]
 )
 def test_live_counts_that_none_can_have_are_refused(live: Any) -> None:
-    with pytest.raises(MessageError, match="pulse: a field that is not counts"):
-        decode(pack([PROTOCOL, "pulse", 1, 1, 0, 0, 0, 0, 0, live, 0]))
+    with pytest.raises(MessageError, match="heartbeat: a field that is not counts"):
+        decode(pack([PROTOCOL, "heartbeat", 1, 1, 0, 0, 0, 0, 0, live, 0]))
 
 
 @pytest.mark.parametrize("clock_ns", [-(2**63), 2**63 - 1, 2**64 - 1])
 def test_clocks_beyond_all_reason_are_refused(clock_ns: int) -> None:
     with pytest.raises(MessageError, match="clock"):
-        decode(encode(Pulse(1, 1, clock_ns, 0, 0, 0, 0, {})))
+        decode(encode(Heartbeat(1, 1, clock_ns, 0, 0, 0, 0, {})))
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, 1e19])
 def test_spans_of_time_are_finite(seconds: float) -> None:
-    beat = Beat(1, 1, 0, "", 0, 0, {}, {}, {}, seconds, 0.0, 2, *[False] * 4)
+    beat = ControlState(1, 1, 0, "", 0, 0, {}, {}, {}, seconds, 0.0, 2, *[False] * 4)
     with pytest.raises(MessageError, match="number"):
         decode(encode(beat))
 

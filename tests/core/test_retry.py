@@ -12,11 +12,11 @@ from ssbench.core.retry import (
     LONGEST_PAUSE_S,
     NOT_FOUND_PAUSE_S,
     Attempts,
-    Verdict,
+    NextStep,
     leaves_unknown,
 )
 
-RETRY, GIVE_UP, DONE = Verdict
+RETRY, GIVE_UP, DONE = NextStep
 UNCONNECTED = {
     ErrorKind.CONNECT,
     ErrorKind.CONNECT_TIMEOUT,
@@ -87,7 +87,7 @@ def failed(
     ],
 )
 def test_the_first_failure(
-    operation: Operation, what: int | ErrorKind, verdict: Verdict, unknown: int
+    operation: Operation, what: int | ErrorKind, verdict: NextStep, unknown: int
 ) -> None:
     attempts = Attempts(operation, 10)
     assert attempts.after(failed(what)) is verdict

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import MessageError
-from ssbench.core.messages import Beat, decode, pack, unpack
+from ssbench.core.messages import ControlState, decode, pack, unpack
 from ssbench.core.model import SizeClass
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
@@ -66,7 +66,9 @@ def test_fuzz_a_malformed_map_gives_one_of_three_errors(values: dict[str, object
 
 def settings_of_beats() -> list[bytes]:
     """The settings in recorded beats, as msgpack."""
-    beats = [message for message in map(decode, recorded("frames")) if isinstance(message, Beat)]
+    beats = [
+        message for message in map(decode, recorded("frames")) if isinstance(message, ControlState)
+    ]
     return [pack(beat.settings) for beat in beats if beat.settings]
 
 

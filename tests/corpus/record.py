@@ -24,7 +24,7 @@ from ssbench.core.columns import pack_results
 from ssbench.core.messages import Bye, Results, encode, pack
 from ssbench.core.model import RESULT_NUMBERS, Result
 from ssbench.embedded import EmbeddedSwift
-from ssbench.wire.key import Key
+from ssbench.transport.key import CurveKey
 from tests.corpus import HERE
 from tests.e2e.commands import ROOT, Account, clean_environment, login, scenario
 from tests.servers.keystone import TESTER, KeystoneSwift
@@ -39,8 +39,8 @@ _EAVESDROPPER = """
 import sys
 from pathlib import Path
 from ssbench.cli.master import main
-from ssbench.master import exchange
-from ssbench.wire import masterwire
+from ssbench.master import job_transport
+from ssbench.transport import master_transport
 
 place, most, seen = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), {}
 
@@ -51,18 +51,18 @@ def keep(data, message):
     if number <= most or (number % 10 == 0 and number < 10 * most):
         (place / f"{kind}-{number}").write_bytes(data)
 
-def encode(message, plain=masterwire.encode):
+def encode(message, plain=master_transport.encode):
     data = plain(message)
     keep(data, message)
     return data
 
-def decode(data, plain=masterwire.decode):
+def decode(data, plain=master_transport.decode):
     message = plain(data)
     keep(data, message)
     return message
 
-exchange.encode = masterwire.encode = encode
-masterwire.decode = decode
+job_transport.encode = master_transport.encode = encode
+master_transport.decode = decode
 sys.exit(main())
 """
 
@@ -178,7 +178,7 @@ def answers_of_keystone() -> None:
 
 def key() -> None:
     """A key that nobody uses."""
-    put("keys", "made", Key.generate().to_text().encode())
+    put("keys", "made", CurveKey.generate().to_text().encode())
 
 
 def answer_to(port: int, request: str, headers: dict[str, str], body: bytes) -> bytes:

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import psutil
 
 from ssbench import statfile
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Phase
 from ssbench.core.operations import row_of
 from ssbench.core.records import ResultBatch, WorkerRecord
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.embedded import EmbeddedSwift
 from tests.ports import held_port
 

@@ -9,9 +9,9 @@ QUIET_S = 7
 
 MASTER = """
 import os, time
-from ssbench.wire.masterwire import MasterWire
-from ssbench.wire.ports import Ports
-wire = MasterWire("127.0.0.1", Ports(0, 0, 0), None, pipe=2)
+from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.ports import Ports
+wire = MasterTransport("127.0.0.1", Ports(0, 0, 0), None, pipe=2)
 print(wire.ports.work, wire.ports.results, wire.ports.control, flush=True)
 refused_s = None
 while refused_s is None or time.monotonic() - refused_s < 1:
@@ -23,11 +23,11 @@ os.kill(os.getpid(), 9)
 
 WORKER = """
 import subprocess, sys, time
-from ssbench.wire.ports import Ports
-from ssbench.wire.workerwire import WorkerWire
+from ssbench.transport.ports import Ports
+from ssbench.transport.worker_transport import WorkerTransport
 master = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
 ports = Ports(*map(int, master.stdout.readline().split()))
-wire = WorkerWire("127.0.0.1", ports, None)
+wire = WorkerTransport("127.0.0.1", ports, None)
 wire.open_work(2)
 master.wait(60)
 time.sleep(float(sys.argv[2]))

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from ssbench.core.messages import Hello, Host, Pulse, Ready, encode
+from ssbench.core.messages import Heartbeat, Hello, Host, Ready, encode
 from ssbench.core.model import Phase
 from tests.e2e.commands import Commands, Ended, Started, finished, free_ports
 from tests.fakes.strangers import (
@@ -127,7 +127,7 @@ def test_a_worker_whose_clocks_are_nonsense_ends_no_run(commands: Commands) -> N
         stranger.send(encode(Hello(815, 0, "nobody", 0, "host", 1, "1")))
         for clock_ns, wall_ns, origin_ns in ((far, -far, -far), (-far, far, far), (0, 0, far)):
             beat = stranger.beat(lambda later, past=beat: later.serial > past.serial + 1)
-            stranger.send(encode(Pulse(815, beat.serial, clock_ns, 0, 0, 0, 0, {}, wall_ns)))
+            stranger.send(encode(Heartbeat(815, beat.serial, clock_ns, 0, 0, 0, 0, {}, wall_ns)))
             stranger.send(encode(Ready(815, beat.run, beat.phase, False, origin_ns)))
             stranger.send(encode(Host(815, far, "", {"cpu_percent": 1.0})))
         ended = run.wait().fine()

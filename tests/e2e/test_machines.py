@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from ssbench import statfile
-from ssbench.core.figures.hostfigures import FIGURES
-from ssbench.core.figures.verdict import Cause, Room
 from ssbench.core.model import Phase
 from ssbench.core.records import (
     MASTER,
@@ -21,6 +19,8 @@ from ssbench.core.records import (
     Record,
     ResultBatch,
 )
+from ssbench.core.stats.headroom import Cause, Headroom
+from ssbench.core.stats.host_metrics import FIGURES
 from tests.e2e.commands import Commands, Ended, free_ports
 
 #: A worker whose event loop has no rest: always at something for 5 ms, then at what is due.
@@ -86,7 +86,7 @@ def test_all_tell_once_a_second_what_they_and_their_machine_do(commands: Command
     assert max(record.figures["context_switches_per_s"] for record in seconds) > 20
     # 50 operations a second are nothing. Where a neighbour takes the cores, that is said instead.
     verdict = ended.stats.verdict()
-    assert verdict.room is not Room.NONE
+    assert verdict.room is not Headroom.NONE
     assert {finding.cause for finding in verdict.findings} <= {Cause.CORES, Cause.LATE}
     assert (
         verdict.findings or "The load generator was not the bottleneck: ssbench used" in ended.out
@@ -113,7 +113,7 @@ def assert_csv(commands: Commands, results: Path, most: int) -> None:
 def test_a_worker_without_a_rest_was_the_limit(commands: Commands) -> None:
     ended = run_with(commands, PINNED, 4).fine()
     verdict = ended.stats.verdict()
-    assert verdict.room is Room.NONE
+    assert verdict.room is Headroom.NONE
     first = verdict.findings[0]
     assert first.who.worker_id == "odd"
     # Where this test has a core to itself it is the first, on a busy machine the second.
@@ -126,7 +126,7 @@ def test_a_worker_without_a_rest_was_the_limit(commands: Commands) -> None:
 def test_a_run_at_full_speed_against_nothing_measures_ourselves(commands: Commands) -> None:
     path = commands.scenario(operation_count=None, run_seconds=4, user_count=256)
     ended = commands.run("-f", path, "--noop", "-R").fine()
-    assert ended.stats.verdict().room in (Room.NONE, Room.AT_TIMES)
+    assert ended.stats.verdict().room in (Headroom.NONE, Headroom.AT_TIMES)
 
 
 def test_a_worker_with_other_clocks_is_warned_of_and_its_results_are_in_time(

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import ErrorKind
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.text import bytes_text
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Account, Commands, Ended, Request, login, requests, rows_of, until

@@ -60,7 +60,7 @@ class PiecewiseStream:
     def never_acknowledged(self, count: int) -> bool:
         return False
 
-    def hurry(self) -> None:
+    def wake_reader(self) -> None:
         pass
 
     def shut(self) -> None:

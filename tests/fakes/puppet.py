@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from ssbench import __version__
 from ssbench.core.columns import unpack_jobs
-from ssbench.core.messages import Beat, Bye, Hello, Jobs, Pulse, Ready, decode
+from ssbench.core.messages import Bye, ControlState, Heartbeat, Hello, Jobs, Ready, decode
 from ssbench.core.model import Job
-from ssbench.wire.ports import Ports
-from ssbench.wire.workerwire import WorkerWire
+from ssbench.transport.ports import Ports
+from ssbench.transport.worker_transport import WorkerTransport
 
 #: Called with the puppet, a batch and its jobs.
 Script = Callable[["Puppet", Jobs, list[Job]], None]
@@ -29,12 +29,12 @@ class Puppet:
         script: Script,
         *,
         worker_id: str = "puppet",
-        pulses: Callable[[Pulse], Pulse] | None = lambda pulse: pulse,
+        pulses: Callable[[Heartbeat], Heartbeat] | None = lambda pulse: pulse,
         release: str = __version__,
     ) -> None:
         self.incarnation = 4711
-        self.wire = WorkerWire("127.0.0.1", ports, None)
-        self.beat: Beat | None = None
+        self.wire = WorkerTransport("127.0.0.1", ports, None)
+        self.beat: ControlState | None = None
         self._script, self._pulses, self._id = script, pulses, worker_id
         self._release = release
         self._control = self.wire.control()
@@ -46,7 +46,7 @@ class Puppet:
         next_hello = 0.0
         while not self._ending.is_set():
             beat = self._control.receive(0.002)
-            if isinstance(beat, Beat):
+            if isinstance(beat, ControlState):
                 self._answer(beat)
             here = self.beat is not None and self.incarnation in self.beat.workers
             if not here and time.monotonic() >= next_hello:
@@ -60,11 +60,11 @@ class Puppet:
         self._control.close()
         self.wire.close()
 
-    def _answer(self, beat: Beat) -> None:
+    def _answer(self, beat: ControlState) -> None:
         self.beat = beat
         if self._pulses:
             now_ns = time.perf_counter_ns()
-            pulse = Pulse(self.incarnation, beat.serial, now_ns, 0, 0, 0, 0, {})
+            pulse = Heartbeat(self.incarnation, beat.serial, now_ns, 0, 0, 0, 0, {})
             self.wire.send(self._pulses(pulse))
         ready = (beat.run, beat.phase, beat.stopping)
         if self.incarnation in beat.workers and beat.run and ready != self._ready:

@@ -14,12 +14,12 @@ from gevent import get_hub
 from ssbench.core.columns import pack_jobs, unpack_results
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
-    Beat,
     Bye,
+    ControlState,
+    Heartbeat,
     Hello,
     Jobs,
     Message,
-    Pulse,
     Ready,
     Results,
     encode,
@@ -28,9 +28,9 @@ from ssbench.core.messages import (
 from ssbench.core.model import Job, Phase, Result
 from ssbench.core.operations import CREATE, Operation
 from ssbench.core.settings import StorageSettings
-from ssbench.wire.masterwire import MasterWire
-from ssbench.wire.ports import Ports
-from ssbench.wire.workerwire import WorkerWire
+from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.ports import Ports
+from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker
 
 PATIENCE_S = 5.0
@@ -56,7 +56,7 @@ class ScriptedMaster:
     """
 
     def __init__(self, settings: StorageSettings | None = None) -> None:
-        self.wire = MasterWire("127.0.0.1", Ports(0, 0, 0), None)
+        self.wire = MasterTransport("127.0.0.1", Ports(0, 0, 0), None)
         self.settings = settings or StorageSettings(driver="noop", run_id=RUN)
         self.heard: list[Message] = []
         self.seen = 0  #: of those heard, what ``expect`` has passed
@@ -74,7 +74,9 @@ class ScriptedMaster:
         self.state.update(changes)
         self.serial += 1
         now_ns = time.perf_counter_ns()
-        self.wire.send_beat(Beat(serial=self.serial, master_ns=now_ns, **self.state))
+        self.wire.send_control_state(
+            ControlState(serial=self.serial, master_ns=now_ns, **self.state)
+        )
 
     def listen(self, seconds: float = 0.02) -> None:
         """Take in what comes; a beat now and then, unless there are to be none."""
@@ -94,7 +96,7 @@ class ScriptedMaster:
                 if isinstance(message, kind) and fits(message):
                     return message
             self.listen()
-        said = [message for message in self.heard if not isinstance(message, Pulse)]
+        said = [message for message in self.heard if not isinstance(message, Heartbeat)]
         raise AssertionError(f"no {kind.__name__} among {said}")
 
     def all_of(self, kind: type[Kind]) -> list[Kind]:
@@ -157,7 +159,7 @@ class WorkerThread:
         self._thread = threading.Thread(target=self._run, name="worker under test")
 
     def _run(self) -> None:
-        wire = WorkerWire("127.0.0.1", self._master.wire.ports, None)
+        wire = WorkerTransport("127.0.0.1", self._master.wire.ports, None)
         try:
             self.status = Worker(wire, self._id, **self._options).serve()
         finally:

@@ -13,7 +13,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import Timing
 from ssbench.storage.dial import Dialler, Endpoint
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httppool import Pool
+from ssbench.storage.httppool import ConnectionPool
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer
 
 HEAD = b"GET /v1/a/c/o HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -23,8 +23,10 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @contextmanager
-def pool_on(port: int, network_timeout_s: float = 5.0, host: str = "127.0.0.1") -> Iterator[Pool]:
-    pool = Pool(Dialler(Endpoint(host, port, False), 5.0), network_timeout_s)
+def pool_on(
+    port: int, network_timeout_s: float = 5.0, host: str = "127.0.0.1"
+) -> Iterator[ConnectionPool]:
+    pool = ConnectionPool(Dialler(Endpoint(host, port, False), 5.0), network_timeout_s)
     try:
         yield pool
     finally:
@@ -34,7 +36,7 @@ def pool_on(port: int, network_timeout_s: float = 5.0, host: str = "127.0.0.1") 
 @contextmanager
 def serving(
     *scripts: Script, network_timeout_s: float = 5.0
-) -> Iterator[tuple[ScriptedServer, Pool]]:
+) -> Iterator[tuple[ScriptedServer, ConnectionPool]]:
     with ScriptedServer(*scripts) as server, pool_on(server.port, network_timeout_s) as pool:
         yield server, pool
 

@@ -12,15 +12,15 @@ from ssbench.core.columns import pack_results
 from ssbench.core.messages import (
     MAX_MESSAGE_BYTES,
     PROTOCOL,
-    Beat,
+    Ack,
     Bye,
+    ControlState,
     Expired,
     Hello,
     Jobs,
     Ready,
     Results,
     Returned,
-    Took,
     decode,
     encode,
     pack,
@@ -83,7 +83,7 @@ def nasty_frames() -> list[bytes]:
     """Frames that are none of ours, each refused and counted."""
     noise = random.Random(3)
     frames = [noise.randbytes(size) for size in (1, 60, 2000)]
-    real = [data for data in recorded("frames") if type(decode(data)) is not Beat]
+    real = [data for data in recorded("frames") if type(decode(data)) is not ControlState]
     frames += [pack([PROTOCOL + 1, "bye", 1, "x"]), pack({"a": 1}), b"", pack([PROTOCOL, "boo"])]
     frames += [b"\x81\x01" * 100_000, b"\x91" * 1_000_000]
     frames += [b"\xdd\x00\x7f\x00\x00" + b"\x90" * 0x7F0000, bytes(MAX_MESSAGE_BYTES)]
@@ -91,7 +91,7 @@ def nasty_frames() -> list[bytes]:
     return frames
 
 
-def forged(beat: Beat) -> list[bytes]:
+def forged(beat: ControlState) -> list[bytes]:
     """Messages of the right form that lie, in a run of which a beat tells."""
     someone, nobody = next(iter(beat.workers)), 4711
     run, phase = beat.run, beat.phase
@@ -105,7 +105,7 @@ def forged(beat: Beat) -> list[bytes]:
         Results(someone, "another", phase, [], mine),
         Results(someone, run, Phase.CLEANUP, [], mine),
         Results(nobody, run, phase, [10**9], mine),
-        Took(nobody, run, [1, 2, 3]), Took(someone, run, [10**9]),
+        Ack(nobody, run, [1, 2, 3]), Ack(someone, run, [10**9]),
         Returned(nobody, run, [1, 2, 3]), Returned(someone, run, [10**9]),
         Ready(nobody, run, phase, True), Bye(nobody, "gone\x1b[2J"),
         Expired(nobody, 10**9),
@@ -131,12 +131,12 @@ class Listener:
         self._results.setsockopt(zmq.SNDTIMEO, 10_000)
         self._results.connect(f"tcp://127.0.0.1:{results}")
 
-    def beat(self, fits: Callable[[Beat], object], beats: int = 100) -> Beat:
+    def beat(self, fits: Callable[[ControlState], object], beats: int = 100) -> ControlState:
         """The first beat that fits."""
         for _ in range(beats):
             assert self._beats.poll(10_000), "no beat"
             heard = decode(self._beats.recv())
-            if isinstance(heard, Beat) and fits(heard):
+            if isinstance(heard, ControlState) and fits(heard):
                 return heard
         raise AssertionError("no such beat")
 

@@ -40,10 +40,15 @@ TARGETS: dict[str, Target] = {
     "batches": Target("core.test_columns:whole", "core.test_columns:packed_batches"),
     "settings": Target("core.test_settings:readable", "core.test_settings:settings_of_beats"),
     "results": Target(
-        "core.load.test_dispatch:accounted_for", "core.load.test_dispatch:results_of_the_field"
+        "core.dispatch.test_dispatcher:accounted_for",
+        "core.dispatch.test_dispatcher:results_of_the_field",
     ),
-    "hellos": Target("core.load.test_roster:bounded", "core.load.test_roster:HELLOS"),
-    "clocks": Target("core.load.test_clocks:reckoned", "core.load.test_clocks:CLOCKS"),
+    "hellos": Target(
+        "core.dispatch.test_worker_registry:bounded", "core.dispatch.test_worker_registry:HELLOS"
+    ),
+    "clocks": Target(
+        "core.dispatch.test_clock_skew:reckoned", "core.dispatch.test_clock_skew:CLOCKS"
+    ),
     "stat-file": Target("statfile.test_reader:reported", "statfile.test_reader:FILES"),
     "stat-file-payload": Target(
         "statfile.test_reader:reported_payload", "statfile.test_reader:PAYLOADS"
@@ -63,6 +68,6 @@ TARGETS: dict[str, Target] = {
     "http-pieces": Target("storage.test_httpconn:same_in_pieces", "storage.test_httpconn:ANSWERS"),
     "swift-json": Target("storage.test_swiftparse:parsed", "swift-json"),
     "login": Target("storage.test_auth:logged_in_or_refused", "login"),
-    "environment": Target("cli.test_chosen:environment_used", "environments"),
-    "key": Target("wire.test_key:key_or_refused", "keys"),
+    "environment": Target("cli.test_run_config:environment_used", "environments"),
+    "key": Target("transport.test_key:key_or_refused", "keys"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ssbench import statfile
-from ssbench.core.figures.stats import RunStats
+from ssbench.core.stats.run_stats import RunStats
 
 FOLDER = Path(__file__).parent / "ssbench-0.3.9"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from ssbench.core.figures.hostfigures import FIGURES, core_name
+from ssbench.core.stats.host_metrics import FIGURES, core_name
 from ssbench.host.live import (
     HostLive,
     Sampler,

@@ -28,17 +28,15 @@ from ssbench.core.errors import (
     StatFileError,
     StorageError,
 )
-from ssbench.core.figures.settling import Settling
-from ssbench.core.figures.steady import AutoStop
 from ssbench.core.live import RunProgress
 from ssbench.core.messages import (
     PROTOCOL,
+    Ack,
     Bye,
     Expired,
+    Heartbeat,
     Jobs,
-    Pulse,
     Results,
-    Took,
     encode,
     pack,
 )
@@ -46,16 +44,18 @@ from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import StorageSettings
+from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.stats.steady import AutoStop
 from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master
 from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.storage.noop import NoopStorage
-from ssbench.wire.masterwire import MasterWire
-from ssbench.wire.ports import Ports
-from ssbench.wire.workerwire import WorkerWire
+from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.ports import Ports
+from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker import store as store_module
 from ssbench.worker.worker import Worker
-from tests.core.load.fleet import Ledger, packed, row
+from tests.core.workload.fleet import Ledger, packed, row
 from tests.fakes.puppet import Puppet
 from tests.fakes.slow_storage import DRIVER
 
@@ -126,7 +126,7 @@ class Scene:
     def __init__(self, limits: Limits, **options: Any) -> None:
         self.observer, self.recorder = Observer(), Recorder()
         driver = options.pop("driver", "noop")
-        self.wire = MasterWire("127.0.0.1", Ports(0, 0, 0), None)
+        self.wire = MasterTransport("127.0.0.1", Ports(0, 0, 0), None)
         self.master = Master(
             self.wire,
             self.observer,
@@ -145,7 +145,7 @@ class Scene:
         thread.start()
 
     def _work(self, worker_id: str, options: dict[str, Any]) -> None:
-        wire = WorkerWire("127.0.0.1", self.wire.ports, None)
+        wire = WorkerTransport("127.0.0.1", self.wire.ports, None)
         try:
             Worker(wire, worker_id, **options).serve()
         finally:
@@ -195,7 +195,7 @@ class Scene:
 
     def close(self) -> None:
         self.stack.close()
-        self.master.dismiss(quit_=True)
+        self.master.release_workers(quit_=True)
         deadline = time.monotonic() + 5
         while any(thread.is_alive() for thread in self._threads):
             assert time.monotonic() < deadline, "a worker does not end"
@@ -264,7 +264,7 @@ def test_a_phase_by_time_ends_with_its_time() -> None:
         assert len(ledger.outcome) == ledger.taken
 
 
-class Enough(Settling):
+class Enough(SteadyStateDetector):
     """Has had enough when so many are done."""
 
     def __init__(self, enough: int) -> None:
@@ -511,7 +511,7 @@ def test_workers_may_come_and_go_before_all_are_here_and_after_they_are_let_go()
         here.master.stand_by(lambda: not here.master.roster.workers)
         process = here.process_worker("late")
         here.master.gather(4, 1)
-        here.master.dismiss()
+        here.master.release_workers()
         process.terminate()
         here.master.stand_by(lambda: not here.master.roster.workers)
         here.master.begin_run("again", here.recorder)
@@ -652,7 +652,7 @@ def malformed(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
 
 
 def of_another_run(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-    puppet.wire.send(Took(puppet.incarnation, "another", [batch.batch]))
+    puppet.wire.send(Ack(puppet.incarnation, "another", [batch.batch]))
     puppet.wire.send(Results(puppet.incarnation, "another", batch.phase, [], packed(jobs)))
     puppet.wire.send(Results(puppet.incarnation, RUN, Phase.CLEANUP, [], packed(jobs)))
     honest(puppet, batch, jobs)
@@ -688,7 +688,7 @@ def test_lies_are_refused_and_each_job_counts_once(script: Any) -> None:
 
 def test_a_worker_that_loses_its_jobs_is_not_waited_for_for_ever() -> None:
     def forgetful(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-        puppet.wire.send(Took(puppet.incarnation, RUN, [batch.batch]))
+        puppet.wire.send(Ack(puppet.incarnation, RUN, [batch.batch]))
 
     with scene(QUICK) as here:
         here.puppet(forgetful)
@@ -707,7 +707,7 @@ def test_a_worker_without_pulses_is_lost() -> None:
         assert here.master.workers_lost == ["puppet (host, pid 1)"]
 
 
-def strange_pulse(pulse: Pulse) -> Pulse:
+def strange_pulse(pulse: Heartbeat) -> Heartbeat:
     extreme = (1 << 62) - 1
     return pulse._replace(
         worker_ns=-extreme, hold_ns=extreme, live={(1 << 63): 1, 0x7FF8 << 1: 3, 5: 1 << 63}

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.errors import AuthError
-from ssbench.core.load.roster import SECOND
 from ssbench.master.renewal import Renewal
 
 

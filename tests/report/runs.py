@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, Operation, row_of
 from ssbench.core.records import (
@@ -21,6 +20,7 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
+from ssbench.core.stats.run_stats import RunStats
 
 SCENARIO = {
     "name": "Small test scenario",

@@ -7,10 +7,10 @@ import unicodedata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.figures.comparison import Comparison, comparison
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.operations import DELETE, READ
 from ssbench.core.records import HostRecord
+from ssbench.core.stats.comparison import Comparison, comparison
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.report.as_comparison import render_comparison
 from tests.golden import compare, legacy
 from tests.report import runs

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ, REMOVE
 from ssbench.core.records import PhaseRecord
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import ReportOptions, render
 from tests.golden import compare, legacy
 from tests.report import runs

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.figures.facts import SizeFacts
+from ssbench.core.stats.scenario_view import SizeView
 from ssbench.report import cells
 
 
-def size(low: int | None, high: int | None) -> SizeFacts:
-    return SizeFacts("x", low, high, 0, 0.0, None)
+def size(low: int | None, high: int | None) -> SizeView:
+    return SizeView("x", low, high, 0, 0.0, None)
 
 
 @pytest.mark.parametrize(

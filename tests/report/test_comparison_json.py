@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.figures.comparison import comparison
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.operations import READ
+from ssbench.core.stats.comparison import comparison
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.report.comparison_json import render_comparison_json
 from tests.report import runs
 from tests.report.test_as_comparison import busy

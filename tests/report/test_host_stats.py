@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 
-from ssbench.core.figures.hostfigures import FIGURES
 from ssbench.core.model import Phase
 from ssbench.core.records import MASTER, HostRecord, Record
+from ssbench.core.stats.host_metrics import FIGURES
 from ssbench.report.host_stats import FIRST, columns, host_rows
 from tests.report import runs
 

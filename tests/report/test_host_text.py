@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.figures.verdict import Cause, Finding, HostLoad, Room, Verdict, Who
+from ssbench.core.stats.headroom import Cause, Finding, Headroom, HeadroomVerdict, HostLoad, Who
 from ssbench.report.host_text import clock_rows, verdict_lines, verdict_map
 from tests.report import runs
 
@@ -12,7 +12,7 @@ WORKER, MASTER = Who("w2", "bench-02"), Who("", "bench-01")
 
 
 def sentences(*findings: Finding) -> list[str]:
-    return list(verdict_lines(Verdict(Room.NONE, findings)))
+    return list(verdict_lines(HeadroomVerdict(Headroom.NONE, findings)))
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,22 @@ def test_many_workers_dont_fill_the_screen() -> None:
 
 def test_room_is_told_with_figures() -> None:
     hosts = (HostLoad("bench-01", 34.4, 20.0, 0.1),)
-    assert list(verdict_lines(Verdict(Room.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts))) == [
+    assert list(
+        verdict_lines(HeadroomVerdict(Headroom.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts))
+    ) == [
         "The load generator was not the bottleneck: ssbench used at most 7 % of a core"
         " (host: 34 % busy)"
     ]
-    assert list(verdict_lines(Verdict(Room.ENOUGH, (), MASTER, 7.3))) == [
+    assert list(verdict_lines(HeadroomVerdict(Headroom.ENOUGH, (), MASTER, 7.3))) == [
         "The load generator was not the bottleneck: ssbench used at most 7 % of a core"
         " (the master (bench-01))"
     ]
-    assert "N/A" in next(verdict_lines(Verdict(Room.ENOUGH)))
+    assert "N/A" in next(verdict_lines(HeadroomVerdict(Headroom.ENOUGH)))
 
 
 def test_other_work_that_took_the_cores_is_told_and_what_it_does() -> None:
     hosts = (HostLoad("bench-01", 92.4, 89.0, 12.0), HostLoad("bench-02", 92.0, 40.0, 1.0))
-    verdict = Verdict(Room.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts)
+    verdict = HeadroomVerdict(Headroom.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts)
     first, second = verdict_lines(verdict)
     assert first.endswith("used at most 7 % of a core (host: 92 % busy)")
     assert second == (
@@ -99,16 +101,16 @@ def test_other_work_that_took_the_cores_is_told_and_what_it_does() -> None:
 
 
 def test_operations_that_our_own_host_failed_make_it_the_bottleneck() -> None:
-    (said,) = verdict_lines(Verdict(Room.NONE, own_failures=44))
+    (said,) = verdict_lines(HeadroomVerdict(Headroom.NONE, own_failures=44))
     assert said.startswith(
         "The load generator was the bottleneck: 44 operations failed because its own host had no"
         " file descriptor, port or memory left"
     )
-    assert verdict_map(Verdict(Room.NONE, own_failures=44))["own_failures"] == 44
+    assert verdict_map(HeadroomVerdict(Headroom.NONE, own_failures=44))["own_failures"] == 44
 
 
 def test_where_nothing_is_known_that_is_said() -> None:
-    assert list(verdict_lines(Verdict(Room.UNKNOWN))) == [
+    assert list(verdict_lines(HeadroomVerdict(Headroom.UNKNOWN))) == [
         "Load generator: not known whether it was the bottleneck (no whole second with figures of"
         " its machines)"
     ]
@@ -121,7 +123,7 @@ def test_names_cant_play_with_a_terminal() -> None:
 
 def test_json_has_words_and_figures() -> None:
     finding = Finding(WORKER, Cause.LATE, 0.03, 41, 60)
-    found = verdict_map(Verdict(Room.NONE, (finding,), MASTER, 12.3, None, 0.5))
+    found = verdict_map(HeadroomVerdict(Headroom.NONE, (finding,), MASTER, 12.3, None, 0.5))
     assert found["verdict"] == "limit"
     assert found["sentences"][0].startswith("Worker w2")
     assert found["findings"] == [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Phase
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import render
 from tests.report import runs
 

@@ -8,12 +8,12 @@ import json
 
 import pytest
 
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.records import RunFooter, RunHeader
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import render
 from ssbench.report.notes import NO_STORE, note_lines, note_rows
-from tests.core.figures.test_arrivals import open_run
-from tests.core.figures.test_omission import stats_of
+from tests.core.stats.test_arrivals import open_run
+from tests.core.stats.test_coordinated_omission import stats_of
 from tests.report import runs
 
 CLOSED = (

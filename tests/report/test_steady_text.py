@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ssbench.core.figures.stats import RunStats
-from ssbench.core.figures.steady import Drifted, Stalled, TooShort, TwoLevels, Unsteady
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.steady import Drifted, Stalled, TooShort, TwoLevels, Unsteady
 from ssbench.report import render
 from ssbench.report import steady_text as module
 from ssbench.report.steady_text import steady_lines, steady_rows

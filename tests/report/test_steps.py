@@ -7,10 +7,10 @@ import io
 import json
 from dataclasses import replace
 
-from ssbench.core.figures.limit import Search
-from ssbench.core.figures.steps import Step
-from ssbench.core.figures.thresholds import Threshold, Verdict
-from ssbench.core.figures.verdict import Room
+from ssbench.core.stats.headroom import Headroom
+from ssbench.core.stats.limit_search import Search
+from ssbench.core.stats.steps import Step
+from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 from ssbench.report.notes import NO_STORE
 from ssbench.report.steps import StepTable
 
@@ -21,7 +21,7 @@ NOTHING: dict[float, float | None] = dict.fromkeys(PERCENTILES)
 
 
 def step(load: float = 20, *, kept: bool | None = None) -> Step:
-    verdicts = () if kept is None else (Verdict(SLO, 61 * MS, passed=kept),)
+    verdicts = () if kept is None else (ThresholdResult(SLO, 61 * MS, passed=kept),)
     return Step(
         load=load, path=f"x.users{load:g}.stat.gz", ended="complete", seconds=30.04,
         operations=3000, errors=2, lost=0, late=0, rate_per_s=99.87, bytes_per_s=12_345_678.0,
@@ -87,7 +87,7 @@ def test_a_row_tells_what_its_figures_do_not() -> None:
     assert "Promised: p99 < 50ms" in judged.head()
     nothing = replace(step(kept=False), operations=0, ended="interrupted")
     assert judged.row(nothing).endswith("  run interrupted\n")
-    ours = replace(step(kept=False), generator=Room.NONE)
+    ours = replace(step(kept=False), generator=Headroom.NONE)
     assert judged.row(ours).endswith("  the load generator was the bottleneck; missed p99 < 50ms\n")
 
 
@@ -192,7 +192,7 @@ def test_each_figure_that_is_judged_has_a_column() -> None:
     reads, errors = Threshold.parse("p99(READ) < 50ms"), Threshold.parse("errors < 1%")
     judged = table(thresholds=(reads, SLO, errors, Threshold.parse("max < 1s")))
     verdicts = tuple(
-        Verdict(threshold, actual, passed=actual < threshold.limit)
+        ThresholdResult(threshold, actual, passed=actual < threshold.limit)
         for threshold, actual in zip(
             judged.thresholds, (61.5 * MS, 33 * MS, 0.25, 40 * MS), strict=True
         )

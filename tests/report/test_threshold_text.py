@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from ssbench.core.figures.stats import RunStats
-from ssbench.core.figures.thresholds import Threshold
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.thresholds import Threshold
 from ssbench.report import ReportOptions, render
 from ssbench.report.threshold_text import threshold_lines, threshold_rows
 from tests.report import runs

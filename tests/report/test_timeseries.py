@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.operations import READ
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.report.timeseries import render_series, series_rows
 from tests.report import runs
 

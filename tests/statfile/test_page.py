@@ -17,8 +17,6 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from ssbench.cli.master import main
-from ssbench.core.counts.batches import shifted
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
 from ssbench.core.records import (
@@ -30,6 +28,8 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
+from ssbench.core.stats.batches import shifted
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.blocks import FORMAT
 from ssbench.statfile.records import _COLD, RESULTS

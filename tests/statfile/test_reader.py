@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.counts import series
 from ssbench.core.errors import StatFileError
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Phase
 from ssbench.core.records import ResultBatch, RunFooter
+from ssbench.core.stats import series
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import FORMATS, render
 from ssbench.report.rps import render_rps
 from ssbench.statfile import StatFileWriter, read

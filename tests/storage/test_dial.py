@@ -20,7 +20,7 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.dial import Dialler, Endpoint
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httppool import Pool
+from ssbench.storage.httppool import ConnectionPool
 from ssbench.storage.stream import PlainStream
 from ssbench.storage.tls import client_context
 from tests.fakes.http_server import ACCOUNT, FakeContainer, FakeSwift
@@ -188,21 +188,21 @@ def trusting(certificates: Certificates) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def pool(swift: FakeSwift, certificates: Certificates) -> Iterator[Pool]:
+def pool(swift: FakeSwift, certificates: Certificates) -> Iterator[ConnectionPool]:
     endpoint = Endpoint("127.0.0.1", swift.port, True)
-    pool = Pool(Dialler(endpoint, 5.0, trusting(certificates)), 5.0)
+    pool = ConnectionPool(Dialler(endpoint, 5.0, trusting(certificates)), 5.0)
     yield pool
     pool.close()
 
 
-def test_requests_over_tls(pool: Pool) -> None:
+def test_requests_over_tls(pool: ConnectionPool) -> None:
     for _ in range(3):
         timing = pool.request(HEAD)
         assert (timing.status, timing.reconnects) == (200, 0)
     assert "1 open" in repr(pool)
 
 
-def test_large_bodies_over_tls(pool: Pool, swift: FakeSwift) -> None:
+def test_large_bodies_over_tls(pool: ConnectionPool, swift: FakeSwift) -> None:
     block = memoryview(bytes(range(256)) * 400)
     upload = Upload(3 * len(block), block, lambda: iter([block, block]))
     path = f"{ACCOUNT}/c/large".encode()
@@ -279,7 +279,7 @@ def test_faults_behind_the_handshake(certificates: Certificates) -> None:
 
         with ScriptedServer(script) as server:
             endpoint = Endpoint("127.0.0.1", server.port, True)
-            pool = Pool(Dialler(endpoint, 5.0, trusting(certificates)), 0.1)
+            pool = ConnectionPool(Dialler(endpoint, 5.0, trusting(certificates)), 0.1)
             with pytest.raises(StorageError) as caught:
                 pool.request(HEAD)
             pool.close()
@@ -303,7 +303,7 @@ def test_a_client_certificate_is_shown(certificates: Certificates, tmp_path: Pat
         )
     )
     with FakeSwift(context=context) as swift:
-        pool = Pool(Dialler(Endpoint("127.0.0.1", swift.port, True), 5.0, client), 5.0)
+        pool = ConnectionPool(Dialler(Endpoint("127.0.0.1", swift.port, True), 5.0, client), 5.0)
         assert pool.request(HEAD).status == 200
         pool.close()
 

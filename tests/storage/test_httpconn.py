@@ -19,7 +19,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Connection, Shared, Upload
-from ssbench.storage.httpparse import BadAnswer, Layouts
+from ssbench.storage.httpparse import BadAnswer, HeadPatternCache
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 from tests.fakes.piecewise_stream import PiecewiseStream
@@ -281,9 +281,9 @@ class Outcome(NamedTuple):
 
 
 @cache
-def taught() -> Layouts:
+def taught() -> HeadPatternCache:
     """All that recorded answers teach."""
-    layouts = Layouts()
+    layouts = HeadPatternCache()
     for head in recorded("answers"):
         with suppress(BadAnswer):
             layouts.learn(head)

@@ -11,7 +11,7 @@ from ssbench.storage.httpparse import (
     UNTIL_CLOSE,
     BadAnswer,
     ChunkedBody,
-    Layouts,
+    HeadPatternCache,
     error_line,
     parse_head,
 )
@@ -95,8 +95,8 @@ PIECES = [
 ]  # fmt: skip
 
 
-def taught(*heads: bytes) -> Layouts:
-    layouts = Layouts()
+def taught(*heads: bytes) -> HeadPatternCache:
+    layouts = HeadPatternCache()
     for head in heads:
         layouts.learn(head)
     return layouts
@@ -105,7 +105,7 @@ def taught(*heads: bytes) -> Layouts:
 @pytest.mark.parametrize("head", USUAL)
 def test_a_layout_is_read_once_it_was_shown(head: bytes) -> None:
     data = head + b"body\r\n\r\nbody"
-    assert Layouts().read(bytearray(data), len(data)) is None
+    assert HeadPatternCache().read(bytearray(data), len(data)) is None
     fast = taught(head).read(bytearray(data), len(data))
     assert fast is not None
     assert fast == parse_head(data)[0]
@@ -137,7 +137,7 @@ def test_what_is_no_answer_is_refused(head: bytes) -> None:
     with pytest.raises(BadAnswer):
         parse_head(head)
     with pytest.raises(BadAnswer):
-        Layouts().learn(head)
+        HeadPatternCache().learn(head)
 
 
 def test_what_an_earlier_answer_left_in_the_buffer_is_not_read() -> None:
@@ -145,7 +145,7 @@ def test_what_an_earlier_answer_left_in_the_buffer_is_not_read() -> None:
 
 
 def test_a_server_of_ever_new_layouts_costs_no_memory() -> None:
-    layouts = Layouts()
+    layouts = HeadPatternCache()
     for number in range(100):
         layouts.learn(b"HTTP/1.1 204 X\r\nX-%d: 1\r\n\r\n" % number)
     layouts.learn(b"HTTP/1.1 204 X\r\nX: %b\r\n\r\n" % (b"x" * 60_000))
@@ -351,7 +351,7 @@ def test_small_chunks_are_fine_in_small_numbers_and_small_ones_in_large() -> Non
 
 def test_of_an_endless_transaction_id_the_start_is_kept() -> None:
     usual = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Trans-Id: %b\r\n\r\n"
-    layouts = Layouts()
+    layouts = HeadPatternCache()
     layouts.learn(usual % b"tx1")
     for length in (255, 256, 257, 60_000):
         data = usual % (b"t" * length)

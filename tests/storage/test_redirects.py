@@ -25,7 +25,7 @@ TOKEN, PASSWORD = "AUTH_tk-not-for-you", "pw-not-for-you"
 SIZES = (SizeClass("tiny", 1, 99, crud_profile([1, 1, 1, 1]), 10),)
 
 
-class Site(LoopbackServer):
+class StorageUrl(LoopbackServer):
     """Sends everybody somewhere else."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
@@ -43,23 +43,23 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 @pytest.fixture(params=["http", "https"])
-def site(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[Site]:
+def site(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[StorageUrl]:
     context = None
     if request.param == "https":
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificates.certificate, certificates.key)
-    with Site(context) as made:
+    with StorageUrl(context) as made:
         yield made
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[Site]:
-    with Site() as made:
+def elsewhere() -> Iterator[StorageUrl]:
+    with StorageUrl() as made:
         yield made
 
 
 #: Where a redirect may point: to the host itself, to another one, or to one without TLS.
-TARGETS: dict[str, Callable[[Site, Site], str]] = {
+TARGETS: dict[str, Callable[[StorageUrl, StorageUrl], str]] = {
     "same host": lambda site, elsewhere: f"{site.url}/v1/AUTH_other/x",
     "same host, by path": lambda site, elsewhere: "/v1/AUTH_other/x",
     "another host": lambda site, elsewhere: f"{elsewhere.url}/v1/AUTH_test/x",
@@ -87,11 +87,11 @@ REQUESTS: dict[str, Callable[[SwiftStorage], object]] = {
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 @pytest.mark.parametrize("ask", REQUESTS.values(), ids=REQUESTS)
 def test_no_redirect_of_a_store_is_followed(
-    site: Site,
-    elsewhere: Site,
+    site: StorageUrl,
+    elsewhere: StorageUrl,
     certificates: Certificates,
     ask: Callable[[SwiftStorage], object],
-    target: Callable[[Site, Site], str],
+    target: Callable[[StorageUrl, StorageUrl], str],
 ) -> None:
     site.location = target(site, elsewhere)
     storage = SwiftStorage(
@@ -134,8 +134,8 @@ LOGINS: dict[str, Callable[[str], Credentials]] = {
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("login", LOGINS.values(), ids=LOGINS)
 def test_no_password_goes_to_another_host(
-    site: Site,
-    elsewhere: Site,
+    site: StorageUrl,
+    elsewhere: StorageUrl,
     certificates: Certificates,
     login: Callable[[str], Credentials],
     status: int,

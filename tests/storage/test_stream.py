@@ -59,7 +59,7 @@ def test_who_is_in_a_hurry_waits_for_a_byte(ends: tuple[PlainStream, socket.sock
     stream, peer = ends
     peer.sendall(b"x")
     stream.discard(MANY)
-    stream.hurry()
+    stream.wake_reader()
     assert waits_for(stream) == 1
     peer.sendall(b"x")
     assert stream.discard(MANY) == 1

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import SsbenchError
 from ssbench.storage.base import ObjectEntry, StoreLimits
-from ssbench.storage.errands import Errands
+from ssbench.storage.retrying_client import RetryingClient
 from ssbench.upkeep.deletions import (
     BULK_NAMES,
     EXAMPLES,
     GIVE_UP_AFTER,
     PAGE,
+    CleanupStopped,
     Deletions,
-    Ended,
     page_size,
     pages,
 )
@@ -27,7 +27,7 @@ from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 def deletions(store: MemoryStore, stop: list[bool] | None = None) -> Deletions:
     storage = MemoryStorage(store)
-    errands = Errands(storage, 2, retries=0)
+    errands = RetryingClient(storage, 2, retries=0)
     return Deletions(storage, errands, 2, lambda: bool(stop), lambda: None)
 
 
@@ -86,7 +86,7 @@ def test_who_is_told_to_stop_asks_for_nothing_more() -> None:
     found = deletions(store, stop)
     found.check_end()
     stop.append(True)
-    with pytest.raises(Ended):
+    with pytest.raises(CleanupStopped):
         found.check_end()
     assert found.objects([("c", ["a"])]) == 0
     assert store.count("delete_object") == 0

@@ -19,7 +19,7 @@ from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.storage.base import ObjectEntry
 from ssbench.upkeep.deletions import GIVE_UP_AFTER, CleanupResult
-from ssbench.upkeep.resume import Found, Leftovers, delete, find
+from ssbench.upkeep.resume import Found, OrphanedObjects, delete, find
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 RUN = "5e1f5e1f00"
@@ -46,14 +46,14 @@ def row(operation: int, number: int, *, size_class: int = 0, error: int = 0, unk
     )  # fmt: skip
 
 
-def leftovers(*rows: Result) -> Leftovers:
-    left = Leftovers(SCENARIO, RUN)
+def leftovers(*rows: Result) -> OrphanedObjects:
+    left = OrphanedObjects(SCENARIO, RUN)
     if rows:
         left.add(ResultBatch(Phase.RUN, 0, list(zip(*rows, strict=True))))
     return left
 
 
-def known(left: Leftovers) -> list[tuple[int, int]]:
+def known(left: OrphanedObjects) -> list[tuple[int, int]]:
     return list(left.remembered())
 
 
@@ -69,7 +69,7 @@ def stored(*objects: tuple[int, int], store: MemoryStore | None = None) -> Memor
 
 
 def clean_up(
-    storage: MemoryStorage, left: Leftovers, concurrency: int = 4
+    storage: MemoryStorage, left: OrphanedObjects, concurrency: int = 4
 ) -> tuple[Found, CleanupResult]:
     found = find(storage, left, concurrency, sleep=no_sleep)
     return found, delete(storage, left, found, concurrency, sleep=no_sleep)
@@ -227,7 +227,7 @@ def test_memory_is_by_what_exists_and_not_by_what_the_file_claims() -> None:
     store.add("b_000007", marker=True)
     tracemalloc.start()
     try:
-        left = Leftovers(scenario, RUN)
+        left = OrphanedObjects(scenario, RUN)
         left.add(batch)
         found = find(MemoryStorage(store), left)
         peak = tracemalloc.get_traced_memory()[1]

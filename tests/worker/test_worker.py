@@ -13,27 +13,27 @@ import pytest
 from ssbench.core.columns import pack_jobs
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
-    Beat,
+    Ack,
     Bye,
+    ControlState,
     Expired,
+    Heartbeat,
     Hello,
     Jobs,
-    Pulse,
     Ready,
     Results,
     Returned,
-    Took,
     encode,
 )
 from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
-from ssbench.worker import duty as duty_module
-from ssbench.worker import users as users_module
+from ssbench.worker import phase_controller as duty_module
+from ssbench.worker import user_pool as users_module
 from ssbench.worker import worker as worker_module
-from ssbench.worker.stint import Stint
 from ssbench.worker.worker import Worker
+from ssbench.worker.worker_phase import WorkerPhase
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.fakes.scripted_master import RUN, ScriptedMaster, WorkerThread, byes, jobs, rows_of
 from tests.fakes.slow_storage import DRIVER
@@ -72,11 +72,11 @@ def _no_greenlet_died(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
 
 @contextmanager
 def at_work(
-    users: int = 2, settings: StorageSettings | None = None, **options: Any
+    user_pool: int = 2, settings: StorageSettings | None = None, **options: Any
 ) -> Iterator[tuple[ScriptedMaster, int]]:
     """A worker that is ready in the run phase, and its incarnation."""
     with ScriptedMaster(settings) as master, WorkerThread(master, **options):
-        yield master, master.begin(users)
+        yield master, master.begin(user_pool)
 
 
 # Coming and going -------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_it_says_hello_until_a_beat_knows_it() -> None:
         assert hello == again
         assert (hello.worker_id, hello.concurrency, hello.previous) == ("name", 7, 0)
         master.beat(workers={hello.incarnation: (0, None)})
-        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
         before = len(master.all_of(Hello))
         for _ in range(60):
             master.listen()
@@ -123,12 +123,12 @@ def test_who_is_known_no_more_says_hello_again_and_again(monkeypatch: pytest.Mon
 
 def test_it_answers_beats() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
-        pulse = master.expect(Pulse)
+        pulse = master.expect(Heartbeat)
         hello = master.expect(Hello)
         assert pulse.incarnation == hello.incarnation
         assert 0 <= pulse.hold_ns < 10**9
         assert (pulse.busy, pulse.queued, pulse.live) == (0, 0, {})
-        beats = [pulse.beat for pulse in master.all_of(Pulse)]
+        beats = [pulse.beat for pulse in master.all_of(Heartbeat)]
         assert len(set(beats)) == len(beats)
 
 
@@ -214,7 +214,7 @@ def test_one_that_was_refused_is_taken_after_all(monkeypatch: pytest.MonkeyPatch
     with ScriptedMaster() as master, WorkerThread(master):
         incarnation = master.expect(Hello).incarnation
         master.beat(refused={incarnation: "taken by another"})
-        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
         master.share(incarnation, 1, refused={})
         master.expect(Ready)
 
@@ -234,7 +234,7 @@ def test_jobs_are_taken_done_and_reported() -> None:
     with at_work() as (master, incarnation):
         batch = master.send(jobs(1, 2, 3))
         results = master.expect(Results)
-        told = [number for message in master.all_of(Took) for number in message.batches]
+        told = [number for message in master.all_of(Ack) for number in message.batches]
         assert [*told, *results.took] == [batch]
         assert (results.incarnation, results.run, results.phase) == (incarnation, RUN, Phase.RUN)
         rows = rows_of(results)
@@ -255,17 +255,17 @@ def test_connections_are_made_before_it_is_ready() -> None:
 def test_pulses_tell_of_latencies_where_they_are_wanted() -> None:
     with at_work() as (master, _):
         master.beat(live=True)
-        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
         master.send(jobs(1, 2, 3))
         counted = 0
         while counted < 3:
-            counted += sum(master.expect(Pulse, lambda pulse: pulse.live).live.values())
+            counted += sum(master.expect(Heartbeat, lambda pulse: pulse.live).live.values())
         assert counted == 3
 
 
 def test_a_worker_of_no_users_takes_no_jobs() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
-        master.begin(users=0)
+        master.begin(user_pool=0)
         assert not master.wire.send_jobs(b"x")
 
 
@@ -276,7 +276,7 @@ def test_shares_grow_and_shrink_within_a_phase() -> None:
             master.send(jobs(number))
             master.listen()
         master.share(incarnation, 4)
-        master.expect(Pulse, lambda pulse: pulse.busy == 4)
+        master.expect(Heartbeat, lambda pulse: pulse.busy == 4)
         assert gate.started == 4
         gate.open = True
         seen = 0
@@ -289,13 +289,13 @@ def test_when_stopping_what_was_not_started_comes_back() -> None:
     with at_work(2, open_driver=gate.driver) as (master, _):
         master.send(jobs(1, 2))
         master.send(jobs(3, 4))
-        master.expect(Pulse, lambda pulse: (pulse.busy, pulse.queued) == (2, 2))
+        master.expect(Heartbeat, lambda pulse: (pulse.busy, pulse.queued) == (2, 2))
         master.beat(stopping=True)
         assert master.expect(Returned).numbers == [3, 4]
         master.expect(Ready, lambda ready: ready.stopped)
         late = master.send(jobs(5))
         assert master.expect(Returned).numbers == [5]
-        assert late in [number for took in master.all_of(Took) for number in took.batches]
+        assert late in [number for took in master.all_of(Ack) for number in took.batches]
         gate.open = True
         seen: list[int] = []
         while len(seen) < 2:
@@ -314,7 +314,7 @@ def test_the_next_phase_begins_where_the_last_one_ended() -> None:
         master.send(jobs(2))
         assert master.expect(Results).phase == Phase.RUN
         master.beat(run="", phase=int(Phase.IDLE), settings={})
-        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
         master.wait_until_nobody_takes_jobs()
 
 
@@ -333,7 +333,7 @@ def test_messages_that_are_left_do_not_keep_it_from_sleeping(
 ) -> None:
     calls = []
 
-    class Counting(Stint):
+    class Counting(WorkerPhase):
         def hear(self) -> None:
             calls.append(self)
             super().hear()
@@ -343,9 +343,9 @@ def test_messages_that_are_left_do_not_keep_it_from_sleeping(
     gate = Gate()
     with at_work(4, open_driver=gate.driver) as (master, _):
         master.send(jobs(1, 2, 3, 4))
-        master.expect(Pulse, lambda pulse: pulse.busy == 4)
+        master.expect(Heartbeat, lambda pulse: pulse.busy == 4)
         master.send(jobs(5))
-        master.expect(Pulse, lambda pulse: pulse.queued == 1)
+        master.expect(Heartbeat, lambda pulse: pulse.queued == 1)
         before = len(calls)
         master.send(jobs(6))
         for _ in range(5):
@@ -363,7 +363,7 @@ def test_messages_that_are_left_do_not_keep_it_from_sleeping(
 def test_jobs_of_another_run_go_back_under_its_name() -> None:
     with at_work() as (master, incarnation):
         batch = master.send(jobs(7), run="another")
-        assert master.expect(Took) == Took(incarnation, "another", [batch])
+        assert master.expect(Ack) == Ack(incarnation, "another", [batch])
         assert master.expect(Returned) == Returned(incarnation, "another", [7])
 
 
@@ -449,7 +449,9 @@ def test_what_nobody_has_caught_ends_the_worker_with_a_word(
         storage.actions = {**storage.actions, READ: lambda *about: gevent.sleep(60)}
         return storage
 
-    monkeypatch.setattr("ssbench.worker.stint.pack_finished", raises(ValueError("no number")))
+    monkeypatch.setattr(
+        "ssbench.worker.worker_phase.pack_finished", raises(ValueError("no number"))
+    )
     with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
         master.begin(1)
         master.send([*jobs(1), *jobs(2, operation=READ), *jobs(3)])
@@ -463,7 +465,7 @@ def test_what_nobody_has_caught_ends_the_worker_with_a_word(
 def test_a_worker_that_went_deaf_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedMaster() as master, WorkerThread(master) as worker:
         master.begin(1)
-        monkeypatch.setattr("ssbench.worker.pulse.Pulse", raises(MemoryError()))
+        monkeypatch.setattr("ssbench.worker.heartbeat.Pulse", raises(MemoryError()))
         assert worker.wait() is ExitStatus.FAILED
         assert byes(master) == ["out of memory"]
 
@@ -475,10 +477,10 @@ def test_without_beats_it_starts_nothing_more_and_comes_back_as_another() -> Non
     gate = Gate()
     with at_work(1, open_driver=gate.driver) as (master, first):
         master.beat(timeout_s=1.6)
-        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
         master.send(jobs(1))
         master.send(jobs(2))
-        master.expect(Pulse, lambda pulse: (pulse.busy, pulse.queued) == (1, 1))
+        master.expect(Heartbeat, lambda pulse: (pulse.busy, pulse.queued) == (1, 1))
         master.beating = False
         hello = master.expect(Hello, lambda hello: hello.incarnation != first)
         assert hello.previous == first
@@ -499,12 +501,12 @@ def test_one_that_was_given_up_drops_its_jobs_and_comes_back_as_another() -> Non
     gate = Gate()
     with at_work(1, open_driver=gate.driver) as (master, first):
         master.send(jobs(1, 2))
-        master.expect(Pulse, lambda pulse: (pulse.busy, pulse.queued) == (1, 1))
+        master.expect(Heartbeat, lambda pulse: (pulse.busy, pulse.queued) == (1, 1))
         master.beat(workers={})
         hello = master.expect(Hello, lambda hello: hello.incarnation != first)
         assert hello.previous == first
         gate.open = True
-        master.expect(Pulse, lambda pulse: pulse.incarnation == hello.incarnation)
+        master.expect(Heartbeat, lambda pulse: pulse.incarnation == hello.incarnation)
         assert gate.started == 1
         assert master.all_of(Results) == []
 
@@ -515,9 +517,9 @@ def test_a_master_with_another_clock_is_believed_at_once() -> None:
         master.serial += 1
         ahead_ns = time.perf_counter_ns() + 3600 * 10**9
         state = {**master.state, "master": 2, "start_ns": ahead_ns}
-        sent = Beat(serial=master.serial, master_ns=ahead_ns, **state)
-        master.wire.send_beat(sent)
-        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        sent = ControlState(serial=master.serial, master_ns=ahead_ns, **state)
+        master.wire.send_control_state(sent)
+        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
         master.batch += 1
         data = encode(Jobs(RUN, Phase.RUN, master.batch, ahead_ns, pack_jobs(jobs(1))))
         master.send_raw(data)
@@ -542,7 +544,7 @@ def test_a_master_that_is_gone_is_told_with_what_was_dropped(
     with at_work(1, open_driver=gate.driver) as (master, first):
         master.beat(timeout_s=1.0)
         master.send(jobs(1, 2, 3))
-        master.expect(Pulse, lambda pulse: (pulse.busy, pulse.queued) == (1, 2))
+        master.expect(Heartbeat, lambda pulse: (pulse.busy, pulse.queued) == (1, 2))
         master.beating = False
         master.expect(Hello, lambda hello: hello.incarnation != first)
         _wait_for("The master is gone", caplog)
@@ -562,7 +564,7 @@ def test_an_idle_worker_notices_too(caplog: pytest.LogCaptureFixture) -> None:
     with ScriptedMaster() as master, WorkerThread(master):
         hello = master.expect(Hello)
         master.beat(timeout_s=0.5, workers={hello.incarnation: (1, None)})
-        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
         master.beating = False
         _wait_for("The master is gone (no word for 0.5 s): waiting for the next one", caplog)
         master.expect(Hello, lambda again: again.previous == hello.incarnation)
@@ -588,7 +590,7 @@ def test_to_exit_with_a_master_that_falls_silent(phase: Phase, status: ExitStatu
         incarnation = master.begin()
         run = RUN if phase else ""
         master.beat(timeout_s=0.5, phase=int(phase), run=run)
-        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
         assert incarnation in master.state["workers"]
         master.beating = False
         assert worker.wait() is status
@@ -601,7 +603,7 @@ def test_to_exit_with_a_master_that_says_goodbye() -> None:
         master.send(jobs(1))
         master.expect(Results)
         master.beat(run="", phase=int(Phase.IDLE), settings={})  # between two phases
-        master.expect(Pulse, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
         assert worker.status is None
         master.beat(workers={incarnation: (0, None)})
         assert worker.wait() is ExitStatus.OK
@@ -612,7 +614,7 @@ def test_to_exit_with_a_master_that_leaves_in_the_middle() -> None:
     gate = Gate()
     with at_work(1, open_driver=gate.driver, exit_with_master=True) as (master, incarnation):
         master.send(jobs(1))
-        master.expect(Pulse, lambda pulse: pulse.busy == 1)
+        master.expect(Heartbeat, lambda pulse: pulse.busy == 1)
         master.beat(run="", phase=0, settings={}, workers={incarnation: (0, None)})
         gate.open = True
         master.expect(Bye, lambda bye: bye.reason == "the run is over")

@@ -1,7 +1,7 @@
 """Checks of values that a user wrote, and the list of what was wrong with them.
 
-A check is a function ``raw value -> value`` that raises ``Fault``. A ``FaultList`` gathers the
-faults of one file, so that the user sees all of them at once.
+A check is a function ``raw value -> value`` that raises ``ValidationError``. A
+``ValidationErrors`` gathers those of one file, so that the user sees all of them at once.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ SHOWN_LENGTH = 60  #: characters of a value that a fault quotes
 NEAR_LENGTH = 64  #: longer words get no suggestion: difflib is quadratic
 
 
-class Fault(ValueError):
+class ValidationError(ValueError):
     """A value is wrong: ``wrong`` says what is, ``right`` what would do."""
 
     def __init__(self, wrong: str, right: str) -> None:
         super().__init__(f"{wrong}; {right}")
 
 
-class FaultList:
+class ValidationErrors:
     """The faults of one source, each a line ``source: place: what is wrong; what is right``."""
 
     def __init__(self, source: str) -> None:
@@ -89,7 +89,7 @@ class FaultList:
     def _checked(self, prefix: str, check: Check[T], raw: object) -> T | None:
         try:
             return check(raw)
-        except Fault as fault:
+        except ValidationError as fault:
             self._note(f"{prefix}: {fault}")
             return None
 
@@ -100,7 +100,7 @@ class FaultList:
             self.lines.append(line)
 
 
-def whole(low: int, high: int = MAX_WHOLE) -> Check[int]:
+def integer(low: int, high: int = MAX_WHOLE) -> Check[int]:
     """A check for whole numbers from low to high; 1e3 is one, true and "3" are none."""
     end = "up" if high == MAX_WHOLE else f"to {high}"
     right = f"a whole number from {low} {end}"
@@ -109,13 +109,13 @@ def whole(low: int, high: int = MAX_WHOLE) -> Check[int]:
         if isinstance(raw, float) and raw.is_integer():
             raw = int(raw)
         if isinstance(raw, float) and _is_finite(raw):
-            raise Fault(f"{shown(raw)} is no whole number", right)
+            raise ValidationError(f"{preview(raw)} is no whole number", right)
         if isinstance(raw, bool) or not isinstance(raw, int):
-            raise Fault(f"{shown(raw)} is {kind(raw)}", right)
+            raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
         if raw < low:
-            raise Fault(f"{shown(raw)} is below {low}", right)
+            raise ValidationError(f"{preview(raw)} is below {low}", right)
         if raw > high:
-            raise Fault(f"{shown(raw)} is above {high}", right)
+            raise ValidationError(f"{preview(raw)} is above {high}", right)
         return raw
 
     return check
@@ -124,11 +124,11 @@ def whole(low: int, high: int = MAX_WHOLE) -> Check[int]:
 def number(raw: object, right: str = "a number of 0 or more") -> float:
     """A check for finite numbers of 0 or more."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
-        raise Fault(f"{shown(raw)} is {kind(raw)}", right)
+        raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
     if not _is_finite(raw):
-        raise Fault(f"{shown(raw)} is no finite number", right)
+        raise ValidationError(f"{preview(raw)} is no finite number", right)
     if raw < 0:
-        raise Fault(f"{shown(raw)} is negative", right)
+        raise ValidationError(f"{preview(raw)} is negative", right)
     return float(raw)
 
 
@@ -137,7 +137,7 @@ def seconds(raw: object) -> float:
     right = f"a number of seconds above 0, {_OR_DURATION}"
     value = duration(raw, right)
     if value == 0:
-        raise Fault(f"{shown(raw)} is no time at all", right)
+        raise ValidationError(f"{preview(raw)} is no time at all", right)
     return value
 
 
@@ -150,7 +150,7 @@ def duration(
 
 def size(low: int, high: int = MAX_WHOLE) -> Check[int]:
     """A check for a size in whole bytes from low to high, or a string with a unit: "10MiB"."""
-    check_whole = whole(low, high)
+    check_whole = integer(low, high)
     right = f"bytes from {low} {'up' if high == MAX_WHOLE else f'to {high}'}, {_OR_SIZE}"
 
     def check(raw: object) -> int:
@@ -164,32 +164,34 @@ def _parsed(raw: object, parse: Callable[[str], float], right: str) -> object:
     if not isinstance(raw, str):
         return raw
     if not raw[-1:].isalpha():  # "3" is a slip rather than a duration
-        raise Fault(f"{shown(raw)} is a string without a unit", right)
+        raise ValidationError(f"{preview(raw)} is a string without a unit", right)
     try:
         return parse(raw)
     except ValueError:
-        raise Fault(f"{shown(raw)} can't be read", right) from None
+        raise ValidationError(f"{preview(raw)} can't be read", right) from None
 
 
 def text(raw: object) -> str:
     """A check for strings that are not empty, and that a terminal and UTF-8 can take."""
     right = "a string of one or more printable characters"
     if not isinstance(raw, str):
-        raise Fault(f"{shown(raw)} is {kind(raw)}", right)
+        raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
     if not raw:
-        raise Fault("the string is empty", right)
+        raise ValidationError("the string is empty", right)
     if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in raw):
-        raise Fault(f"{shown(raw)} holds a control character", right)
+        raise ValidationError(f"{preview(raw)} holds a control character", right)
     if any(0xD800 <= ord(c) < 0xE000 for c in raw):
-        raise Fault(f"{shown(raw)} holds half a surrogate pair", "characters that UTF-8 has")
+        raise ValidationError(
+            f"{preview(raw)} holds half a surrogate pair", "characters that UTF-8 has"
+        )
     return raw
 
 
-def near(word: str, known: Sequence[str]) -> str:
+def suggest(word: str, known: Sequence[str]) -> str:
     """``did you mean "tiny"?`` where a known word is near, else ``one of ...``."""
     close = get_close_matches(word.lower(), known, 1) if len(word) <= NEAR_LENGTH else []
     if close:
-        return f"did you mean {shown(close[0])}?"
+        return f"did you mean {preview(close[0])}?"
     return "one of " + ", ".join(map(clipped, known[:20])) if known else "leave it out"
 
 
@@ -200,7 +202,7 @@ def kind(raw: object) -> str:
     return _KINDS.get(type(raw), f"of type {type(raw).__name__}")
 
 
-def shown(raw: object) -> str:
+def preview(raw: object) -> str:
     """A value as JSON says it, clipped, and safe to print."""
     if isinstance(raw, int) and raw.bit_length() > 128:
         return "a number beyond all bounds"

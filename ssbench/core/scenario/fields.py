@@ -10,21 +10,21 @@ from typing import Any
 from ssbench.core.model import Phase, Profile, SizeClass
 from ssbench.core.operations import CRUD, of_phase, operation_named
 from ssbench.core.scenario.checks import (
-    Fault,
-    FaultList,
+    ValidationError,
+    ValidationErrors,
     duration,
+    integer,
     kind,
-    near,
     number,
+    preview,
     seconds,
-    shown,
     size,
+    suggest,
     text,
-    whole,
 )
 from ssbench.core.scenario.jsontext import member
-from ssbench.core.scenario.keys import Key, read_keys
-from ssbench.core.scenario.loading import arrivals, rate, think_time
+from ssbench.core.scenario.keys import KeyRule, read_keys
+from ssbench.core.scenario.load_keys import arrivals, rate, think_time
 
 #: Profile of a class that has no initial files and no profile: no operation ever falls to it.
 NO_PROFILE: Profile = ()
@@ -46,12 +46,12 @@ def crud_profile(raw: object) -> Profile:
     """Four weights: the short form for the operations of CRUD."""
     right = "four weights of 0 or more: CREATE, READ, UPDATE, DELETE, as in [3, 4, 2, 2]"
     if not isinstance(raw, list):
-        raise Fault(f"{shown(raw)} is {kind(raw)}", right)
+        raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
     if len(raw) != len(CRUD):
-        raise Fault(f"{shown(raw)} has {len(raw)} entries", right)
+        raise ValidationError(f"{preview(raw)} has {len(raw)} entries", right)
     weights = [number(weight, right) for weight in raw]
     if not any(weights):
-        raise Fault("all four weights are 0", "at least one above 0")
+        raise ValidationError("all four weights are 0", "at least one above 0")
     return profile(dict(zip(map(int, CRUD), weights, strict=True)))
 
 
@@ -59,18 +59,20 @@ def operations(raw: object) -> Profile:
     """Names of operations in any case, each with its weight."""
     right = 'a weight of 0 or more for each operation, as in {"read": 9, "head": 1}'
     if not isinstance(raw, dict):
-        raise Fault(f"{shown(raw)} is {kind(raw)}", right)
+        raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
     weights: dict[int, float] = {}
     for name, weight in raw.items():
         row = operation_named(name)
         if row is None:
             known = [each.name.lower() for each in of_phase(Phase.RUN)]
-            raise Fault(f"there is no operation {shown(name)}", near(name, known))
+            raise ValidationError(f"there is no operation {preview(name)}", suggest(name, known))
         if int(row) in weights:
-            raise Fault(f"{shown(name)} is there twice", "each operation once")
+            raise ValidationError(f"{preview(name)} is there twice", "each operation once")
         weights[int(row)] = number(weight, right)
     if not any(weights.values()):
-        raise Fault("all weights are 0" if raw else "there is none", "at least one above 0")
+        raise ValidationError(
+            "all weights are 0" if raw else "there is none", "at least one above 0"
+        )
     return profile(weights)
 
 
@@ -99,10 +101,14 @@ def size_name(raw: object) -> str:
     name = text(raw)
     room = MAX_OBJECT_NAME - OBJECT_SUFFIX_ROOM
     if len(name.encode()) > room:
-        raise Fault(f"the name has {len(name.encode())} bytes", f"at most {room} bytes of UTF-8")
+        raise ValidationError(
+            f"the name has {len(name.encode())} bytes", f"at most {room} bytes of UTF-8"
+        )
     # Such paths are rewritten on their way by clients and proxies.
     if any(part in ("", ".", "..") for part in name.split("/")[:-1]):
-        raise Fault(f'{shown(name)} has a "/" in front, "//", "./" or "../"', "a plain name")
+        raise ValidationError(
+            f'{preview(name)} has a "/" in front, "//", "./" or "../"', "a plain name"
+        )
     return name
 
 
@@ -110,9 +116,13 @@ def container_base(raw: object) -> str:
     """What the names of containers begin with."""
     base = text(raw)
     if "/" in base:
-        raise Fault(f"{shown(base)} holds a slash", "a name without: containers can't have one")
+        raise ValidationError(
+            f"{preview(base)} holds a slash", "a name without: containers can't have one"
+        )
     if len(base.encode()) > MAX_CONTAINER_NAME - len("_000000"):
-        raise Fault(f"the name has {len(base.encode())} bytes", "at most 249 bytes of UTF-8")
+        raise ValidationError(
+            f"the name has {len(base.encode())} bytes", "at most 249 bytes of UTF-8"
+        )
     return base
 
 
@@ -121,59 +131,59 @@ def policy(raw: object) -> str:
     name = text(raw)
     if not _POLICY.fullmatch(name):
         right = "the name of a storage policy: ASCII without blanks and slashes"
-        raise Fault(f"{shown(name)} is no name of a policy", right)
+        raise ValidationError(f"{preview(name)} is no name of a policy", right)
     return name
 
 
 def delete_after(raw: object) -> int | None:
     """Whole seconds until objects expire; None (0 in the file) where they don't."""
-    return whole(0)(duration(raw) if isinstance(raw, str) else raw) or None
+    return integer(0)(duration(raw) if isinstance(raw, str) else raw) or None
 
 
 _SIZE_BYTES = size(0)
-_COUNT = whole(0)
+_COUNT = integer(0)
 
-SIZE_KEYS: dict[str, Key] = {
-    "name": Key(size_name, required=True, example='"tiny"'),
-    "size_min": Key(_SIZE_BYTES, required=True, example="4096"),
-    "size_max": Key(_SIZE_BYTES, required=True, example="65536"),
-    "crud_profile": Key(crud_profile),
-    "operations": Key(operations),
+SIZE_KEYS: dict[str, KeyRule] = {
+    "name": KeyRule(size_name, required=True, example='"tiny"'),
+    "size_min": KeyRule(_SIZE_BYTES, required=True, example="4096"),
+    "size_max": KeyRule(_SIZE_BYTES, required=True, example="65536"),
+    "crud_profile": KeyRule(crud_profile),
+    "operations": KeyRule(operations),
 }
 
 #: OWN_READERS' keys aren't among these: their readers see to all of their form.
-KEYS: dict[str, Key] = {
-    "name": Key(text, required=True, example='"Small objects"'),
-    "operation_count": Key(whole(1), option="-o"),
-    "run_seconds": Key(seconds, option="-r"),
-    "crud_profile": Key(crud_profile),
-    "operations": Key(operations),
-    "user_count": Key(whole(1), required=True, example="4", option="-u"),
-    "container_base": Key(container_base, option="--container-base"),
-    "container_count": Key(whole(1, MAX_CONTAINERS), option="-c"),
-    "container_concurrency": Key(whole(1)),
-    "delete_after": Key(delete_after, option="--delete-after"),
-    "policy": Key(policy, option="--policy"),
-    "block_size": Key(size(1, MAX_BLOCK), option="-b"),
-    "seed": Key(whole(0, MAX_SEED), option="--seed"),
-    "rate": Key(rate, option="--rate"),
-    "arrivals": Key(arrivals, option="--arrivals"),
-    "think_time": Key(think_time, option="--think-time"),
-    "warmup": Key(duration, option="--warmup"),
-    "cooldown": Key(duration, option="--cooldown"),
+KEYS: dict[str, KeyRule] = {
+    "name": KeyRule(text, required=True, example='"Small objects"'),
+    "operation_count": KeyRule(integer(1), option="-o"),
+    "run_seconds": KeyRule(seconds, option="-r"),
+    "crud_profile": KeyRule(crud_profile),
+    "operations": KeyRule(operations),
+    "user_count": KeyRule(integer(1), required=True, example="4", option="-u"),
+    "container_base": KeyRule(container_base, option="--container-base"),
+    "container_count": KeyRule(integer(1, MAX_CONTAINERS), option="-c"),
+    "container_concurrency": KeyRule(integer(1)),
+    "delete_after": KeyRule(delete_after, option="--delete-after"),
+    "policy": KeyRule(policy, option="--policy"),
+    "block_size": KeyRule(size(1, MAX_BLOCK), option="-b"),
+    "seed": KeyRule(integer(0, MAX_SEED), option="--seed"),
+    "rate": KeyRule(rate, option="--rate"),
+    "arrivals": KeyRule(arrivals, option="--arrivals"),
+    "think_time": KeyRule(think_time, option="--think-time"),
+    "warmup": KeyRule(duration, option="--warmup"),
+    "cooldown": KeyRule(duration, option="--cooldown"),
 }
 OWN_READERS = ("sizes", "initial_files", "stages")
 
 
 def read_initial_files(
-    raw: object, names: Sequence[str | None], faults: FaultList
+    raw: object, names: Sequence[str | None], faults: ValidationErrors
 ) -> dict[str, int] | None:
     """Class name -> count; None where there is no telling.
 
     :param names: of the classes; None for one whose name is at fault.
     """
     if not isinstance(raw, dict):
-        wrong = "missing" if raw is None else f"{shown(raw)} is {kind(raw)}"
+        wrong = "missing" if raw is None else f"{preview(raw)} is {kind(raw)}"
         faults.add("initial_files", wrong, 'a count for each size, as in {"tiny": 100}')
         return None
     known = dict.fromkeys(name for name in names if name is not None)
@@ -183,7 +193,7 @@ def read_initial_files(
     for name, value in raw.items():
         place = member("initial_files", name)
         if complete and name not in known:
-            right = near(name, list(known)) if not faults.full else ""
+            right = suggest(name, list(known)) if not faults.full else ""
             faults.add(place, "there is no size of that name", right)
         counts[name] = faults.check(place, _COUNT, value) or 0
     sound = len(faults.lines) == before
@@ -193,14 +203,14 @@ def read_initial_files(
 
 
 def read_sizes(
-    raw: object, initial_files: object, default: Profile | None, faults: FaultList
+    raw: object, initial_files: object, default: Profile | None, faults: ValidationErrors
 ) -> tuple[SizeClass, ...]:
     """The size classes with their shares of the initial files, in the order of the file.
 
     :param default: the profile of classes without one; None where the file gives none.
     """
     if not isinstance(raw, list) or not raw:
-        wrong = "missing" if raw is None else f"{shown(raw)} is {kind(raw)}"
+        wrong = "missing" if raw is None else f"{preview(raw)} is {kind(raw)}"
         wrong = "the list is empty" if raw == [] else wrong
         faults.add("sizes", wrong, "a list of at least one size: {name, size_min, size_max}")
         read_initial_files(initial_files, [None], faults)
@@ -225,9 +235,9 @@ def read_sizes(
     )
 
 
-def _read_size(raw: object, place: str, faults: FaultList) -> dict[str, Any]:
+def _read_size(raw: object, place: str, faults: ValidationErrors) -> dict[str, Any]:
     if not isinstance(raw, dict):
-        faults.add(place, f"{shown(raw)} is {kind(raw)}", "an object: {name, size_min, size_max}")
+        faults.add(place, f"{preview(raw)} is {kind(raw)}", "an object: {name, size_min, size_max}")
         return {}
     row = read_keys(raw, SIZE_KEYS, place, faults)
     own = one_profile(row, raw, place, faults)
@@ -240,7 +250,7 @@ def _read_size(raw: object, place: str, faults: FaultList) -> dict[str, Any]:
 
 
 def one_profile(
-    values: dict[str, Any], raw: Mapping[str, object], place: str, faults: FaultList
+    values: dict[str, Any], raw: Mapping[str, object], place: str, faults: ValidationErrors
 ) -> Profile | None:
     """Takes the profile out of checked values; NO_PROFILE where it has its fault already.
 
@@ -255,11 +265,11 @@ def one_profile(
     return found[0] or found[1] or NO_PROFILE
 
 
-def _refuse_twins(names: Sequence[str | None], faults: FaultList) -> None:
+def _refuse_twins(names: Sequence[str | None], faults: ValidationErrors) -> None:
     first: dict[str, int] = {}
     for i, name in enumerate(names):
         if name is not None and first.setdefault(name, i) != i:
-            wrong = f"{shown(name)} is the name of sizes[{first[name]}] as well"
+            wrong = f"{preview(name)} is the name of sizes[{first[name]}] as well"
             faults.add(f"sizes[{i}].name", wrong, "a name of its own")
 
 
@@ -267,7 +277,7 @@ def _want_profiles(
     raw: Sequence[object],
     rows: Sequence[Mapping[str, Any]],
     counts: Mapping[str, int] | None,
-    faults: FaultList,
+    faults: ValidationErrors,
 ) -> None:
     """Note it when a class that is used has no profile, and there is none for all."""
     without = [

@@ -11,7 +11,7 @@ import json
 import re
 from typing import NamedTuple
 
-from ssbench.core.scenario.checks import FaultList, kind, shown
+from ssbench.core.scenario.checks import ValidationErrors, kind, preview
 
 MAX_BYTES = 4 << 20  #: longer texts are refused unread
 MAX_DEPTH = 20  #: brackets within brackets; a scenario needs three
@@ -52,7 +52,7 @@ _HINTS = [
 ]
 
 
-def read_object(text: str | bytes, faults: FaultList) -> dict[str, object] | None:
+def read_object(text: str | bytes, faults: ValidationErrors) -> dict[str, object] | None:
     """The object that the text holds, or None where there is none.
 
     Every fault is noted: None always comes with one; an object may (a key that is given twice,
@@ -73,7 +73,7 @@ def read_object(text: str | bytes, faults: FaultList) -> dict[str, object] | Non
 def member(place: str, key: str) -> str:
     """The JSON path of an object's member: ``sizes[2].name``, ``initial_files["odd name"]``."""
     if not _IDENTIFIER.fullmatch(key):
-        return f"{place}[{shown(key)}]"
+        return f"{place}[{preview(key)}]"
     return f"{place}.{key}" if place else key
 
 
@@ -86,7 +86,7 @@ class _Object(dict[str, object]):
 _NOTHING = object()
 
 
-def _decoded(text: str | bytes, faults: FaultList) -> str | None:
+def _decoded(text: str | bytes, faults: ValidationErrors) -> str | None:
     if len(text) > MAX_BYTES:
         faults.add("1:1", f"more than {MAX_BYTES >> 20} MiB", "a scenario is a page of text")
         return None
@@ -103,7 +103,7 @@ def _decoded(text: str | bytes, faults: FaultList) -> str | None:
     return None
 
 
-def _sane(text: str, faults: FaultList) -> bool:
+def _sane(text: str, faults: ValidationErrors) -> bool:
     if not text.strip(_BLANK):
         faults.add("1:1", "the file is empty", "a scenario: {...}")
         return False
@@ -117,7 +117,7 @@ def _sane(text: str, faults: FaultList) -> bool:
     return True
 
 
-def _parsed(text: str, faults: FaultList) -> object:
+def _parsed(text: str, faults: ValidationErrors) -> object:
     """The value; past trailing commas, for what comes behind them is to be told as well."""
     for _ in range(MAX_TRAILING_COMMAS):
         try:
@@ -173,13 +173,13 @@ def _int(digits: str) -> int | float:
     return int(digits) if len(digits) <= 25 else float(digits)
 
 
-def _plain_object(value: _Object, place: str, faults: FaultList) -> dict[str, object]:
+def _plain_object(value: _Object, place: str, faults: ValidationErrors) -> dict[str, object]:
     for key in value.repeated:
         faults.add(member(place, key), "the key is given more than once", "give it once")
     return {key: _plain(item, member(place, key), faults) for key, item in value.items()}
 
 
-def _plain(value: object, place: str, faults: FaultList) -> object:
+def _plain(value: object, place: str, faults: ValidationErrors) -> object:
     if isinstance(value, _Object):
         return _plain_object(value, place, faults)
     if isinstance(value, list):

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ssbench.core.scenario.checks import Check, FaultList, near
+from ssbench.core.scenario.checks import Check, ValidationErrors, suggest
 from ssbench.core.scenario.jsontext import member
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class KeyRule:
     """What a key may hold."""
 
     check: Check[Any]
@@ -22,9 +22,9 @@ class Key:
 
 def read_keys(
     raw: Mapping[str, object],
-    keys: Mapping[str, Key],
+    keys: Mapping[str, KeyRule],
     place: str,
-    faults: FaultList,
+    faults: ValidationErrors,
     others: Collection[str] = (),
 ) -> dict[str, Any]:
     """The values of the keys that are there; None for one at fault. null is as good as absent.
@@ -34,7 +34,7 @@ def read_keys(
     known = list(dict.fromkeys([*keys, *others]))
     for name in raw:
         if name not in known:
-            right = near(name, known) if not faults.full else ""
+            right = suggest(name, known) if not faults.full else ""
             faults.add(member(place, name), "unknown key", right)
     values = {}
     for name, key in keys.items():

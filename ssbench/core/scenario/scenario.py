@@ -14,7 +14,7 @@ from typing import Any
 from ssbench.core.model import Phase, SizeClass, Stage
 from ssbench.core.naming import container_name
 from ssbench.core.operations import CRUD, Effect, of_phase, row_of
-from ssbench.core.scenario.checks import FaultList, shown
+from ssbench.core.scenario.checks import ValidationErrors, preview
 from ssbench.core.scenario.fields import (
     KEYS,
     MAX_CONTAINER_NAME,
@@ -28,7 +28,7 @@ from ssbench.core.scenario.fields import (
 )
 from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.keys import read_keys
-from ssbench.core.scenario.loading import check_load, have_users, read_stages
+from ssbench.core.scenario.load_keys import check_load, have_users, read_stages
 from ssbench.core.text import bytes_text, plural, printable
 
 
@@ -89,7 +89,7 @@ class Scenario:
 
         :raises ScenarioError: with every fault, also when there is neither limit.
         """
-        faults = FaultList(self.source)
+        faults = ValidationErrors(self.source)
         changes = _read_overrides(overrides, faults)
         values = self._values()
         _check_limit(faults, values, overrides)
@@ -169,7 +169,7 @@ class Scenario:
     def _read(
         cls, text: str | bytes, source: str, overrides: Mapping[str, object] | None
     ) -> Scenario:
-        faults = FaultList(source)
+        faults = ValidationErrors(source)
         given = read_object(text, faults)
         changes = _read_overrides(overrides or {}, faults)
         values: dict[str, Any] = {}
@@ -197,7 +197,7 @@ def limits_faults(
     Classes without initial files don't count. None is for "the store doesn't say". Lengths are
     bytes of UTF-8, and those of object names include what naming adds.
     """
-    faults = FaultList(scenario.source)
+    faults = ValidationErrors(scenario.source)
     for i, size in enumerate(scenario.sizes):
         if not size.initial_files:
             continue
@@ -215,7 +215,7 @@ def limits_faults(
 
 
 def _read_file(
-    given: Mapping[str, object], changes: Mapping[str, object], faults: FaultList
+    given: Mapping[str, object], changes: Mapping[str, object], faults: ValidationErrors
 ) -> dict[str, Any]:
     """Scenario's fields as the file has them. What the command line gives may be missing."""
     wanted = {key: KEYS[key] for key in KEYS if key not in changes or given.get(key) is not None}
@@ -228,7 +228,7 @@ def _read_file(
     return values
 
 
-def _read_overrides(overrides: Mapping[str, object], faults: FaultList) -> dict[str, Any]:
+def _read_overrides(overrides: Mapping[str, object], faults: ValidationErrors) -> dict[str, Any]:
     """The sound ones; the place of a fault is the option. An unknown key is a TypeError."""
     changes = {}
     for name, raw in overrides.items():
@@ -248,7 +248,7 @@ def _one_limit(values: Mapping[str, Any]) -> dict[str, Any]:
     return dict(values)
 
 
-def _check_limit(faults: FaultList, *levels: Mapping[str, object]) -> None:
+def _check_limit(faults: ValidationErrors, *levels: Mapping[str, object]) -> None:
     # Raw values: a limit that is at fault is there as well, and has its line already.
     keys = ("operation_count", "run_seconds", "stages")
     limits = [level.get(key) for level in levels for key in keys]
@@ -258,13 +258,13 @@ def _check_limit(faults: FaultList, *levels: Mapping[str, object]) -> None:
 
 
 def _check_container_names(
-    values: Mapping[str, Any], faults: FaultList, limit: int = MAX_CONTAINER_NAME
+    values: Mapping[str, Any], faults: ValidationErrors, limit: int = MAX_CONTAINER_NAME
 ) -> None:
     sound = _DEFAULTS | {key: value for key, value in values.items() if value is not None}
     last = sound["container_count"] - 1
     name = container_name(sound["container_base"], last, sound["policy"])
     if len(name.encode()) > limit:
-        wrong = f"container names like {shown(name)} have {len(name.encode())} bytes"
+        wrong = f"container names like {preview(name)} have {len(name.encode())} bytes"
         faults.add("container_base", wrong, f"at most {limit}, number and policy included")
 
 

@@ -7,9 +7,9 @@ from benchmarks.soak.memory import MB, Memory, Usage
 from benchmarks.soak.soak import NO_FAULT, Outcome
 from benchmarks.soak.table import judged, lines
 from benchmarks.soak.verdict import Accounts
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.model import Phase
 from ssbench.core.records import PhaseRecord, RunFooter, RunHeader
+from ssbench.core.stats.run_stats import RunStats
 
 BEGAN_S = 1e9
 SECONDS = 1800

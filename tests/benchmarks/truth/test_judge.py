@@ -9,7 +9,7 @@ import pytest
 from benchmarks.truth import judge
 from benchmarks.truth.cases import MS
 from benchmarks.truth.log import Entry
-from ssbench.core.counts.histogram import Histogram
+from ssbench.core.stats.histogram import Histogram
 
 LOG = [
     Entry("a", "GET", "/v1/A/c/1", 200, 1 * MS, 11 * MS, 51 * MS, 0, 700, 0),

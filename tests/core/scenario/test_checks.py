@@ -3,21 +3,21 @@ import pytest
 from ssbench.core.errors import ScenarioError
 from ssbench.core.scenario import checks
 from ssbench.core.scenario.checks import (
-    Fault,
-    FaultList,
+    ValidationError,
+    ValidationErrors,
     duration,
-    near,
+    integer,
+    preview,
     seconds,
-    shown,
     size,
+    suggest,
     text,
-    whole,
 )
 
 
 @pytest.mark.parametrize(("raw", "value"), [(1, 1), (1000, 1000), (1e3, 1000), (2.0, 2)])
 def test_whole_takes_whole_numbers_however_written(raw: object, value: int) -> None:
-    checked = whole(1)(raw)
+    checked = integer(1)(raw)
     assert checked == value
     assert type(checked) is int
 
@@ -39,19 +39,19 @@ def test_whole_takes_whole_numbers_however_written(raw: object, value: int) -> N
     ],
 )
 def test_whole_says_what_is_wrong_and_what_would_be_right(raw: object, wrong: str) -> None:
-    with pytest.raises(Fault, match=r"a whole number from 1 up$") as caught:
-        whole(1)(raw)
+    with pytest.raises(ValidationError, match=r"a whole number from 1 up$") as caught:
+        integer(1)(raw)
     assert wrong in str(caught.value)
 
 
 def test_a_range_with_an_end_is_told_whole() -> None:
-    with pytest.raises(Fault, match=r"^11 is above 10; a whole number from 1 to 10$"):
-        whole(1, 10)(11)
+    with pytest.raises(ValidationError, match=r"^11 is above 10; a whole number from 1 to 10$"):
+        integer(1, 10)(11)
 
 
 @pytest.mark.parametrize("raw", [0, 0.0, -1, float("inf"), True, "1", None, 10**400])
 def test_seconds_are_a_finite_time_above_none(raw: object) -> None:
-    with pytest.raises(Fault, match=r'a number of seconds above 0, or .* "90s" or "2h"$'):
+    with pytest.raises(ValidationError, match=r'a number of seconds above 0, or .* "90s" or "2h"$'):
         seconds(raw)
 
 
@@ -65,7 +65,7 @@ def test_seconds_may_have_a_unit(raw: str, value: float) -> None:
 
 @pytest.mark.parametrize("raw", ["0s", "-2s", "2 weeks", "s", "", "90", "1e3", "inf", "nan", "2hs"])
 def test_strings_that_are_no_duration(raw: str) -> None:
-    with pytest.raises(Fault):
+    with pytest.raises(ValidationError):
         seconds(raw)
 
 
@@ -74,9 +74,9 @@ def test_sizes_may_have_a_unit() -> None:
         0, 4096, 4096, 10 << 20, 1_500_000_000, 0,
     ]  # fmt: skip
     for raw in ("4096", "4x", "0.3k", "-4k", "k", ""):
-        with pytest.raises(Fault, match=r'bytes from 0 up, or .* "4k" or "10MiB"$'):
+        with pytest.raises(ValidationError, match=r'bytes from 0 up, or .* "4k" or "10MiB"$'):
             size(0)(raw)
-    with pytest.raises(Fault, match=r"^2147483648 is above 1073741824; "):
+    with pytest.raises(ValidationError, match=r"^2147483648 is above 1073741824; "):
         size(1, 1 << 30)("2G")
 
 
@@ -86,7 +86,7 @@ def test_seconds_may_be_a_fraction() -> None:
 
 @pytest.mark.parametrize("raw", ["", "a\nb", "\x1b[2J", "\x9b", "\ud800", 3, None])
 def test_text_refuses_what_utf8_and_terminals_cannot_take(raw: object) -> None:
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ValidationError) as caught:
         text(raw)
     assert str(caught.value).isprintable()
 
@@ -96,28 +96,28 @@ def test_text_is_any_language() -> None:
 
 
 def test_near_words_are_suggested_and_others_listed() -> None:
-    assert near("User_Cuont", ["user_count", "seed"]) == 'did you mean "user_count"?'
-    assert near("zzz", ["user_count", "seed"]) == "one of user_count, seed"
-    assert near("zzz", []) == "leave it out"
+    assert suggest("User_Cuont", ["user_count", "seed"]) == 'did you mean "user_count"?'
+    assert suggest("zzz", ["user_count", "seed"]) == "one of user_count, seed"
+    assert suggest("zzz", []) == "leave it out"
 
 
 def test_a_very_long_word_is_compared_with_nothing() -> None:
-    assert near("seed" * 100_000, ["seed"]) == "one of seed"
+    assert suggest("seed" * 100_000, ["seed"]) == "one of seed"
 
 
 def test_shown_is_short_and_moves_no_cursor() -> None:
-    assert shown("a" * 1000).endswith("aaa...")
-    assert len(shown("a" * 1000)) == checks.SHOWN_LENGTH
-    assert shown("\x7f\u202e\ud800").isprintable()
+    assert preview("a" * 1000).endswith("aaa...")
+    assert len(preview("a" * 1000)) == checks.SHOWN_LENGTH
+    assert preview("\x7f\u202e\ud800").isprintable()
 
 
 def test_faults_are_gathered_and_raised_together() -> None:
-    faults = FaultList("x.scenario")
+    faults = ValidationErrors("x.scenario")
     faults.raise_any()
     faults.add("sizes", "empty", "one")
-    assert faults.check("seed", whole(0), -1) is None
-    assert faults.check_option("-u", whole(1), 0) is None
-    assert faults.check("seed", whole(0), 5) == 5
+    assert faults.check("seed", integer(0), -1) is None
+    assert faults.check_option("-u", integer(1), 0) is None
+    assert faults.check("seed", integer(0), 5) == 5
     with pytest.raises(ScenarioError) as caught:
         faults.raise_any()
     assert caught.value.faults == (
@@ -128,7 +128,7 @@ def test_faults_are_gathered_and_raised_together() -> None:
 
 
 def test_faults_beyond_counting_are_counted() -> None:
-    faults = FaultList("x")
+    faults = ValidationErrors("x")
     for i in range(checks.MAX_FAULTS + 1234):
         faults.add(f"k{i}", "wrong", "right")
     with pytest.raises(ScenarioError) as caught:

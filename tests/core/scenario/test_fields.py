@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import Naming
-from ssbench.core.scenario.checks import Fault, FaultList
+from ssbench.core.scenario.checks import ValidationError, ValidationErrors
 from ssbench.core.scenario.fields import (
     MAX_OBJECT_NAME,
     NO_PROFILE,
@@ -47,7 +47,7 @@ def test_a_profile_is_four_shares() -> None:
     ],
 )
 def test_other_profiles_are_refused(raw: object, wrong: str) -> None:
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ValidationError) as caught:
         crud_profile(raw)
     assert wrong in str(caught.value)
 
@@ -61,7 +61,7 @@ def test_shares_sum_to_one_and_stay_as_they_are(weights: tuple[float, ...]) -> N
 
 @pytest.mark.parametrize("name", ["/tiny", "a//b", "./a", "a/../b", "../a", "", "a\0", "é" * 500])
 def test_names_that_swift_or_a_proxy_would_not_keep_are_refused(name: str) -> None:
-    with pytest.raises(Fault):
+    with pytest.raises(ValidationError):
         size_name(name)
 
 
@@ -74,21 +74,21 @@ def test_the_longest_name_still_fits_with_all_that_naming_adds() -> None:
     name = size_name("x" * (MAX_OBJECT_NAME - OBJECT_SUFFIX_ROOM))
     naming = Naming([SizeClass(name, 0, 0, NO_PROFILE, 1)], "f" * 32, "ssbench", 1)
     assert len(naming.object(0, 2**63 - 1)) == MAX_OBJECT_NAME
-    with pytest.raises(Fault, match="at most 971 bytes"):
+    with pytest.raises(ValidationError, match="at most 971 bytes"):
         size_name(name + "x")
 
 
 def test_containers_have_no_slash_and_at_most_256_bytes() -> None:
     assert container_base("x" * 249) == "x" * 249
     for base in ["a/b", "", "x" * 250, "é" * 125, 5]:
-        with pytest.raises(Fault):
+        with pytest.raises(ValidationError):
             container_base(base)
 
 
 @pytest.mark.parametrize("raw", ["", "two words", "a/b", "größe", "a\r\nX-Evil: 1", 1])
 def test_policies_fit_a_header_and_a_container_name(raw: object) -> None:
     assert policy("Policy-0") == "Policy-0"
-    with pytest.raises(Fault):
+    with pytest.raises(ValidationError):
         policy(raw)
 
 
@@ -98,7 +98,7 @@ def test_delete_after_0_means_never() -> None:
 
 
 def test_keys_are_read_by_their_table() -> None:
-    faults = FaultList("x")
+    faults = ValidationErrors("x")
     raw = {"name": "tiny", "size_max": None, "sizemin": 1, "crud_profile": None}
     assert read_keys(raw, SIZE_KEYS, "sizes[0]", faults) == {"name": "tiny"}
     assert faults.lines == [
@@ -109,33 +109,33 @@ def test_keys_are_read_by_their_table() -> None:
 
 
 def test_initial_files_of_unknown_sizes_are_told_unless_a_name_is_unreadable() -> None:
-    faults = FaultList("x")
+    faults = ValidationErrors("x")
     assert read_initial_files({"tinny": 1}, ["tiny"], faults) is None
     assert faults.lines == [
         'x: initial_files.tinny: there is no size of that name; did you mean "tiny"?'
     ]
-    faults = FaultList("x")
+    faults = ValidationErrors("x")
     assert read_initial_files({"tinny": 1}, ["tiny", None], faults) == {"tinny": 1}
     assert not faults
 
 
 @pytest.mark.parametrize("raw", [{}, {"tiny": 0}, {"tiny": -1}, {"tiny": "5"}, None, [], 5])
 def test_initial_files_need_one_at_least(raw: object) -> None:
-    faults = FaultList("x")
+    faults = ValidationErrors("x")
     assert not any((read_initial_files(raw, ["tiny"], faults) or {}).values())
     assert len(faults.lines) == 1
 
 
 @pytest.mark.parametrize("raw", [None, [], {}, "tiny", 5])
 def test_sizes_need_one_at_least_and_faults_of_initial_files_are_told_too(raw: object) -> None:
-    faults = FaultList("x")
+    faults = ValidationErrors("x")
     assert read_sizes(raw, {"tiny": -1}, NO_PROFILE, faults) == ()
     places = [line.split(": ")[1] for line in faults.lines]
     assert places == ["sizes", "initial_files.tiny"]
 
 
 def test_sizes_without_initial_files_need_no_profile() -> None:
-    faults = FaultList("x")
+    faults = ValidationErrors("x")
     raw = [
         {"name": "a", "size_min": 0, "size_max": 1, "crud_profile": [1, 0, 0, 0]},
         {"name": "b", "size_min": 2, "size_max": 2},
@@ -152,7 +152,7 @@ def test_sizes_without_initial_files_need_no_profile() -> None:
 
 
 def test_twins_and_crossed_bounds_are_told() -> None:
-    faults = FaultList("x")
+    faults = ValidationErrors("x")
     row = {"name": "a", "size_min": 900, "size_max": 100}
     read_sizes([row, row, 7], {"a": 1}, NO_PROFILE, faults)
     assert [line.partition("; ")[0] for line in faults.lines] == [

@@ -2,13 +2,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.scenario.checks import FaultList
+from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.jsontext import MAX_BYTES, member, read_object
 from ssbench.core.text import printable
 
 
 def read(text: str | bytes) -> tuple[dict[str, object] | None, list[str]]:
-    faults = FaultList("x")
+    faults = ValidationErrors("x")
     return read_object(text, faults), faults.lines
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ssbench.core.scenario.checks import FaultList, whole
-from ssbench.core.scenario.keys import Key, read_keys
+from ssbench.core.scenario.checks import ValidationErrors, integer
+from ssbench.core.scenario.keys import KeyRule, read_keys
 
-TABLE = {"count": Key(whole(1), required=True, example="4"), "more": Key(whole(0))}
+TABLE = {"count": KeyRule(integer(1), required=True, example="4"), "more": KeyRule(integer(0))}
 
 
 def read(raw: dict[str, object]) -> tuple[dict[str, object], list[str]]:
-    faults = FaultList("x")
+    faults = ValidationErrors("x")
     return read_keys(raw, TABLE, "rows[2]", faults, ("other",)), faults.lines
 
 

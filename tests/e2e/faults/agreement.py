@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ssbench import statfile
-from ssbench.core.figures.stats import RunStats
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE, row_of
 from ssbench.core.records import ResultBatch
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.embedded import EmbeddedSwift
 from tests.e2e.commands import Request, requests, stats_of
 

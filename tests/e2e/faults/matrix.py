@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ssbench.core.figures.stats import RunStats
+from ssbench.core.stats.run_stats import RunStats
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from ssbench.core.columns import pack_results
-from ssbench.core.messages import Jobs, Pulse, Results, Took, pack
+from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, pack
 from ssbench.core.model import Job, Phase
 from ssbench.embedded import EmbeddedSwift
-from ssbench.wire.ports import Ports
+from ssbench.transport.ports import Ports
 from tests.e2e.commands import Commands, free_ports, login, requests, until, workers_of
 from tests.e2e.faults.agreement import agrees_with_log
 from tests.e2e.faults.matrix import Row
@@ -94,12 +94,12 @@ class Sleeper:
     def play(self, puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
         self.puppet = puppet
         if batch.phase == Phase.RUN:
-            puppet.wire.send(Took(puppet.incarnation, batch.run, [batch.batch]))
+            puppet.wire.send(Ack(puppet.incarnation, batch.run, [batch.batch]))
             self.held.append((batch, jobs))
         else:
             self._report(puppet, batch, jobs)
 
-    def pulse(self, pulse: Pulse) -> Pulse:
+    def pulse(self, pulse: Heartbeat) -> Heartbeat:
         puppet = self.puppet
         if not self.held or puppet is None or puppet.beat is None:
             return pulse

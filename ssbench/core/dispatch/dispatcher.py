@@ -1,0 +1,390 @@
+"""The master's machine for one phase: what is in flight, what was lost, what to send next.
+
+A job goes SENT -> HELD(worker) -> done, failed or lost::
+
+    workload.take ──▶ to_send ──▶ SENT ──took──▶ HELD ──results──▶ done / failed
+                        ▲          │              │
+                        │   nobody took it        ├─returned──▶ sent again, or withdrawn
+                        └──under new numbers      └─worker lost──▶ lost
+
+No socket, no clock: time comes in as nanoseconds of the master's monotonic clock.
+Every job that ``to_send`` gave is accounted for once in ``Counts``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter, lt
+from typing import Any, NamedTuple
+
+from ssbench.core.columns import result_count, unpack_column
+from ssbench.core.dispatch.throughput import ThroughputMeter
+from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
+from ssbench.core.errors import MessageError
+from ssbench.core.messages import unpack
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Result
+from ssbench.core.workload.workload import Workload
+
+MAX_BATCH = 256
+#: Jobs that workers may hold for each user: one that it is at, and one that is queued.
+CREDIT = 2
+#: Besides, a batch may be on its way to each worker, or as many jobs as it does in 10 ms, and so
+#: many at most. Of a store that answers at once each wake-up of a worker is then worth some jobs:
+#: with a batch at most, those of one job went out a fifth slower, those of eight a third. Of a slow
+#: store they would only be drawn too early: their objects can't be had for others meanwhile.
+ON_THE_WAY = 128
+_ON_THE_WAY_S = 0.01
+#: A batch on its way counts against the credit for this long at least, and a quarter longer than
+#: it should take until all that waits has been begun. Later it doesn't, so that what a stopped
+#: worker's buffers swallowed can't keep the others from their work. (With less, ever more batches
+#: that wait at busy workers are taken for swallowed; with half as long again, others starved.)
+YOUNG_NS = SECOND // 10
+#: How long held jobs may be unevenly spread at the end before they are called back.
+PATIENCE_NS = SECOND // 4
+
+_number_of = itemgetter(Job._fields.index("number"))
+_NUMBER = 1 + Result._fields.index("number")
+_STATUS = 1 + Result._fields.index("status")
+_ERROR = 1 + Result._fields.index("error")
+_UNKNOWN = 1 + Result._fields.index("unknown")
+#: The least that each column of numbers can have: nothing is negative, but for what there isn't
+#: (NONE_NS), and for a start before the phase's by a clock that isn't known well yet.
+_LEAST = [
+    {"start_ns": -60 * SECOND}.get(name, NONE_NS if name.endswith("_ns") else 0)
+    for name in Result._fields[:RESULT_NUMBERS]
+]
+
+
+class Batch(NamedTuple):
+    """Jobs to be sent in one message."""
+
+    number: int
+    jobs: Sequence[Job]
+
+
+@dataclass(slots=True)
+class JobCounts:
+    """What became of the jobs. sent = done + failed + lost + withdrawn + in flight."""
+
+    sent: int = 0
+    done: int = 0
+    failed: int = 0
+    lost: int = 0
+    withdrawn: int = 0
+    corrupt: int = 0  #: of those failed, for wrong content
+    refused: int = 0  #: messages of results that nobody here could have sent
+
+
+@dataclass(slots=True)
+class _Sent:
+    jobs: Sequence[Job]
+    at_ns: int
+    old: bool = False  # on its way for so long that it doesn't count against the credit
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """Hands the jobs of one phase to the workers of a roster.
+
+    :param max_batch: at most so many jobs in a message (``--batch-size``).
+    """
+
+    workload: Workload
+    roster: WorkerRegistry
+    max_batch: int = MAX_BATCH
+    counts: JobCounts = field(default_factory=JobCounts)
+    ending: bool = False  #: nothing is left to be sent: workers give back what no user is free for
+    stopping: bool = False  #: time is up, or somebody interrupted
+    example: str = ""  #: detail of the first error
+    failures_in_a_row: int = 0  #: errors since the last operation that was done
+    most_failures_in_a_row: int = 0  #: the longest such row so far
+    done_ns: int = 0  #: when that was heard of
+    #: Jobs and batches are numbered through the whole run: one phase goes on where the last ended.
+    next_number: int = 1
+    next_batch: int = 1
+    _sent: dict[int, _Sent] = field(default_factory=dict)
+    _held: dict[int, dict[int, Job]] = field(default_factory=dict)
+    _again: deque[Job] = field(default_factory=deque)
+    _held_count: int = 0
+    _young_count: int = 0
+    _active_ns: dict[int, int] = field(default_factory=dict)  # a worker's last took or results
+    _pace: ThroughputMeter = field(default_factory=ThroughputMeter)
+    _drained_ns: int | None = None  # since when the workload has had nothing more
+
+    def __repr__(self) -> str:
+        return (
+            f"<Dispatcher {len(self.roster.workers)} workers, {self._held_count} held, "
+            f"{len(self._sent)} batches on their way, {self.counts.done} done>"
+        )
+
+    @property
+    def in_flight(self) -> int:
+        """Jobs that were given out and have no outcome yet."""
+        return (
+            self._held_count
+            + len(self._again)
+            + sum(len(sent.jobs) for sent in self._sent.values())
+        )
+
+    @property
+    def held(self) -> int:
+        """Jobs that workers hold."""
+        return self._held_count
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is held, on its way or waiting to be sent again."""
+        return not (self._held_count or self._sent or self._again)
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is in flight and nothing is to come.
+
+        When stopping, what is still on its way doesn't count: workers give it back unstarted
+        (whoever asks must have heard from each that it has stopped).
+        """
+        if self.stopping:
+            return not self._held_count
+        return self.workload.finished and self.idle
+
+    # What to send -------------------------------------------------------------------------
+
+    def to_send(self, now_ns: int, most_batches: int = 1) -> list[Batch]:
+        """The next batches, as far as credit goes; [] for nothing now.
+
+        They count as sent from here on. Credit is for jobs that workers hold, so that a user's
+        next job is there when the last one ends; at the end only as many as users are free.
+        """
+        if self.stopping:
+            return []
+        most = batch_limit(self.max_batch, self.roster.shared, self.roster.sharing)
+        credit = self._credit(most)
+        if credit <= 0:
+            return []
+        # All at once: where a batch is a single job, asking for it costs more than drawing it.
+        jobs = self._take(min(credit, most * most_batches), now_ns)
+        if not jobs:
+            if self._drained_ns is None and self.workload.finished:
+                self._drained_ns = now_ns
+            return []
+        self._pace.begin(now_ns)
+        self._young_count += len(jobs)
+        first, starts = self.next_batch, range(0, len(jobs), most)
+        batches = [Batch(n, jobs[at : at + most]) for n, at in enumerate(starts, first)]
+        self.next_batch += len(batches)
+        self._sent.update((batch.number, _Sent(batch.jobs, now_ns)) for batch in batches)
+        return batches
+
+    def _credit(self, batch: int) -> int:
+        users, workers = self.roster.shared, self.roster.sharing
+        limit = users
+        if not self.ending:
+            quick = min(int(self._pace.per_s * _ON_THE_WAY_S), ON_THE_WAY * workers)
+            limit = CREDIT * users + max(batch * workers, quick)
+        limit += self.workload.ahead
+        return limit - self._held_count - self._young_count
+
+    def _take(self, limit: int, now_ns: int) -> list[Job]:
+        if self._again:
+            count = min(limit, len(self._again))
+            numbers = range(self.next_number, self.next_number + count)
+            jobs = [self._again.popleft()._replace(number=number) for number in numbers]
+        else:
+            jobs = self.workload.take(self.next_number, limit, now_ns / SECOND)
+            self.counts.sent += len(jobs)
+        self.next_number += len(jobs)
+        return jobs
+
+    # What arrived -------------------------------------------------------------------------
+
+    def took(self, incarnation: int, batches: Iterable[int], now_ns: int) -> None:
+        """A worker holds these batches. Those that were given up on meanwhile are ignored: the
+        worker's results for them will be refused, and it gives back what is that old anyway.
+        """
+        if incarnation not in self.roster.workers:
+            return
+        self._active_ns[incarnation] = now_ns
+        jobs = list(chain.from_iterable(self._arrived(n) for n in batches if n in self._sent))
+        held = self._held.setdefault(incarnation, {})
+        held.update(zip(map(_number_of, jobs), jobs, strict=True))
+        self._held_count += len(jobs)
+
+    def _arrived(self, number: int) -> Sequence[Job]:
+        """The jobs of a batch that is no longer on its way."""
+        sent = self._sent.pop(number)
+        if not sent.old:
+            self._young_count -= len(sent.jobs)
+        return sent.jobs
+
+    def results(self, incarnation: int, packed: bytes, now_ns: int) -> list[Any] | None:
+        """Finished operations. Gives the packed columns to be kept; None where refused.
+
+        A batch is refused as a whole when the worker doesn't hold every one of its jobs: it is
+        late (its worker was given up), repeated or forged. Nothing is counted twice.
+        """
+        try:
+            columns: list[Any] = unpack(packed)
+            count = result_count(columns)
+            _must_be_possible(columns[1 : 1 + RESULT_NUMBERS])
+            numbers = unpack_column(columns[_NUMBER], count)
+            errors = unpack_column(columns[_ERROR], count) if columns[_ERROR] != 0 else None
+            statuses = unpack_column(columns[_STATUS], count) if errors else ()
+            unknowns = unpack_column(columns[_UNKNOWN], count) if errors else ()
+        except MessageError:
+            self.counts.refused += 1
+            return None
+        jobs = self._let_go(incarnation, numbers)
+        if jobs is None:
+            self.counts.refused += 1
+            return None
+        self._held_count -= count
+        self._active_ns[incarnation] = now_ns
+        self._pace.add(count, now_ns)
+        if errors is None:
+            self.counts.done += count
+            self.failures_in_a_row, self.done_ns = 0, now_ns
+            self.workload.succeeded(jobs, now_ns / SECOND)
+        else:
+            self.example = self.example or _first_detail(columns[-1])
+            self._settle(jobs, errors, statuses, unknowns, now_ns)
+        return columns
+
+    def _let_go(self, incarnation: int, numbers: Iterable[int]) -> list[Job] | None:
+        """The jobs of these numbers, held no more; None where one isn't, and then all stay."""
+        held = self._held.get(incarnation, {})
+        jobs: list[Job] = []
+        try:
+            jobs.extend(map(held.pop, numbers))  # what came before the one that is missing stays
+        except KeyError:
+            held.update(zip(map(_number_of, jobs), jobs, strict=True))
+            return None
+        return jobs
+
+    def _settle(
+        self,
+        jobs: Sequence[Job],
+        errors: Sequence[int],
+        statuses: Sequence[int],
+        unknowns: Sequence[int],
+        now_ns: int,
+    ) -> None:
+        now_s = now_ns / SECOND
+        done = [job for job, error in zip(jobs, errors, strict=True) if not error]
+        self.counts.done += len(done)
+        self.counts.failed += len(jobs) - len(done)
+        self.counts.corrupt += errors.count(ErrorKind.CORRUPT)
+        if done:
+            self.done_ns = now_ns
+            self.workload.succeeded(done, now_s)
+        for job, error, status, unknown in zip(jobs, errors, statuses, unknowns, strict=True):
+            self.failures_in_a_row = self.failures_in_a_row + 1 if error else 0
+            self.most_failures_in_a_row = max(self.most_failures_in_a_row, self.failures_in_a_row)
+            if error:
+                self.workload.failed(job, error, status, bool(unknown), now_s)
+
+    def returned(self, incarnation: int, numbers: Iterable[int]) -> None:
+        """A worker gives jobs back unstarted: they are sent again, or withdrawn when stopping."""
+        held = self._held.get(incarnation, {})
+        jobs = [held.pop(number) for number in numbers if number in held]
+        self._held_count -= len(jobs)
+        self._put_back(jobs)
+
+    def _put_back(self, jobs: Sequence[Job]) -> None:
+        if self.stopping:
+            self.counts.withdrawn += len(jobs)
+            self.workload.withdrawn(jobs)
+        else:
+            self._again.extend(jobs)
+
+    def gone(self, incarnation: int) -> int:
+        """A worker is lost, or has left: what it still held is lost. Gives how many jobs."""
+        jobs = list(self._held.pop(incarnation, {}).values())
+        self._held_count -= len(jobs)
+        self.counts.lost += len(jobs)
+        if jobs:
+            self.workload.lost(jobs)
+        return len(jobs)
+
+    # Time ---------------------------------------------------------------------------------
+
+    def tick(self, now_ns: int) -> bool:
+        """Time passed: give up on batches that nobody took. True where beats must say more."""
+        waiting = max(self._held_count + self._young_count - self.roster.shared, 0)
+        young_ns = max(YOUNG_NS, self._pace.within_ns(waiting, now_ns) * 5 // 4)
+        for number, sent in list(self._sent.items()):
+            age_ns = now_ns - sent.at_ns
+            if age_ns > young_ns and not sent.old:
+                sent.old = True
+                self._young_count -= len(sent.jobs)
+            if age_ns > self.roster.timeout_ns:
+                self._put_back(self._arrived(number))
+        for incarnation in [i for i, held in self._held.items() if held]:
+            if self._is_empty(incarnation, now_ns):
+                self.gone(incarnation)
+        if self.ending or self._drained_ns is None or self.stopping:
+            return False
+        if now_ns - self._drained_ns > PATIENCE_NS and self._uneven():
+            self.ending = True
+        return self.ending
+
+    def _is_empty(self, incarnation: int, now_ns: int) -> bool:
+        """Whether a worker has long said that it has no jobs: its results never got here."""
+        worker = self.roster.workers.get(incarnation)
+        if worker is None or worker.empty_since_ns is None:
+            return False
+        since_ns = max(worker.empty_since_ns, self._active_ns.get(incarnation, 0))
+        return now_ns - since_ns > self.roster.timeout_ns
+
+    def _uneven(self) -> bool:
+        """Whether jobs wait somewhere while a user is free somewhere else."""
+        held = {i: len(self._held.get(i, ())) for i in self.roster.workers}
+        waiting = bool(self._sent) or any(
+            held[i] > worker.users for i, worker in self.roster.workers.items()
+        )
+        free = any(held[i] < worker.users for i, worker in self.roster.workers.items())
+        return waiting and free
+
+    def stop(self) -> None:
+        """Send nothing more; what was not started comes back uncounted."""
+        self.stopping = True
+        unsent = list(self._again)
+        self._again.clear()
+        self._put_back(unsent)
+
+    def close(self) -> None:
+        """The phase is over: what is still on its way is withdrawn, what is held is lost."""
+        self.stopping = True
+        for number in list(self._sent):
+            self._put_back(self._arrived(number))
+        for incarnation in list(self._held):
+            self.gone(incarnation)
+
+
+def _must_be_possible(columns: Sequence[Any]) -> None:
+    """What no operation can have must not reach the stat file. Looks at what columns begin with,
+    above which all of their values are, so it takes no longer for many rows.
+
+    :raises MessageError: where a column has, or may have, less than it can.
+    """
+    try:
+        lows = [column if type(column) is int else column[0] for column in columns]
+        impossible = type(sum(lows)) is not int or any(map(lt, lows, _LEAST))
+    except (TypeError, LookupError) as error:
+        raise MessageError("a malformed column") from error
+    if impossible:
+        raise MessageError("results that no operation can have")
+
+
+def _first_detail(details: object) -> str:
+    """From the column of details, which nothing else here reads."""
+    texts = details[1::2] if isinstance(details, list) else ()
+    return next((text for text in texts if isinstance(text, str)), "")
+
+
+def batch_limit(max_batch: int, users: int, workers: int) -> int:
+    """How many jobs a message should hold: several must be in flight to each worker, or master
+    and worker run in lock-step."""
+    return max(1, min(max_batch, users // max(workers, 1)))

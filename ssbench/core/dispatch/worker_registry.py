@@ -1,0 +1,265 @@
+"""Who is here: the master's list of workers, their shares of the users and their clocks.
+
+A pure machine: feed it messages and the time, ask it what the next beat says. Times are
+nanoseconds of the master's monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ssbench.core.messages import Heartbeat, Hello, in_reach
+
+SECOND = 1_000_000_000
+#: A namesake may take a worker's place when that one's newest answer is older than this.
+SILENT_NS = 3 * SECOND
+_STATES_REMEMBERED = 128
+#: Bounds of what hellos can make a master keep, and say in each beat.
+MAX_WORKERS, MAX_NAMES, MAX_REFUSED, MAX_GONE = 2048, 16384, 256, 16384
+#: Newcomers that are taken at once, of all and of one name, and then so many a second. Who comes
+#: when there are too many is not heard, and says hello again a second later.
+_BURST, _BURST_OF_A_NAME = MAX_WORKERS, 16
+_PER_S, _PER_S_OF_A_NAME = 20, 1
+
+
+@dataclass(slots=True, eq=False)
+class _Quota:
+    """What may come at once, and then steadily: a token bucket."""
+
+    most: int
+    per_s: int
+    left: float = 0.0
+    at_ns: int | None = None
+
+    def allows(self, now_ns: int) -> bool:
+        """Whether one more may come now."""
+        earned = self.most if self.at_ns is None else (now_ns - self.at_ns) * self.per_s / SECOND
+        self.left, self.at_ns = min(self.left + earned, self.most), now_ns
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+@dataclass(slots=True, eq=False)
+class WorkerState:
+    """One incarnation of a worker, and how well it is."""
+
+    index: int  #: its number in the stat file
+    hello: Hello
+    fresh_ns: int  #: when the newest beat that it answered was sent
+    users: int = 0  #: its share
+    offset_ns: int | None = None  #: its clock minus the master's
+    round_trip_ns: int = 0  #: the smallest seen; what the offset was taken from
+    wall_offset_ns: int | None = None  #: its wall clock minus the master's; None: not known
+    origin_ns: int | None = None  #: what it takes for the phase's start, on its clock
+    beat: int = 0  #: serial of the newest beat that it answered
+    #: the newest Ready: run, phase, and whether it has stopped there
+    ready: tuple[str, int, bool] = ("", 0, False)
+    jobs: int = 0  #: what it had by its newest pulse: queued, in flight, not yet reported
+    empty_since_ns: int | None = None  #: since when its pulses say that it has none
+
+    @property
+    def name(self) -> str:
+        """``worker-3 (bench-host-02, pid 4711)``."""
+        return f"{self.hello.worker_id} ({self.hello.host}, pid {self.hello.pid})"
+
+    @property
+    def uncertainty_ns(self) -> int:
+        """How wrong the offsets may be: a beat and its answer may differ in their ways."""
+        return self.round_trip_ns // 2
+
+
+class WorkerRegistry:
+    """The workers that are here, by incarnation."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_ns = int(timeout_s * SECOND)
+        self.workers: dict[int, WorkerState] = {}
+        self.refused: dict[int, str] = {}  #: incarnation -> why
+        self.users = 0  #: to be shared out
+        self.shared = 0  #: of these, how many there are workers for
+        self.sharing = 0  #: how many workers have a share
+        self.serial = 0  #: of the newest beat
+        self._sent_ns: dict[int, int] = {}  # when each remembered beat went out
+        self._names: dict[str, tuple[int, _Quota]] = {}  # worker id -> index
+        self._by_name: dict[str, WorkerState] = {}  # of those here
+        self._quota = _Quota(_BURST, _PER_S)
+        self._gone: dict[int, None] = {}  # incarnations that don't come back, the newest last
+        self._refused_ns: dict[int, int] = {}  # when each of the refused said hello last
+
+    def __repr__(self) -> str:
+        return f"<Roster {len(self.workers)} workers for {self.users} users>"
+
+    @property
+    def concurrency(self) -> int:
+        """How many users those who are here can be."""
+        return sum(worker.hello.concurrency for worker in self.workers.values())
+
+    def control_state_sent(self, now_ns: int) -> int:
+        """A beat goes out now; gives its serial."""
+        self.serial += 1
+        self._sent_ns[self.serial] = now_ns
+        self._sent_ns.pop(self.serial - _STATES_REMEMBERED, None)
+        self._forget_refused(now_ns)
+        return self.serial
+
+    def _forget_refused(self, now_ns: int) -> None:
+        """Who is refused says hello once a second. One that died can't say bye, and would be in
+        every beat from then on."""
+        for incarnation, hello_ns in list(self._refused_ns.items()):
+            if now_ns - hello_ns > max(self.timeout_ns, SILENT_NS):
+                del self._refused_ns[incarnation]
+                self.refused.pop(incarnation, None)
+
+    def greet(self, hello: Hello, now_ns: int) -> tuple[WorkerState | None, list[WorkerState]]:
+        """A worker said hello.
+
+        Gives the worker if it is new here (None: known already, or refused) and those
+        that it replaces: its own earlier incarnation, or a silent one of the same id.
+        One that was given up has to come back as another: what it held is accounted for.
+        """
+        if hello.incarnation in self.workers or hello.incarnation in self._gone:
+            return None, []
+        before = self.workers.get(hello.previous)
+        namesake = self._by_name.get(hello.worker_id)
+        if namesake and namesake is not before and now_ns - namesake.fresh_ns < SILENT_NS:
+            taken = f'the worker id "{hello.worker_id}" is taken by {namesake.name}'
+            self._refuse(hello, taken, now_ns)
+            return None, []
+        replaced = list(dict.fromkeys(worker for worker in (before, namesake) if worker))
+        reason = "" if replaced else self._why_no_more(hello)
+        if reason:
+            self._refuse(hello, reason, now_ns)
+            return None, []
+        index, quota = self._names.get(hello.worker_id) or (
+            len(self._names), _Quota(_BURST_OF_A_NAME, _PER_S_OF_A_NAME)
+        )  # fmt: skip
+        if not (quota.allows(now_ns) and self._quota.allows(now_ns)):
+            return None, []
+        self._names[hello.worker_id] = index, quota
+        for other in replaced:
+            self._remove(other)
+        self._forgive(hello.incarnation)
+        worker = WorkerState(index, hello, fresh_ns=now_ns)
+        self.workers[hello.incarnation] = self._by_name[hello.worker_id] = worker
+        self.allocate_users()
+        return worker, replaced
+
+    def _why_no_more(self, hello: Hello) -> str:
+        """Why nobody else can be taken; "" where there is room."""
+        if len(self.workers) >= MAX_WORKERS:
+            return f"there are {MAX_WORKERS} workers; a master takes no more"
+        if hello.worker_id not in self._names and len(self._names) >= MAX_NAMES:
+            return f"there have been workers of {MAX_NAMES} names; a master takes no more"
+        return ""
+
+    def _refuse(self, hello: Hello, reason: str, now_ns: int) -> None:
+        """Tell it in beats; where too many are told already, it is left unheard."""
+        if hello.incarnation in self.refused or len(self.refused) < MAX_REFUSED:
+            self.refused[hello.incarnation] = reason
+            self._refused_ns[hello.incarnation] = now_ns
+
+    def _forgive(self, incarnation: int) -> None:
+        self.refused.pop(incarnation, None)
+        self._refused_ns.pop(incarnation, None)
+
+    def _remove(self, worker: WorkerState) -> None:
+        del self.workers[worker.hello.incarnation]
+        if self._by_name.get(worker.hello.worker_id) is worker:
+            del self._by_name[worker.hello.worker_id]
+        self._gone[worker.hello.incarnation] = None
+        if len(self._gone) > MAX_GONE:
+            del self._gone[next(iter(self._gone))]
+
+    def pulse(self, pulse: Heartbeat, now_ns: int, wall_ns: int = 0) -> WorkerState | None:
+        """A heartbeat arrived; None where it is nobody's here, or answers no beat, or one again.
+
+        :param wall_ns: the wall clock, now; 0: not known.
+
+        Fresh is judged by the beat that it answers, not by its arrival: an answer that waited
+        in a buffer says nothing of now. One whose event loop stands still is not fresh either.
+        A beat is answered once: what comes again is nobody's heartbeat. Clocks that no message
+        could carry the difference of stay unknown.
+        """
+        worker = self.workers.get(pulse.incarnation)
+        sent_ns = self._sent_ns.get(pulse.beat)
+        if worker is None or sent_ns is None or pulse.beat <= worker.beat:
+            return None
+        worker.beat = pulse.beat
+        worker.jobs = pulse.queued + pulse.busy
+        if worker.jobs:
+            worker.empty_since_ns = None
+        elif worker.empty_since_ns is None:
+            worker.empty_since_ns = now_ns
+        if pulse.hub_idle_ns < self.timeout_ns:
+            worker.fresh_ns = max(worker.fresh_ns, sent_ns)
+        round_trip_ns = max(now_ns - sent_ns - max(pulse.hold_ns, 0), 0)
+        worker.round_trip_ns += worker.round_trip_ns // 100 + 1  # clocks drift: old trips fade
+        if worker.offset_ns is None or round_trip_ns < worker.round_trip_ns:
+            worker.round_trip_ns = round_trip_ns
+            worker.offset_ns = in_reach(pulse.worker_ns - (now_ns - round_trip_ns // 2))
+        if pulse.wall_ns and wall_ns and worker.offset_ns is not None:
+            # Each side knows exactly how far its two clocks are apart, so this is as good as the
+            # offset of the monotonic ones, and notices at once when a wall clock is set.
+            apart_ns = (pulse.wall_ns - pulse.worker_ns) - (wall_ns - now_ns)
+            worker.wall_offset_ns = in_reach(apart_ns + worker.offset_ns)
+        return worker
+
+    def leave(self, incarnation: int) -> WorkerState | None:
+        """A worker is gone, by its own word or ours; None where it wasn't here."""
+        self._forgive(incarnation)
+        worker = self.workers.get(incarnation)
+        if worker is not None:
+            self._remove(worker)
+            self.allocate_users()
+        return worker
+
+    def overdue(self, now_ns: int) -> list[WorkerState]:
+        """Workers without a sign of life for the time-out: to be given up."""
+        return [w for w in self.workers.values() if now_ns - w.fresh_ns > self.timeout_ns]
+
+    def allocate_users(self) -> None:
+        """Split the users over the workers in proportion to their concurrency."""
+        capacities = {i: worker.hello.concurrency for i, worker in self.workers.items()}
+        shares = split(self.users, capacities)
+        for incarnation, users in shares.items():
+            self.workers[incarnation].users = users
+        self.shared = sum(shares.values())
+        self.sharing = sum(1 for users in shares.values() if users)
+
+    def shares(self) -> dict[int, tuple[int, int | None]]:
+        """What the beat says to each worker: users and clock offset."""
+        return {i: (worker.users, worker.offset_ns) for i, worker in self.workers.items()}
+
+    def all_ready(self, run: str, phase: int, *, stopped: bool = False) -> bool:
+        """Whether every worker with users is connected for the phase (or has stopped in it)."""
+        return all(w.ready == (run, phase, stopped) for w in self.workers.values() if w.users)
+
+    def ready_count(self, run: str, phase: int) -> tuple[int, int]:
+        """How many workers with users are connected for the phase, and how many there are."""
+        wanted = [w.ready == (run, phase, False) for w in self.workers.values() if w.users]
+        return sum(wanted), len(wanted)
+
+
+def split(users: int, capacities: Mapping[int, int]) -> dict[int, int]:
+    """Share ``users`` out in proportion to the capacities, and never above one of them.
+
+    By largest remainder, so that shares of equal workers differ by one at most; what is above
+    the sum of the capacities stays unshared.
+    """
+    total = sum(capacities.values())
+    users = min(users, total)
+    if not users:
+        return dict.fromkeys(capacities, 0)
+    shares = {key: users * capacity // total for key, capacity in capacities.items()}
+    left = users - sum(shares.values())
+    for key in _by_remainder(users, total, capacities)[:left]:
+        shares[key] += 1
+    return shares
+
+
+def _by_remainder(users: int, total: int, capacities: Mapping[int, int]) -> list[int]:
+    keys: Iterable[int] = capacities
+    return sorted(keys, key=lambda key: -(users * capacities[key] % total))

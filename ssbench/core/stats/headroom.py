@@ -1,0 +1,217 @@
+"""Was it us? Whether the load generator was the limit of a run, by its machines' live figures.
+
+An event loop that uses a whole core, or would if it got one, can do no more than it does: what it
+measures then is itself. That is judged second by second, of what counts of the run (warm-ups and
+cool-down left out), for each worker and the master.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import isnan
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.host_metrics import HostSeries
+
+#: Of a core that a loop uses, or would use if it got one. A loop with less to spare makes what is
+#: due wait several times longer than it takes.
+FULL_PERCENT = 85.0
+_FULL_NETWORK_PERCENT = 90.0  #: of an interface's speed
+#: Of a second that a loop could have run, but got no core: every operation waits with it.
+_WAITING_PERCENT = 25.0
+_LATE_S = 0.01  #: a loop that gets to its timers so late on average has no time
+_SHORT_PERCENT = 5.0  #: of memory that can be had
+_OTHERS_PERCENT = 50.0  #: of all cores: from then on other work took them, where they are full
+MOST_OF_THE_TIME = 0.5
+#: What a process is judged by.
+_OF_PROCESS = (
+    "loop_cpu_percent", "process_cpu_percent", "loop_waiting_percent", "loop_lag_mean_s",
+)  # fmt: skip
+_SOME_OF_THE_TIME = 0.05
+
+
+class Cause(Enum):
+    """What there was too little of."""
+
+    CORE = "core"  #: the loop used all of a core
+    CORES = "cores"  #: it could have run, but the machine's cores were taken
+    LATE = "late"  #: it stood still, with a core to be had
+    NETWORK = "network"  #: an interface was full
+    MEMORY = "memory"  #: hardly any could be had
+
+
+class Headroom(Enum):
+    """How much room the load generator had."""
+
+    UNKNOWN = "unknown"  #: no figures
+    ENOUGH = "room"
+    AT_TIMES = "limit at times"  #: one of the causes, for less than half of the time
+    NONE = "limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """A process of ours."""
+
+    worker_id: str  #: "" for the master
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A cause that was there for some of the time."""
+
+    who: Who
+    cause: Cause
+    value: float  #: in those seconds, on average: per cent; LATE: seconds
+    seconds: int
+    of_seconds: int
+
+    @property
+    def share(self) -> float:
+        """Of the time."""
+        return self.seconds / self.of_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoad:
+    """What kept the cores of a machine of ours busy, on average over the seconds that count."""
+
+    host: str
+    cpu_percent: float  #: of all cores, by whatever ran there
+    other_percent: float  #: of all cores, by what is neither master nor worker
+    waiting_percent: float  #: of the time that one of our loops waited for a core, at most
+
+    @property
+    def taken(self) -> bool:
+        """Whether other work took the cores."""
+        return self.cpu_percent >= FULL_PERCENT and self.other_percent >= _OTHERS_PERCENT
+
+
+@dataclass(frozen=True, slots=True)
+class HeadroomVerdict:
+    """What there is to say, the gravest first; None: no such figure."""
+
+    room: Headroom
+    findings: Sequence[Finding] = ()
+    busiest: Who | None = None  #: the process whose loop used most of a core
+    busiest_loop_percent: float | None = None  #: of a core, on average
+    busiest_core_percent: float | None = None  #: the busiest core of each second, on average
+    loop_lag_max_s: float | None = None
+    hosts: Sequence[HostLoad] = ()  #: the busiest first
+    #: Operations that failed because our own host had no descriptor, port or memory left.
+    own_failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSeries:
+    """The seconds of one process that count."""
+
+    who: Who
+    series: HostSeries
+    spans_s: Sequence[tuple[float, float]]
+
+    def values(self, name: str) -> list[float]:
+        """One figure in those seconds."""
+        return self.series.values(name, self.spans_s)
+
+
+def judge(seats: Sequence[ProcessSeries], own_failures: int = 0) -> HeadroomVerdict:
+    """The verdict on all processes of ours.
+
+    :param own_failures: operations that failed for want of the load generator's own resources.
+    """
+    seats = [seat for seat in seats if _loops(seat)]
+    if not seats:
+        room = Headroom.NONE if own_failures else Headroom.UNKNOWN
+        return HeadroomVerdict(room, own_failures=own_failures)
+    findings = [finding for seat in seats for finding in _of_process(seat)]
+    findings += [finding for seat, _all in _machines(seats) for finding in _of_machine(seat)]
+    findings = [finding for finding in findings if finding.share >= _SOME_OF_THE_TIME]
+    findings.sort(key=lambda finding: -finding.share)
+    room = Headroom.ENOUGH
+    if findings:
+        most = findings[0].share >= MOST_OF_THE_TIME
+        room = Headroom.NONE if most else Headroom.AT_TIMES
+    if own_failures:
+        room = Headroom.NONE
+    means = {seat.who: _mean(_loops(seat)) for seat in seats}
+    busiest = max(means, key=lambda who: means[who])
+    cores = [_mean(seat.values("cpu_busiest_core_percent")) for seat in seats]
+    lags = [lag for seat in seats for lag in seat.values("loop_lag_max_s")]
+    return HeadroomVerdict(
+        room, findings, busiest, means[busiest], max(cores) if cores else None,
+        max(lags, default=None), _host_loads(seats), own_failures,
+    )  # fmt: skip
+
+
+def _loops(seat: ProcessSeries) -> list[float]:
+    """What the loop used of a core; where threads can't be told apart, the process."""
+    return seat.values("loop_cpu_percent") or seat.values("process_cpu_percent")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else 0.0
+
+
+def _or_zero(value: float) -> float:
+    return 0.0 if isnan(value) else value
+
+
+def _of_process(seat: ProcessSeries) -> Iterator[Finding]:
+    seconds = 0
+    found: defaultdict[Cause, list[float]] = defaultdict(list)
+    for row in seat.series.rows(_OF_PROCESS, seat.spans_s):
+        loop, process, waited_percent, late_s = (_or_zero(value) for value in row)
+        seconds += 1
+        used_percent = process if isnan(row[0]) else loop
+        if waited_percent >= _WAITING_PERCENT:
+            found[Cause.CORES].append(waited_percent)
+        elif used_percent + waited_percent >= FULL_PERCENT:
+            found[Cause.CORE].append(used_percent)
+        elif late_s >= _LATE_S:
+            found[Cause.LATE].append(late_s)
+    for cause, values in found.items():
+        yield Finding(seat.who, cause, _mean(values), len(values), seconds)
+
+
+def _of_machine(seat: ProcessSeries) -> Iterator[Finding]:
+    rows: Mapping[Cause, tuple[str, float, float]] = {
+        Cause.NETWORK: ("network_busiest_percent", _FULL_NETWORK_PERCENT, float("inf")),
+        Cause.MEMORY: ("memory_available_percent", 0.0, _SHORT_PERCENT),
+    }
+    for cause, (name, low, high) in rows.items():
+        known = seat.values(name)
+        values = [value for value in known if low <= value < high]
+        if values:
+            yield Finding(seat.who, cause, _mean(values), len(values), len(known))
+
+
+def _machines(
+    seats: Sequence[ProcessSeries],
+) -> Iterator[tuple[ProcessSeries, list[ProcessSeries]]]:
+    """Workers of one machine all tell of it: who tells of most seconds, and all of them."""
+    machines: defaultdict[str, list[ProcessSeries]] = defaultdict(list)
+    for seat in seats:
+        machines[seat.series.boot_id or seat.who.host].append(seat)
+    for of_machine in machines.values():
+        yield max(of_machine, key=lambda seat: len(_loops(seat))), of_machine
+
+
+def _host_loads(seats: Sequence[ProcessSeries]) -> list[HostLoad]:
+    """Of each machine that told how busy its cores were."""
+    found = []
+    for speaker, of_machine in _machines(seats):
+        busy, cores = speaker.values("cpu_percent"), speaker.values("cores")
+        if busy and cores:
+            busy_percent = fmean(busy)
+            ours = sum(_mean(seat.values("process_cpu_percent")) for seat in of_machine)
+            waiting = max(_mean(seat.values("loop_waiting_percent")) for seat in of_machine)
+            others = max(busy_percent - ours / max(cores), 0.0)
+            found.append(HostLoad(speaker.who.host, busy_percent, others, waiting))
+    return sorted(found, key=lambda load: -load.cpu_percent)

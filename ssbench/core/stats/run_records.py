@@ -1,0 +1,235 @@
+"""What a run's header, workers and footer say, of one run or of several merged."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ssbench.core.records import MarkRecord, RunFooter, RunHeader, WorkerRecord
+from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.windows_of_stages import SECOND_NS, Span, joined, load_end_ns, spans
+
+
+@dataclass(frozen=True, slots=True)
+class StageUsers:
+    """How many users a stage of the load had."""
+
+    asked: int
+    #: Seconds from the run phase's start, and how many users ran from then on; at least one.
+    ran: tuple[tuple[float, int], ...]
+
+    @property
+    def least(self) -> int:
+        """The fewest that ran at any time."""
+        return min(users for _at_s, users in self.ran)
+
+    @property
+    def short(self) -> bool:
+        """Whether fewer ran than were asked for, if only for a time."""
+        return self.least < self.asked
+
+
+class RunRecords:
+    """The records that come once a run, or once a worker."""
+
+    def __init__(self) -> None:
+        self.run_id = ""  #: of the newest header; what comes next belongs to it
+        self.headers: dict[str, RunHeader] = {}  #: by run id
+        self.footers: dict[str, RunFooter] = {}  #: by run id
+        self.workers: dict[tuple[str, int], WorkerRecord] = {}  #: by run id and index
+        #: What is missing or unreadable, a line each; put here by who read the records.
+        self.damage: list[str] = []
+        self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
+        self._scenarios: dict[str, ScenarioView] = {}
+
+    def __repr__(self) -> str:
+        return f"<RunRecords {len(self.headers)} runs, {len(self.workers)} workers>"
+
+    def add(self, record: RunHeader | WorkerRecord | MarkRecord | RunFooter) -> None:
+        """Keep one record."""
+        if isinstance(record, RunHeader):
+            self.run_id = record.run_id
+            self.headers[record.run_id] = record
+            self._scenarios[record.run_id] = ScenarioView.of(record.scenario)
+        elif isinstance(record, WorkerRecord):
+            self.workers[self.run_id, record.index] = record
+        elif isinstance(record, MarkRecord):
+            self.marks.setdefault(self.run_id, []).append(record)
+        else:
+            self.footers[self.run_id] = record
+
+    def merge(self, other: RunRecords) -> None:
+        """Add the records of ``other``, which stays as it is."""
+        self.headers.update(other.headers)
+        self._scenarios.update(other._scenarios)
+        self.footers.update(other.footers)
+        self.workers.update(other.workers)
+        self.marks.update(other.marks)
+        self.damage += other.damage
+
+    @property
+    def header(self) -> RunHeader | None:
+        """Of the run that began first; None where there is none."""
+        return min(self.headers.values(), key=lambda header: header.started_at, default=None)
+
+    @property
+    def footer(self) -> RunFooter | None:
+        """Of the run that ended last; None where none has one."""
+        return max(self.footers.values(), key=lambda footer: footer.ended_at, default=None)
+
+    @property
+    def legacy(self) -> bool:
+        """True for results of ssbench 0.3.9."""
+        return self.header is not None and is_legacy(self.header)
+
+    @property
+    def no_store(self) -> bool:
+        """Whether a run was made with ``--noop``: no byte was moved, whatever its results say."""
+        return any(header.driver == "noop" for header in self.headers.values())
+
+    @property
+    def complete(self) -> bool:
+        """False where a run's records end before its footer, or something of them is missing."""
+        return bool(self.headers) and not self.damage and self.headers.keys() <= self.footers.keys()
+
+    @property
+    def scenario(self) -> ScenarioView:
+        """Of the run that began first."""
+        header = self.header
+        return self._scenarios[header.run_id] if header else ScenarioView.of({})
+
+    def scenario_of(self, run_id: str) -> ScenarioView:
+        """Of one of the runs."""
+        return self._scenarios.get(run_id, ScenarioView.of({}))
+
+    @property
+    def stages(self) -> list[MarkRecord]:
+        """Where the stages of the first run's load begin."""
+        marks = self.marks.get(self.header.run_id, []) if self.header else []
+        return [mark for mark in marks if mark.name == "stage"]
+
+    @property
+    def stage_users(self) -> list[StageUsers]:
+        """The users of each of these stages."""
+        return list(self._stage_users(self.header.run_id)) if self.header else []
+
+    @property
+    def users_ran(self) -> int | None:
+        """The fewest users that ran at any time of any stage; None where nobody counted."""
+        return min((users.least for users in self.stage_users), default=None)
+
+    @property
+    def short_of_users(self) -> bool:
+        """Whether fewer users ran than a stage asked for: it is not the load that it says."""
+        return any(users.short for users in self.stage_users)
+
+    def _stage_users(self, run_id: str) -> Iterator[StageUsers]:
+        asked, ran = 0, list[tuple[float, int]]()
+        for mark in self.marks.get(run_id, []):
+            if mark.name == "stage":
+                if ran:
+                    yield StageUsers(asked, tuple(ran))
+                asked, ran = mark.users, []
+            elif mark.name != "users" or not ran:
+                continue
+            at_s = mark.at_ns / SECOND_NS
+            if ran and ran[-1][0] == at_s:
+                ran.pop()
+            ran.append((at_s, mark.users))
+        if ran:
+            yield StageUsers(asked, tuple(ran))
+
+    @property
+    def end_ns(self) -> int | None:
+        """When its load ended, as an offset from the run phase's start; None where unknown."""
+        if self.header is None:
+            return None
+        run_id = self.header.run_id
+        return load_end_ns(self.marks.get(run_id, []), self._scenarios[run_id])
+
+    @property
+    def spans(self) -> list[Span]:
+        """What counts of each of these stages."""
+        return self._spans(self.header.run_id) if self.header else []
+
+    def spans_s(self, run_id: str) -> list[tuple[float, float]]:
+        """The stretches of a run that count, in seconds from the run phase's start."""
+        parts = self._spans(run_id)
+        if not parts:
+            return [(0.0, math.inf)]
+        return [(low / SECOND_NS, high / SECOND_NS) for low, high in joined(parts)]
+
+    def _spans(self, run_id: str) -> list[Span]:
+        marks = self.marks.get(run_id, [])
+        begins = [mark.at_ns for mark in marks if mark.name == "stage"]
+        facts = self.scenario_of(run_id)
+        return spans(begins, load_end_ns(marks, facts), facts) if begins else []
+
+    @property
+    def ending(self) -> str:
+        """The footer's word; ``cut off`` where the records aren't complete."""
+        return self.footer.ended if self.footer and self.complete else "cut off"
+
+    @property
+    def lost(self) -> int:
+        """Operations lost with their worker."""
+        return sum(footer.lost for footer in self.footers.values())
+
+    @property
+    def sent(self) -> int | None:
+        """Operations given out in the run phase; None where that isn't known of every run."""
+        counts = [self.footers[run].sent if run in self.footers else None for run in self.headers]
+        known = [count for count in counts if count is not None]
+        return sum(known) if known and len(known) == len(counts) else None
+
+    @property
+    def late(self) -> int:
+        """Operations that fell due, and were never started."""
+        return sum(footer.late for footer in self.footers.values())
+
+    @property
+    def refused(self) -> int:
+        """Result messages that were stale or malformed."""
+        return sum(footer.refused for footer in self.footers.values())
+
+    @property
+    def left_behind(self) -> int:
+        """Objects of ours that are in the store, as far as is known."""
+        if self.no_store:
+            return 0
+        return sum(f.left_behind - f.left_unknown for f in self.footers.values())
+
+    @property
+    def left_unknown(self) -> int:
+        """Objects of ours that may be in the store, besides: nobody knows."""
+        return 0 if self.no_store else sum(f.left_unknown for f in self.footers.values())
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Operations for which there was no object, by name."""
+        total: Counter[str] = Counter()
+        for footer in self.footers.values():
+            total.update(footer.skipped)
+        return dict(sorted(total.items()))
+
+    @property
+    def skipped_count(self) -> int:
+        """All of them."""
+        return sum(self.skipped.values())
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the users were warned of."""
+        return [text for footer in self.footers.values() for text in footer.warnings]
+
+    @property
+    def workers_lost(self) -> list[str]:
+        """Ids of workers that were lost."""
+        return [worker for footer in self.footers.values() for worker in footer.workers_lost]
+
+
+def is_legacy(header: RunHeader) -> bool:
+    """Whether ssbench 0.x made it."""
+    return not header.run_id and header.ssbench_version.startswith("0.")

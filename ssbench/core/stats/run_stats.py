@@ -1,0 +1,474 @@
+"""RunStats: what a run's records add up to. Numbers only; formats nothing.
+
+Memory follows the number of groups (operation and size class), workers, kinds of error and
+seconds of the run, not the number of operations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.operations import CRUD, row_of
+from ssbench.core.records import (
+    MASTER,
+    ClockRecord,
+    HostRecord,
+    MarkRecord,
+    PhaseRecord,
+    Record,
+    ResultBatch,
+    RunFooter,
+    RunHeader,
+    WorkerRecord,
+)
+from ssbench.core.stats.batches import Part, shifted, split
+from ssbench.core.stats.groups import Groups
+from ssbench.core.stats.headroom import HeadroomVerdict, ProcessSeries, Who, judge
+from ssbench.core.stats.host_metrics import HostSeries
+from ssbench.core.stats.rates import LastStart, basis_of, rate_windows
+from ssbench.core.stats.run_records import RunRecords
+from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.series import SECOND_NS, TimeSeries
+from ssbench.core.stats.spread import Spread, spread_of, spread_of_legacy
+from ssbench.core.stats.tally import (
+    LATENCIES,
+    Basis,
+    Counts,
+    ErrorExample,
+    ErrorTally,
+    Latency,
+    Tally,
+    Throughput,
+)
+from ssbench.core.stats.verified import Verified
+from ssbench.core.stats.windows import LEFT_OUT, Windows
+from ssbench.core.stats.windows_of_stages import Span, gaps_ns
+
+_HIGHEST_STATUS = 999
+_LONG_TAIL = 0.05  #: of the span of the rates; a shorter one doesn't bend them
+
+
+class AfterEnd(NamedTuple):
+    """Operations, failed or not, that completed after the load's end."""
+
+    operations: int
+    seconds: float  #: to the last of them
+
+
+class UpToLastStart(NamedTuple):
+    """The rate of a run that ended with its operations while all users were at work."""
+
+    share_after: float  #: of the span of the run's rates: what follows the last start
+    throughput: Throughput
+
+
+Errors = dict[tuple[int, int], ErrorTally]  #: by (ErrorKind, status)
+
+
+class RunStats:
+    """The sums of one run, or, merged, of several.
+
+    Feed it every record in the order of the stat file (``of`` does). It works without a footer,
+    without a header, and without any result.
+
+    :param end_ns: when the load ended, as an offset from the run phase's start, for the cool-down
+        to be left out: its results come before anything tells.
+    """
+
+    def __init__(self, end_ns: int | None = None) -> None:
+        self.run = RunRecords()
+        self.left_out = 0  #: operations of warm-ups and the cool-down
+        self._groups = Groups()
+        self.phases: dict[Phase, Counts] = {}  #: all phases but the run
+        self.errors: Errors = {}  #: of the run phase
+        self._phase_errors: dict[Phase, Errors] = {}  # of all others
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._legacy = False
+        self._origins: dict[Phase, int] = {}
+        self._end_ns = end_ns
+        self._windows = Windows(ScenarioView.of({}))
+        self._last_start: LastStart | None = None  # of a run whose operations may end it
+        self._after_end = 0
+        self._last_after_end_ns = 0
+        self.series = TimeSeries()
+        self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: newest of the run phase, by worker
+        self._hosts: dict[tuple[str, int], HostSeries] = {}
+        self._shifts: dict[int, int] = {}  # of the phase, by worker
+        self.verified: Verified | None = None  #: None where no run was verified
+
+    @classmethod
+    def of(cls, records: Iterable[Record], end_ns: int | None = None) -> RunStats:
+        """The sums of all of these: of a whole file, most quickly of what is ``gathered``."""
+        stats = cls(end_ns)
+        for record in records:
+            stats.add(record)
+        return stats
+
+    def __repr__(self) -> str:
+        return f"<RunStats {self.run.scenario.name!r}: {self.total()!r}>"
+
+    # What comes in
+
+    def add(self, record: Record) -> None:
+        """Count one record."""
+        if isinstance(record, ResultBatch):
+            self._add_batch(record)
+        elif isinstance(record, PhaseRecord):
+            self._origins[record.phase] = _wall_ns(record.started_at)
+            self._shifts.clear()
+        elif isinstance(record, HostRecord):
+            if record.phase is Phase.RUN:
+                key = self.run.run_id, record.worker
+                self._hosts.setdefault(key, HostSeries()).add(record)
+        elif isinstance(record, ClockRecord):
+            self._shifts[record.worker] = record.shift_ns
+            if record.phase is Phase.RUN:
+                self.clocks[self.run.run_id, record.worker] = record
+        elif isinstance(record, RunHeader | WorkerRecord | RunFooter | MarkRecord):
+            self.run.add(record)
+            self._legacy = self.run.legacy
+            if isinstance(record, RunHeader):
+                facts = self.run.scenario_of(record.run_id)
+                self._windows = Windows(facts, self._end_ns)
+                if facts.operation_count is not None and not self._legacy:
+                    self._last_start = LastStart(facts.user_count)
+                if record.verify:
+                    self.verified = self.verified or Verified()
+            elif isinstance(record, MarkRecord):
+                self._windows.mark(record)
+
+    def merge(self, other: RunStats) -> None:
+        """Add the sums of ``other``, which stays as it is: parts of one run, or another run."""
+        self.run.merge(other.run)
+        self.left_out += other.left_out
+        self._after_end += other._after_end
+        self._last_after_end_ns = max(self._last_after_end_ns, other._last_after_end_ns)
+        if other._last_start:
+            self._last_start = self._last_start or LastStart(None)
+            self._last_start.merge(other._last_start)
+        self._groups.merge(other._groups)
+        for phase, counts in other.phases.items():
+            self.phases.setdefault(phase, Counts()).merge(counts)
+        _add_errors(self.errors, other.errors)
+        for phase, errors in other._phase_errors.items():
+            _add_errors(self._phase_errors.setdefault(phase, {}), errors)
+        for phase, origin in other._origins.items():
+            self._origins.setdefault(phase, origin)
+        self._requests.update(other._requests)
+        self.series.merge(other.series)
+        self.clocks.update(other.clocks)
+        for of_worker, hosts in other._hosts.items():
+            self._hosts.setdefault(of_worker, HostSeries()).merge(hosts)
+        if other.verified:
+            self.verified = self.verified or Verified()
+            self.verified.merge(other.verified)
+
+    # What comes out
+
+    @property
+    def out_of_range(self) -> int:
+        """Successes whose time to the last byte, or whose completion, can't be true or counted."""
+        return self.series.untimed + sum(
+            tally.last_byte.histogram.out_of_range for tally in self._groups.all_stages.values()
+        )
+
+    @property
+    def unaccounted(self) -> int | None:
+        """Operations sent that are neither here nor lost: results that the file has no more.
+
+        Below 0 where more came back than was sent. None where nobody counted what was sent.
+        """
+        sent = self.run.sent
+        here = self.total().operations + self.left_out
+        return None if sent is None else sent - here - self.run.lost
+
+    @property
+    def operations(self) -> list[int]:
+        """Those of CRUD, then any other that has results."""
+        others = {operation for operation, _class in self._groups.all_stages} - set(CRUD)
+        return [*CRUD, *sorted(others)]
+
+    @property
+    def stage_count(self) -> int:
+        """Stages that the load had, or that have results; 1 where it had none of its own."""
+        return max(len(self._groups), len(self.run.stages))
+
+    def stage_seconds(self, index: int) -> float | None:
+        """How long the part of a stage was that counts; None where nobody said."""
+        spans = self.run.spans
+        return spans[index].seconds if index < len(spans) else None
+
+    def total(
+        self,
+        operation: int | None = None,
+        size_class: int | None = None,
+        stage: int | None = None,
+    ) -> Tally:
+        """The sum over the groups; None stands for all. It isn't to be added to."""
+        total = self._groups.total(operation, size_class, stage)
+        total.has_bytes = not self.run.no_store
+        if stage is None and total.first_start_ns is not None and total.last_end_ns is not None:
+            origin_ns = self._origins.get(Phase.RUN, 0)
+            total.left_out_ns = gaps_ns(
+                self.run.spans, total.first_start_ns - origin_ns, total.last_end_ns - origin_ns
+            )
+        windows = self.rate_windows
+        if windows is not None:
+            of = windows if stage is None else windows[stage : stage + 1]
+            total.window_ns = sum(window.high_ns - window.low_ns for window in of)
+        return total
+
+    @property
+    def rate_basis(self) -> Basis:
+        """What the rates are counted by, and over what time."""
+        return basis_of(self.run, self._groups.total(None, None, None).operations + self.left_out)
+
+    @property
+    def rate_windows(self) -> list[Span] | None:
+        """The window of the rates, of each stage; None where they are of the span from the first
+        start to the last completion."""
+        first_ns = self._groups.total(None, None, None).first_start_ns
+        if first_ns is not None:
+            first_ns -= self._origins.get(Phase.RUN, 0)
+        return rate_windows(self.run, self.rate_basis, first_ns)
+
+    @property
+    def after_end(self) -> AfterEnd | None:
+        """What completed after the load's end, warm-up and cool-down included; None for nothing,
+        or where the end isn't known or was that of the operations."""
+        end_ns = self.run.end_ns
+        if not self._after_end or end_ns is None:
+            return None
+        if self.rate_basis not in (Basis.DUE, Basis.SHARE):
+            return None
+        return AfterEnd(self._after_end, (self._last_after_end_ns - end_ns) / SECOND_NS)
+
+    @property
+    def up_to_last_start(self) -> UpToLastStart | None:
+        """Of a run that ended with its operations, where what follows the last start is more than
+        5 % of what its rates are divided by."""
+        total, last = self.total(), self._last_start
+        if self.rate_basis is not Basis.COMPLETED or last is None or last.at_ns is None:
+            return None
+        if total.first_start_ns is None or total.last_end_ns is None or not total.seconds:
+            return None
+        origin_ns = self._origins.get(Phase.RUN, 0)
+        share = (total.last_end_ns - origin_ns - last.at_ns) / SECOND_NS / total.seconds
+        if share <= _LONG_TAIL:
+            return None
+        first_ns = total.first_start_ns - origin_ns
+        return UpToLastStart(share, last.until(total.count, total.bytes_moved, first_ns))
+
+    def classes(self, operation: int | None = None) -> list[int]:
+        """The size classes that have results (of that operation), rising."""
+        return sorted({cls for op, cls in self._groups.all_stages if operation in (None, op)})
+
+    def class_name(self, size_class: int) -> str:
+        """As the scenario names it."""
+        sizes = self.run.scenario.sizes
+        return sizes[size_class].name if 0 <= size_class < len(sizes) else f"class {size_class}"
+
+    def phase(self, phase: Phase) -> Counts:
+        """The counts of a phase that isn't the run."""
+        counts = self.phases.get(phase, Counts())
+        counts.has_bytes = not self.run.no_store
+        return counts
+
+    def phase_errors(self, phase: Phase) -> Errors:
+        """The errors of a phase that isn't the run."""
+        return self._phase_errors.get(phase, {})
+
+    @property
+    def started_s(self) -> float | None:
+        """Wall clock: start of the first operation, else of the run; None where unknown."""
+        if self.run.header and self.run.legacy:
+            # 0.3.9 takes the whole second of the first completion, less that one's latency;
+            # who reads its files puts that into the header.
+            return self.run.header.started_at
+        first_ns = self.total().first_start_ns
+        if first_ns is None:
+            first_ns = self._origins.get(Phase.RUN)
+        if first_ns is not None:
+            return first_ns / 1e9
+        return self.run.header.started_at if self.run.header else None
+
+    @property
+    def ended_s(self) -> float | None:
+        """Wall clock: end of the last operation, else of the run; None where unknown."""
+        last_ns = self.total().last_end_ns
+        if last_ns is None:
+            return self.run.footer.ended_at if self.run.footer else None
+        return float(last_ns // SECOND_NS) if self.run.legacy else last_ns / 1e9
+
+    @property
+    def duration_s(self) -> float | None:
+        """From ``started_s`` to ``ended_s``; None where either is unknown."""
+        if self.started_s is None or self.ended_s is None:
+            return None
+        return self.ended_s - self.started_s
+
+    @property
+    def whole_run_s(self) -> tuple[float, float] | None:
+        """Wall clock: start and end of the run phase, with what of it doesn't count.
+
+        None where either is unknown: a file of 0.3.9, or one that ends before its footer.
+        """
+        origin_ns, footer = self._origins.get(Phase.RUN), self.run.footer
+        if origin_ns is None or footer is None:
+            return None
+        return origin_ns / SECOND_NS, origin_ns / SECOND_NS + footer.run_seconds
+
+    def requests_per_worker(self) -> dict[str, int]:
+        """Finished operations, failed or not, by worker id; idle workers have 0."""
+        found: Counter[str] = Counter()
+        for (_run_id, _index), worker in self.run.workers.items():
+            found[worker.worker_id] += 0
+        for key, count in self._requests.items():
+            known = self.run.workers.get(key)
+            found[known.worker_id if known else f"#{key[1]}"] += count
+        return dict(found)
+
+    @property
+    def worker_count(self) -> int:
+        """Workers that took part, idle ones included."""
+        return len(self.requests_per_worker())
+
+    @property
+    def worker_spread(self) -> Spread | None:
+        """How evenly the workers shared the work; None without a worker."""
+        counts = list(self.requests_per_worker().values())
+        return spread_of_legacy(counts) if self.run.legacy else spread_of(counts)
+
+    def completions(self) -> list[int]:
+        """Successes completed in each whole second, without a gap.
+
+        The first is the second in which the run started; for 0.3.9's files it is, as there, the
+        second (of the wall clock) of the first completion.
+        """
+        return self.series.per_second(from_first=self.run.legacy)
+
+    def verdict(self) -> HeadroomVerdict:
+        """Whether the load generator was the limit."""
+        own = ErrorKind.LOAD_GENERATOR
+        own_failures = sum(each.count for (kind, _), each in self.errors.items() if kind == own)
+        return judge([self._seat(*key) for key in sorted(self._hosts)], own_failures)
+
+    def _seat(self, run_id: str, index: int) -> ProcessSeries:
+        series = self._hosts[run_id, index]
+        worker_id = ""
+        if index != MASTER:
+            worker = self.run.workers.get((run_id, index))
+            worker_id = worker.worker_id if worker else f"#{index}"
+        return ProcessSeries(Who(worker_id, series.host), series, self.run.spans_s(run_id))
+
+    # How it is counted
+
+    def _add_batch(self, batch: ResultBatch) -> None:
+        if not len(batch):
+            return
+        origin_ns = self._origins.get(batch.phase, 0)
+        shift_ns = self._shifts.get(batch.worker, 0)
+        if shift_ns:
+            batch = shifted(batch, shift_ns)
+        if batch.phase is not Phase.RUN:
+            counts = self.phases.setdefault(batch.phase, Counts())
+            for part in split(batch):
+                self._add_counts(counts, part, origin_ns)
+                if part.failed:
+                    errors = self._phase_errors.setdefault(batch.phase, {})
+                    _add_errors(errors, _errors_of(part, origin_ns))
+            return
+        if batch.worker >= 0:
+            self._requests[self.run.run_id, batch.worker] += len(batch)
+        for stage, cut in self._windows.cut(batch):
+            for part in split(cut):
+                self._add_part(stage, part, origin_ns)
+
+    def _add_part(self, stage: int, part: Part, origin_ns: int) -> None:
+        """Count some rows of the run; those of a warm-up in the series only."""
+        if self.verified:
+            self.verified.add(part, origin_ns)
+        self.series.add(part, origin_ns)
+        self._note_after_end(part)
+        if not part.failed:
+            for at, operations, moved_bytes in self._windows.shares(part):
+                tally = self._groups.to_add_to(at, part.group)
+                tally.shares += operations
+                tally.byte_shares += moved_bytes
+        if stage == LEFT_OUT:
+            self.left_out += len(part)
+            return
+        if self._last_start:
+            self._last_start.add(part)
+        tally = self._groups.to_add_to(stage, part.group)
+        self._add_counts(tally, part, origin_ns)
+        if part.failed:
+            _add_errors(self.errors, _errors_of(part, origin_ns))
+        else:
+            _add_latencies(tally, part)
+
+    def _add_counts(self, counts: Counts, part: Part, origin_ns: int) -> None:
+        moved = sum(part.column("bytes_moved"))
+        if part.failed:
+            counts.errors += len(part)
+            counts.failed_bytes += moved
+        else:
+            counts.count += len(part)
+            counts.bytes_moved += moved
+        for name in part.counters:
+            setattr(counts, name, getattr(counts, name) + sum(part.column(name)))
+        # Of 0.3.9's failed operations only the end is known, and it leaves them out of the span.
+        if not (part.failed and self._legacy):
+            first_ns, last_ns = part.span_ns
+            counts.span(origin_ns + first_ns, origin_ns + last_ns)
+
+    def _note_after_end(self, part: Part) -> None:
+        end_ns, (_first_ns, last_ns) = self._windows.load_end_ns, part.span_ns
+        if last_ns > end_ns:
+            self._after_end += sum(end > end_ns for end in part.ends_ns)
+            self._last_after_end_ns = max(self._last_after_end_ns, last_ns)
+
+
+def _errors_of(part: Part, origin_ns: int) -> Errors:
+    """Failed operations by their causes."""
+    found: Errors = {}
+    names = ("error", "status", "start_ns", "last_byte_ns", "detail", "transaction_id")
+    operation, _size_class = part.group
+    for kind, status, start_ns, last_byte_ns, detail, identifier in zip(
+        *map(part.column, names), strict=True
+    ):
+        at_ns = origin_ns + start_ns + max(0, last_byte_ns)
+        example = ErrorExample(at_ns, operation, detail, identifier)
+        # A status that is none would be one more row of the report for each of them.
+        key = (kind, status if 0 <= status <= _HIGHEST_STATUS else 0)
+        _add_errors(found, {key: ErrorTally(1, example)})
+    return found
+
+
+def _add_errors(errors: Errors, more: Errors) -> None:
+    for key, error in more.items():
+        known = errors.get(key)
+        errors[key] = error if known is None else known.plus(error)
+
+
+def _add_latencies(tally: Tally, part: Part) -> None:
+    ids = part.transaction_ids
+    for name in LATENCIES:
+        latency: Latency = getattr(tally, name)
+        latency.add(part.durations(f"{name}_ns"), ids)
+    if part.responses:
+        tally.response.add(part.responses, ids)
+
+
+def operation_name(operation: int) -> str:
+    """``CREATE``; a number that a later version may know is ``OPERATION 17``."""
+    return row_of(operation).name
+
+
+def _wall_ns(seconds: float) -> int:
+    # By parts, because 1.8e18 is more than a float holds to the nanosecond.
+    whole = int(seconds // 1)
+    return whole * SECOND_NS + round((seconds - whole) * SECOND_NS)

@@ -1,0 +1,176 @@
+"""What a report must know of a scenario, read from any version's header.
+
+Reports are made of files that may be old, damaged or of another's making. So nothing here
+raises: what is missing or malformed is None, or left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ssbench.core.operations import CRUD
+
+Profile = Mapping[str, float]  #: an operation's name in capitals -> its share; sum 1
+
+_YEAR_S = 366 * 86400.0
+_LEGACY_SCENARIO = "_scenario_data"  # ssbench 0.3.9 keeps the user's JSON under this key
+
+
+@dataclass(frozen=True, slots=True)
+class SizeView:
+    """A size class; ``share`` is its part of all operations (0 to 1)."""
+
+    name: str
+    size_min: int | None
+    size_max: int | None
+    initial_files: int
+    share: float
+    profile: Profile | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioView:
+    """A scenario as a report shows it; ``profile`` is the average over the classes by share."""
+
+    name: str
+    sizes: tuple[SizeView, ...]
+    profile: Profile | None
+    user_count: int | None
+    container_base: str | None
+    container_count: int | None
+    operation_count: int | None
+    run_seconds: float | None
+    delete_after: int | None
+    policy: str | None
+    block_size: int | None
+    rate: float | None  #: operations a second that fall due; None: a closed loop, or stages
+    arrivals: str | None
+    think_time: tuple[float, float] | None  #: seconds, the least and the longest
+    warmup_s: float  #: 0 where nothing is left out
+    cooldown_s: float
+    stage_warmups_s: tuple[float, ...]  #: of each stage; () where none has one of its own
+
+    def stage_warmup_s(self, stage: int) -> float:
+        """What is left out of a stage's beginning."""
+        return self.stage_warmups_s[stage] if stage < len(self.stage_warmups_s) else 0.0
+
+    @property
+    def initial_files(self) -> int:
+        """Initial objects of all classes."""
+        return sum(size.initial_files for size in self.sizes)
+
+    @classmethod
+    def of(cls, scenario: Mapping[str, Any]) -> ScenarioView:
+        """The facts of ``RunHeader.scenario``."""
+        inner = scenario.get(_LEGACY_SCENARIO)
+        merged = {**inner, **scenario} if isinstance(inner, Mapping) else scenario
+        sizes = _sizes(merged)
+        return cls(
+            name=_text(merged.get("name")) or "",
+            sizes=sizes,
+            profile=_average(sizes),
+            user_count=_whole(merged.get("user_count")),
+            container_base=_text(merged.get("container_base")),
+            container_count=_whole(merged.get("container_count")),
+            operation_count=_whole(merged.get("operation_count")),
+            run_seconds=_number(merged.get("run_seconds")),
+            delete_after=_whole(merged.get("delete_after")),
+            policy=_text(merged.get("policy")),
+            block_size=_whole(merged.get("block_size")),
+            rate=_number(merged.get("rate")),
+            arrivals=_text(merged.get("arrivals")),
+            think_time=_range(merged.get("think_time")),
+            warmup_s=_span(merged.get("warmup")),
+            cooldown_s=_span(merged.get("cooldown")),
+            stage_warmups_s=_stage_warmups(merged.get("stages")),
+        )
+
+
+def _sizes(scenario: Mapping[str, Any]) -> tuple[SizeView, ...]:
+    initial = scenario.get("initial_files")
+    counts = initial if isinstance(initial, Mapping) else {}
+    rows = scenario.get("sizes")
+    rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    files = [max(0, _whole(counts.get(_text(row.get("name")))) or 0) for row in rows]
+    total = sum(files)
+    return tuple(
+        SizeView(
+            name=_text(row.get("name")) or f"class {index}",
+            size_min=_whole(row.get("size_min")),
+            size_max=_whole(row.get("size_max")),
+            initial_files=count,
+            share=count / total if total else 0.0,
+            profile=_profile(row) or _profile(scenario),
+        )
+        for index, (row, count) in enumerate(zip(rows, files, strict=True))
+    )
+
+
+def crud_of(profile: Profile | None) -> list[float] | None:
+    """The shares of CREATE, READ, UPDATE and DELETE, as a crud_profile has them."""
+    return None if profile is None else [profile.get(row.name, 0.0) for row in CRUD]
+
+
+def other_operations(profile: Profile | None) -> list[str]:
+    """The names of those that a crud_profile can't hold."""
+    return [name for name in profile or () if name not in {row.name for row in CRUD}]
+
+
+def _profile(keys: Mapping[str, Any]) -> Profile | None:
+    by_name = keys.get("operations")
+    if not isinstance(by_name, Mapping):
+        weights = keys.get("crud_profile")
+        if not isinstance(weights, Sequence) or len(weights) != len(CRUD):
+            return None
+        by_name = dict(zip((row.name for row in CRUD), weights, strict=True))
+    shares = {}
+    for name, value in by_name.items():
+        weight = _number(value)
+        if not isinstance(name, str) or weight is None or weight < 0:
+            return None
+        shares[name.upper()] = weight
+    total = sum(shares.values())
+    if not 0 < total < float("inf"):
+        return None
+    return {name: weight / total for name, weight in shares.items()}
+
+
+def _average(sizes: Sequence[SizeView]) -> Profile | None:
+    known = [(size.share, size.profile) for size in sizes if size.profile and size.share]
+    if not known:
+        return None
+    names = dict.fromkeys(name for _, profile in known for name in profile)
+    return {name: sum(share * p.get(name, 0.0) for share, p in known) for name in names}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _range(value: Any) -> tuple[float, float] | None:
+    if not isinstance(value, Sequence) or len(value) != 2:
+        return None
+    least, longest = map(_number, value)
+    return None if least is None or longest is None else (least, longest)
+
+
+def _span(value: Any) -> float:
+    """Seconds, up to a year, that nothing can overflow with."""
+    number = _number(value)
+    return number if number is not None and 0 <= number < _YEAR_S else 0.0
+
+
+def _stage_warmups(stages: Any) -> tuple[float, ...]:
+    rows = stages if isinstance(stages, Sequence) else ()
+    found = tuple(_span(row.get("warmup")) if isinstance(row, Mapping) else 0.0 for row in rows)
+    return found if any(found) else ()
+
+
+def _number(value: Any) -> float | None:
+    return value if type(value) in (int, float) else None

@@ -1,0 +1,283 @@
+"""Whether a run was steady enough to quote an average of it.
+
+``check`` looks at what a run did in each second, in the manner of pyperf's ``check``, and gives
+findings: numbers, each with a sentence. ``AutoStop`` watches a run go on and says when it has
+been steady for long enough.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby, pairwise
+from math import log, sqrt
+from statistics import fmean, median, pvariance
+
+from ssbench.core.text import plural
+
+ENOUGH_SECONDS = 10
+MAX_DRIFT = 0.05  #: of the median, over the whole run
+MAX_SPREAD = 0.10  #: standard deviation over the mean; pyperf's bound
+NEAR_ZERO = 0.10  #: of the median: a second with no more than that is stalled
+MAX_BETWEEN = 0.90  #: of the variance explained by two levels; 0.64 for a bell, 0.75 for a ramp
+
+_MOST_POINTS = 40  # the test for a trend is quadratic
+_TREND_Z = 2.58  # 1 % two-sided
+_CHANCE = 0.01  # of a stall by chance in a run
+
+
+@dataclass(frozen=True, slots=True)
+class TooShort:
+    """Too few whole seconds to tell anything but stalls."""
+
+    seconds: int
+    wanted: int = ENOUGH_SECONDS
+
+    def sentence(self) -> str:
+        return (
+            f"Only {plural(self.seconds, 'whole second')}: too short to tell whether the rate was "
+            f"steady; run for {self.wanted + 2} s or more."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """Seconds in which next to nothing was completed."""
+
+    stalled: int
+    seconds: int
+    longest: int  #: in a row
+    first: int  #: the first such second's number
+
+    def sentence(self) -> str:
+        return (
+            f"In {self.stalled} of {self.seconds} seconds next to nothing completed "
+            f"(longest {self.longest} s, first at {self.first} s): "
+            "the average hides them; look at the seconds one by one."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Drifted:
+    """The rate rose or fell from one end to the other."""
+
+    what: str  #: "operations" or "bytes"
+    change: float  #: over all seconds, as a share of the median; below 0 where it fell
+
+    def sentence(self) -> str:
+        word = "rose" if self.change > 0 else "fell"
+        return (
+            f"The rate of {self.what} {word} by {abs(self.change):.0%} during the run: "
+            "the average depends on when it ended; use a longer warm-up, or find out why."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TwoLevels:
+    """The rate jumped between a low and a high level."""
+
+    what: str
+    low: float  #: mean of the low seconds, per second
+    high: float
+    low_seconds: int
+    seconds: int
+
+    def sentence(self) -> str:
+        return (
+            f"The rate of {self.what} had two levels: {self.low:,.0f}/s in {self.low_seconds} of "
+            f"{self.seconds} seconds, {self.high:,.0f}/s in the rest; the average is neither."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unsteady:
+    """The seconds differ too widely to quote their average."""
+
+    what: str
+    spread: float  #: standard deviation over mean, without what whole numbers vary by chance
+    low: float  #: of all seconds
+    high: float
+
+    def sentence(self) -> str:
+        return (
+            f"The rate of {self.what} varied by {self.spread:.0%} from second to second "
+            f"({self.low:,.0f} to {self.high:,.0f}/s): too widely to quote an average."
+        )
+
+
+SteadinessFinding = TooShort | Stalled | Drifted | TwoLevels | Unsteady
+
+
+def check(
+    counts: Sequence[int], bytes_moved: Sequence[int] = (), *, zero_s: int = 0
+) -> list[SteadinessFinding]:
+    """What speaks against quoting an average; nothing where the run was steady.
+
+    The first and the last second are left out: they are partial. Of bytes only what isn't true
+    of operations as well is told.
+
+    :param counts: successes completed in each second.
+    :param bytes_moved: by them, in each second.
+    :param zero_s: the number of the first whole second.
+    """
+    whole = counts[1:-1]
+    stalled, running = _stalls(whole, zero_s)
+    found: list[SteadinessFinding] = [stalled] if stalled else []
+    if len(whole) < ENOUGH_SECONDS:
+        return [TooShort(len(whole)), *found]
+    for what, values in (("operations", whole), ("bytes", bytes_moved[1:-1])):
+        if any(values):
+            # Completions at random vary by the root of their number, and bytes with them.
+            chance = len(whole) / sum(whole)
+            more = _judged(what, [values[second] for second in running], chance)
+            known = {type(each) for each in found}
+            found += [each for each in more if type(each) not in known]
+    return found
+
+
+def _stalls(counts: Sequence[int], zero_s: int) -> tuple[Stalled | None, list[int]]:
+    """The stalls, and the seconds that are in none."""
+    seconds = range(len(counts))
+    if not any(counts):
+        return None, list(seconds)
+    level = max(median(counts), fmean(counts))
+    # Chernoff's bound on a Poisson count of that mean being NEAR_ZERO of it, once a second.
+    surprise = level * (1 - NEAR_ZERO + NEAR_ZERO * log(NEAR_ZERO))
+    enough = log(len(counts) / _CHANCE) / surprise
+    runs = [
+        list(those)
+        for low, those in groupby(seconds, lambda second: counts[second] <= NEAR_ZERO * level)
+        if low
+    ]
+    stalls = [those for those in runs if len(those) >= enough]
+    if not stalls:
+        return None, list(seconds)
+    inside = {second for those in stalls for second in those}
+    found = Stalled(len(inside), len(counts), max(map(len, stalls)), zero_s + stalls[0][0])
+    return found, [second for second in seconds if second not in inside]
+
+
+def _judged(what: str, values: Sequence[float], chance: float) -> list[SteadinessFinding]:
+    """Drift; else what is left of the spread when chance and drift are taken out.
+
+    :param chance: the variance that is to be expected, as a share of the mean squared.
+    """
+    if len(values) < ENOUGH_SECONDS or not any(values):
+        return []
+    found: list[SteadinessFinding] = []
+    change = trend(values)
+    if abs(change) > MAX_DRIFT:
+        found.append(Drifted(what, change))
+        step = change * median(values) / len(values)
+        middle = (len(values) - 1) / 2
+        values = [value - step * (at - middle) for at, value in enumerate(values)]
+    mean = fmean(values)
+    spread = sqrt(max(0.0, pvariance(values) / mean**2 - chance))
+    if spread > MAX_SPREAD:
+        found.append(_two_levels(what, values) or Unsteady(what, spread, min(values), max(values)))
+    return found
+
+
+def trend(values: Sequence[float]) -> float:
+    """The rise from one end to the other as a share of the median; 0 where it may be chance.
+
+    Theil and Sen's slope of at most 40 means of neighbours, tested as Mann and Kendall do at 1 %
+    (two-sided). The test's variance is widened for the autocorrelation of what remains when the
+    slope is taken out (Yue and Wang 2004), which noise that lasts for seconds would pass without.
+    """
+    width = -(-len(values) // _MOST_POINTS)
+    points = [fmean(values[at : at + width]) for at in range(0, len(values) - width + 1, width)]
+    many = len(points)
+    pairs = list(combinations(enumerate(points), 2))
+    score = sum((b > a) - (b < a) for (_i, a), (_j, b) in pairs)
+    slope = median((b - a) / (j - i) for (i, a), (j, b) in pairs)
+    lasting = _autocorrelation([point - slope * at for at, point in enumerate(points)])
+    variance = many * (many - 1) * (2 * many + 5) / 18 * (1 + lasting) / (1 - lasting)
+    level = median(values)
+    if not level or abs(score) - 1 < _TREND_Z * sqrt(variance):
+        return 0.0
+    return slope * many / level
+
+
+def _autocorrelation(values: Sequence[float]) -> float:
+    """Of neighbours, from 0 to 0.9, made larger by what a short series makes it too small."""
+    mean = fmean(values)
+    rest = [value - mean for value in values]
+    total = sum(value * value for value in rest)
+    if not total:
+        return 0.0
+    raw = sum(a * b for a, b in pairwise(rest)) / total
+    many = len(values)
+    return min(0.9, max(0.0, (many * raw + 2) / (many - 4)))
+
+
+def _two_levels(what: str, values: Sequence[float]) -> TwoLevels | None:
+    """The best cut into low and high (Otsu's), where it explains nearly all of the variance."""
+    rising = sorted(values)
+    many, total = len(rising), sum(rising)
+    fewest = max(3, many // 10)
+    below = sum(rising[:fewest])
+    best, at = 0.0, 0
+    for cut in range(fewest, many - fewest + 1):
+        gap = (total - below) / (many - cut) - below / cut
+        between = cut * (many - cut) / many**2 * gap * gap
+        if between > best:
+            best, at = between, cut
+        if cut < many:
+            below += rising[cut]
+    if best < MAX_BETWEEN * pvariance(rising):
+        return None
+    return TwoLevels(what, fmean(rising[:at]), fmean(rising[at:]), at, many)
+
+
+class AutoStop:
+    """Says when a run has been steady for long enough to end it.
+
+    It has when, of the whole seconds so far, the mean rate of the last ``window_s`` is above 0
+    and differs by at most ``tolerance`` (a share of it) from
+
+    - the mean of the ``window_s`` before those, and
+    - the mean of each fifth of the window itself (of each second, where it has fewer than 5).
+
+    So it takes two windows at least, and a ramp, a stall, or noise beyond the tolerance in either
+    puts the end off. Of the past it keeps two windows.
+    """
+
+    _PARTS = 5
+
+    def __init__(self, *, window_s: int = 15, tolerance: float = 0.075) -> None:
+        if window_s < 1 or not 0 < tolerance < 1:
+            raise ValueError("a window of 1 s or more, and a tolerance between 0 and 1")
+        self.window_s = window_s
+        self.tolerance = tolerance
+        self._counts: Counter[int] = Counter()
+
+    def __repr__(self) -> str:
+        return f"<AutoStop {self.window_s} s within {self.tolerance:.1%}>"
+
+    def add(self, second: int, count: int) -> None:
+        """Successes (or bytes) of a second; of several adds to one second the sum counts."""
+        self._counts[second] += count
+
+    def steady(self, now_s: int, *, since_s: int = 0) -> bool:
+        """Whether the run may end.
+
+        :param now_s: the second that is going on; all before it are whole.
+        :param since_s: the first second that counts: warm-up is over, and the start is whole.
+        """
+        begin = now_s - 2 * self.window_s
+        for second in [second for second in self._counts if second < begin]:
+            del self._counts[second]
+        if begin < since_s:
+            return False
+        window = range(now_s - self.window_s, now_s)
+        mean = self._mean(window)
+        parts = min(self._PARTS, self.window_s)
+        cuts = [part * self.window_s // parts for part in range(parts + 1)]
+        means = [self._mean(range(begin, window.start))]
+        means += [self._mean(window[a:b]) for a, b in pairwise(cuts)]
+        return mean > 0 and all(abs(each - mean) <= self.tolerance * mean for each in means)
+
+    def _mean(self, seconds: range) -> float:
+        return fmean(self._counts[second] for second in seconds)

@@ -1,0 +1,306 @@
+"""Promises that a run keeps or misses: ``p99(READ) < 50ms``, ``errors < 0.1%``.
+
+::
+
+    threshold = metric [ "(" scope ")" ] operator number unit
+    scope     = operation | size class | operation "," size class
+    operator  = "<" | "<=" | ">" | ">=" | "=="
+
+An operation is any of a run's, as CREATE or READ, in any case, GET is READ and PUT is CREATE; a
+size class is named as the scenario names it, in the double quotes of JSON where it is called like
+an operation or has ``(),"``.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, NoReturn
+
+from ssbench.core.errors import UsageError
+from ssbench.core.operations import Operation, operation_named
+from ssbench.core.scenario.checks import preview, suggest
+from ssbench.core.stats.histogram import RELATIVE_ERROR
+from ssbench.core.stats.metrics import KNOWN, LATENCY, METRICS, latency_of, metric_of, percent_of
+from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.tally import Tally
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.run_stats import RunStats
+
+
+_Compare = Callable[[Fraction, Fraction], bool]
+
+_OPERATORS: dict[str, _Compare] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+}
+_SAME_UNIT = {"µs": "us", "μs": "us"}  # micro sign and Greek letter
+_MEANT = {"=": "==", "=<": "<=", "=>": ">=", "≤": "<=", "≥": ">="}
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One promise. ``str()`` gives a text of which ``parse`` makes an equal one.
+
+    ``p99``, ``mean``, ``min``, ``max`` are of the response time (from due) in a run whose
+    operations were due at a time, else of the service time (from start); ``service_p99``,
+    ``response_p99``, ``first_byte_p99``, ``headers_p99`` say which. All are of successes.
+    """
+
+    metric: str
+    operator: str
+    number: Decimal
+    unit: str
+    operation: Operation | None = None
+    size_class: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, option: str = "--threshold") -> Threshold:
+        """What the text says.
+
+        :param option: what the user wrote it behind.
+        :raises UsageError: what is wrong, at which character, and what would be right.
+        """
+        return _Reader(text, option).threshold()
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.operator} {self.number:f}{self.unit}"
+
+    @property
+    def name(self) -> str:
+        """Metric and scope: ``p99(READ, tiny)``."""
+        words = [self.operation.name] if self.operation is not None else []
+        if self.size_class is not None:
+            words.append(_quoted(self.size_class))
+        return f"{self.metric}({', '.join(words)})" if words else self.metric
+
+    @property
+    def limit(self) -> Fraction:
+        """In base units: nanoseconds, operations a second, bytes a second, percent, or a count."""
+        return Fraction(self.number) * metric_of(self.metric).units[self.unit]
+
+    def check(self, scenario: ScenarioView, *, open_loop: bool | None = None) -> None:
+        """See that the run can have what this speaks of.
+
+        :param open_loop: whether its operations are due at a time; None where that isn't known.
+        :raises UsageError: for a size class that the scenario hasn't, an operation that it never
+            does there, and response times of a closed loop.
+        """
+        names = [size.name for size in scenario.sizes]
+        if self.size_class is not None and self.size_class not in names:
+            wrong = f"the scenario has no size class {preview(self.size_class)}"
+            raise UsageError(f"threshold {self}: {wrong}; {suggest(self.size_class, names)}")
+        if self.operation is not None and not self._happens(scenario, self.operation):
+            wrong = f"the scenario does no {self.operation.name}"
+            where = "" if self.size_class is None else f" of {preview(self.size_class)}"
+            right = "name an operation that has a share of its profile"
+            raise UsageError(f"threshold {self}: {wrong}{where}; {right}")
+        if open_loop is False and self.metric.startswith("response_"):
+            wrong = "a closed loop has no due times, so no response times"
+            raise UsageError(f"threshold {self}: {wrong}; service_, or a run with a rate")
+        if open_loop is False and self.metric == "late":
+            wrong = "a closed loop has no due times, so nothing is late"
+            raise UsageError(f"threshold {self}: {wrong}; leave it out, or a run with a rate")
+
+    def judge(self, stats: RunStats) -> ThresholdResult:
+        """Whether the run kept it; where there is nothing to judge, it didn't.
+
+        Percentiles are off by at most ``RELATIVE_ERROR`` (0.025 %), all else is exact;
+        ``Verdict.borderline`` tells where that may have decided. Within that error a percentile
+        is ``==`` its limit.
+        """
+        tally = self._part(stats)
+        latency = latency_of(self.metric, tally)
+        actual = metric_of(self.metric).measure(stats, tally, self.unit)
+        if actual is None:
+            return ThresholdResult(
+                self, None, passed=False, latency=latency, why=self._nothing(stats)
+            )
+        passed = _OPERATORS[self.operator](Fraction(actual), self.limit)
+        verdict = ThresholdResult(self, float(actual), passed=passed, latency=latency)
+        if self.operator == "==" and verdict.borderline:
+            return ThresholdResult(self, float(actual), passed=True, latency=latency)
+        return verdict
+
+    def _part(self, stats: RunStats) -> Tally:
+        if self.size_class is None:
+            return stats.total(self.operation)
+        names = [size.name for size in stats.run.scenario.sizes]
+        if self.size_class not in names:
+            return Tally()
+        return stats.total(self.operation, names.index(self.size_class))
+
+    def _happens(self, scenario: ScenarioView, operation: Operation) -> bool:
+        sizes = [size for size in scenario.sizes if self.size_class in (None, size.name)]
+        return not sizes or any(
+            size.profile is None or (size.share > 0 and size.profile.get(operation.name, 0) > 0)
+            for size in sizes
+        )
+
+    def _nothing(self, stats: RunStats) -> str:
+        if self.metric == "throughput" and stats.run.no_store:
+            return "no store was involved (--noop), so nothing was moved"
+        due = any(mark.rate for mark in stats.run.stages)
+        if self.metric == "late" and not due and stats.total().operations:
+            return "no operation had a due time: a closed loop"
+        if not metric_of(self.metric).scoped and stats.total().operations:
+            return f"the results end before their footer: what was {self.metric} isn't known"
+        if self.metric.startswith("response_") and self._part(stats).count:
+            return "no operation had a due time: a closed loop"
+        return "no operation to judge by" if self.metric in METRICS else "no sample to judge by"
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdResult:
+    """How a run stands to a threshold."""
+
+    threshold: Threshold
+    actual: float | None  #: in base units, as ``Threshold.limit``; None: nothing to judge by
+    passed: bool
+    latency: str | None = None  #: which of Tally's latencies was judged, where one was
+    why: str = ""  #: where ``actual`` is None
+
+    @property
+    def borderline(self) -> bool:
+        """A percentile so near its limit that the histogram's error may have decided."""
+        if self.actual is None or percent_of(self.threshold.metric) is None:
+            return False
+        return abs(self.actual - float(self.threshold.limit)) <= RELATIVE_ERROR * self.actual
+
+
+_PLAIN = re.compile(r'[^(),"]+')
+
+
+def _quoted(name: str) -> str:
+    """As a size class stands in a scope."""
+    plain = _PLAIN.fullmatch(name) and name == name.strip() and name.isprintable()
+    return name if plain and operation_named(name) is None else json.dumps(name)
+
+
+class _Reader:
+    """Reads one threshold from left to right; ``_at`` is where it stands."""
+
+    def __init__(self, text: str, option: str) -> None:
+        self._text = text
+        self._option = option
+        self._at = 0
+
+    def threshold(self) -> Threshold:
+        metric = self._metric()
+        operation, size_class = self._scope(metric)
+        begin = self._here()
+        sign = self._take(r"[<>=!≤≥~]+")
+        if sign not in _OPERATORS:
+            right = f"write {_MEANT[sign]}" if sign in _MEANT else "one of < <= > >= =="
+            self._fail(
+                begin, f"{preview(sign)} is no comparison" if sign else "no comparison there", right
+            )
+        number = self._number(metric)
+        unit = self._unit(metric)
+        return Threshold(metric, sign, number, unit, operation, size_class)
+
+    def _metric(self) -> str:
+        begin = self._here()
+        word = self._take(r"[\w.]+").lower()
+        if word in METRICS:
+            return word
+        word = re.sub(r"(^|_)(avg|average)$", r"\1mean", word)
+        match = LATENCY.fullmatch(word)
+        if not match:
+            wrong = f"{preview(word)} is no metric" if word else "no metric there"
+            self._fail(begin, wrong, f"known are {KNOWN}")
+        if not match[2]:
+            return word
+        if not 0 < Decimal(match[2]) <= 100:
+            self._fail(begin, f"{preview(word)} is no percentile", _percentile_meant(match[2]))
+        return f"{match[1]}p{_shortest(Decimal(match[2]))}"
+
+    def _scope(self, metric: str) -> tuple[Operation | None, str | None]:
+        begin = self._here()
+        if not self._take(r"\("):
+            return None, None
+        if metric in METRICS and not METRICS[metric].scoped:
+            self._fail(begin, f"{metric} is of the whole run", f"{metric} without brackets")
+        words = [self._word()]
+        while self._take(","):
+            words.append(self._word())
+        if not self._take(r"\)"):
+            self._fail(self._here(), "the bracket is not closed", 'a ")" after the scope')
+        named = [None if quoted else operation_named(word) for word, quoted in words]
+        first = next((index for index, each in enumerate(named) if each is not None), None)
+        classes = [word for index, (word, _quoted) in enumerate(words) if index != first]
+        if len(classes) > 1:
+            wrong = f"{preview(classes[0])} and {preview(classes[1])} would both be size classes"
+            self._fail(begin, wrong, "an operation, a size class, or (READ, tiny)")
+        return None if first is None else named[first], classes[0] if classes else None
+
+    def _word(self) -> tuple[str, bool]:
+        """A word of a scope, and whether it was in quotes."""
+        begin = self._here()
+        quoted = self._take(r'"(?:[^"\\]|\\.)*"')
+        if quoted:
+            try:
+                return str(json.loads(quoted)), True
+            except ValueError:
+                self._fail(begin, f"{preview(quoted)} is no string of JSON", 'as in "tiny"')
+        word = self._take(_PLAIN.pattern).strip()
+        if not word:
+            self._fail(begin, "no word there", "an operation, a size class, or (READ, tiny)")
+        return word, False
+
+    def _number(self, metric: str) -> Decimal:
+        begin = self._here()
+        digits = self._take(r"[0-9]+(?:\.[0-9]+)?")
+        if not digits or len(digits) > 20:
+            wrong = f"{digits} has too many digits" if digits else "no number there"
+            self._fail(begin, wrong, f"as in {metric_of(metric).example}")
+        return Decimal(digits)
+
+    def _unit(self, metric: str) -> str:
+        begin = self._here()
+        rest = self._text[begin:].strip()
+        unit = _SAME_UNIT.get(rest, rest)
+        units = metric_of(metric).units
+        if unit not in units:
+            wrong = f"{preview(rest)} is no unit of {metric}" if rest else f"{metric} needs a unit"
+            right = ", ".join(known or "none" for known in units)
+            self._fail(begin, wrong, f"one of {right}, as in {metric_of(metric).example}")
+        return unit
+
+    def _here(self) -> int:
+        while self._text[self._at : self._at + 1].isspace():
+            self._at += 1
+        return self._at
+
+    def _take(self, pattern: str) -> str:
+        """What of the pattern stands here, "" for nothing."""
+        match = re.compile(pattern).match(self._text, self._here())
+        if match is None:
+            return ""
+        self._at = match.end()
+        return match[0]
+
+    def _fail(self, at: int, wrong: str, right: str) -> NoReturn:
+        raise UsageError(
+            f"{self._option} {preview(self._text)}: character {at + 1}: {wrong}; {right}"
+        )
+
+
+def _percentile_meant(digits: str) -> str:
+    whole = digits.partition(".")[0]
+    if len(whole) > 2 and whole.startswith("9"):
+        return f"did you mean p{whole[:2]}.{whole[2:]}?"
+    return "above p0, at most p100"
+
+
+def _shortest(number: Decimal) -> str:
+    return f"{number.normalize():f}"

@@ -1,0 +1,97 @@
+"""What the master keeps of machines and clocks: its own figures, its workers', their clocks."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+
+from ssbench.core.dispatch.clock_skew import ClockSkewTracker
+from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
+from ssbench.core.messages import Host
+from ssbench.core.model import Phase
+from ssbench.core.records import MASTER, HostRecord, Record
+from ssbench.host.live import HostLive, Sample
+
+#: A machine tells of each second once; its clock, and its timer, may be off by so much.
+_LEAST_GAP_S, _AHEAD_S = 0.5, 60.0
+
+
+class HostMetricsRecorder:
+    """Turns what is heard in a phase into records.
+
+    :param live: samples the master's own machine, and is running; None: nothing is told of it.
+    :param record: called with each record.
+    :param warn: called with what the user must know.
+    """
+
+    def __init__(
+        self,
+        live: HostLive | None,
+        record: Callable[[Record], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._live = live
+        self._record = record
+        self._warn = warn
+        self._clocks = ClockSkewTracker()
+        self._run, self._phase, self._start_ns = "", Phase.IDLE, 0
+        self._newest_s: dict[int, float] = {}  # by worker's index, of the present phase
+        self._host = platform.node()
+
+    def __repr__(self) -> str:
+        return f"<HostMetricsRecorder {self._phase.name} {self._clocks}>"
+
+    def enter(self, run: str, phase: Phase, start_ns: int) -> None:
+        """A phase begins."""
+        self._run, self._phase, self._start_ns = run, phase, start_ns
+        self._clocks.enter()
+        self._newest_s.clear()
+        self._want(True)
+
+    def leave(self) -> None:
+        """It is over."""
+        self.tick()
+        self._phase = Phase.IDLE
+        self._want(False)
+
+    def _want(self, wanted: bool) -> None:
+        if self._live:
+            self._live.wanted = wanted
+
+    def late(self, late_ns: int) -> None:
+        """The master's loop ran something so late; between phases it may take its time."""
+        if self._live and self._phase is not Phase.IDLE:
+            self._live.lag.add(late_ns)
+
+    def tick(self) -> None:
+        """Time passes: keep the master's own figures."""
+        for sample in self._live.take() if self._live else ():
+            self._keep(MASTER, self._host, sample)
+
+    def heard(self, worker: WorkerState, host: Host, now_ns: int) -> None:
+        """A worker told of its machine. Seconds that it told already, or that are to come, are
+        left out: however much it says, the file grows by a record a second."""
+        if worker.offset_ns is None:
+            return
+        at_s = (host.at_ns - worker.offset_ns - self._start_ns) / SECOND
+        newest_s = self._newest_s.get(worker.index, -1.0)
+        if newest_s + _LEAST_GAP_S <= at_s <= (now_ns - self._start_ns) / SECOND + _AHEAD_S:
+            self._newest_s[worker.index] = at_s
+            sample = Sample(host.at_ns - worker.offset_ns, host.boot_id, host.figures)
+            self._keep(worker.index, worker.hello.host, sample)
+
+    def check_clock(self, worker: WorkerState) -> None:
+        """There was word of a worker's clocks: keep it where it is news, before more results."""
+        if self._phase is not Phase.IDLE:
+            record = self._clocks.record(worker, self._run, self._phase, self._start_ns)
+            if record is not None:
+                self._record(record)
+        alarm = self._clocks.alarm(worker)
+        if alarm:
+            self._warn(alarm)
+
+    def _keep(self, index: int, host: str, sample: Sample) -> None:
+        at_s = (sample.at_ns - self._start_ns) / SECOND
+        # What is older is a straggler of the phase before.
+        if self._phase is not Phase.IDLE and at_s >= 0:
+            self._record(HostRecord(index, at_s, sample.figures, self._phase, host, sample.boot_id))

@@ -1,0 +1,120 @@
+"""The exchange: in one phase, jobs for results. What is decided about them is core.dispatch's."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ssbench.core.columns import pack_jobs, unpack_column
+from ssbench.core.dispatch.dispatcher import Dispatcher
+from ssbench.core.errors import MessageError
+from ssbench.core.messages import Ack, Jobs, Results, Returned, encode
+from ssbench.core.model import Phase, Result
+from ssbench.master.phases import Observer
+from ssbench.master.safe_recorder import SafeRecorder
+from ssbench.master.worker_manager import WorkerManager
+
+log = logging.getLogger(__name__)
+
+_SENDS_A_TURN = 64
+_SHOWN = [1 + Result._fields.index(name) for name in
+          ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
+
+
+class JobTransport:
+    """Sends a dispatcher's jobs, and takes what workers say of them.
+
+    :param send: a message with jobs, to whoever has room; False where nobody has.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        crew: WorkerManager,
+        keeping: SafeRecorder,
+        observer: Observer,
+        send: Callable[[bytes], bool],
+        clock: Callable[[], int],
+    ) -> None:
+        self.dispatcher = dispatcher
+        self._crew = crew
+        self._keeping = keeping
+        self._observer = observer
+        self._send = send
+        self._clock = clock
+        self._pending: deque[bytes] = deque()  # messages with jobs that no worker had room for
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.dispatcher}>"
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether there are jobs that nobody had room for."""
+        return bool(self._pending)
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Of the next job and batch."""
+        return self.dispatcher.next_number, self.dispatcher.next_batch
+
+    def send(self, now_ns: int) -> None:
+        """Send what is to be sent now, as far as workers have room."""
+        pending, send = self._pending, self._send
+        if not pending:
+            run, phase = self._crew.settings.run_id, self._crew.phase
+            pending.extend(
+                encode(Jobs(run, phase, batch.number, now_ns, pack_jobs(batch.jobs)))
+                for batch in self.dispatcher.to_send(now_ns, _SENDS_A_TURN)
+            )
+        while pending and send(pending[0]):
+            pending.popleft()
+
+    def withhold(self) -> None:
+        """Keep what nobody had room for."""
+        self._pending.clear()
+
+    def close(self) -> None:
+        """Nothing more is waited for: what workers hold counts as lost."""
+        self.dispatcher.close()
+
+    # What workers say ---------------------------------------------------------------------
+
+    def took(self, took: Ack) -> None:
+        """A worker has these batches."""
+        if took.run == self._crew.settings.run_id:
+            self.dispatcher.took(took.incarnation, took.batches, self._clock())
+
+    def results(self, results: Results) -> bool:
+        """A worker did these; False where they are of another phase, or of nobody here."""
+        crew, dispatcher = self._crew, self.dispatcher
+        worker = crew.roster.workers.get(results.incarnation)
+        here = (crew.settings.run_id, crew.phase)
+        if worker is None or (results.run, results.phase) != here:
+            return False
+        if results.took:
+            dispatcher.took(results.incarnation, results.took, self._clock())
+        packed = dispatcher.results(results.incarnation, results.packed, self._clock())
+        if packed is not None:
+            self._keeping.append_results(crew.phase, worker.index, results.packed)
+            if self._observer.wants_results and crew.phase is Phase.RUN:
+                self._display(packed)
+        return True
+
+    def _display(self, packed: Sequence[Any]) -> None:
+        try:
+            columns = [unpack_column(packed[i], packed[0]) for i in _SHOWN]
+        except MessageError as error:
+            log.warning("Results that can't be shown: %s", error)
+            return
+        self._observer.results(columns)
+
+    def returned(self, returned: Returned) -> None:
+        """A worker gives these back."""
+        if returned.run == self._crew.settings.run_id:
+            self.dispatcher.returned(returned.incarnation, returned.numbers)
+
+    def gone(self, incarnation: int) -> int:
+        """A worker is here no more; gives how many operations are lost with it."""
+        return self.dispatcher.gone(incarnation)

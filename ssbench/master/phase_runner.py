@@ -1,0 +1,263 @@
+"""A shift: the course of one phase, from stage to stage, until it is over and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ssbench.core.dispatch.abort_policy import too_many_errors, why_give_up
+from ssbench.core.dispatch.progress_tracker import ProgressTracker
+from ssbench.core.dispatch.stage_schedule import StageSchedule
+from ssbench.core.dispatch.worker_registry import SECOND
+from ssbench.core.live import RunProgress
+from ssbench.core.messages import Heartbeat
+from ssbench.core.model import Phase
+from ssbench.core.records import MarkRecord
+from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.workload.pacing import LEAD_NS
+from ssbench.core.workload.workload import Workload
+from ssbench.master.job_transport import JobTransport
+from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.master.safe_recorder import SafeRecorder
+from ssbench.master.worker_manager import WorkerManager
+
+WAIT_S = 0.05  #: at most, for whatever may arrive
+
+#: How, and why, a phase ends: as PhaseOutcome has it.
+Ending = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseServices:
+    """What every shift has from its master.
+
+    :param turn: once round the master's loop, with a wait of so many seconds at most.
+    :param why_halt: what ends a phase for reasons of the whole run; None where it goes on.
+    :param warn: called with what the user must know.
+    """
+
+    crew: WorkerManager
+    keeping: SafeRecorder
+    limits: Limits
+    clock: Callable[[], int]
+    turn: Callable[[float], None]
+    why_halt: Callable[[], Ending | None]
+    warn: Callable[[str], None]
+
+
+class PhaseRunner:
+    """One phase of the crew's.
+
+    :param exchange: of the workload's jobs; it is closed by whoever made it.
+    :param course: its stages.
+    :param seconds: how long it takes, where that is known.
+    :param settling: says when the rate has been steady for long enough to end it.
+    """
+
+    def __init__(
+        self,
+        ties: PhaseServices,
+        exchange: JobTransport,
+        workload: Workload,
+        course: StageSchedule,
+        *,
+        seconds: float | None = None,
+        settling: SteadyStateDetector | None = None,
+    ) -> None:
+        self.exchange = exchange
+        self.course = course
+        self._ties = ties
+        self._crew = ties.crew
+        self._clock = ties.clock
+        self._workload = workload
+        self._settling = settling
+        self._dispatcher = exchange.dispatcher
+        self._watch = ProgressTracker(workload.total, seconds)
+        self._drain_until_ns = 0
+        self._ending: Ending = ("complete", "")
+        self._took_s = 0.0
+        self._users = 0  # that run, as noted last
+        self._short_of_users = False
+
+    def __repr__(self) -> str:
+        return f"<Shift {self.course} {self._dispatcher}>"
+
+    # Its course ---------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """Begin now, and go on until the last result is in or it was stopped."""
+        crew, workload = self._crew, self._workload
+        started_ns = self._clock() + (LEAD_NS if workload.ahead else 0)
+        crew.expect(started_ns)
+        self.course.begin(started_ns)
+        if self._settling:
+            self._settling.begin(started_ns)
+        workload.begin(started_ns / SECOND, started_ns - crew.start_ns)
+        self._mark("stage", self.course.began_ns)
+        self._go_through()
+        self._took_s = max(self._clock() - started_ns, 0) / SECOND
+
+    def outcome(self) -> PhaseOutcome:
+        """How it went, once the exchange is closed."""
+        dispatcher, workload = self._dispatcher, self._workload
+        ended, reason = self._ending
+        if ended == "complete" and workload.exhausted:
+            ended, reason = "exhausted", workload.exhausted
+        never = workload.never_started(self.course.over_ns / SECOND)
+        return PhaseOutcome(
+            dispatcher.counts, self._took_s, ended, reason, dispatcher.example, never,
+            self._short_of_users,
+        )  # fmt: skip
+
+    def _go_through(self) -> None:
+        dispatcher, course = self._dispatcher, self.course
+        while not self._over():
+            now_ns = self._clock()
+            if not dispatcher.stopping:
+                self._look_ahead(now_ns)
+            elif now_ns > self._drain_until_ns:
+                self._ties.warn(
+                    f"{dispatcher.held} operations did not end within"
+                    f" {self._ties.limits.drain_timeout_s:g} s; they count as lost"
+                )
+                break
+            self.exchange.send(now_ns)
+            next_ns = None if dispatcher.stopping else course.next_ns
+            left_ns = SECOND if next_ns is None else next_ns - now_ns
+            self._ties.turn(min(WAIT_S, left_ns / SECOND))
+        if not dispatcher.stopping:
+            self._mark_end(self._finished_ns())
+
+    def _over(self) -> bool:
+        dispatcher = self._dispatcher
+        if not dispatcher.finished:
+            return False
+        return not dispatcher.stopping or self._crew.ready(stopped=True)
+
+    def _look_ahead(self, now_ns: int) -> None:
+        """Go on to the next stage, or stop, where it is time."""
+        ending = self._ties.why_halt() or self._why_stop(now_ns)
+        if ending is not None:
+            self._stop(ending, now_ns)
+        elif self.course.advance(now_ns):
+            users = self.course.stage.users
+            if users is not None and users != self._crew.roster.users:
+                self._crew.allocate_users(users)
+            self._mark("stage", self.course.began_ns)
+        else:
+            self._count_users(now_ns)
+
+    def _stop(self, ending: Ending, now_ns: int) -> None:
+        self._ending = ending
+        self._mark_end(self._clock())
+        self._dispatcher.stop()
+        self.exchange.withhold()
+        self._crew.news = True
+        self._drain_until_ns = now_ns + int(self._ties.limits.drain_timeout_s * SECOND)
+
+    def _mark_end(self, now_ns: int) -> None:
+        """The load ended: when its time was over, however late we come to look."""
+        end_ns = self.course.end_ns
+        self.course.over_ns = now_ns if end_ns is None else min(now_ns, end_ns)
+        self._mark("end", self.course.over_ns)
+
+    def _mark(self, name: str, at_ns: int) -> None:
+        """Note what begins, or ends; in the run, also in the stat file."""
+        users = self.course.stage.users or self._crew.roster.users
+        self._note(at_ns, name, users)
+        if name == "stage":
+            self._users = users
+            self._count_users(at_ns)
+
+    def _count_users(self, at_ns: int) -> None:
+        """Note from when on there are workers for more, or fewer, users than were noted last."""
+        roster = self._crew.roster
+        if roster.shared != self._users:
+            self._users = roster.shared
+            self._note(at_ns, "users", roster.shared)
+        self._short_of_users = self._short_of_users or roster.shared < roster.users
+
+    def _note(self, at_ns: int, name: str, users: int) -> None:
+        if self._crew.phase is Phase.RUN:
+            course, offset_ns = self.course, at_ns - self._crew.start_ns
+            mark = MarkRecord(offset_ns, name, course.index, users, course.stage.rate)
+            self._ties.keeping.write(mark)
+
+    def _finished_ns(self) -> int:
+        """When a load ended of which all results are in: just now, or, where an open loop had
+        nothing more to fall due, when its time is over."""
+        workload, end_ns = self._workload, self.course.end_ns
+        if end_ns is None or workload.exhausted or workload.taken == workload.total:
+            return self._clock()
+        return end_ns
+
+    # Why it must stop ---------------------------------------------------------------------
+
+    def _why_stop(self, now_ns: int) -> Ending | None:
+        if self._crew.no_workers_left(now_ns):
+            return "failed", "all workers are gone"
+        end_ns = self.course.end_ns
+        if end_ns is not None and now_ns >= end_ns:
+            return "complete", ""
+        return self._why_enough(now_ns) or self._why_give_up(now_ns)
+
+    def _why_enough(self, now_ns: int) -> Ending | None:
+        if self._settling is None:
+            return None
+        steady = self._settling.heard(now_ns, self._dispatcher.counts.done)
+        return ("complete", steady) if steady else None
+
+    def _why_give_up(self, now_ns: int) -> Ending | None:
+        dispatcher, crew = self._dispatcher, self._crew
+        if crew.phase is Phase.RUN:
+            reason = too_many_errors(dispatcher, self._ties.limits.max_consecutive_errors)
+        else:
+            timeout_s = crew.settings.network_timeout_s
+            reason = why_give_up(crew.phase, dispatcher, crew.start_ns, now_ns, timeout_s)
+        return ("failed", reason) if reason else None
+
+    # In the master's loop -----------------------------------------------------------------
+
+    def brief(self) -> bool:
+        """Have the crew's beats say how things stand; True where jobs wait for somebody with
+        room."""
+        self._crew.ending = self._dispatcher.ending
+        self._crew.stopping = self._dispatcher.stopping
+        return self.exchange.waits_for_room
+
+    def tick(self, now_ns: int) -> None:
+        """Time passes."""
+        if self._dispatcher.tick(now_ns):
+            self._crew.news = True
+
+    def heard(self, pulse: Heartbeat) -> None:
+        """A worker told of latencies."""
+        self._watch.heard((self._clock() - self._crew.start_ns) / SECOND, pulse.live)
+
+    def progress(self, now_ns: int) -> RunProgress:
+        """Where it stands."""
+        counts, roster = self._dispatcher.counts, self._crew.roster
+        progress = self._watch.progress(
+            (now_ns - self._crew.start_ns) / SECOND,
+            counts.done + counts.failed,
+            counts.failed,
+            len(roster.workers),
+            roster.shared,
+        )
+        rate = self.course.stage.rate
+        return replace(progress, target_rate=rate, late=self._late(now_ns)) if rate else progress
+
+    def _late(self, now_ns: int) -> int:
+        """Operations that are due and not started: about so many, and once the load has ended
+        exactly so."""
+        dispatcher, workload = self._dispatcher, self._workload
+        if dispatcher.stopping:
+            return workload.never_started(self.course.over_ns / SECOND)
+        since_s = workload.waiting_since(now_ns / SECOND)
+        if since_s is None:
+            return 0
+        waiting = int(self.course.due_between(round(since_s * SECOND), now_ns))
+        if workload.total is not None:
+            waiting = min(waiting, workload.total - workload.taken)
+        # All that workers hold was due before that, and more of it than they have users waits.
+        return waiting + max(dispatcher.in_flight - self._crew.roster.shared, 0)

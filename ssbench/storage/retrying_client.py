@@ -1,0 +1,94 @@
+"""The errands around a run (make, list, delete), with retries and one token renewal for all.
+
+A driver never tries again by itself. In a run that is the worker's decision; for the master's
+own requests it is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import gevent
+from gevent.lock import BoundedSemaphore
+
+from ssbench.core.errors import StorageError
+from ssbench.core.outcome import outcome_of
+from ssbench.core.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIED_KINDS, RETRIED_STATUSES
+from ssbench.storage.base import Storage
+
+RENEWALS = 3  #: of the token, for one request
+
+#: Gets a new token: ``(token, serial)``. May block: it is called in a thread of the hub's.
+Renew = Callable[[], tuple[str, int]]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def is_transient(error: StorageError) -> bool:
+    """Whether the same request may succeed a little later."""
+    return error.status in RETRIED_STATUSES or error.kind in RETRIED_KINDS
+
+
+class RetryingClient:
+    """Calls of a Storage by many greenlets, at most ``concurrency`` in flight at once.
+
+    :param retries: attempts after a first one that failed for a passing reason.
+    :param renew: called once for all greenlets when the store refuses the token; None: a 401
+        is an error like any other.
+    :param stopping: once true, what failed isn't tried again.
+    :param sleep: how to wait between attempts; tests don't.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        concurrency: int = 1,
+        *,
+        retries: int = 5,
+        renew: Renew | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], object] = gevent.sleep,
+    ) -> None:
+        self.retried = 0
+        self._storage = storage
+        self._retries = retries
+        self._renew = renew
+        self._stopping = stopping
+        self._sleep = sleep
+        self._slots = BoundedSemaphore(concurrency)
+        self._renewing = BoundedSemaphore(1)
+
+    def call(self, request: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What ``request`` gives, a bound method of the storage.
+
+        :raises StorageError: of the last attempt.
+        """
+        retries = renewals = 0
+        while True:
+            serial = self._storage.token_serial
+            try:
+                with self._slots:
+                    return request(*args, **kwargs)
+            except StorageError as error:
+                if self._stopping():
+                    raise
+                if error.status == 401 and self._renew is not None and renewals < RENEWALS:
+                    renewals += 1
+                    self._renew_token(self._renew, serial)
+                elif is_transient(error) and retries < self._retries:
+                    # The slot is free meanwhile: others needn't wait for our pause.
+                    self._sleep(min(FIRST_PAUSE_S * 2**retries, LONGEST_PAUSE_S))
+                    retries += 1
+                    self.retried += 1
+                else:
+                    raise
+
+    def _renew_token(self, renew: Renew, refused_serial: int) -> None:
+        with self._renewing:
+            if self._storage.token_serial != refused_serial:
+                return  # another greenlet has a new one by now
+            renewed = gevent.get_hub().threadpool.apply(outcome_of, (renew,))
+            token, serial = renewed()
+            self._storage.set_token(token, serial)

@@ -1,0 +1,66 @@
+"""Where storage URLs lead, and the connections there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from ssbench.core.errors import UsageError
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.dial import Dialler, Endpoint
+from ssbench.storage.httppool import ConnectionPool
+from ssbench.storage.tls import client_context
+
+_PORTS = {"http": 80, "https": 443}
+#: What says which interface an IPv6 address is behind: our host's matter, not the server's.
+_ZONE = re.compile(r"%[^\]]*(?=\])")
+
+
+class StorageUrl(NamedTuple):
+    """A storage URL taken apart."""
+
+    endpoint: Endpoint
+    netloc: str  #: for the Host header
+    base: str  #: ``/v1/AUTH_test/``
+
+
+def parse_storage_url(url: str) -> StorageUrl:
+    """A storage URL's parts.
+
+    :raises UsageError: where it isn't one.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise UsageError(f"storage URL {url!r}: {error}") from error
+    if "@" in parts.netloc:
+        raise UsageError(f"storage URL of {host}: it may hold no user or password")
+    if parts.scheme not in _PORTS or not host:
+        raise UsageError(f"storage URL {url!r}: it should be like https://host:port/v1/AUTH_name")
+    path = quote(parts.path.rstrip("/"), safe="/%:~")
+    return StorageUrl(
+        # RFC 6874 writes fe80::1%eth0 as fe80::1%25eth0 in a URL.
+        Endpoint(host.replace("%25", "%"), port or _PORTS[parts.scheme], parts.scheme == "https"),
+        _ZONE.sub("", parts.netloc),
+        f"{path}/",
+    )
+
+
+def open_pools(settings: StorageSettings, sites: Sequence[StorageUrl]) -> list[ConnectionPool]:
+    """A pool for each storage URL; one TLS context for all."""
+    context = client_context(settings) if any(site.endpoint.tls for site in sites) else None
+    return [
+        ConnectionPool(
+            Dialler(
+                site.endpoint,
+                settings.connect_timeout_s,
+                context if site.endpoint.tls else None,
+            ),
+            settings.network_timeout_s,
+            index,
+        )
+        for index, site in enumerate(sites)
+    ]

@@ -1,0 +1,307 @@
+"""Who may come in at the ports, and what is known of those who may not.
+
+CURVE keeps strangers out, but tells nobody that they were there. The master's doorkeeper answers
+ZeroMQ's question whether a client's key is the right one (ZAP, ZeroMQ's RFC 27), and listens to
+its socket monitors for those that don't even come so far: without a key, with another master's,
+or another tool altogether. A worker's doorbell listens for the same from the other side.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+
+import zmq
+from zmq.utils import z85
+
+from ssbench.core.rejected_peers import (
+    A_KEY,
+    ENOUGH,
+    HUNG_UP,
+    MOST_COUNTED,
+    NO_KEY,
+    NO_PEER,
+    OTHER_KEY,
+    PendingPeers,
+    RejectedPeer,
+    RejectedPeers,
+)
+from ssbench.transport.key import CurveKey
+
+_ZAP = "inproc://zeromq.zap.01"  #: where ZeroMQ itself looks for it
+_EVENTS = (
+    zmq.EVENT_ACCEPTED
+    | zmq.EVENT_DISCONNECTED
+    | zmq.EVENT_HANDSHAKE_SUCCEEDED
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_MONITOR_STOPPED
+)
+
+_RETRY_S = 1.0
+#: Bytes that a peer may send where it has nothing to say but a handshake (700 with a key) and its
+#: one subscription. ZeroMQ keeps each byte of a subscription as 50 to 100 of memory, without end.
+MOST_SAID = 8192
+_LISTEN_MS = 100  #: between looks at how much was sent
+_TCP_INFO_BYTES, _BYTES_RECEIVED = 192, struct.Struct("=128xQ")  # of Linux' struct tcp_info
+
+
+class ZapAuthenticator:
+    """Sets the locks of the master's sockets and watches them, in a thread of its own.
+
+    :param key: None: without locks. Workers with a key are turned away then, and told of.
+    """
+
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], key: CurveKey | None) -> None:
+        self._context = context
+        self._key = key
+        self._client = z85.decode(key.client_public) if key else b""
+        self._watched: list[zmq.Socket[bytes]] = []
+        self._ears: dict[zmq.Socket[bytes], PendingPeers] = {}  # in the same order
+        self._quiet: list[PendingPeers] = []  # where peers have nothing to say
+        self._friends: set[str] = set()
+        self._seen: deque[RejectedPeer] = deque(maxlen=MOST_COUNTED)
+        self._strangers = RejectedPeers()
+        self._thread = threading.Thread(target=self._run, name="ssbench-doorkeeper", daemon=True)
+        self._zap = context.socket(zmq.REP)
+        self._zap.setsockopt(zmq.LINGER, 0)
+        self._zap.bind(_ZAP)
+
+    def __repr__(self) -> str:
+        return f"<Doorkeeper of {len(self._ears)} ports>"
+
+    def lock(self, sock: zmq.Socket[bytes], *, quiet: bool = False) -> None:
+        """Before a socket is bound: nobody gets in without the key, if there is one.
+
+        :param quiet: who sends more than MOST_SAID bytes there is cut off.
+
+        Without one, ZeroMQ is made to ask all the same: else it takes whatever connects for a
+        peer of its first version, a browser too, and jobs would go there.
+        """
+        number = len(self._watched)
+        if self._key:
+            sock.setsockopt(zmq.CURVE_SERVER, 1)
+            sock.setsockopt(zmq.CURVE_PUBLICKEY, self._key.server_public.encode())
+            sock.setsockopt(zmq.CURVE_SECRETKEY, self._key.server_secret.encode())
+        sock.setsockopt_string(zmq.ZAP_DOMAIN, str(number))
+        # Without this, clients would pass unasked if nobody answered for them.
+        sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+        porch = PendingPeers(self._friends, locked=self._key is not None)
+        self._ears[_listen(self._context, sock)] = porch
+        if quiet:
+            self._quiet.append(porch)
+        self._watched.append(sock)
+
+    def begin(self, ports: Iterable[int]) -> None:
+        """Let people in, once all sockets are bound; to these ports, in the order of locking."""
+        for porch, port in zip(self._ears.values(), ports, strict=True):
+            porch.port = port
+        self._thread.start()
+
+    def strangers(self, *, last: bool = False) -> list[str]:
+        """Lines of warning about those who were turned away, each told once."""
+        seen = [self._seen.popleft() for _ in range(len(self._seen))]
+        return self._strangers.lines(seen, time.monotonic(), last=last)
+
+    def close(self) -> None:
+        """Nobody gets in from now on. To be called before the sockets are closed."""
+        for sock in self._watched:
+            sock.disable_monitor()
+        if self._thread.ident is not None:
+            self._thread.join()  # it ends at the monitors' last words
+        for ear in self._ears:
+            ear.close(0)
+        self._zap.close(0)
+
+    # The thread ---------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        poller = zmq.Poller()
+        for sock in (*self._ears, self._zap):
+            poller.register(sock, zmq.POLLIN)
+        open_ears, looked_s = len(self._ears), 0.0
+        while open_ears:
+            events = poller.poll(_LISTEN_MS)
+            if time.monotonic() - looked_s >= _LISTEN_MS / 1000:
+                self._cut_off_talkers()
+                looked_s = time.monotonic()
+            for sock, _ in events:
+                if sock is self._zap:
+                    self._answer_zap(sock)
+                elif not self._hear(sock, self._ears[sock]):
+                    poller.unregister(sock)
+                    open_ears -= 1
+
+    def _answer_zap(self, zap: zmq.Socket[bytes]) -> None:
+        """Whether the client that asks may come in; it has proved that the key is its own."""
+        version, request, domain, address, _identity, mechanism, *keys = zap.recv_multipart()
+        expected = (b"CURVE", [self._client]) if self._key else (b"NULL", [])
+        known = (mechanism, keys) == expected
+        status, text = (b"200", b"OK") if known else (b"400", b"not this key")
+        zap.send_multipart([version, request, status, text, b"", b""])
+        who = _plain(address.decode("ascii", "replace"))
+        if known and self._key:
+            self._friends.add(who)
+        elif not known:
+            port = list(self._ears.values())[int(domain)].port
+            self._seen.append(RejectedPeer(who, port, OTHER_KEY))
+
+    def _cut_off_talkers(self) -> None:
+        for porch in self._quiet:
+            for fd in porch.connections():
+                if _cut_off(fd, porch.port):
+                    self._seen.append(porch.cut_off(fd))
+
+    def _hear(self, ear: zmq.Socket[bytes], porch: PendingPeers) -> bool:
+        """Act on what a monitor says; False for its last words."""
+        event, value = _heard(ear)
+        if event == zmq.EVENT_ACCEPTED:
+            porch.came(value, _address_of(value))
+        elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            porch.let_in()
+        elif event == zmq.EVENT_DISCONNECTED:
+            stranger = porch.gone(value)
+            if stranger:
+                self._seen.append(stranger)
+        elif event != zmq.EVENT_MONITOR_STOPPED:
+            porch.turned_away(_reason(event, value, has_key=self._key is not None))
+        return bool(event != zmq.EVENT_MONITOR_STOPPED)
+
+
+class ConnectionMonitor:
+    """A worker's way to a port of the master's. For the thread that owns the socket.
+
+    ZeroMQ doesn't try again where keys don't fit; the next master may have the right one, so we do.
+    """
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        sock: zmq.Socket[bytes],
+        endpoint: str,
+        *,
+        has_key: bool,
+    ) -> None:
+        self._sock = sock
+        self._endpoint = endpoint
+        self._has_key = has_key
+        self._ear = _listen(context, sock)
+        self._hung_up = 0
+        self._why = ""
+        self._told = False
+        self._retry_s: float | None = None
+        sock.connect(endpoint)
+
+    def tend(self, now_s: float) -> None:
+        """Hear what became of the connection, and try again where it is due. To be called often:
+        what is to be heard piles up."""
+        while self._ear.poll(0):
+            event, value = _heard(self._ear)
+            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self._why, self._hung_up, self._told = "", 0, False
+            elif event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+                self._hung_up += 1
+            elif event & (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH):
+                self._why = _reason(event, value, has_key=self._has_key)
+                self._retry_s = now_s + _RETRY_S
+        if self._retry_s is not None and now_s >= self._retry_s:
+            self._retry_s = None
+            with suppress(zmq.ZMQError):  # it has forgotten the address already
+                self._sock.disconnect(self._endpoint)
+            self._sock.connect(self._endpoint)
+
+    def refusal(self) -> str:
+        """Why the master doesn't let us in, in words and once; "" for nothing to tell."""
+        if self._hung_up >= ENOUGH:
+            self._why = self._why or HUNG_UP
+        if not self._why or self._told:
+            return ""
+        self._told = True
+        if not self._has_key:
+            return "it has a key, this worker has none: give it the same --zmq-key-file"
+        if self._why == NO_KEY:
+            return "this worker has a key (--zmq-key-file), the master has none"
+        # A master that hangs up first doesn't say which of the two.
+        or_none = ", or it has none" if self._why == HUNG_UP else ""
+        return f"its key is another one than ours{or_none}: --zmq-key-file must name the same one"
+
+    def close(self) -> None:
+        """Before the socket itself is closed."""
+        self._sock.disable_monitor()
+        self._ear.close(0)
+
+
+# ZeroMQ's monitors ------------------------------------------------------------------------
+
+
+def _listen(context: zmq.Context[zmq.Socket[bytes]], sock: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
+    """A socket that gives the events of another one.
+
+    ZeroMQ's own thread writes to it, and would stand still where that has to wait: so the pipe
+    has no limit, and must be read as long as the monitor is on.
+    """
+    address = f"inproc://ssbench-monitor-{sock.fileno()}-{id(sock)}"
+    sock.monitor(address, _EVENTS)
+    ear = context.socket(zmq.PAIR)
+    ear.setsockopt(zmq.RCVHWM, 0)
+    ear.setsockopt(zmq.LINGER, 0)
+    ear.connect(address)
+    return ear
+
+
+def _heard(ear: zmq.Socket[bytes]) -> tuple[int, int]:
+    """The next event, and its value."""
+    event, value = struct.unpack("=Hi", ear.recv_multipart()[0])
+    return event, value
+
+
+def _reason(event: int, value: int, *, has_key: bool) -> str:
+    """Why a handshake failed, as the side sees it that has a key, or none."""
+    if event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+        return HUNG_UP
+    if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+        return OTHER_KEY
+    if value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
+        return NO_KEY if has_key else A_KEY
+    return OTHER_KEY if value == zmq.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC else NO_PEER
+
+
+def _address_of(fd: int) -> str:
+    """The address at the other end of ZeroMQ's connection, "" where it is closed already."""
+    with suppress(OSError), socket.socket(fileno=os.dup(fd)) as sock:
+        return _plain(str(sock.getpeername()[0]))
+    return ""
+
+
+def _cut_off(fd: int, port: int) -> bool:
+    """End ZeroMQ's connection where it has sent too much; says whether it did. It may be closed,
+    and its descriptor another one's, by now."""
+    with suppress(OSError):
+        sock = socket.socket(fileno=fd)
+        try:
+            info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+            talks = _BYTES_RECEIVED.unpack_from(info.ljust(_TCP_INFO_BYTES, b"\0"))[0] > MOST_SAID
+            if talks and sock.getsockname()[1] == port:
+                sock.shutdown(socket.SHUT_RDWR)
+                return True
+        finally:
+            sock.detach()
+    return False
+
+
+def _plain(address: str) -> str:
+    """``::ffff:10.0.0.7``, as a socket for both kinds has it, is ``10.0.0.7``."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return str(mapped or found)

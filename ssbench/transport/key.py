@@ -1,0 +1,144 @@
+"""The key that master and workers share: CURVE key pairs, and the file that holds them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+
+import zmq
+
+from ssbench.core.errors import UsageError
+
+_MAGIC = "ssbench-key-1"
+_LONGEST = 1024  #: bytes of a key file; a key has 178
+_ROOT = 0
+
+
+@dataclass(frozen=True)
+class CurveKey:
+    """CURVE key pairs of the master (server) and of all workers (client), in Z85.
+
+    Both sides hold the same key: who hasn't got it can neither talk nor listen. It is in no repr.
+    """
+
+    server_public: str = field(repr=False)
+    server_secret: str = field(repr=False)
+    client_public: str = field(repr=False)
+    client_secret: str = field(repr=False)
+
+    @classmethod
+    def generate(cls) -> CurveKey:
+        """A fresh key."""
+        server_public, server_secret = zmq.curve_keypair()
+        client_public, client_secret = zmq.curve_keypair()
+        return cls(*(k.decode() for k in (server_public, server_secret)),
+                   *(k.decode() for k in (client_public, client_secret)))  # fmt: skip
+
+    def to_text(self) -> str:
+        """One line, for a key file or a pipe."""
+        return " ".join([_MAGIC, *(getattr(self, f.name) for f in fields(self))]) + "\n"
+
+    @classmethod
+    def from_text(cls, text: str, source: str) -> CurveKey:
+        """The inverse of ``to_text``.
+
+        :raises UsageError: where it is no key; the message names ``source`` only.
+        """
+        words = text.split()
+        if (
+            len(words) != 5
+            or words[0] != _MAGIC
+            or not (_is_pair(words[1], words[2]) and _is_pair(words[3], words[4]))
+        ):
+            raise UsageError(
+                f"{source}: not a key of ssbench; `ssbench-master make-key FILE` writes one"
+            )
+        return cls(*words[1:])
+
+    @classmethod
+    def load(cls, path: str) -> CurveKey:
+        """Read a key file: a regular one, which nobody but us (and root) can read or change.
+
+        :raises UsageError: where it can't be read, isn't a key, or is open to others.
+        """
+        fault, text = _read(path)
+        if fault:
+            raise UsageError(f"{path}: the key file {fault}")
+        return cls.from_text(text if len(text) <= _LONGEST else "", path)
+
+    def save(self, path: str) -> None:
+        """Write a new key file of mode 0600.
+
+        :raises UsageError: where it exists already or can't be written.
+        """
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        except FileExistsError as error:
+            raise UsageError(f"{path}: exists; a key is never overwritten") from error
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path}: can't be written: {_reason(error)}") from error
+        try:
+            with os.fdopen(fd, "w", encoding="ascii") as file:
+                os.fchmod(fd, 0o600)  # whatever the umask took away
+                file.write(self.to_text())
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(path)
+            raise UsageError(f"{path}: can't be written: {_reason(error)}") from error
+
+
+_NO_FILE = {
+    errno.ELOOP: "is a symbolic link; name the file itself",
+    errno.ENXIO: "is a socket or a device; it has to be a regular file",
+}
+
+
+def _read(path: str) -> tuple[str, str]:
+    """What is wrong with a key file, "" for nothing; and its text, or the beginning of a long one.
+
+    What the file is, is asked of the open file: its name may mean another one by then.
+    """
+    try:
+        # Non-blocking: a FIFO that nobody writes to must not hold us up.
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        known = _NO_FILE.get(error.errno or 0) if isinstance(error, OSError) else None
+        return known or f"can't be read: {_reason(error)}", ""
+    try:
+        fault = _fault(os.fstat(fd), path)
+        data = b"" if fault else os.read(fd, _LONGEST + 1)
+    except OSError as error:
+        return f"can't be read: {_reason(error)}", ""
+    finally:
+        os.close(fd)
+    return fault, data.decode("ascii", errors="replace")
+
+
+def _fault(found: os.stat_result, path: str) -> str:
+    """What is wrong with a key file; "" for nothing."""
+    if not stat.S_ISREG(found.st_mode):
+        return "has to be a regular file, and is none"
+    if found.st_uid not in (os.geteuid(), _ROOT):
+        return f"belongs to another user (uid {found.st_uid}); make a copy of your own"
+    if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return f"is open to others; `chmod 600 {path}` first"
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    return (
+        error.strerror if isinstance(error, OSError) else None
+    ) or "no file can have such a name"
+
+
+def _is_pair(public: str, secret: str) -> bool:
+    """Whether these are the two keys of a CURVE pair, in Z85."""
+    if len(secret) != 40 or not secret.isascii():
+        return False
+    try:
+        return zmq.curve_public(secret.encode()) == public.encode()
+    except (zmq.ZMQError, ValueError):
+        return False

@@ -1,0 +1,180 @@
+"""The master's ends of the three channels: jobs and beats out, whatever workers say in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import zmq
+
+from ssbench.core.errors import MessageError
+from ssbench.core.messages import Message, decode, encode
+from ssbench.transport.authenticator import ZapAuthenticator
+from ssbench.transport.key import CurveKey
+from ssbench.transport.ports import Ports, TransportError, endpoint, resolve
+from ssbench.transport.rejected_messages import RejectedMessages
+from ssbench.transport.sockets import (
+    BEAT_HWM,
+    LINGER_MS,
+    expect_a_reader,
+    make_context,
+    make_socket,
+    shorten,
+    sockets_needed,
+)
+
+#: Messages in a pipe. With one, each waits for ZeroMQ's own thread: 15 µs a message instead of 2.
+_LONGEST_PIPE, _SHORTEST_PIPE, _JOBS_IN_PIPE = 16, 2, 64
+#: Of one message of a peer that has nothing to say but a handshake (300 with a key) and a
+#: subscription; and of what waits to be read of it.
+_QUIET_BYTES, _QUIET_BUFFER_BYTES = 512, 4096
+RECEIVED_AT_ONCE = 256  #: messages, until the master sees to its other duties
+
+
+def pipe_length(jobs_a_message: int) -> int:
+    """How many messages a pipe may hold, so that it holds few jobs."""
+    return max(_SHORTEST_PIPE, min(_LONGEST_PIPE, _JOBS_IN_PIPE // max(jobs_a_message, 1)))
+
+
+#: How addresses begin that only their own host can reach.
+_LOOPBACK = ("127.", "::1")
+
+
+class MasterTransport:
+    """The master's ends. A context manager.
+
+    :param bind_ip: None: every interface where there is a key, loopback without one.
+    :param pipe: ``pipe_length`` of the run to come.
+    :raises TransportError: where a port can't be bound, or no socket is to be had.
+    """
+
+    @sockets_needed()
+    def __init__(
+        self,
+        bind_ip: str | None,
+        ports: Ports,
+        key: CurveKey | None,
+        *,
+        pipe: int = _SHORTEST_PIPE,
+    ) -> None:
+        self.pipe = pipe
+        self.has_key = key is not None
+        self.key_words = "with the same --zmq-key-file" if key else "without a --zmq-key-file"
+        everywhere = "0.0.0.0"  # nosec B104 # where CURVE keeps strangers out
+        self.ip = resolve(bind_ip) if bind_ip else (everywhere if key else "127.0.0.1")
+        self._refusals = RejectedMessages("results")
+        self._context = make_context()
+        self._doorkeeper = ZapAuthenticator(self._context, key)
+        try:
+            self._work = self._bind(zmq.PUSH, ports.work)
+            self._results = self._bind(zmq.PULL, ports.results)
+            self._control = self._bind(zmq.PUB, ports.control)
+        except BaseException:
+            self._stop()
+            raise
+        self.ports = Ports(*map(_port_of, (self._work, self._results, self._control)))
+        self._doorkeeper.begin((self.ports.work, self.ports.results, self.ports.control))
+        self._poller = zmq.Poller()
+        self._poller.register(self._results, zmq.POLLIN)
+
+    def _bind(self, kind: int, port: int) -> zmq.Socket[bytes]:
+        sock = make_socket(self._context, kind, self.ip)
+        if kind == zmq.PUSH:
+            shorten(sock, self.pipe)
+        if kind == zmq.PUB:
+            expect_a_reader(sock)
+            sock.set_hwm(BEAT_HWM)
+            sock.setsockopt(zmq.LINGER, LINGER_MS)
+        if kind != zmq.PULL:
+            sock.setsockopt(zmq.MAXMSGSIZE, _QUIET_BYTES)
+            sock.setsockopt(zmq.RCVBUF, _QUIET_BUFFER_BYTES)
+        self._doorkeeper.lock(sock, quiet=kind != zmq.PULL)
+        place = endpoint(self.ip, port or "*")
+        try:
+            sock.bind(place)
+        except zmq.ZMQError as error:
+            in_use = error.errno == zmq.EADDRINUSE
+            raise TransportError(
+                f"{place}: can't listen there: {zmq.strerror(error.errno or 0)}"
+                f"{'; is another ssbench-master running?' if in_use else ''} (--zmq-bind-ip,"
+                " --zmq-work-port, --zmq-results-port, --zmq-control-port)"
+            ) from error
+        return sock
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only workers of this host can reach us."""
+        return self.ip.startswith(_LOOPBACK)
+
+    def send_jobs(self, data: bytes) -> bool:
+        """Give a message to a worker whose pipe has room; False where none has."""
+        try:
+            self._work.send(data, zmq.NOBLOCK, copy=True)
+        except zmq.Again:
+            return False
+        return True
+
+    def send_control_state(self, message: Message) -> None:
+        """Tell all workers; whom it doesn't reach will hear the next one."""
+        self._control.send(encode(message))
+
+    def receive(self, timeout_s: float, *, or_room: bool = False) -> Iterator[Message]:
+        """Messages from workers: waits for the first up to the time-out.
+
+        :param or_room: also return as soon as a worker has room for jobs.
+        """
+        data = self._next_result()
+        if data is None and self._wait(timeout_s, or_room=or_room):
+            data = self._next_result()
+        left = RECEIVED_AT_ONCE
+        while data is not None:
+            try:
+                yield decode(data)
+            except MessageError as error:
+                self._refusals.tell(error)
+            left -= 1
+            data = self._next_result() if left else None
+
+    def _next_result(self) -> bytes | None:
+        try:
+            return self._results.recv(zmq.NOBLOCK)
+        except zmq.Again:
+            return None
+
+    def _wait(self, timeout_s: float, *, or_room: bool) -> bool:
+        """Until there is something; False where a signal came instead."""
+        self._poller.register(self._work, zmq.POLLOUT if or_room else 0)
+        try:
+            self._poller.poll(int(max(timeout_s, 0) * 1000))
+        except zmq.ZMQError as error:
+            if error.errno != zmq.EINTR:  # type: ignore[attr-defined]
+                raise
+            return False
+        return True
+
+    @property
+    def refused(self) -> int:
+        """How many messages were none of ours."""
+        return self._refusals.count
+
+    def strangers(self, *, last: bool = False) -> list[str]:
+        """Lines about those who knocked without the right key, and about workers that speak
+        another protocol; each address, and each worker, is told once.
+
+        :param last: there will be no later call: tell also of those whose address was missed.
+        """
+        return [*self._refusals.workers(), *self._doorkeeper.strangers(last=last)]
+
+    def _stop(self) -> None:
+        self._doorkeeper.close()
+        self._context.destroy()
+
+    def __enter__(self) -> MasterTransport:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        # destroy() without a linger of its own keeps each socket's: the last beat goes out.
+        self._stop()
+
+
+def _port_of(sock: zmq.Socket[bytes]) -> int:
+    return int(sock.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])

@@ -1,0 +1,167 @@
+"""A worker's ends of the three channels: jobs and beats in, whatever it says out."""
+
+from __future__ import annotations
+
+import time
+
+import zmq
+
+from ssbench.core.errors import MessageError
+from ssbench.core.messages import Message, decode, encode
+from ssbench.transport.authenticator import ConnectionMonitor
+from ssbench.transport.key import CurveKey
+from ssbench.transport.ports import Ports, endpoint, resolve
+from ssbench.transport.rejected_messages import RejectedMessages
+from ssbench.transport.sockets import (
+    BEAT_HWM,
+    LINGER_MS,
+    expect_a_reader,
+    make_context,
+    make_socket,
+    shorten,
+    sockets_needed,
+)
+
+
+class WorkerTransport:
+    """A worker's ends. The control socket and the pulses' belong to one thread, the rest to
+    another: ZeroMQ's sockets must not be shared.
+
+    :raises TransportError: where the master's host has no address, or no socket is to be had; the
+        methods that open sockets raise it, too.
+    """
+
+    @sockets_needed()
+    def __init__(self, host: str, ports: Ports, key: CurveKey | None) -> None:
+        self._ip = resolve(host)
+        self._ports = ports
+        self._key = key
+        self._context = make_context()
+        self._work: zmq.Socket[bytes] | None = None
+        self._results = self._make(zmq.PUSH)
+        self._results.setsockopt(zmq.LINGER, LINGER_MS)
+        self._doorbell = self._ring(self._results, ports.results)
+
+    def _make(self, kind: int, pipe: int = 0) -> zmq.Socket[bytes]:
+        sock = make_socket(self._context, kind, self._ip)
+        if kind == zmq.PULL:
+            shorten(sock, pipe)
+        else:
+            expect_a_reader(sock)
+        if kind == zmq.SUB:
+            sock.set_hwm(BEAT_HWM)
+            sock.setsockopt(zmq.SUBSCRIBE, b"")
+        if self._key:
+            sock.setsockopt(zmq.CURVE_SERVERKEY, self._key.server_public.encode())
+            sock.setsockopt(zmq.CURVE_PUBLICKEY, self._key.client_public.encode())
+            sock.setsockopt(zmq.CURVE_SECRETKEY, self._key.client_secret.encode())
+        return sock
+
+    def _ring(self, sock: zmq.Socket[bytes], port: int) -> ConnectionMonitor:
+        place = endpoint(self._ip, port)
+        return ConnectionMonitor(self._context, sock, place, has_key=self._key is not None)
+
+    @sockets_needed()
+    def control(self) -> Control:
+        """The ends for the thread that listens to beats and answers them."""
+        beats, pulses = self._make(zmq.SUB), self._make(zmq.PUSH)
+        return Control(
+            beats,
+            pulses,
+            (self._ring(beats, self._ports.control), self._ring(pulses, self._ports.results)),
+        )
+
+    @sockets_needed()
+    def open_work(self, pipe: int) -> int:
+        """Begin to take jobs, with at most ``pipe`` messages waiting; gives the file descriptor
+        to watch."""
+        if self._work is None:
+            self._work = self._make(zmq.PULL, max(pipe, 1))
+            self._work.connect(endpoint(self._ip, self._ports.work))
+        return int(self._work.getsockopt(zmq.FD))
+
+    def close_work(self) -> None:
+        """Take no more jobs; what was on its way here is lost to us."""
+        if self._work is not None:
+            self._work.close(0)
+            self._work = None
+
+    def receive(self) -> bytes | None:
+        """The next message with jobs; None for none now."""
+        if self._work is None:
+            return None
+        try:
+            return self._work.recv(zmq.NOBLOCK)
+        except zmq.Again:
+            return None
+
+    def send(self, message: Message) -> bool:
+        """Send to the master; False where nobody takes it."""
+        try:
+            self._results.send(encode(message), zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        return True
+
+    def refusal(self) -> str:
+        """Why the master doesn't let us in, in words and once; "" where there is nothing to tell.
+
+        To be asked now and then: it also tries again, where keys didn't fit.
+        """
+        self._doorbell.tend(time.monotonic())
+        return self._doorbell.refusal()
+
+    def close(self) -> None:
+        """Close all ends; what was sent last still goes out if somebody takes it."""
+        self.close_work()
+        self._doorbell.close()
+        self._results.close()
+        self._context.term()
+
+
+class Control:
+    """A worker's control and pulse sockets, for one thread."""
+
+    def __init__(
+        self,
+        beats: zmq.Socket[bytes],
+        pulses: zmq.Socket[bytes],
+        doorbells: tuple[ConnectionMonitor, ...] = (),
+    ) -> None:
+        self._beats = beats
+        self._pulses = pulses
+        self._doorbells = doorbells
+        self._refusals = RejectedMessages("control")
+
+    def receive(self, timeout_s: float) -> Message | None:
+        """The newest beat that has arrived; None after the time-out."""
+        for doorbell in self._doorbells:
+            doorbell.tend(time.monotonic())
+        if not self._beats.poll(int(timeout_s * 1000)):
+            return None
+        newest = None
+        while True:
+            try:
+                newest = self._beats.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                break
+        try:
+            return decode(newest) if newest is not None else None
+        except MessageError as error:
+            self._refusals.tell(error)
+            return None
+
+    def send(self, message: Message) -> bool:
+        """Send to the master; False where nobody takes it."""
+        try:
+            self._pulses.send(encode(message), zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close both; by the thread that used them."""
+        for doorbell in self._doorbells:
+            doorbell.close()
+        self._beats.close(0)
+        self._pulses.close(0)

@@ -1,0 +1,133 @@
+"""A call at an exact time: a timerfd that the event loop watches.
+
+The loop's own timers count from the start of its iteration and in whole milliseconds: they are
+late by 0.5 to 1.1 ms. A timerfd is late by a tenth of that. Where there is none (not Linux), the
+loop's timer has to do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from time import perf_counter_ns
+from typing import Any, Protocol
+
+from gevent.hub import get_hub
+
+_SECOND = 1_000_000_000
+_CLOCK_MONOTONIC = 1  # perf_counter_ns, on Linux
+_TFD_TIMER_ABSTIME = 1
+_READ = 1
+
+
+class Timer(Protocol):
+    """One call to come at a time."""
+
+    def set(self, at_ns: int) -> None:
+        """Call at this time of perf_counter_ns instead of any time set before; at once where it
+        is over."""
+
+    def close(self) -> None:
+        """Never call again."""
+
+
+class _Timerspec(ctypes.Structure):
+    """struct itimerspec: the interval, then the time."""
+
+    _fields_ = [(name, ctypes.c_long) for name in ("every_s", "every_ns", "at_s", "at_ns")]
+
+
+class Timerfd:
+    """A timerfd(2) of the clock of perf_counter_ns: its descriptor is readable once it rang.
+
+    :raises OSError: where there is no timerfd, or no descriptor for it.
+    """
+
+    def __init__(self) -> None:
+        libc: Any = ctypes.CDLL(None, use_errno=True)
+        try:
+            create, self._settime = libc.timerfd_create, libc.timerfd_settime
+        except AttributeError as error:
+            raise OSError("this system has no timerfd") from error
+        self.fd: int = create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        self._spec = _Timerspec()
+        self._pointer = ctypes.byref(self._spec)
+
+    def set(self, at_ns: int) -> None:
+        """Ring at this time, once, instead of any time set before."""
+        # A time of 0 would disarm it.
+        self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), _SECOND)
+        self._settime(self.fd, _TFD_TIMER_ABSTIME, self._pointer, None)
+
+    def expired_timer(self) -> bool:
+        """Whether it did since it was asked last; False where it was set anew in between."""
+        with suppress(BlockingIOError):
+            os.read(self.fd, 8)
+            return True
+        return False
+
+    def close(self) -> None:
+        """Free the descriptor."""
+        os.close(self.fd)
+
+
+class TimerfdTimer:
+    """By a timerfd.
+
+    :raises OSError: where there is none.
+    """
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        self._timer: Timerfd | None = Timerfd()
+        self._watcher = get_hub().loop.io(self._timer.fd, _READ)
+        self._watcher.start(self._ring)
+        self.set = self._timer.set
+
+    def _ring(self) -> None:
+        if self._timer and self._timer.expired_timer():
+            self._call()
+
+    def close(self) -> None:
+        if self._timer:
+            self._watcher.stop()
+            self._watcher.close()
+            self._timer.close()
+            self._timer = None
+
+
+class LoopTimer:
+    """By a timer of the event loop."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        self._timer: Any = None
+
+    def set(self, at_ns: int) -> None:
+        self.close()
+        loop = get_hub().loop
+        loop.update_now()  # timers count from what the loop takes for now
+        self._timer = loop.timer(max(at_ns - perf_counter_ns(), 0) / _SECOND)
+        self._timer.start(self._call)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer.close()
+            self._timer = None
+
+
+def make_timer(call: Callable[[], object]) -> Timer:
+    """The most exact one that this system has.
+
+    :param call: called in the hub: it must not wait for anything.
+    """
+    try:
+        return TimerfdTimer(call)
+    except OSError:
+        return LoopTimer(call)

@@ -1,0 +1,81 @@
+"""When a phase is given up for what fails in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.dispatch.abort_policy import (
+    FAILURES_IN_A_ROW,
+    TIMEOUTS_OF_SILENCE,
+    too_many_errors,
+    why_give_up,
+)
+from ssbench.core.dispatch.worker_registry import SECOND
+from ssbench.core.model import ErrorKind, Phase
+from tests.core.workload.fleet import Fleet
+
+TIMEOUT_S = 2.0
+PATIENCE_NS = int(TIMEOUTS_OF_SILENCE * TIMEOUT_S * SECOND)
+
+
+def failed(fleet: Fleet, users: int, count: int) -> None:
+    """So many operations of the only worker fail, and none succeeds."""
+    fleet.dispatcher.max_batch = 1
+    worker = fleet.hello("w", users, users=users)
+    while fleet.dispatcher.failures_in_a_row < count:
+        assert fleet.send(worker)
+        fleet.round(worker, error=ErrorKind.RESET)
+
+
+@pytest.mark.parametrize("users", [1, FAILURES_IN_A_ROW + 5])
+@pytest.mark.parametrize("phase", [Phase.POPULATE, Phase.CLEANUP])
+def test_as_many_failures_in_a_row_as_users_or_twenty_are_enough(users: int, phase: Phase) -> None:
+    enough = max(users, FAILURES_IN_A_ROW)
+    fleet = Fleet(1000)
+    failed(fleet, users, enough - 1)
+    now_ns = fleet.now_ns
+    assert why_give_up(phase, fleet.dispatcher, now_ns, now_ns, TIMEOUT_S) == ""
+    worker = fleet.workers[0]
+    assert fleet.send(worker)
+    fleet.round(worker, error=ErrorKind.RESET)
+    reason = why_give_up(phase, fleet.dispatcher, now_ns, now_ns, TIMEOUT_S)
+    assert reason.startswith(f"{enough} operations failed in a row: ")
+
+
+@pytest.mark.parametrize(
+    ("phase", "since_start_ns", "since_done_ns", "words"),
+    [
+        (Phase.CLEANUP, PATIENCE_NS, None, ""),
+        (Phase.CLEANUP, PATIENCE_NS + 1, None, "the store has deleted nothing for 6 s"),
+        (Phase.CLEANUP, 9 * PATIENCE_NS, PATIENCE_NS, ""),
+        (Phase.CLEANUP, 9 * PATIENCE_NS, PATIENCE_NS + 1, "the store has deleted nothing for 6 s"),
+        (Phase.POPULATE, 9 * PATIENCE_NS, None, ""),  # a large upload may take its time
+    ],
+)
+def test_a_cleanup_does_not_wait_for_a_store_that_deletes_nothing(
+    phase: Phase, since_start_ns: int, since_done_ns: int | None, words: str
+) -> None:
+    dispatcher = Fleet(10).dispatcher
+    now_ns = 1000 * SECOND
+    if since_done_ns is not None:
+        dispatcher.done_ns = now_ns - since_done_ns
+    start_ns = now_ns - since_start_ns
+    assert why_give_up(phase, dispatcher, start_ns, now_ns, TIMEOUT_S) == words
+
+
+@pytest.mark.parametrize(
+    ("most", "words"),
+    [
+        (None, ""),
+        (4, ""),
+        (3, "stopped early, as told: 3 operations in a row failed: "),
+        (1, "stopped early, as told: an operation failed: "),
+    ],
+)
+def test_a_run_ends_at_as_many_failures_in_a_row_as_its_user_said(
+    most: int | None, words: str
+) -> None:
+    fleet = Fleet(100)
+    failed(fleet, 1, 3)
+    fleet.dispatcher.failures_in_a_row = 0  # they may be some time ago
+    assert too_many_errors(fleet.dispatcher, most) == words

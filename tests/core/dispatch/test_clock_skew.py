@@ -1,0 +1,190 @@
+"""What the master makes of its workers' clocks: corrections, their bounds, warnings."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.dispatch.clock_skew import ALARM_NS, ClockSkewTracker
+from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry, WorkerState
+from ssbench.core.errors import MessageError
+from ssbench.core.messages import ControlState, Heartbeat, Hello, Ready, decode, encode
+from ssbench.core.model import Phase
+from ssbench.statfile.records import encode as encode_record
+from tests.fakes.mutations import fuzzed
+
+MS = SECOND // 1000
+RUN = "run1"
+
+
+class Scene:
+    """A master and a worker whose clocks are apart, and a network with ways of any length."""
+
+    def __init__(self, apart_ns: int = 0, wall_apart_ns: int = 0) -> None:
+        self.apart_ns, self.wall_apart_ns = apart_ns, wall_apart_ns
+        self.roster, self.book = WorkerRegistry(10), ClockSkewTracker()
+        hello = Hello(1, 0, "w", 4, "host", 4711, "1.0")
+        worker, _ = self.roster.greet(hello, 0)
+        assert worker is not None
+        self.worker: WorkerState = worker
+
+    def beat(self, at_ns: int, there_ns: int, back_ns: int) -> None:
+        """A beat and its answer; the wall clocks were set an hour after the monotonic ones."""
+        serial = self.roster.control_state_sent(at_ns)
+        worker_ns = at_ns + there_ns + self.apart_ns
+        hour_ns = 3600 * SECOND
+        worker_wall_ns = at_ns + there_ns + hour_ns + self.wall_apart_ns
+        back_at_ns = at_ns + there_ns + back_ns
+        pulse = Heartbeat(1, serial, worker_ns, 0, 0, 0, 0, {}, worker_wall_ns)
+        self.roster.pulse(pulse, back_at_ns, back_at_ns + hour_ns)
+
+    def begin(self, start_ns: int) -> None:
+        """The worker takes the phase's start by what the master knows now."""
+        assert self.worker.offset_ns is not None
+        self.worker.origin_ns = start_ns + self.worker.offset_ns
+        self.worker.ready = (RUN, Phase.RUN, False)
+
+
+ways = st.integers(0, 200 * MS)
+
+
+@given(st.integers(-(10**15), 10**15), st.lists(st.tuples(ways, ways), min_size=1, max_size=20))
+def test_corrected_offsets_are_wrong_by_half_the_smallest_round_trip_at_most(
+    apart_ns: int, trips: list[tuple[int, int]]
+) -> None:
+    here = Scene(apart_ns)
+    here.beat(0, *trips[0])
+    here.begin(SECOND)
+    for number, trip in enumerate(trips[1:], 2):
+        here.beat(number * SECOND, *trip)
+    record = here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+    assert record is not None
+    # A result of the worker at 5 s of the master's clock, as it counts, and corrected.
+    origin_ns = here.worker.origin_ns
+    assert origin_ns is not None
+    reported_ns = 5 * SECOND + apart_ns - origin_ns
+    error_ns = reported_ns + record.shift_ns - 4 * SECOND
+    assert abs(error_ns) <= record.uncertainty_ns + 1
+    # Round trips fade by 1 % a beat, so it may be more than the smallest, by so much.
+    smallest_ns = min(there + back for there, back in trips)
+    assert record.uncertainty_ns <= smallest_ns * 1.01 ** len(trips) / 2 + len(trips)
+
+
+def test_a_worker_whose_clock_was_badly_known_is_wrong_only_until_it_is_known_better() -> None:
+    here = Scene(apart_ns=7 * SECOND)
+    here.beat(0, 180 * MS, 0)  # the way there took it all: 90 ms wrong
+    here.begin(SECOND)
+    first = here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+    assert first is not None
+    assert (first.shift_ns, first.uncertainty_ns) == (0, 90 * MS)
+    here.beat(2 * SECOND, 1 * MS, 1 * MS)
+    second = here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+    assert second is not None
+    assert (second.shift_ns, second.uncertainty_ns) == (90 * MS, 1 * MS)
+
+
+def test_what_is_no_news_is_not_written_again() -> None:
+    here = Scene()
+    here.beat(0, 2 * MS, 2 * MS)
+    here.begin(SECOND)
+    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+    here.beat(SECOND, 1 * MS, 1 * MS)
+    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND) is None
+    here.book.enter()
+    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+
+
+def test_an_origin_of_another_phase_says_nothing() -> None:
+    here = Scene()
+    here.beat(0, MS, MS)
+    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND) is None
+    here.begin(SECOND)
+    assert here.book.record(here.worker, RUN, Phase.CLEANUP, SECOND) is None
+    assert here.book.record(here.worker, "run2", Phase.RUN, SECOND) is None
+    here.worker.origin_ns = None  # it doesn't say
+    assert here.book.record(here.worker, RUN, Phase.RUN, SECOND) is None
+
+
+def test_wall_clocks_that_are_far_apart_are_warned_of_once() -> None:
+    here = Scene(apart_ns=-5 * SECOND, wall_apart_ns=1300 * MS)
+    assert here.book.alarm(here.worker) == ""  # nothing known yet
+    here.beat(0, MS, MS)
+    assert here.worker.wall_offset_ns == 1300 * MS
+    said = here.book.alarm(here.worker)
+    assert said.startswith(
+        "The clock of worker w (host, pid 4711) is 1.3 s ahead of the master's: the report's"
+        " times are the master's"
+    )
+    assert here.book.alarm(here.worker) == ""
+    behind = Scene(wall_apart_ns=-7200 * SECOND)
+    behind.beat(0, MS, MS)
+    assert "is 120 minutes behind the master's" in behind.book.alarm(behind.worker)
+
+
+def test_a_difference_that_the_network_may_have_made_is_not_warned_of() -> None:
+    close = Scene(wall_apart_ns=ALARM_NS + MS)
+    close.beat(0, 10 * MS, 10 * MS)
+    assert close.book.alarm(close.worker) == ""
+    close.beat(SECOND, MS // 10, MS // 10)
+    assert "is 0.101 s ahead" in close.book.alarm(close.worker)
+
+
+def test_a_wall_clock_that_is_set_in_the_midst_of_a_run_is_noticed() -> None:
+    here = Scene()
+    here.beat(0, MS // 10, MS // 10)
+    assert here.book.alarm(here.worker) == ""
+    here.wall_apart_ns = -SECOND
+    here.beat(SECOND, MS, MS)  # not the best round trip
+    assert "is 1 s behind" in here.book.alarm(here.worker)
+
+
+def test_a_book_tells_how_much_is_in_it() -> None:
+    assert repr(ClockSkewTracker()) == "<ClockSkewTracker 0 workers>"
+
+
+# Clocks of somebody who means it ---------------------------------------------------------------
+
+_PULSE = struct.Struct("<qqqq")  # origin, monotonic clock, time held, wall clock
+_EDGES = [(1 << 62) - 1, -(1 << 62) + 1, 0, 1, 1_700_000_000 * SECOND]
+CLOCKS = [
+    b"".join(_PULSE.pack(a, b, max(a, 0), c) for c in _EDGES) for a in _EDGES for b in _EDGES
+] + [_PULSE.pack(0, 1 << 61, 0, -(1 << 62) + 1) * 300]
+
+
+def reckoned(data: bytes) -> None:
+    """Invariant: whatever clocks a worker's messages carry, beats can be sent and read, and what
+    is written of the clocks can be written."""
+    here = Scene()
+    size = len(data) - len(data) % _PULSE.size
+    for number, (origin, clock, held, wall) in enumerate(_PULSE.iter_unpack(data[:size]), 1):
+        now_ns = number * SECOND
+        serial = here.roster.control_state_sent(now_ns)
+        pulse = Heartbeat(1, serial, clock, held, 0, 0, 0, {}, wall)
+        messages = [Ready(1, RUN, Phase.RUN, False, origin), pulse]
+        for message in messages:
+            with suppress(MessageError):
+                _heard(here, decode(encode(message)), now_ns)
+        shares = here.roster.shares()
+        beat = ControlState(
+            1, serial, now_ns, RUN, 2, SECOND, shares, {}, {}, 10.0, 0.0, 2, *[False] * 4
+        )
+        assert decode(encode(beat)) == beat
+        record = here.book.record(here.worker, RUN, Phase.RUN, SECOND)
+        assert record is None or encode_record(record)
+        assert here.book.alarm(here.worker) is not None
+
+
+def _heard(here: Scene, message: object, now_ns: int) -> None:
+    if isinstance(message, Ready):
+        here.worker.origin_ns, here.worker.ready = message.origin_ns, (RUN, Phase.RUN, False)
+    elif isinstance(message, Heartbeat):
+        here.roster.pulse(message, now_ns + SECOND // 10, 1_700_000_000 * SECOND + now_ns)
+
+
+@fuzzed(CLOCKS)
+def test_fuzz_clocks_of_any_kind_are_reckoned_with(data: bytes) -> None:
+    """Invariant: that of ``reckoned``."""
+    reckoned(data)

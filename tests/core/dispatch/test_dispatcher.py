@@ -1,0 +1,656 @@
+"""The dispatcher and the roster, joined with workers in memory."""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ssbench.core.columns import pack_results
+from ssbench.core.dispatch.dispatcher import CREDIT, ON_THE_WAY, Batch, batch_limit
+from ssbench.core.dispatch.worker_registry import SECOND
+from ssbench.core.messages import (
+    Ack,
+    Bye,
+    Heartbeat,
+    Message,
+    Results,
+    Returned,
+    decode,
+    pack,
+    unpack,
+)
+from ssbench.core.model import ErrorKind, Job, Phase, Result
+from tests.core.workload.fleet import RUN, Fleet, SimWorker, packed, row
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
+
+# Cases ------------------------------------------------------------------------------------
+
+
+def test_a_run_with_one_honest_worker() -> None:
+    fleet = Fleet(100)
+    worker = fleet.hello("w", 4)
+    while not fleet.dispatcher.finished:
+        assert fleet.send_all(worker)
+        fleet.round(worker)
+        fleet.check()
+    assert fleet.dispatcher.counts.done == 100
+    assert fleet.dispatcher.next_number == 101
+
+
+def test_credit_goes_by_the_users_and_counts_what_is_held() -> None:
+    fleet = Fleet(100)
+    worker = fleet.hello("w", 4)
+    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + 2
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    assert fleet.send(worker) is None
+    worker.work(3)
+    fleet.deliver(worker)
+    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 3
+
+
+def working(
+    fleet: Fleet, workers: list[SimWorker], seconds: float, *, an_operation_s: float
+) -> int:
+    """Let workers of four users take what they need of what comes, as slowly as the store is; gives
+    how many jobs were out there at most."""
+    most = 0
+    for _ in range(round(seconds / an_operation_s)):
+        for _ in range(10):  # the master's turns meanwhile, and its ticks
+            turn = cycle(workers)
+            while fleet.send(next(turn)):
+                pass
+            for worker in workers:
+                while len(worker.queue) < 4 and worker.take():
+                    pass
+                fleet.deliver(worker)
+            most = max(most, fleet.dispatcher.in_flight)
+            fleet.wait(an_operation_s / 10)
+        for worker in workers:
+            fleet.beat(worker, busy=4, delay_ns=0)
+            worker.work(4)
+            fleet.deliver(worker)
+    return most
+
+
+@pytest.mark.parametrize("an_operation_s", [0.02, 0.1, 1.0, 5.0])
+def test_of_a_slow_store_no_more_is_drawn_than_users_need_soon(an_operation_s: float) -> None:
+    fleet = Fleet(100_000, timeout_s=30)
+    workers = [fleet.hello(name, 4) for name in ("one", "other")]
+    # While nothing has come yet, nobody can tell a slow store from a stopped worker.
+    assert working(fleet, workers, 16 * an_operation_s, an_operation_s=an_operation_s) <= 64
+    most = working(fleet, workers, 10 * an_operation_s, an_operation_s=an_operation_s)
+    soon = 8 * CREDIT + 2 * 2
+    assert most == soon if an_operation_s < 0.1 else most <= 2 * soon
+    fleet.check()
+
+
+def test_of_a_quick_store_jobs_for_some_milliseconds_are_on_their_way() -> None:
+    fleet = Fleet(100_000)
+    worker = fleet.hello("w", 4)
+    for _ in range(100):
+        fleet.send_all(worker)
+        fleet.round(worker)
+        fleet.wait(0.001)
+    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + ON_THE_WAY
+
+
+@pytest.mark.parametrize(
+    ("max_batch", "users", "workers", "limit"),
+    [(1, 24, 3, 1), (256, 1, 3, 1), (256, 768, 1, 256), (8, 0, 0, 1), (4, 64, 1, 4)],
+)
+def test_batches_are_no_larger_than_they_may_be(
+    max_batch: int, users: int, workers: int, limit: int
+) -> None:
+    assert batch_limit(max_batch, users, workers) == limit
+
+
+@given(st.integers(1, 256), st.integers(0, 5000), st.integers(0, 99))
+def test_batches_leave_some_for_each_worker(max_batch: int, users: int, workers: int) -> None:
+    """Invariant: of twice the users' jobs, every worker can have a batch at once."""
+    limit = batch_limit(max_batch, users, workers)
+    assert 1 <= limit <= max_batch
+    assert limit * workers <= max(2 * users, workers)
+
+
+def test_nothing_is_sent_without_workers() -> None:
+    assert Fleet().dispatcher.to_send(0) == []
+
+
+def test_many_batches_are_drawn_at_once_and_numbered_in_their_order() -> None:
+    fleet = Fleet(100, max_batch=3)
+    fleet.hello("w", 9)
+    batches = fleet.dispatcher.to_send(fleet.now_ns, 4)
+    assert [batch.number for batch in batches] == [1, 2, 3, 4]
+    assert [[job.number for job in batch.jobs] for batch in batches] == [
+        [1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]
+    ]  # fmt: skip
+    assert fleet.dispatcher.to_send(fleet.now_ns)[0].number == 5
+
+
+def test_the_last_of_many_batches_has_what_is_left() -> None:
+    fleet = Fleet(5, max_batch=2)
+    fleet.hello("w", 4)
+    batches = fleet.dispatcher.to_send(fleet.now_ns, 64)
+    assert [len(batch.jobs) for batch in batches] == [2, 2, 1]
+
+
+def test_failures_are_counted_apart_and_told_to_the_workload() -> None:
+    fleet = Fleet(8)
+    worker = fleet.hello("w", 4)
+    first, *rest = fleet.send_all(worker)
+    while worker.take():
+        pass
+    worker.work(len(first.jobs), error=ErrorKind.STATUS)
+    worker.work()
+    fleet.deliver(worker)
+    assert fleet.dispatcher.counts.failed == len(first.jobs)
+    assert fleet.dispatcher.counts.done == sum(len(batch.jobs) for batch in rest)
+    fleet.check()
+
+
+def test_a_batch_of_successes_and_failures_is_told_apart() -> None:
+    fleet = Fleet(8)
+    worker = fleet.hello("w", 4)
+    batch = fleet.send(worker)
+    worker.take()
+    fleet.deliver(worker)
+    assert batch is not None
+    good, bad = batch.jobs
+    data = pack(pack_results([row(good), row(bad, error=int(ErrorKind.RESET), status=0)]))
+    columns = fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns)
+    assert columns is not None
+    assert fleet.ledger.outcome == {good.object: "done", bad.object: "failed"}
+
+
+def test_failures_in_a_row_are_counted_in_the_order_of_their_coming() -> None:
+    fleet = Fleet(8)
+    worker = fleet.hello("w", 4)
+    batches = fleet.send_all(worker)
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    errors = [1, 1, 0, 1, 1, 1, 0, 0]
+    jobs = [job for batch in batches for job in batch.jobs]
+    rows = []
+    for start in (0, 3, 5):
+        part = list(zip(jobs, errors, strict=True))[start : {0: 3, 3: 5, 5: 8}[start]]
+        rows.append([row(job, error=int(ErrorKind.RESET) * error) for job, error in part])
+    seen = []
+    for part in rows:
+        data = pack(pack_results(part))
+        assert fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns) is not None
+        dispatcher = fleet.dispatcher
+        seen.append((dispatcher.failures_in_a_row, dispatcher.most_failures_in_a_row))
+    assert seen == [(0, 2), (2, 2), (0, 3)]
+
+
+def test_corrupt_ones_are_counted_among_the_failed() -> None:
+    fleet = Fleet(8)
+    worker = fleet.hello("w", 4)
+    jobs = [job for batch in fleet.send_all(worker) for job in batch.jobs]
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    kinds = [ErrorKind.CORRUPT, ErrorKind.STALE, ErrorKind.NONE, ErrorKind.CORRUPT, ErrorKind.RESET]
+    data = pack(pack_results([row(j, error=int(k)) for j, k in zip(jobs, kinds, strict=False)]))
+    assert fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns) is not None
+    counts = fleet.dispatcher.counts
+    assert (counts.done, counts.failed, counts.corrupt) == (1, 4, 2)
+
+
+def test_what_a_lost_worker_held_is_lost() -> None:
+    fleet = Fleet(100)
+    worker, other = fleet.hello("w", 2), fleet.hello("x", 2)
+    sent = fleet.send(worker)
+    assert sent is not None
+    worker.take()
+    fleet.deliver(worker)
+    for _ in range(11):
+        fleet.beat(other)
+        fleet.wait(1)
+    assert not fleet.here(worker)
+    assert fleet.here(other)
+    assert fleet.dispatcher.counts.lost == len(sent.jobs)
+    worker.work()
+    fleet.deliver(worker)
+    assert fleet.dispatcher.counts.refused == 1
+    assert fleet.dispatcher.counts.done == 0
+    fleet.check()
+
+
+def test_a_batch_that_nobody_took_is_sent_again_under_new_numbers() -> None:
+    fleet = Fleet(100)
+    stuck, other = fleet.hello("stuck", 1), fleet.hello("other", 1)
+    first = fleet.send(stuck)
+    for _ in range(11):
+        fleet.beat(other)
+        fleet.beat(stuck)
+        fleet.wait(1)
+    second = fleet.send(other)
+    assert first is not None
+    assert second is not None
+    assert [job.object for job in second.jobs] == [job.object for job in first.jobs]
+    assert not {job.number for job in second.jobs} & {job.number for job in first.jobs}
+    # The stuck one wakes up and does them after all: those results are nobody's.
+    fleet.round(stuck)
+    assert fleet.dispatcher.counts.refused == 1
+    fleet.round(other)
+    assert fleet.dispatcher.counts.done == len(first.jobs)
+    fleet.check()
+
+
+def test_what_a_stopped_worker_swallowed_holds_nobody_up() -> None:
+    fleet = Fleet(100)
+    swallows, other = fleet.hello("swallows", 4), fleet.hello("other", 4)
+    assert len(fleet.send_all(swallows)) > 2
+    assert fleet.send(other) is None
+    fleet.wait(0.2)
+    assert fleet.send_all(other)
+    fleet.check()
+
+
+def test_stopping_withdraws_what_was_not_started() -> None:
+    fleet = Fleet(100)
+    worker = fleet.hello("w", 4)
+    fleet.send_all(worker)
+    worker.take()
+    worker.take()
+    worker.work(1)
+    fleet.deliver(worker)
+    fleet.dispatcher.stop()
+    assert fleet.send(worker) is None
+    assert not fleet.dispatcher.finished
+    worker.give_back(1)
+    worker.work()
+    fleet.deliver(worker)
+    assert fleet.dispatcher.finished  # what is still in the pipe comes back, or nobody does it
+    worker.take()
+    worker.give_back()
+    fleet.deliver(worker)
+    fleet.dispatcher.close()
+    counts = fleet.dispatcher.counts
+    sent = 4 * CREDIT + 2
+    assert (counts.sent, counts.done, counts.withdrawn, counts.lost) == (sent, 3, sent - 3, 0)
+    fleet.check()
+
+
+def test_jobs_given_back_go_to_others_and_count_once() -> None:
+    fleet = Fleet(8)
+    slow, quick = fleet.hello("slow", 2), fleet.hello("quick", 2)
+    fleet.send_all(slow)
+    while slow.take():
+        pass
+    slow.give_back(5)
+    fleet.deliver(slow)
+    fleet.check()
+    while not fleet.dispatcher.finished:
+        fleet.send_all(quick)
+        fleet.round(quick)
+        fleet.round(slow)
+    assert fleet.dispatcher.counts.done == fleet.dispatcher.counts.sent == 8
+    fleet.check()
+
+
+def test_at_the_end_jobs_are_recalled_while_users_are_free() -> None:
+    fleet = Fleet(8, max_batch=1)
+    slow, quick = fleet.hello("slow", 2), fleet.hello("quick", 2)
+    for worker in (slow, quick) * 4:
+        fleet.send(worker)
+        worker.take()
+        fleet.deliver(worker)
+    quick.work()
+    fleet.deliver(quick)
+    assert fleet.send(quick) is None  # nothing is left; four jobs wait at the slow one
+    fleet.wait(0.2)
+    assert not fleet.dispatcher.ending
+    fleet.wait(0.1)
+    assert fleet.dispatcher.ending
+    slow.give_back(3)
+    fleet.deliver(slow)
+    # While ending, no more than users are free go out.
+    assert sum(len(batch.jobs) for batch in fleet.send_all(quick)) == 3
+    fleet.round(quick)
+    fleet.round(slow)
+    assert fleet.dispatcher.finished
+    fleet.check()
+
+
+def test_even_work_is_not_recalled() -> None:
+    fleet = Fleet(8)
+    workers = fleet.hello("a", 4), fleet.hello("b", 4)
+    for worker in workers:
+        for _ in range(2):
+            fleet.send(worker)
+            worker.take()
+        fleet.deliver(worker)
+    assert fleet.ledger.finished
+    assert fleet.send(workers[0]) is None
+    fleet.wait(1)
+    assert not fleet.dispatcher.ending
+
+
+def test_results_of_an_earlier_incarnation_are_refused() -> None:
+    fleet = Fleet(100, max_batch=1)
+    old = fleet.hello("w", 2)
+    fleet.send(old)
+    old.take()
+    fleet.deliver(old)
+    new = fleet.hello("w", 2, previous=old.incarnation)
+    assert not fleet.here(old)
+    assert fleet.dispatcher.counts.lost == 1
+    old.work()
+    fleet.deliver(old)
+    assert fleet.dispatcher.counts.refused == 1
+    assert fleet.send(new)
+    fleet.round(new)
+    assert fleet.dispatcher.counts.done == 1
+    fleet.check()
+
+
+def test_a_worker_that_says_it_is_empty_is_not_waited_for_for_ever() -> None:
+    fleet = Fleet(4)
+    worker = fleet.hello("w", 2)
+    fleet.send_all(worker)
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    worker.work()
+    worker.said.clear()  # its results were lost on the way
+    for second in range(12):
+        fleet.beat(worker)
+        fleet.wait(1)
+        assert fleet.dispatcher.in_flight == (4 if second < 9 else 0)
+    assert fleet.dispatcher.counts.lost == 4
+    assert fleet.dispatcher.finished
+    fleet.check()
+
+
+def test_a_worker_with_a_long_operation_is_waited_for() -> None:
+    fleet = Fleet(1)
+    worker = fleet.hello("w", 2)
+    fleet.send_all(worker)
+    worker.take()
+    fleet.deliver(worker)
+    for _ in range(60):
+        fleet.beat(worker, busy=1)
+        fleet.wait(1)
+    assert fleet.dispatcher.in_flight == 1
+    worker.work()
+    fleet.deliver(worker)
+    assert fleet.dispatcher.counts.done == 1
+
+
+def one_held(fleet: Fleet) -> tuple[SimWorker, Batch]:
+    worker = fleet.hello("w", 4)
+    batch = fleet.send(worker)
+    assert batch is not None
+    worker.take()
+    fleet.deliver(worker)
+    return worker, batch
+
+
+def test_results_are_counted_once() -> None:
+    fleet = Fleet()
+    worker, batch = one_held(fleet)
+    data = packed(batch.jobs)
+    assert fleet.dispatcher.results(worker.incarnation, data, 0) is not None
+    assert fleet.dispatcher.results(worker.incarnation, data, 0) is None
+    assert fleet.dispatcher.counts.refused == 1
+    fleet.check()
+
+
+def test_results_in_part_of_others_are_refused_as_a_whole() -> None:
+    fleet = Fleet()
+    worker, batch = one_held(fleet)
+    other = batch.jobs[0]._replace(number=4711)
+    twice = [batch.jobs[0], batch.jobs[0]]
+    for jobs in ([*batch.jobs, other], twice):
+        assert fleet.dispatcher.results(worker.incarnation, packed(jobs), 0) is None
+    assert fleet.dispatcher.counts.refused == 2
+    assert fleet.dispatcher.in_flight == len(batch.jobs)
+    fleet.check()
+    # The worker holds them still, and what it says of them alone is heard.
+    assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
+    assert fleet.dispatcher.counts.done == len(batch.jobs)
+    fleet.check()
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc1", pack([]), pack({}), pack([1] * 3), pack(None)])
+def test_malformed_results_are_refused(data: bytes) -> None:
+    fleet = Fleet()
+    worker, _batch = one_held(fleet)
+    assert fleet.dispatcher.results(worker.incarnation, data, 0) is None
+    assert fleet.dispatcher.counts.refused == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("size_class", -1), ("operation", -1), ("bytes_moved", -(2**31)), ("start_ns", -(2**61)),
+     ("last_byte_ns", -2), ("retries", -1), ("status", -1), ("start_ns", 1e308)],
+)  # fmt: skip
+def test_results_that_no_operation_can_have_are_refused(field: str, value: Any) -> None:
+    """They reached the report: class -1, -2,000 MB/s, starts in 1880."""
+    fleet = Fleet()
+    worker, batch = one_held(fleet)
+    column = 1 + Result._fields.index(field)
+    forged = unpack(packed(batch.jobs))
+    for bad in (value, [value, "B", bytes(len(batch.jobs))]):
+        forged[column] = bad
+        assert fleet.dispatcher.results(worker.incarnation, pack(forged), 0) is None
+    assert fleet.dispatcher.counts.refused == 2
+    fleet.check()
+    assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
+
+
+def test_strangers_take_nothing() -> None:
+    fleet = Fleet()
+    worker = fleet.hello("w", 4)
+    batch = fleet.send(worker)
+    assert batch is not None
+    fleet.dispatcher.took(99, [batch.number], 0)
+    fleet.dispatcher.returned(99, [job.number for job in batch.jobs])
+    assert fleet.dispatcher.gone(99) == 0
+    fleet.round(worker)
+    assert fleet.dispatcher.counts.done == len(batch.jobs)
+
+
+def test_closing_leaves_nothing_in_flight() -> None:
+    fleet = Fleet(100)
+    worker = fleet.hello("w", 4)
+    fleet.send_all(worker)
+    worker.take()
+    fleet.deliver(worker)
+    fleet.dispatcher.close()
+    assert fleet.dispatcher.in_flight == 0
+    counts = fleet.dispatcher.counts
+    assert (counts.lost, counts.withdrawn) == (2, 4 * CREDIT)
+    assert "1 workers, 0 held" in repr(fleet.dispatcher)
+    fleet.check()
+
+
+# Any schedule -----------------------------------------------------------------------------
+
+any_number = st.integers(0, 300)
+
+
+class AnySchedule(RuleBasedStateMachine):
+    """Invariant: whatever arrives, in whatever order, sent = done + failed + lost + withdrawn +
+    in flight, each job gets one outcome, and honest workers bring the phase to its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fleet = Fleet(60, max_batch=8)
+        self.delivered: list[Message] = []
+
+    def worker(self, data: st.DataObject) -> SimWorker:
+        return data.draw(st.sampled_from(self.fleet.workers))
+
+    @rule(worker_id=st.sampled_from("abc"), concurrency=st.integers(0, 4), users=st.integers(0, 9))
+    def come(self, worker_id: str, concurrency: int, users: int) -> None:
+        self.fleet.hello(worker_id, concurrency, users=users)
+
+    @precondition(lambda self: self.fleet.workers)
+    @rule(data=st.data(), concurrency=st.integers(1, 4))
+    def come_back(self, data: st.DataObject, concurrency: int) -> None:
+        old = self.worker(data)
+        self.fleet.hello(old.hello.worker_id, concurrency, previous=old.incarnation, users=6)
+
+    @precondition(lambda self: self.fleet.workers)
+    @rule(data=st.data())
+    def say_hello_again(self, data: st.DataObject) -> None:
+        self.fleet.greet(self.worker(data))
+
+    @precondition(lambda self: self.fleet.workers)
+    @rule(data=st.data(), count=st.integers(1, 4))
+    def send(self, data: st.DataObject, count: int) -> None:
+        for _ in range(count):
+            self.fleet.send(self.worker(data))
+
+    @precondition(lambda self: self.fleet.workers)
+    @rule(data=st.data())
+    def take(self, data: st.DataObject) -> None:
+        self.worker(data).take()
+
+    @precondition(lambda self: self.fleet.workers)
+    @rule(data=st.data(), count=st.integers(1, 9), error=st.sampled_from([0, 0, 1, 6]))
+    def work(self, data: st.DataObject, count: int, error: int) -> None:
+        self.worker(data).work(count, error=error)
+
+    @precondition(lambda self: self.fleet.workers)
+    @rule(data=st.data(), count=st.integers(1, 9))
+    def give_back(self, data: st.DataObject, count: int) -> None:
+        self.worker(data).give_back(count)
+
+    @precondition(lambda self: self.fleet.workers)
+    @rule(data=st.data())
+    def say_bye(self, data: st.DataObject) -> None:
+        worker = self.worker(data)
+        worker.said.append(Bye(worker.incarnation, ""))
+
+    @precondition(lambda self: self.fleet.workers)
+    @rule(data=st.data(), how=st.sampled_from(["deliver", "deliver", "all", "drop", "twice"]))
+    def carry(self, data: st.DataObject, how: str) -> None:
+        said = self.worker(data).said
+        for _ in range(len(said) if how == "all" else min(len(said), 1)):
+            message = said.popleft()
+            self.delivered.append(message)
+            for _ in range({"drop": 0, "twice": 2}.get(how, 1)):
+                self.fleet.deliver_one(message)
+
+    @precondition(lambda self: self.delivered)
+    @rule(data=st.data())
+    def repeat(self, data: st.DataObject) -> None:
+        self.fleet.deliver_one(data.draw(st.sampled_from(self.delivered)))
+
+    @rule(who=st.integers(99, 110), numbers=st.lists(any_number, max_size=5), error=any_number)
+    def forge(self, who: int, numbers: list[int], error: int) -> None:
+        job = Job(0, 1, 0, 0, 0, 0)
+        jobs = [job._replace(number=number) for number in numbers]
+        # Forged results that fit would count, so these have a number that can't.
+        results = packed([*jobs, job._replace(number=1 << 40)], error=error)
+        for message in (
+            Ack(who, RUN, [1 << 40]),
+            Returned(who, RUN, [1 << 40]),
+            Results(who, RUN, Phase.RUN, [1 << 40], results),
+            Results(who, RUN, Phase.RUN, [], b"\x93\x01" + bytes(numbers and [numbers[0] % 256])),
+            Heartbeat(who, error, error, -error, error, 0, 0, {}),
+        ):
+            self.fleet.deliver_one(message)
+
+    @precondition(lambda self: self.fleet.workers)
+    @rule(data=st.data(), honest=st.booleans())
+    def beat(self, data: st.DataObject, honest: bool) -> None:
+        worker = self.worker(data)
+        self.fleet.beat(worker, busy=0 if honest else 1)
+
+    @rule(seconds=st.sampled_from([0.001, 0.05, 0.15, 0.3, 1.0, 4.0, 11.0]))
+    def wait(self, seconds: float) -> None:
+        self.fleet.wait(seconds)
+
+    @precondition(lambda self: self.fleet.ledger.taken > 20)
+    @rule()
+    def stop(self) -> None:
+        self.fleet.dispatcher.stop()
+
+    @invariant()
+    def all_is_accounted_for(self) -> None:
+        self.fleet.check()
+        dispatcher = self.fleet.dispatcher
+        assert dispatcher._held_count >= 0
+        assert dispatcher._young_count >= 0
+
+    def teardown(self) -> None:
+        self.end_honestly()
+        self.fleet.dispatcher.close()
+        self.fleet.check()
+        assert self.fleet.dispatcher.in_flight == 0
+
+    def end_honestly(self) -> None:
+        """One worker that does what it should, and time, are enough."""
+        fleet = self.fleet
+        fleet.wait(11)
+        worker = fleet.hello("honest", 4, users=50)
+        for _ in range(200):
+            if fleet.dispatcher.finished:
+                return
+            fleet.send_all(worker)
+            fleet.round(worker)
+            fleet.beat(worker)
+            fleet.wait(0.3)
+        raise AssertionError(f"never ends: {fleet.dispatcher}")
+
+
+TestAnySchedule = AnySchedule.TestCase
+TestAnySchedule.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+
+
+def test_the_time_out_is_in_seconds() -> None:
+    assert Fleet(timeout_s=2.5).roster.timeout_ns == 2.5 * SECOND
+
+
+def results_of_the_field() -> list[bytes]:
+    """Packed results of recorded frames, and of jobs that are held here."""
+    recordings = [m.packed for m in map(decode, recorded("frames")) if isinstance(m, Results)]
+    fleet = Fleet(12)
+    worker = fleet.hello("w", 12)
+    fleet.send_all(worker)
+    while worker.take():
+        pass
+    sizes = (1, 2, 3, 12)
+    ours = [packed(worker.queue[:size], error=error) for size in sizes for error in (0, 6)]
+    return [*ours, *recordings]
+
+
+def accounted_for(data: bytes) -> None:
+    """Invariant: whatever results say, each job of a worker has one outcome, and counts add up."""
+    fleet = Fleet(12)
+    worker = fleet.hello("w", 12)
+    fleet.send_all(worker)
+    while worker.take():
+        pass
+    fleet.deliver(worker)
+    held = fleet.dispatcher.held
+    for _ in range(2):  # the second time it is a replay
+        kept = fleet.dispatcher.results(worker.incarnation, data, fleet.now_ns)
+        fleet.check()
+        counts = fleet.dispatcher.counts
+        assert counts.done + counts.failed + fleet.dispatcher.held == held
+        assert (kept is None) == (counts.refused > 0)
+    assert fleet.dispatcher.counts.refused
+    worker.work()
+    fleet.deliver(worker)
+    fleet.check()
+
+
+@fuzzed(results_of_the_field())
+def test_fuzz_whatever_a_worker_reports(data: bytes) -> None:
+    """Invariant: that of ``accounted_for``."""
+    accounted_for(data)

@@ -1,0 +1,65 @@
+"""Figures of the last seconds."""
+
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.dispatch.progress_tracker import ProgressTracker
+from ssbench.core.live import buckets
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    watch = ProgressTracker(10_000, None)
+    for second in range(1, 11):
+        watch.progress(second, 100 * second, 0, 2, 8)
+    for second in range(11, 21):
+        shown = watch.progress(second, 1000 + 10 * (second - 10), 3, 2, 8)
+    assert shown.rate == pytest.approx(10, rel=0.01)
+    assert (shown.done, shown.total, shown.errors) == (1100, 10_000, 3)
+    assert (shown.workers, shown.users) == (2, 8)
+    assert shown.remaining_s == pytest.approx(890)
+
+
+def test_the_first_figure_has_a_rate_already() -> None:
+    assert ProgressTracker(None, None).progress(0.5, 50, 0, 1, 1).rate == 100
+
+
+def test_at_the_very_start_nothing_is_known() -> None:
+    shown = ProgressTracker(100, None).progress(0.0, 0, 0, 1, 1)
+    assert (shown.rate, shown.remaining_s, shown.p50_s, shown.p99_s) == (0, None, None, None)
+
+
+def test_a_run_by_time_knows_when_it_ends() -> None:
+    watch = ProgressTracker(None, 60.0)
+    assert watch.progress(45.0, 0, 0, 1, 1).remaining_s == 15
+    assert watch.progress(61.0, 0, 0, 1, 1).remaining_s == 0
+
+
+def test_latencies_of_all_workers_count_for_some_seconds() -> None:
+    watch = ProgressTracker(None, None)
+    watch.heard(1.0, buckets([1_000_000] * 99))
+    watch.heard(1.5, buckets([1_000_000_000] * 99))
+    watch.heard(1.5, {})
+    shown = watch.progress(2.0, 1, 0, 2, 2)
+    assert shown.p50_s == pytest.approx(0.001, rel=0.03)
+    assert shown.p99_s == pytest.approx(1.0, rel=0.03)
+    later = watch.progress(6.2, 1, 0, 2, 2)
+    assert later.p50_s == pytest.approx(1.0, rel=0.03)
+    assert watch.progress(7.0, 1, 0, 2, 2).p50_s is None
+
+
+def test_what_is_remembered_does_not_grow() -> None:
+    watch = ProgressTracker(None, None)
+    for tick in range(10_000):
+        watch.heard(tick / 4, {4000: 1})
+        watch.progress(tick / 4, tick, 0, 1, 1)
+    assert len(watch._done) < 30
+    assert len(watch._latencies) < 30
+
+
+def test_hundreds_of_workers_are_no_more_to_remember_than_one() -> None:
+    watch = ProgressTracker(None, None)
+    for worker in range(256):
+        watch.heard(1.0 + worker / 10_000, {4000 + worker % 2: 1})
+    assert len(watch._latencies) == 1
+    assert sum(watch._latencies[0][1].values()) == 256

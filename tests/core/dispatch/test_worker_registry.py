@@ -1,0 +1,434 @@
+"""Who is here, with how many users, how fresh, and with what clock."""
+
+from __future__ import annotations
+
+import struct
+import time
+import tracemalloc
+from unittest import mock
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.dispatch import worker_registry as roster_module
+from ssbench.core.dispatch.worker_registry import (
+    MAX_REFUSED,
+    MAX_WORKERS,
+    SECOND,
+    SILENT_NS,
+    WorkerRegistry,
+    WorkerState,
+    split,
+)
+from ssbench.core.messages import MAX_NAME_BYTES, ControlState, Heartbeat, Hello, decode, encode
+from tests.fakes.mutations import fuzzed
+
+MS = SECOND // 1000
+
+
+def hello(incarnation: int, worker_id: str = "w", *, previous: int = 0) -> Hello:
+    return Hello(incarnation, previous, worker_id, 4, "host", 4711, "1.0")
+
+
+def came(
+    worker_registry: WorkerRegistry, incarnation: int, worker_id: str = "w", now_ns: int = 0
+) -> WorkerState:
+    worker, _ = worker_registry.greet(hello(incarnation, worker_id), now_ns)
+    assert worker is not None
+    return worker
+
+
+def answer(
+    worker_registry: WorkerRegistry,
+    incarnation: int,
+    *,
+    there_ns: int = 0,
+    back_ns: int = 0,
+    hold_ns: int = 0,
+    offset_ns: int = 0,
+    idle_ns: int = 0,
+    at_ns: int = 0,
+    jobs: int = 0,
+) -> None:
+    """A beat at ``at_ns`` and its pulse, whose ways took so long."""
+    serial = worker_registry.control_state_sent(at_ns)
+    left_ns = at_ns + there_ns + hold_ns
+    pulse = Heartbeat(incarnation, serial, left_ns + offset_ns, hold_ns, idle_ns, 0, jobs, {})
+    worker_registry.pulse(pulse, left_ns + back_ns)
+
+
+# Who is here ------------------------------------------------------------------------------
+
+
+def test_a_worker_is_greeted_once() -> None:
+    worker_registry = WorkerRegistry(10)
+    worker = came(worker_registry, 1)
+    assert worker.name == "w (host, pid 4711)"
+    assert worker_registry.greet(hello(1), 1) == (None, [])
+    assert repr(worker_registry) == "<Roster 1 workers for 0 users>"
+
+
+def test_a_namesake_is_refused_by_name_unless_the_first_is_silent() -> None:
+    worker_registry = WorkerRegistry(10)
+    first = came(worker_registry, 1)
+    assert worker_registry.greet(hello(2), SILENT_NS - 1) == (None, [])
+    assert worker_registry.refused == {2: 'the worker id "w" is taken by w (host, pid 4711)'}
+    second, replaced = worker_registry.greet(hello(2), SILENT_NS)
+    assert second is not None
+    assert replaced == [first]
+    assert list(worker_registry.workers) == [2]
+    assert worker_registry.refused == {}
+
+
+def test_the_same_worker_comes_back_at_once_and_keeps_its_index() -> None:
+    worker_registry = WorkerRegistry(10)
+    first, other = came(worker_registry, 1), came(worker_registry, 2, "other")
+    second, replaced = worker_registry.greet(hello(3, previous=1), 1)
+    assert second is not None
+    assert replaced == [first]
+    assert (first.index, other.index, second.index) == (0, 1, 0)
+
+
+def test_a_refused_worker_that_says_nothing_more_is_forgotten() -> None:
+    worker_registry = WorkerRegistry(10)
+    came(worker_registry, 1)
+    worker_registry.greet(hello(2), SECOND)
+    worker_registry.greet(hello(2), 2 * SECOND)
+    answer(worker_registry, 1, at_ns=8 * SECOND)
+    worker_registry.greet(hello(3), 9 * SECOND)
+    for now_ns, left in [(12 * SECOND, {2, 3}), (13 * SECOND, {3}), (20 * SECOND, set())]:
+        answer(worker_registry, 1, at_ns=now_ns)
+        assert worker_registry.refused.keys() == left
+
+
+def test_a_refused_worker_that_leaves_is_forgotten() -> None:
+    worker_registry = WorkerRegistry(10)
+    came(worker_registry, 1)
+    worker_registry.greet(hello(2), 1)
+    assert worker_registry.leave(2) is None
+    assert worker_registry.refused == {}
+
+
+def test_a_refusal_fits_in_a_beat_however_long_the_names_are() -> None:
+    worker_registry = WorkerRegistry(10)
+    long = "w" * MAX_NAME_BYTES
+    for incarnation in (1, 2):
+        greeting = Hello(incarnation, 0, long, 4, long, 1, long)
+        worker_registry.greet(greeting, 0)
+    beat = ControlState(
+        1,
+        1,
+        0,
+        "",
+        0,
+        0,
+        worker_registry.shares(),
+        worker_registry.refused,
+        {},
+        10.0,
+        0.0,
+        2,
+        *[False] * 4,
+    )
+    said = decode(encode(beat))
+    assert isinstance(said, ControlState)
+    assert 2 in said.refused
+
+
+def test_leaving() -> None:
+    worker_registry = WorkerRegistry(10)
+    worker_registry.users = 8
+    came(worker_registry, 1, "a")
+    came(worker_registry, 2, "b")
+    assert worker_registry.concurrency == 8
+    assert worker_registry.shares() == {1: (4, None), 2: (4, None)}
+    gone = worker_registry.leave(1)
+    assert gone is not None
+    assert worker_registry.shares() == {2: (4, None)}
+    assert (worker_registry.shared, worker_registry.sharing) == (4, 1)
+    assert worker_registry.leave(1) is None
+
+
+def test_who_was_given_up_comes_back_as_another_or_not_at_all() -> None:
+    worker_registry = WorkerRegistry(10)
+    came(worker_registry, 1)
+    worker_registry.leave(1)
+    assert worker_registry.greet(hello(1), 1) == (None, [])
+    came(worker_registry, 2)
+    worker_registry.greet(hello(3, previous=2), 2)
+    assert worker_registry.greet(hello(2), 3) == (None, [])
+    assert list(worker_registry.workers) == [3]
+
+
+def test_workers_without_users_need_not_be_ready() -> None:
+    worker_registry = WorkerRegistry(10)
+    worker_registry.users = 1
+    first, second = came(worker_registry, 1, "a"), came(worker_registry, 2, "b")
+    assert not worker_registry.all_ready("run", 2)
+    (first if first.users else second).ready = ("run", 2, False)
+    assert worker_registry.all_ready("run", 2)
+    assert not worker_registry.all_ready("run", 2, stopped=True)
+    assert not worker_registry.all_ready("run", 3)
+
+
+# How fresh --------------------------------------------------------------------------------
+
+
+def test_freshness_is_that_of_the_beat_and_not_of_the_answer() -> None:
+    worker_registry = WorkerRegistry(10)
+    worker = came(worker_registry, 1)
+    answer(worker_registry, 1, at_ns=5 * SECOND, back_ns=20 * SECOND)
+    assert worker.fresh_ns == 5 * SECOND
+    assert worker_registry.overdue(15 * SECOND) == []
+    assert worker_registry.overdue(15 * SECOND + 1) == [worker]
+
+
+def test_a_worker_whose_loop_stands_still_is_not_fresh() -> None:
+    worker_registry = WorkerRegistry(10)
+    worker = came(worker_registry, 1)
+    answer(worker_registry, 1, at_ns=5 * SECOND, idle_ns=10 * SECOND)
+    assert worker.fresh_ns == 0
+    answer(worker_registry, 1, at_ns=6 * SECOND, idle_ns=9 * SECOND)
+    assert worker.fresh_ns == 6 * SECOND
+
+
+def test_an_answer_to_no_beat_of_ours_says_nothing() -> None:
+    worker_registry = WorkerRegistry(10)
+    worker = came(worker_registry, 1)
+    for serial in (0, 1, 1 << 60, -1):
+        assert worker_registry.pulse(Heartbeat(1, serial, 0, 0, 0, 0, 0, {}), 9 * SECOND) is None
+    assert (worker.fresh_ns, worker.offset_ns) == (0, None)
+    assert worker_registry.pulse(Heartbeat(2, 1, 0, 0, 0, 0, 0, {}), 0) is None
+
+
+def test_a_beat_is_answered_once() -> None:
+    worker_registry = WorkerRegistry(10)
+    worker = came(worker_registry, 1)
+    serial = worker_registry.control_state_sent(0)
+    assert worker_registry.pulse(Heartbeat(1, serial, 5, 0, 0, 0, 0, {}), 0) is worker
+    assert worker_registry.pulse(Heartbeat(1, serial, 9, 0, 0, 0, 0, {}), 0) is None
+    assert worker.offset_ns == 5
+
+
+def test_beats_of_long_ago_are_forgotten() -> None:
+    worker_registry = WorkerRegistry(1e6)
+    worker = came(worker_registry, 1)
+    serials = [worker_registry.control_state_sent(n * SECOND) for n in range(1000)]
+    worker_registry.pulse(Heartbeat(1, serials[0], 0, 0, 0, 0, 0, {}), 1000 * SECOND)
+    assert worker.beat == 0
+    worker_registry.pulse(Heartbeat(1, serials[-1], 0, 0, 0, 0, 0, {}), 1000 * SECOND)
+    assert worker.fresh_ns == 999 * SECOND
+
+
+def test_since_when_a_worker_is_empty() -> None:
+    worker_registry = WorkerRegistry(10)
+    worker = came(worker_registry, 1)
+    answer(worker_registry, 1, at_ns=1 * SECOND, jobs=3)
+    assert (worker.jobs, worker.empty_since_ns) == (3, None)
+    answer(worker_registry, 1, at_ns=2 * SECOND)
+    answer(worker_registry, 1, at_ns=3 * SECOND)
+    assert (worker.jobs, worker.empty_since_ns) == (0, 2 * SECOND)
+    answer(worker_registry, 1, at_ns=4 * SECOND, jobs=1)
+    assert worker.empty_since_ns is None
+
+
+# Its clock --------------------------------------------------------------------------------
+
+
+def test_the_offset_is_taken_from_the_smallest_round_trip() -> None:
+    worker_registry = WorkerRegistry(10)
+    worker = came(worker_registry, 1)
+    offset = -123 * SECOND
+    trips = [(40 * MS, 2 * MS), (1 * MS, 1 * MS), (2 * MS, 30 * MS)]
+    for second, (there_ns, back_ns) in enumerate(trips):
+        answer(
+            worker_registry, 1, at_ns=second * SECOND, there_ns=there_ns, back_ns=back_ns,
+            hold_ns=7 * MS, offset_ns=offset,
+        )  # fmt: skip
+    assert worker.offset_ns == offset
+    assert worker_registry.shares() == {1: (0, offset)}
+
+
+trips = st.lists(
+    st.tuples(st.integers(0, 50 * MS), st.integers(0, 50 * MS), st.integers(0, MS)), min_size=1
+)
+
+
+@given(trips, st.integers(-(10**15), 10**15))
+def test_the_offset_errs_by_half_a_round_trip_at_most(
+    ways: list[tuple[int, int, int]], offset_ns: int
+) -> None:
+    """Invariant: the error is at most half the smallest round trip (which fades by 1 %)."""
+    worker_registry = WorkerRegistry(10)
+    worker = came(worker_registry, 1)
+    for second, (there_ns, back_ns, hold_ns) in enumerate(ways):
+        answer(
+            worker_registry, 1, at_ns=second * SECOND, there_ns=there_ns, back_ns=back_ns,
+            hold_ns=hold_ns, offset_ns=offset_ns,
+        )  # fmt: skip
+    smallest = min(there_ns + back_ns for there_ns, back_ns, _ in ways)
+    assert worker.offset_ns is not None
+    allowed = (smallest * 1.011 ** len(ways) + 2 * len(ways)) / 2 + 1
+    assert abs(worker.offset_ns - offset_ns) <= allowed
+
+
+def test_a_drifting_clock_is_followed() -> None:
+    worker_registry = WorkerRegistry(10)
+    worker = came(worker_registry, 1)
+    answer(worker_registry, 1, at_ns=0, there_ns=MS // 10, back_ns=MS // 10)
+    for second in range(1, 1000):
+        drift_ns = second * 10_000  # 10 ppm
+        answer(
+            worker_registry, 1, at_ns=second * SECOND, there_ns=MS, back_ns=MS, offset_ns=drift_ns
+        )
+    assert worker.offset_ns is not None
+    assert abs(worker.offset_ns - 999 * 10_000) < 3 * MS
+
+
+extreme = st.sampled_from([-(2**62) + 1, -1, 0, 1, 2**62 - 1])
+span = st.sampled_from([0, 1, 2**62 - 1])
+
+
+@given(extreme, span, extreme)
+def test_a_beat_can_be_sent_whatever_a_pulse_says(
+    worker_ns: int, hold_ns: int, now_ns: int
+) -> None:
+    """Invariant: what decode lets through gives an offset that encode can carry."""
+    worker_registry = WorkerRegistry(10)
+    came(worker_registry, 1)
+    serial = worker_registry.control_state_sent(now_ns % (1 << 50))
+    pulse = decode(encode(Heartbeat(1, serial, worker_ns, hold_ns, 0, 0, 0, {})))
+    assert isinstance(pulse, Heartbeat)
+    worker_registry.pulse(pulse, now_ns % (1 << 50) + 5)
+    beat = ControlState(
+        1, 1, 0, "", 0, 0, worker_registry.shares(), {}, {}, 10.0, 0.0, 2, *[False] * 4
+    )
+    assert decode(encode(beat)) is not None
+
+
+# Shares -----------------------------------------------------------------------------------
+
+capacities = st.dictionaries(st.integers(1, 99), st.integers(0, 200), max_size=12)
+
+
+@given(st.integers(0, 3000), capacities)
+def test_users_are_split_in_proportion(users: int, capacity: dict[int, int]) -> None:
+    """Invariant: all that there is room for are shared out, nobody gets more than it can be,
+    and each share is within 1 of its proportion."""
+    shares = split(users, capacity)
+    total = sum(capacity.values())
+    assert shares.keys() == capacity.keys()
+    assert sum(shares.values()) == min(users, total)
+    for key, share in shares.items():
+        assert 0 <= share <= capacity[key]
+        assert abs(share - min(users, total) * capacity[key] / max(total, 1)) < 1
+
+
+def test_equal_workers_differ_by_one_at_most() -> None:
+    assert sorted(split(10, {1: 64, 2: 64, 3: 64}).values()) == [3, 3, 4]
+    assert split(10, {1: 64, 2: 64, 3: 64}) == split(10, {1: 64, 2: 64, 3: 64})
+
+
+# Who says hello without end ---------------------------------------------------------------
+
+
+def said(worker_registry: WorkerRegistry) -> ControlState:
+    """What a worker hears of it."""
+    refused = dict(worker_registry.refused)
+    beat = ControlState(
+        1, 1, 0, "", 0, 0, worker_registry.shares(), refused, {}, 10.0, 0.0, 2, *[False] * 4
+    )  # fmt: skip
+    heard = decode(encode(beat))
+    assert isinstance(heard, ControlState)
+    return heard
+
+
+def test_hellos_under_one_name_take_nobody_s_place() -> None:
+    """600 of them made a beat that was too long for any worker to read."""
+    worker_registry = WorkerRegistry(10)
+    came(worker_registry, 1, "w")
+    long = "\N{ROLLING ON THE FLOOR LAUGHING}" * (MAX_NAME_BYTES // 4)
+    for incarnation in range(2, 5000):
+        worker_registry.greet(Hello(incarnation, 0, long, 4, long, 1, long), incarnation)
+    assert set(said(worker_registry).workers) == {1, 2}
+    assert len(worker_registry.refused) == MAX_REFUSED
+    worker_registry.control_state_sent(60 * SECOND)
+    assert worker_registry.refused == {}
+
+
+def test_names_without_end_are_bounded_and_cost_little() -> None:
+    """20,000 took 451 MB."""
+    worker_registry = WorkerRegistry(10)
+    came(worker_registry, 1, "w")
+    tracemalloc.start()
+    began_s = time.process_time()
+    try:
+        for number in range(2, 20_000):
+            name = f"{number:0{MAX_NAME_BYTES}}"
+            worker_registry.greet(Hello(number, 0, name, 4, name, 1, name), number)
+        assert tracemalloc.get_traced_memory()[0] < 30e6
+    finally:
+        tracemalloc.stop()
+    assert time.process_time() - began_s < 60
+    assert len(worker_registry.workers) == MAX_WORKERS
+    assert 1 in said(worker_registry).workers
+    assert len(encode(said(worker_registry))) < 1_000_000
+
+
+def test_a_worker_that_comes_again_and_again_is_heard_once_a_second() -> None:
+    worker_registry = WorkerRegistry(10)
+    newcomers = 0
+    for number in range(1, 10_000):
+        worker, _ = worker_registry.greet(
+            hello(number, previous=number - 1), number * SECOND // 1000
+        )
+        newcomers += worker is not None
+        worker_registry.leave(number)
+    assert 10 < newcomers < 40
+
+
+_HELLO = struct.Struct("<BBBBQ")  # worker id, incarnation, previous, what, milliseconds
+HELLOS = [
+    b"".join(_HELLO.pack(n % names, n % 251, n % back, n % 7, 5) for n in range(300))
+    for names in (1, 3, 250)
+    for back in (1, 2, 200)
+]
+
+
+def bounded(data: bytes) -> None:
+    """Invariant: whatever hellos, byes and time there are, one worker at most has a name, beats can
+    be read, and nothing grows beyond its bound."""
+    with (
+        mock.patch.object(roster_module, "MAX_WORKERS", 5),
+        mock.patch.object(roster_module, "MAX_NAMES", 20),
+        mock.patch.object(roster_module, "MAX_REFUSED", 4),
+        mock.patch.object(roster_module, "MAX_GONE", 8),
+    ):
+        worker_registry, now_ns = WorkerRegistry(10), 0
+        size = len(data) - len(data) % _HELLO.size
+        for name, incarnation, previous, what, ms in _HELLO.iter_unpack(data[:size]):
+            now_ns += ms * 1_000_000
+            if what == 0:
+                worker_registry.leave(incarnation)
+            elif what == 1:
+                worker_registry.control_state_sent(now_ns)
+            else:
+                worker, replaced = worker_registry.greet(
+                    hello(incarnation, f"w{name}", previous=previous), now_ns
+                )
+                assert worker is None or worker_registry.workers[incarnation] is worker
+                assert not any(other in worker_registry.workers.values() for other in replaced)
+            names = [worker.hello.worker_id for worker in worker_registry.workers.values()]
+            assert len(names) == len(set(names)) <= 5
+            assert set(worker_registry._by_name) == set(names)
+            assert len(worker_registry._names) <= 20 + 5
+            assert len(worker_registry.refused) <= 4
+            assert worker_registry.refused.keys() == worker_registry._refused_ns.keys()
+            assert len(worker_registry._gone) <= 8
+            assert set(said(worker_registry).workers) == set(worker_registry.workers)
+
+
+@fuzzed(HELLOS)
+def test_fuzz_hellos_are_bounded(data: bytes) -> None:
+    """Invariant: that of ``bounded``."""
+    bounded(data)

@@ -1,0 +1,145 @@
+"""How hard, and when: what a scenario may say of it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from ssbench.core.errors import ScenarioError
+from ssbench.core.model import Stage
+from ssbench.core.scenario.load_keys import ARRIVALS
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.workload.pacing import MODELS
+
+PLAIN = {
+    "name": "load",
+    "sizes": [{"name": "tiny", "size_min": 1, "size_max": 9}],
+    "initial_files": {"tiny": 5},
+    "crud_profile": [1, 1, 1, 1],
+}
+STAGES = [{"seconds": 30, "users": 8}, {"seconds": 60, "users": 64}]
+
+
+def made(overrides: dict[str, object] | None = None, **keys: object) -> Scenario:
+    return Scenario.resolve(json.dumps({**PLAIN, **keys}), "x", **(overrides or {}))
+
+
+def fault(overrides: dict[str, object] | None = None, **keys: object) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        made(overrides, **keys)
+    (line,) = str(caught.value).splitlines()
+    return line.removeprefix("x: ")
+
+
+def test_without_stages_there_is_one() -> None:
+    assert made(user_count=4, run_seconds=9).load == (Stage(9, 4, None),)
+    assert made(user_count=4, operation_count=9, rate=5).load == (Stage(math.inf, 4, 5),)
+
+
+def test_stages_say_how_long_and_how_many() -> None:
+    scenario = made(stages=STAGES)
+    assert (scenario.run_seconds, scenario.operation_count) == (90, None)
+    assert (scenario.user_count, scenario.most_users) == (64, 64)
+    assert scenario.load == (Stage(30, 8, None), Stage(60, 64, None))
+    rates = made(
+        stages=[{"seconds": 1, "rate": 5}, {"seconds": 1, "users": 2}], user_count=7, rate=3
+    )
+    assert rates.load == (Stage(1, 7, 5), Stage(1, 2, 3))
+
+
+def test_a_stage_may_warm_up_and_the_run_for_longer_than_a_stage() -> None:
+    stages = [{"seconds": 5, "users": 1}, {"seconds": 5, "users": 2, "warmup": 1}]
+    scenario = made(stages=stages, warmup=6, cooldown=2)
+    assert [stage.warmup for stage in scenario.load] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"stages": STAGES, "warmup": 5, "cooldown": 2.5},
+        {"stages": [{"seconds": 2, "users": 8, "warmup": 0.5}]},
+        {"stages": [{"seconds": 2, "rate": 8}], "user_count": 2, "arrivals": "poisson"},
+        {"user_count": 2, "run_seconds": 5, "think_time": [0.5, 2]},
+        {"user_count": 2, "operation_count": 5, "rate": 0.25},
+    ],
+)
+def test_what_is_run_can_be_read_again(keys: dict[str, object]) -> None:
+    scenario = made(**keys)
+    again = Scenario.from_json(json.dumps(scenario.to_dict()), "x")
+    assert again == scenario
+    assert again.to_dict() == scenario.to_dict()
+
+
+def test_what_nobody_asked_for_is_not_in_it() -> None:
+    plain = made(user_count=2, run_seconds=5).to_dict()
+    assert not plain.keys() & {"arrivals", "warmup", "cooldown", "stages", "think_time", "rate"}
+
+
+def test_the_command_line_goes_before_the_file() -> None:
+    overrides: dict[str, object] = {"rate": 50.0, "think_time": None, "warmup": 1.0}
+    scenario = made(overrides, user_count=2, run_seconds=5, rate=1, warmup=3)
+    assert (scenario.rate, scenario.warmup) == (50, 1)
+    assert made({"think_time": [1.0, 2.0]}, user_count=2, run_seconds=5).think_time == (1, 2)
+    assert (
+        made({"think_time": [0.0, 0.0]}, user_count=2, run_seconds=5, think_time=3).think_time
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"stages": []}, "stages: the list is empty"),
+        ({"stages": 3}, "stages: 3 is a number"),
+        ({"stages": [5]}, "stages[0]: 5 is a number"),
+        ({"stages": [{"seconds": 5}]}, "stages[0]: neither users nor rate"),
+        ({"stages": [{"users": 5}]}, "stages[0].seconds: missing"),
+        ({"stages": [{"seconds": 0, "users": 1}]}, "stages[0].seconds: 0 is no time"),
+        ({"stages": [{"seconds": 1, "users": 1, "rat": 3}]}, "stages[0].rat: unknown key"),
+        (
+            {"stages": [{"seconds": 1, "users": 1, "warmup": -1}]},
+            "stages[0].warmup: -1 is negative",
+        ),
+        (
+            {"stages": [*STAGES, {"seconds": 5, "users": 1, "warmup": 5}]},
+            "stages[2].warmup: 5 s of a stage of 5 s",
+        ),
+        (
+            {"stages": [{"seconds": 5, "users": 1, "warmup": 3}], "warmup": 1, "cooldown": 2},
+            "warmup: with cooldown and those of the stages nothing",
+        ),
+        ({"stages": STAGES, "operation_count": 9}, "operation_count: there are stages"),
+        ({"stages": STAGES, "run_seconds": 9}, "run_seconds: 9 is not the 90 s of the stages"),
+        (
+            {"stages": [*STAGES, {"seconds": 1, "rate": 5}]},
+            "stages: some have a rate and some have none",
+        ),
+        ({"run_seconds": 9, "rate": 0}, "rate: 0 is no rate"),
+        ({"run_seconds": 9, "rate": 1e9}, "rate: 1000000000.0 is no rate"),
+        ({"run_seconds": 9, "rate": 5, "arrivals": "bursty"}, 'arrivals: "bursty" is no way'),
+        ({"run_seconds": 9, "arrivals": "poisson"}, "arrivals: without a rate"),
+        ({"run_seconds": 9, "rate": 5, "think_time": 1}, "think_time: users don't think"),
+        ({"run_seconds": 9, "think_time": [2, 1]}, "think_time: [2, 1] begins with the longer"),
+        ({"run_seconds": 9, "think_time": [1]}, "think_time: [1] has 1 entries"),
+        ({"run_seconds": 9, "think_time": -1}, "think_time: -1 is negative"),
+        ({"run_seconds": 9, "warmup": 5, "cooldown": 4}, "warmup: with cooldown it is 9 s"),
+    ],
+)  # fmt: skip
+def test_faults(keys: dict[str, object], words: str) -> None:
+    assert fault(user_count=4, **keys).startswith(words)
+
+
+def test_options_that_the_stages_leave_no_room_for() -> None:
+    assert fault({"user_count": 3}, stages=STAGES).startswith("stages (-u): they have users")
+    rates = [{"seconds": 5, "rate": 5}]
+    words = "stages (--rate): they have rates of their own; leave out --rate"
+    assert fault({"rate": 3.0}, stages=rates, user_count=1) == words
+    assert fault({"run_seconds": 3.0}, stages=STAGES).startswith("run_seconds: 3 is not the 90 s")
+    assert fault({"operation_count": 3}, stages=STAGES).startswith("operation_count: there are")
+    assert made({"user_count": 3}, stages=rates).most_users == 3
+
+
+def test_the_names_of_arrivals_are_those_of_the_models() -> None:
+    assert set(ARRIVALS) == MODELS.keys()

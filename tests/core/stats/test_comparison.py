@@ -1,0 +1,108 @@
+"""Whole runs side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.operations import CREATE, DELETE, READ
+from ssbench.core.records import MarkRecord
+from ssbench.core.stats.compare import ChangeVerdict, Measure
+from ssbench.core.stats.comparison import Comparison, Section, comparison
+from ssbench.core.stats.run_stats import RunStats
+from tests.golden import legacy
+from tests.report import runs
+
+RATE, THROUGHPUT, P50 = Measure("rate"), Measure("throughput"), Measure("service", 50.0)
+
+
+def compared(*records: list[runs.Record], operations: tuple[int | None, ...] = ()) -> Comparison:
+    named = [(f"{at}.gz", RunStats.of(each)) for at, each in enumerate(records)]
+    return comparison(named, seed=3, operations=operations, percents=(50.0,))
+
+
+def verdicts(section: Section, run: int = 0) -> dict[Measure, ChangeVerdict]:
+    return {row.measure: row.changes[run].verdict for row in section.rows}
+
+
+def test_a_fifth_more_is_more_than_noise_and_the_same_is_not() -> None:
+    found = compared(
+        runs.lasting(20, 50), runs.lasting(20, 50, seed=2), runs.lasting(20, 60, seed=3)
+    )
+    total = found.sections[0]
+    assert total.operation is None
+    assert [row.measure for row in total.rows] == [RATE, THROUGHPUT, P50]
+    assert verdicts(total)[RATE] is ChangeVerdict.NOISE
+    assert verdicts(total, 1)[RATE] is ChangeVerdict.REAL
+    assert [each.value for each in total.rows[0].estimates] == pytest.approx([50, 50, 60], rel=0.01)
+
+
+def test_warm_up_is_not_compared() -> None:
+    def slow_at_first(second: int) -> int:
+        return 5 if second < 10 else 50
+
+    found = compared(runs.lasting(30, 50), runs.lasting(30, slow_at_first, warmup=11))
+    assert verdicts(found.sections[0])[RATE] is ChangeVerdict.NOISE
+    assert [run.seconds for run in found.runs] == [29, 18]
+    assert [each.key for each in found.unlike] == ["warmup"]
+
+
+def test_there_is_a_section_for_each_operation_or_those_asked_for() -> None:
+    both = runs.lasting(12, 20), runs.lasting(12, 20, seed=2)
+    every = compared(*both)
+    assert [section.operation for section in every.sections] == [
+        None, CREATE, READ,
+    ]  # fmt: skip
+    (reads,) = compared(*both, operations=(READ,)).sections
+    assert reads == every.sections[2]
+    (deletes,) = compared(*both, operations=(DELETE,)).sections
+    assert deletes.rows[0].estimates[0].value == 0
+    assert set(verdicts(deletes).values()) == {ChangeVerdict.UNKNOWN}
+
+
+def test_of_a_short_run_the_figures_are_those_of_its_report() -> None:
+    found = compared(runs.lasting(20, 50), runs.lasting(4, 50, seed=2))
+    assert [run.short for run in found.runs] == [False, True]
+    long, short = found.sections[0].rows[0].estimates
+    assert long.low is not None
+    assert (short.value, short.low) == (found.runs[1].stats.total().rate_per_s, None)
+    assert set(verdicts(found.sections[0]).values()) == {ChangeVerdict.UNKNOWN}
+    change = found.sections[0].rows[0].changes[0]
+    assert change.ratio == pytest.approx(short.value / long.value)  # type: ignore[operator]
+    assert found.sections[0].rows[2].estimates[1].value is not None
+
+
+def test_response_times_are_compared_where_any_run_has_them() -> None:
+    found = compared(runs.lasting(12, 20), runs.lasting(12, 20, seed=2, due=True))
+    row = found.sections[0].rows[-1]
+    assert row.measure == Measure("response", 50.0)
+    assert row.estimates[0].value is None
+    assert row.estimates[1].value is not None
+    assert row.changes[0].verdict is ChangeVerdict.UNKNOWN
+
+
+def test_files_of_0_3_9_have_no_throughput() -> None:
+    named = [(name, legacy.stats_of(name)) for name in ("noop", "real")]
+    found = comparison(named, seed=1)
+    assert found.legacy
+    assert THROUGHPUT not in {row.measure for section in found.sections for row in section.rows}
+    assert found.sections[0].rows[0].estimates[0].value
+    assert [each.key for each in found.unlike if each.of_scenario][:1] == ["user_count"]
+
+
+def test_runs_with_nothing_in_them_can_be_compared() -> None:
+    found = compared([], runs.no_results(), runs.all_errors())
+    assert found.sections[0].operation is None
+    assert all(
+        change.verdict is ChangeVerdict.UNKNOWN
+        for section in found.sections for row in section.rows for change in row.changes
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seconds", [20, 4])
+def test_nothing_is_concluded_of_a_run_with_fewer_users_than_asked_for(seconds: int) -> None:
+    records = runs.lasting(seconds, 60, seed=2)
+    at = next(at for at, record in enumerate(records) if isinstance(record, MarkRecord))
+    short = [*records[: at + 1], MarkRecord(10**9, "users", users=3), *records[at + 1 :]]
+    found = compared(runs.lasting(seconds, 50), short)
+    for section in found.sections:
+        assert set(verdicts(section).values()) == {ChangeVerdict.NOT_JUDGED}

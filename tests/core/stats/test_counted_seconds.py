@@ -1,0 +1,136 @@
+"""Which seconds count, and whether the run was steady in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.operations import CREATE, READ, Operation
+from ssbench.core.records import MarkRecord, PhaseRecord
+from ssbench.core.stats.counted_seconds import (
+    LONGEST_RUN,
+    LONGEST_SILENCE,
+    counted,
+    steadiness,
+    whole,
+    whole_seconds,
+)
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.steady import Drifted, Stalled, TooShort
+from tests.report import runs
+
+SECOND = runs.SECOND
+
+
+def stats_of(*args: object, **options: object) -> RunStats:
+    return RunStats.of(runs.lasting(*args, **options))  # type: ignore[arg-type]
+
+
+def test_warm_up_and_cool_down_do_not_count() -> None:
+    assert counted(stats_of(20, 10)) == [range(21)]
+    stats = stats_of(20, 10, warmup=5, cooldown=3)
+    assert counted(stats) == [range(5, 18)]
+    seconds = whole_seconds(stats)
+    assert [each.second for each in seconds] == list(range(6, 17)) == whole(counted(stats))
+    assert {each.count for each in seconds} == {10}
+
+
+def test_seconds_at_the_end_in_which_nothing_completed_count() -> None:
+    stats = stats_of(20, lambda second: 10 if second < 12 else 0)
+    assert counted(stats) == [range(21)]
+    seconds = whole_seconds(stats)
+    assert [each.second for each in seconds] == list(range(1, 20))
+    assert [each.count for each in seconds[12:]] == [0] * 7
+
+
+@pytest.mark.parametrize("operation", [None, CREATE])
+def test_each_second_is_there_once_whatever_the_operation(operation: Operation | None) -> None:
+    seconds = whole_seconds(stats_of(14, 10), operation)
+    assert [each.second for each in seconds] == list(range(1, 14))
+
+
+def test_a_stage_has_its_own_seconds() -> None:
+    stats = stats_of(40, 5, begins=(0, 10, 25), warmup=2, cooldown=1)
+    assert [counted(stats, stage) for stage in (0, 1, 2)] == [
+        [range(2, 11)], [range(10, 26)], [range(25, 40)],
+    ]  # fmt: skip
+    assert counted(stats) == [range(2, 40)]
+    assert counted(stats, 3) == []
+
+
+def test_between_stages_with_a_warm_up_there_is_a_gap() -> None:
+    stages = [{"seconds": 10, "users": 4}, {"seconds": 20, "users": 4, "warmup": 5}]
+    stats = stats_of(
+        30, lambda second: 2 if 10 <= second < 15 else 30, begins=(0, 10), stages=stages
+    )
+    assert counted(stats) == [range(11), range(15, 31)]
+    assert [counted(stats, stage) for stage in (0, 1)] == [[range(11)], [range(15, 31)]]
+    seconds = whole_seconds(stats)
+    assert [each.second for each in seconds] == [*range(1, 10), *range(16, 30)]
+    assert {each.count for each in seconds} == {30}
+    assert stats.total().rate_per_s == pytest.approx(30, rel=0.01)
+    assert stats.total().count == 25 * 30
+
+
+def test_a_stage_that_is_all_warm_up_is_not_judged() -> None:
+    stats = stats_of(40, 30, begins=(0, 20), warmup=21)
+    assert counted(stats, 0) == []
+    assert steadiness(stats) == []
+
+
+def test_without_marks_all_seconds_count() -> None:
+    rows = [runs.result(n, READ, start_ns=n * SECOND) for n in range(1, 6)]
+    records = [runs.header(), PhaseRecord(runs.Phase.RUN, runs.STARTED_AT, 4), runs.batch(rows)]
+    assert counted(RunStats.of(records)) == [range(6)]
+    assert counted(RunStats()) == []
+    assert whole_seconds(RunStats()) == []
+
+
+def test_a_damaged_end_asks_for_no_endless_silence() -> None:
+    records = [
+        mark if not isinstance(mark, MarkRecord) or mark.name == "stage"
+        else MarkRecord(1 << 62, "end") for mark in runs.lasting(5, 10)
+    ]  # fmt: skip
+    (seconds,) = counted(RunStats.of(records))
+    assert len(seconds) <= LONGEST_SILENCE + 6
+
+
+def test_a_damaged_time_asks_for_no_endless_run() -> None:
+    late = runs.result(1, READ, start_ns=9_000_000 * SECOND)
+    stats = RunStats.of([*runs.lasting(5, 10)[:-2], runs.batch([late])])
+    (seconds,) = counted(stats)
+    assert len(seconds) == LONGEST_RUN
+
+
+def test_a_steady_run_has_nothing_to_be_said() -> None:
+    assert steadiness(stats_of(30, 50)) == []
+
+
+def test_what_speaks_against_an_average_is_found() -> None:
+    (noted,) = steadiness(stats_of(30, lambda second: 50 + 3 * second))
+    assert isinstance(noted.finding, Drifted)
+    assert noted.stage is None
+    (noted,) = steadiness(stats_of(30, lambda second: 0 if second in (17, 18) else 50))
+    # The run began a fifth of a second after the phase: what stalled is seconds 18 and 19.
+    assert noted.finding == Stalled(1, 29, 1, 18)
+    (noted,) = steadiness(stats_of(5, 50))
+    assert noted.finding == TooShort(4)
+
+
+def test_a_drift_in_the_warm_up_is_none() -> None:
+    def ramp(second: int) -> int:
+        return min(60, 4 * second + 2)
+
+    assert steadiness(stats_of(60, ramp))
+    assert steadiness(stats_of(60, ramp, warmup=20)) == []
+
+
+def test_stages_are_judged_apart() -> None:
+    stats = stats_of(40, lambda second: 20 if second < 20 else 90, begins=(0, 20))
+    assert steadiness(stats) == []
+    stats = stats_of(40, lambda second: 90 if second < 20 else second, begins=(0, 20))
+    assert [(noted.stage, type(noted.finding)) for noted in steadiness(stats)] == [(1, Drifted)]
+
+
+def test_of_a_run_without_a_success_there_is_no_average() -> None:
+    assert steadiness(stats_of(20, 0)) == []
+    assert steadiness(RunStats.of(runs.all_errors())) == []

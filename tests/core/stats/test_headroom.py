@@ -1,0 +1,164 @@
+"""Was it us?"""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from ssbench.core.records import HostRecord
+from ssbench.core.stats.headroom import Cause, Headroom, HostLoad, ProcessSeries, Who, judge
+from ssbench.core.stats.host_metrics import HostSeries
+
+CALM = {
+    "interval_s": 1.0, "loop_cpu_percent": 30.0, "process_cpu_percent": 33.0,
+    "loop_waiting_percent": 1.0, "loop_lag_mean_s": 0.0002, "loop_lag_max_s": 0.001,
+    "cpu_busiest_core_percent": 40.0, "memory_total_bytes": 100, "memory_available_bytes": 50,
+    "network_busiest_percent": 10.0,
+}  # fmt: skip
+
+
+def seat(
+    *seconds: dict[str, float],
+    worker_id: str = "w1",
+    host: str = "h",
+    boot_id: str = "",
+    low_s: float = 0.0,
+    high_s: float = inf,
+) -> ProcessSeries:
+    """A process by its seconds, each as it differs from a calm one."""
+    series = HostSeries(host, boot_id)
+    for at_s, changes in enumerate(seconds, 1):
+        figures = {k: v for k, v in {**CALM, **changes}.items() if v >= 0}
+        series.add(HostRecord(0, float(at_s), figures))
+    return ProcessSeries(Who(worker_id, host), series, [(low_s, high_s)])
+
+
+BUSY = {"loop_cpu_percent": 98.0}
+
+
+def test_without_figures_nothing_is_known() -> None:
+    assert judge([]).room is Headroom.UNKNOWN
+    assert judge([seat()]).room is Headroom.UNKNOWN
+    assert judge([seat(CALM, low_s=5)]).room is Headroom.UNKNOWN
+
+
+def test_a_calm_generator_had_room_and_says_how_much() -> None:
+    verdict = judge([seat(*[CALM] * 3), seat({"loop_cpu_percent": 10.0}, worker_id="w2")])
+    assert verdict.room is Headroom.ENOUGH
+    assert verdict.findings == []
+    assert verdict.busiest == Who("w1", "h")
+    assert verdict.busiest_loop_percent == pytest.approx(30)
+    assert verdict.busiest_core_percent == pytest.approx(40)
+    assert verdict.loop_lag_max_s == pytest.approx(0.001)
+
+
+def test_a_loop_with_all_of_a_core_was_the_limit() -> None:
+    verdict = judge([seat(CALM), seat(*[BUSY] * 41, *[CALM] * 19, worker_id="w2")])
+    assert verdict.room is Headroom.NONE
+    (finding,) = verdict.findings
+    assert (finding.who.worker_id, finding.cause) == ("w2", Cause.CORE)
+    assert (finding.seconds, finding.of_seconds) == (41, 60)
+    assert finding.value == pytest.approx(98)
+
+
+@pytest.mark.parametrize(
+    ("busy", "calm", "room"),
+    [
+        (1, 1, Headroom.NONE),
+        (9, 11, Headroom.AT_TIMES),
+        (1, 19, Headroom.AT_TIMES),
+        (1, 20, Headroom.ENOUGH),
+    ],
+)
+def test_how_long_it_was_so_decides(busy: int, calm: int, room: Headroom) -> None:
+    assert judge([seat(*[BUSY] * busy, *[CALM] * calm)]).room is room
+
+
+@pytest.mark.parametrize(
+    ("second", "cause", "value"),
+    [
+        ({"loop_cpu_percent": 85.0}, Cause.CORE, 85),
+        ({"loop_cpu_percent": 60.0, "loop_waiting_percent": 38.0}, Cause.CORES, 38),
+        ({"loop_cpu_percent": 80.0, "loop_waiting_percent": 6.0}, Cause.CORE, 80),
+        ({"loop_waiting_percent": 25.0}, Cause.CORES, 25),
+        ({"loop_lag_mean_s": 0.03}, Cause.LATE, 0.03),
+        ({"loop_lag_mean_s": 0.03, "loop_waiting_percent": 40.0}, Cause.CORES, 40),
+        ({"network_busiest_percent": 95.0}, Cause.NETWORK, 95),
+        ({"memory_available_bytes": 3}, Cause.MEMORY, 3),
+        # Where threads can't be told apart it is the process that counts.
+        ({"loop_cpu_percent": -1, "process_cpu_percent": 99.0}, Cause.CORE, 99),
+    ],
+)
+def test_each_cause(second: dict[str, float], cause: Cause, value: float) -> None:
+    (finding,) = judge([seat(second)]).findings
+    assert finding.cause is cause
+    assert finding.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"loop_cpu_percent": 83.0},
+        {"process_cpu_percent": 150.0},  # other threads of it are no limit
+        {"loop_waiting_percent": 24.0},
+        {"loop_lag_max_s": 0.5},
+        {"network_busiest_percent": -1},  # a virtual interface doesn't tell its speed
+        {"memory_available_bytes": -1, "loop_waiting_percent": -1, "loop_lag_mean_s": -1},
+    ],
+)
+def test_what_is_no_cause(second: dict[str, float]) -> None:
+    assert judge([seat(second)]).room is Headroom.ENOUGH
+
+
+def test_only_what_counts_of_the_run_is_judged() -> None:
+    seconds = [BUSY, BUSY, CALM, CALM, CALM, BUSY]
+    assert judge([seat(*seconds)]).room is Headroom.NONE
+    assert judge([seat(*seconds, low_s=2, high_s=5)]).room is Headroom.ENOUGH
+
+
+def test_a_machine_is_told_of_once_whoever_runs_on_it() -> None:
+    full = {"network_busiest_percent": 99.0}
+    seats = [
+        seat(full, worker_id="w1", boot_id="b1"),
+        seat(full, full, worker_id="w2", boot_id="b1", host="container"),
+        seat(full, worker_id="", boot_id="b2"),
+    ]
+    assert sorted(finding.seconds for finding in judge(seats).findings) == [1, 2]
+
+
+def test_the_gravest_comes_first() -> None:
+    seats = [seat(BUSY, CALM, worker_id="half"), seat(BUSY, worker_id="all")]
+    assert [finding.who.worker_id for finding in judge(seats).findings] == ["all", "half"]
+
+
+CORES = {"core_0_percent": 90.0, "core_1_percent": 94.0, "cpu_percent": 92.0}
+
+
+def test_what_else_kept_the_cores_busy_is_told_of_each_machine() -> None:
+    """Two processes of ours with 33 % of a core each are 33 % of a machine of two cores."""
+    ours = [
+        seat(*[CORES] * 3, boot_id="a"),
+        seat(*[CORES] * 3, worker_id="w2", boot_id="a"),
+        seat({**CORES, "cpu_percent": 20.0}, worker_id="w3", host="calm", boot_id="b"),
+        seat(CALM, worker_id="w4", host="mute"),
+    ]
+    first, second = judge(ours).hosts
+    assert first.host == "h"
+    assert first.cpu_percent == pytest.approx(92)
+    assert first.other_percent == pytest.approx(59)
+    assert first.waiting_percent == pytest.approx(1)
+    assert (second.host, second.other_percent) == ("calm", pytest.approx(3.5))
+    assert [load.host for load in judge(ours).hosts if load.taken] == ["h"]
+    assert judge(ours).room is Headroom.ENOUGH
+
+
+def test_cores_that_ssbench_itself_fills_are_not_taken_by_others() -> None:
+    assert not HostLoad("h", 99.0, 30.0, 40.0).taken
+    assert not HostLoad("h", 80.0, 78.0, 0.0).taken
+
+
+def test_operations_that_failed_for_our_own_shortage_make_us_the_limit() -> None:
+    assert judge([], 1).room is Headroom.NONE
+    verdict = judge([seat(*[CALM] * 3)], 44)
+    assert (verdict.room, verdict.own_failures) == (Headroom.NONE, 44)

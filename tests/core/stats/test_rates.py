@@ -1,0 +1,331 @@
+"""Rates: what they are divided by, and which operations count by what share."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.model import Phase, Result
+from ssbench.core.operations import CREATE, READ
+from ssbench.core.records import MarkRecord, PhaseRecord, Record
+from ssbench.core.stats.batches import split
+from ssbench.core.stats.rates import LastStart
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.steps import Step
+from ssbench.core.stats.tally import SHARE, Basis
+from ssbench.core.stats.thresholds import Threshold
+from ssbench.core.stats.windows import Windows
+from ssbench.report import render
+from tests.report import runs
+
+MS, SECOND = runs.MS, runs.SECOND
+SIZE = 1_000_000
+READ, CREATE = READ, CREATE
+
+
+def row(start_s: float, seconds: float, *, due: bool = False, **changes: Any) -> Result:
+    start_ns = round(start_s * SECOND)
+    given = {
+        "start_ns": start_ns, "last_byte_ns": round(seconds * SECOND), "bytes_moved": SIZE,
+        **({"due_ns": start_ns} if due else {}), "operation": READ, **changes,
+    }  # fmt: skip
+    return runs.result(1, given.pop("operation"), **given)
+
+
+def users(many: int, seconds: float, until_s: float, *, offset_s: float = 0.0) -> list[Result]:
+    """Users who begin their operations, one after the other, up to that time."""
+    count = -int(-(until_s - offset_s) // seconds)
+    return [row(offset_s + n * seconds, seconds) for n in range(count) for _user in range(many)]
+
+
+def due_at(rate: float, seconds: float, took_s: float) -> list[Result]:
+    return [row(n / rate, took_s, due=True) for n in range(round(rate * seconds))]
+
+
+def records(
+    rows: Sequence[Result],
+    *,
+    end_s: float | None,
+    begins_s: Sequence[float] = (0.0,),
+    rate: float | None = None,
+    ended: str = "complete",
+    mark_last: bool = False,
+    **scenario: Any,
+) -> list[Record]:
+    """A run's; those of its results that came after the load's end stand behind its mark.
+
+    :param rate: of an open loop.
+    """
+    given = {**runs.SCENARIO, "operation_count": None, **scenario}
+    marks = [
+        MarkRecord(round(at * SECOND), "stage", index, 8, rate) for index, at in enumerate(begins_s)
+    ]
+    end = [] if end_s is None else [MarkRecord(round(end_s * SECOND), "end", 0, 8, rate)]
+    edge_ns = (1 << 62) if end_s is None or mark_last else round(end_s * SECOND)
+    before = [row for row in rows if row.start_ns + row.last_byte_ns <= edge_ns]
+    behind = [row for row in rows if row.start_ns + row.last_byte_ns > edge_ns]
+    return [
+        runs.header(scenario=given),
+        PhaseRecord(Phase.RUN, runs.STARTED_AT, 8),
+        *marks,
+        *([runs.batch(before)] if before else []),
+        *end,
+        *([runs.batch(behind)] if behind else []),
+        runs.footer(ended=ended, sent=len(rows)),
+    ]
+
+
+def stats(rows: Sequence[Result], *, end_ns: int | None = None, **given: Any) -> RunStats:
+    return RunStats.of(records(rows, **given), end_ns)
+
+
+# Open loops -----------------------------------------------------------------------------------
+
+
+def test_an_open_loop_of_slow_answers_has_the_rate_that_was_due() -> None:
+    found = stats(due_at(100, 10, 0.5), end_s=10, rate=100.0, run_seconds=10)
+    total = found.total()
+    assert found.rate_basis is Basis.DUE
+    assert total.rate_per_s == 100.0
+    assert total.bytes_per_s == 100.0 * SIZE
+    assert total.over_span.rate_per_s == pytest.approx(1000 / 10.49)
+    assert found.after_end == (49, pytest.approx(0.49))
+    assert Threshold.parse("rate > 97/s").judge(found).passed
+    assert Threshold.parse("throughput >= 100MB/s").judge(found).passed
+    step = Step.of(found, 100, "x", (99.0,))
+    assert (step.rate_per_s, step.seconds) == (100.0, 10.0)
+
+
+def test_a_few_very_slow_answers_do_not_bend_the_rate() -> None:
+    rows = due_at(2400, 4, 0.005)
+    for number in range(4):
+        rows[9500 + number] = row(9500 / 2400, 7.0, due=True)
+    found = stats(rows, end_s=4, rate=2400.0, run_seconds=4)
+    assert found.total().rate_per_s == 2400.0
+    assert found.after_end is not None
+    assert found.after_end.seconds == pytest.approx(9500 / 2400 + 7 - 4)
+
+
+def test_what_was_due_after_an_early_end_counts_in_no_rate() -> None:
+    rows = due_at(100, 5.2, 0.1)
+    found = stats(rows, end_s=5, rate=100.0, run_seconds=10, ended="interrupted")
+    assert found.total().count == 520
+    assert found.total().rate_per_s == 100.0
+
+
+def test_stages_of_an_open_loop_are_told_apart_by_due_times() -> None:
+    given = {"begins_s": (0, 5), "rate": 100.0, "run_seconds": 10}
+    found = stats(due_at(100, 10, 0.7), end_s=10, **given)
+    assert [found.total(stage=stage).rate_per_s for stage in (0, 1)] == [100.0, 100.0]
+    text = render("text", found).splitlines()
+    at = next(n for n, line in enumerate(text) if line.startswith("STAGES"))
+    assert [line.split()[6] for line in text[at + 2 : at + 4]] == ["100.0", "100.0"]
+
+
+def test_a_warm_up_and_a_cool_down_are_no_part_of_the_window() -> None:
+    given = {"end_s": 10, "rate": 100.0, "run_seconds": 10, "warmup": 2, "cooldown": 3}
+    found = stats(due_at(100, 10, 0.5), end_ns=10 * SECOND, **given)
+    assert found.total().rate_per_s == 100.0
+    assert found.total().throughput.seconds == 5.0
+
+
+# Closed loops ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark_last", [False, True])
+def test_users_whose_operations_are_long_count_by_their_shares(mark_last: bool) -> None:
+    rows = users(8, 7.0, 10.0)
+    found = stats(rows, end_s=10, run_seconds=10, mark_last=mark_last)
+    assert found.rate_basis is Basis.SHARE
+    assert found.total().count == 16
+    assert found.total().rate_per_s == pytest.approx(8 / 7)
+    assert found.total().bytes_per_s == pytest.approx(8 / 7 * SIZE)
+    assert found.after_end == (8, 4.0)
+    assert "8 operations completed in the 4.0 s after the load ended" in render("text", found)
+
+
+def test_the_window_begins_with_the_first_start() -> None:
+    found = stats(users(4, 0.1, 10, offset_s=0.5), end_s=10, run_seconds=10)
+    assert found.total().throughput.seconds == 9.5
+    assert found.total().rate_per_s == pytest.approx(40)
+
+
+@pytest.mark.parametrize("took_s", [0.07, 0.9, 3.0])
+def test_a_warm_up_costs_a_closed_loop_nothing_of_its_rate(took_s: float) -> None:
+    given = {"end_s": 10, "run_seconds": 10, "warmup": 2, "cooldown": 1}
+    found = stats(users(4, took_s, 10), end_ns=10 * SECOND, **given)
+    assert found.total().rate_per_s == pytest.approx(4 / took_s)
+    assert found.total().throughput.seconds == 7.0
+
+
+def test_an_operation_of_two_stages_is_in_the_rates_of_both() -> None:
+    rows = [row(0, 4), row(4, 4), row(8, 4)]
+    found = stats(rows, end_s=10, begins_s=(0, 5), run_seconds=10)
+    first, second = (found.total(stage=stage) for stage in (0, 1))
+    assert (first.count, second.count) == (2, 1)
+    assert (first.rate_per_s, second.rate_per_s) == (0.25, 0.25)
+    assert found.total().rate_per_s == 0.25
+    assert found.total().throughput.seconds == 10.0
+
+
+def test_warm_ups_of_stages_are_in_no_window() -> None:
+    stages = [{"seconds": 5}, {"seconds": 5, "warmup": 2}]
+    found = stats(users(2, 0.6, 10), end_s=10, begins_s=(0, 5), run_seconds=10, stages=stages)
+    assert found.total().throughput.seconds == 8.0
+    assert found.total().rate_per_s == pytest.approx(2 / 0.6)
+    assert found.total(stage=1).throughput.seconds == 3.0
+
+
+def test_the_rates_of_operations_and_size_classes_add_up() -> None:
+    rows = [
+        row(start, 0.3, operation=READ if n % 3 else CREATE, size_class=n % 2)
+        for n, start in enumerate(x / 10 for x in range(100))
+    ]
+    found = stats(rows, end_s=10, run_seconds=10)
+    whole = found.total().rate_per_s
+    assert whole == pytest.approx(sum(found.total(o).rate_per_s or 0 for o in found.operations))
+    assert whole == pytest.approx(sum(found.total(None, c).rate_per_s or 0 for c in (0, 1)))
+
+
+def test_failures_are_in_no_rate() -> None:
+    rows = [row(0, 1), row(1, 1, error=1, status=503)]
+    assert stats(rows, end_s=2, run_seconds=2).total().rate_per_s == 0.5
+
+
+# How runs end ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ended", ["interrupted", "failed", "complete"])
+def test_an_early_end_is_the_end_of_the_window(ended: str) -> None:
+    found = stats(users(4, 0.5, 3.2), end_s=3.25, run_seconds=60, ended=ended)
+    assert found.rate_basis is Basis.SHARE
+    assert found.total().rate_per_s == pytest.approx(8)
+
+
+def test_an_interrupted_run_of_so_many_operations_has_a_window_too() -> None:
+    given = {"operation_count": 500, "ended": "interrupted"}
+    found = stats(users(4, 0.5, 3.2), end_s=3.25, **given)
+    assert found.rate_basis is Basis.SHARE
+    assert found.total().rate_per_s == pytest.approx(8)
+
+
+def test_a_mark_that_was_made_late_does_not_lengthen_the_load() -> None:
+    found = stats(users(4, 0.5, 10), end_s=10.3, run_seconds=10)
+    assert found.run.end_ns == 10 * SECOND
+    assert found.total().rate_per_s == pytest.approx(8)
+
+
+def test_a_run_that_ends_with_its_operations_keeps_its_span_and_tells_the_rate_before() -> None:
+    found = stats(users(8, 7.0, 10.0), end_s=14, operation_count=16)
+    assert found.rate_basis is Basis.COMPLETED
+    assert found.total().rate_per_s == pytest.approx(16 / 14)
+    before = found.up_to_last_start
+    assert before is not None
+    assert before.share_after == 0.5
+    assert before.throughput.rate_per_s == pytest.approx(8 / 7)
+    assert found.after_end is None
+    text = render("text", found)
+    assert "Rates: over 14.000 s, from the first start to the last completion\n" in text
+    assert "Note: 50 % of the time" in text
+    assert "up to then it was 1.1 operations a second (1.14 MB/s)" in text
+
+
+def test_an_open_loop_that_ends_with_its_operations_tells_the_rate_that_was_due() -> None:
+    rows = due_at(100, 5, 0.5)
+    found = stats(rows, end_s=5.49, rate=100.0, operation_count=500)
+    assert found.total().rate_per_s == pytest.approx(500 / 5.49)
+    assert found.up_to_last_start is not None
+    assert found.up_to_last_start.throughput.rate_per_s == pytest.approx(100)
+
+
+def test_a_short_end_needs_no_note() -> None:
+    found = stats(users(8, 0.1, 10.0), end_s=10, operation_count=len(users(8, 0.1, 10.0)))
+    assert found.rate_basis is Basis.COMPLETED
+    assert found.up_to_last_start is None
+
+
+def test_a_run_without_objects_ended_with_its_operations() -> None:
+    found = stats(users(2, 1.0, 4), end_s=4, run_seconds=60, ended="exhausted")
+    assert found.rate_basis is Basis.COMPLETED
+    assert found.total().rate_per_s == pytest.approx(2)
+
+
+def test_without_an_end_the_span_is_all_there_is_and_that_is_said() -> None:
+    found = stats(users(8, 7.0, 10.0), end_s=None, run_seconds=10)
+    assert found.rate_basis is Basis.UNKNOWN_END
+    assert found.total().rate_per_s == pytest.approx(16 / 14)
+    assert found.after_end is None
+    line = "Rates: over 14.000 s, from the first start to the last completion (nothing tells when"
+    assert line in render("text", found)
+
+
+def test_a_load_without_a_success_has_a_rate_of_none_a_second() -> None:
+    assert stats([], end_s=10, run_seconds=10).total().rate_per_s == 0
+    assert "Rates" in render("text", stats([], end_s=10, run_seconds=10))
+
+
+def test_garbage_neither_breaks_a_rate_nor_fills_memory() -> None:
+    last = LastStart(1 << 60)
+    rows = [row(0, 1 << 40) for _ in range(1000)]
+    for _ in range(100):
+        for part in split(runs.batch(rows)):
+            last.add(part)
+    assert len(last._rows) <= 1 << 16
+
+
+# Properties -----------------------------------------------------------------------------------
+
+extents = st.tuples(st.integers(-(10**9), 2 * 10**10), st.integers(0, 10**10), st.booleans())
+
+
+def counted(rows: Iterable[Result], begins_ns: Sequence[int]) -> tuple[int, int]:
+    """What adjacent stages have of these, together."""
+    windows = Windows(ScenarioView.of({}))
+    for index, at_ns in enumerate(begins_ns):
+        windows.mark(MarkRecord(at_ns, "stage", index))
+    shares = [found for part in split(runs.batch(list(rows))) for found in windows.shares(part)]
+    return sum(share for _stage, share, _size in shares), sum(size for *_two, size in shares)
+
+
+@given(
+    st.lists(extents, min_size=1, max_size=20),
+    st.lists(st.integers(-(10**9), 3 * 10**10), min_size=1, max_size=6, unique=True),
+)
+def test_shares_of_adjacent_windows_add_up_to_the_count(
+    rows: list[tuple[int, int, bool]], begins_ns: list[int]
+) -> None:
+    """Invariant: nothing is counted twice, and nothing is lost, wherever windows meet."""
+    made = [row(start / SECOND, took / SECOND, due=due and start >= 0) for start, took, due in rows]
+    assert counted(made, sorted(begins_ns)) == (len(made) * SHARE, len(made) * SIZE * SHARE)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(0, 3), min_size=90, max_size=90), st.randoms(use_true_random=False))
+def test_parts_merge_in_any_order_to_the_same_rates(parts: list[int], rng: random.Random) -> None:
+    """Invariant: however results are shared out, every rate is the same."""
+    draw = random.Random(7)
+    rows = [
+        row(draw.uniform(0, 10), draw.expovariate(1), operation=draw.choice([READ, CREATE]))
+        for _ in range(90)
+    ]
+    given = {"end_s": 10, "begins_s": (0, 4), "run_seconds": 10, "warmup": 1, "mark_last": True}
+    shares = [
+        stats([each for each, at in zip(rows, parts, strict=True) if at == part], **given)
+        for part in range(4)
+    ]
+    rng.shuffle(shares)
+    merged = RunStats()
+    for share in shares:
+        merged.merge(share)
+    whole = stats(rows, **given)
+    for operation in (None, READ, CREATE):
+        for stage in (None, 0, 1):
+            one, other = (each.total(operation, None, stage) for each in (merged, whole))
+            assert one.throughput == other.throughput
+    assert merged.after_end == whole.after_end

@@ -1,0 +1,455 @@
+"""RunStats: what a run's records add up to."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import chain, product
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.columns import pack_results
+from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
+from ssbench.core.operations import CREATE, ENSURE, READ, REMOVE, Operation
+from ssbench.core.records import (
+    ClockRecord,
+    HostRecord,
+    MarkRecord,
+    PhaseRecord,
+    Record,
+    ResultBatch,
+)
+from ssbench.core.stats import joined
+from ssbench.core.stats.headroom import Headroom, Who
+from ssbench.core.stats.joined import Joined
+from ssbench.core.stats.run_stats import RunStats, operation_name
+from ssbench.report import render
+from tests.golden import legacy
+from tests.report import runs
+from tests.statfile.samples import result
+
+MS = 1_000_000
+
+
+def test_successes_and_errors_are_counted_apart() -> None:
+    rows = [runs.result(1, READ, retries=1), runs.failure(2, READ)]
+    total = runs.stats_of([runs.batch(rows)]).total()
+    assert (total.count, total.errors, total.retries) == (1, 1, 3)
+    assert total.last_byte.histogram.count == 1
+    assert total.retry_percent == 300.0
+
+
+def test_the_groups_add_up_to_the_totals() -> None:
+    stats = runs.stats_of(runs.normal())
+    whole = stats.total()
+    assert whole.count == sum(stats.total(o).count for o in stats.operations) == 180
+    assert whole.count == sum(stats.total(None, c).count for c in stats.classes())
+    rows = runs.some_rows(200, random.Random(7))
+    moved = sum(row.bytes_moved for row in rows if not row.error)
+    assert whole.bytes_moved == moved
+    assert whole.last_byte.histogram.max == max(r.last_byte_ns for r in rows if not r.error)
+
+
+def test_first_byte_is_of_those_that_receive_a_body() -> None:
+    stats = runs.stats_of(runs.normal())
+    assert stats.total(CREATE).first_byte.histogram.count == 0
+    reads = stats.total(READ)
+    assert reads.first_byte.histogram.count == reads.count
+    assert reads.headers.histogram.count == reads.count
+
+
+def test_the_slowest_operation_is_known_by_its_transaction() -> None:
+    rows = [runs.result(n, READ, last_byte_ns=n * MS) for n in (3, 9, 5)]
+    latency = runs.stats_of([runs.batch(rows)]).total().last_byte
+    assert latency.worst == (9 * MS, rows[1].transaction_id)
+
+
+def test_response_times_are_of_operations_that_were_due() -> None:
+    rows = [
+        runs.result(1, READ, due_ns=0, start_ns=20 * MS),
+        runs.result(2, READ),
+        runs.failure(3, READ, due_ns=0),
+    ]
+    part = runs.stats_of([runs.batch(rows)])
+    part.merge(runs.stats_of([runs.batch(rows)]))
+    total = part.total()
+    assert (total.response.histogram.count, total.response.histogram.max) == (2, 25 * MS)
+    assert total.response.worst == (25 * MS, rows[0].transaction_id)
+    assert total.last_byte.histogram.max == 5 * MS
+
+
+def test_a_runs_seconds_have_its_failures_and_what_was_in_flight() -> None:
+    rows = [
+        runs.result(1, READ, start_ns=0, last_byte_ns=1500 * MS),
+        runs.failure(2, CREATE, start_ns=0, last_byte_ns=500 * MS),
+    ]
+    seconds = list(runs.stats_of([runs.batch(rows)]).series.seconds())
+    assert [(s.count, s.errors, s.in_flight) for s in seconds] == [(0, 1, 1), (1, 0, 0)]
+
+
+def test_each_blocks_rate_is_over_its_own_span() -> None:
+    rows = [
+        runs.result(1, READ, start_ns=0, last_byte_ns=500 * MS),
+        runs.result(2, CREATE, start_ns=1000 * MS, last_byte_ns=1000 * MS),
+    ]
+    stats = runs.stats_of([runs.header(), PhaseRecord(Phase.RUN, 10.0, 1), runs.batch(rows)])
+    assert stats.total(READ).rate_per_s == 2.0
+    assert stats.total(CREATE).rate_per_s == 1.0
+    assert stats.total().rate_per_s == 1.0
+    assert stats.total(CREATE).bytes_per_s == 5000.0
+    assert (stats.started_s, stats.ended_s, stats.duration_s) == (10.0, 12.0, 2.0)
+
+
+def test_populate_and_clean_up_are_kept_out_of_the_runs_figures() -> None:
+    stats = runs.stats_of(runs.normal())
+    assert stats.phase(Phase.POPULATE).count == 110
+    assert stats.phase(Phase.CLEANUP).count == 30
+    assert stats.total().operations == 200
+    assert set(stats.operations) == {0, 1, 2, 3}
+
+
+def test_errors_by_kind_keep_the_earliest_as_their_example() -> None:
+    late = runs.failure(9, READ, detail="late")
+    early = runs.failure(2, CREATE, detail="early")
+    other = runs.failure(3, READ, error=ErrorKind.RESET, status=0, detail="reset")
+    errors = runs.stats_of([runs.batch([late, early, other])]).errors
+    assert set(errors) == {(ErrorKind.STATUS, 503), (ErrorKind.RESET, 0)}
+    found = errors[ErrorKind.STATUS, 503]
+    assert (found.count, found.example.detail) == (2, "early")
+    assert found.example.operation is CREATE
+
+
+def test_errors_of_other_phases_are_kept_apart_and_merge() -> None:
+    def run(run_id: str, detail: str) -> RunStats:
+        row = runs.failure(1, ENSURE, detail=detail, status=413)
+        gone = runs.failure(2, REMOVE, detail="why")
+        return runs.stats_of(
+            [
+                runs.header(run_id=run_id),
+                PhaseRecord(Phase.POPULATE, float(len(detail)), 1),
+                runs.batch([row, row], Phase.POPULATE),
+                PhaseRecord(Phase.CLEANUP, 20.0, 1),
+                runs.batch([gone], Phase.CLEANUP),
+            ]
+        )
+
+    stats = run("1", "the later")
+    stats.merge(run("2", "earlier"))
+    assert stats.errors == {}
+    (found,) = stats.phase_errors(Phase.POPULATE).items()
+    assert found[0] == (ErrorKind.STATUS, 413)
+    assert (found[1].count, found[1].example.detail) == (4, "earlier")
+    assert stats.phase_errors(Phase.CLEANUP)[ErrorKind.STATUS, 503].count == 2
+    assert stats.phase_errors(Phase.IDLE) == {}
+
+
+def test_statuses_that_are_none_share_a_row() -> None:
+    rows = [runs.failure(n, READ, status=10_000 + n) for n in range(5)]
+    assert set(runs.stats_of([runs.batch(rows)]).errors) == {(ErrorKind.STATUS, 0)}
+
+
+def test_idle_workers_count_among_the_workers() -> None:
+    records = [runs.header(), runs.worker(0, "a"), runs.worker(1, "b")]
+    stats = runs.stats_of([*records, runs.batch([runs.result(1, READ)])])
+    assert stats.requests_per_worker() == {"a": 1, "b": 0}
+    spread = stats.worker_spread
+    assert spread is not None
+    assert (spread.min, spread.max, spread.mean, spread.std_dev) == (0, 1, 0.5, 0.5)
+
+
+def test_a_worker_without_its_record_is_named_by_its_number() -> None:
+    stats = runs.stats_of([runs.batch([runs.result(1, READ)], worker_index=7)])
+    assert stats.requests_per_worker() == {"#7": 1}
+
+
+def test_what_is_out_of_range_is_counted() -> None:
+    hour = 3600 * 1000 * MS
+    rows = [
+        runs.result(1, READ, last_byte_ns=hour + 1),
+        runs.result(2, READ, start_ns=1 << 62),
+        runs.result(3, READ),
+    ]
+    stats = runs.stats_of([runs.batch(rows)])
+    assert stats.out_of_range == 2
+    assert len(stats.completions()) == 3601
+
+
+@pytest.mark.parametrize(("sent", "unaccounted"), [(5, 0), (7, 2), (4, -1), (None, None)])
+def test_what_was_sent_is_held_against_what_came_of_it(
+    sent: int | None, unaccounted: int | None
+) -> None:
+    rows = [runs.result(1, READ), runs.failure(2, READ)]
+    stats = runs.stats_of([runs.header(), runs.batch(rows), runs.footer(sent=sent, lost=3)])
+    assert stats.unaccounted == unaccounted
+
+
+def test_a_later_versions_operation_is_shown_by_number() -> None:
+    row = runs.result(1, READ)._replace(operation=17, size_class=99)
+    stats = runs.stats_of([runs.header(), runs.batch([row])])
+    assert stats.operations == [0, 1, 2, 3, 17]
+    assert operation_name(17) == "OPERATION 17"
+    assert stats.class_name(99) == "class 99"
+
+
+def test_host_figures_make_a_verdict_and_no_operation() -> None:
+    stats = runs.stats_of([HostRecord(-1, 0.0, {"cpu": 1.0})])
+    assert stats.total().operations == 0
+    assert stats.verdict().room is Headroom.UNKNOWN
+    busy = runs.stats_of(runs.normal()).verdict()
+    assert busy.room is Headroom.NONE
+    assert busy.findings[0].who == Who("alpha", "bench-01")
+
+
+def test_only_the_run_phase_is_judged_and_of_it_what_counts() -> None:
+    full = runs.host(0, 0, loop_cpu_percent=99.0)
+    cleanup = replace(full, phase=Phase.CLEANUP)
+    assert runs.stats_of([runs.header(), cleanup]).verdict().room is Headroom.UNKNOWN
+    records = [*of_load([MarkRecord(0, "stage")], warmup=1.0), full, runs.host(0, 1)]
+    assert runs.stats_of(records).verdict().room is Headroom.ENOUGH
+
+
+def test_two_runs_merge_to_one_verdict() -> None:
+    merged = RunStats()
+    for run_id, percent in (("one", 20.0), ("two", 99.0)):
+        records = [
+            runs.header(run_id=run_id),
+            runs.worker(0, f"worker of {run_id}"),
+            runs.host(0, 0, loop_cpu_percent=percent),
+        ]
+        merged.merge(runs.stats_of(records))
+    assert [f.who.worker_id for f in merged.verdict().findings] == ["worker of two"]
+
+
+def test_a_workers_times_are_corrected_from_there_on_and_its_durations_are_not() -> None:
+    batch = runs.batch([runs.result(1, READ, start_ns=900 * MS, due_ns=890 * MS)])
+    other = replace(batch, worker=1)
+    frame = [runs.header(), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4)]
+    late = ClockRecord(0, Phase.RUN, 200 * MS, MS)
+    plain = runs.stats_of([*frame, batch, batch, other])
+    corrected = runs.stats_of([*frame, batch, late, batch, other])
+    assert plain.completions() == [3]
+    assert corrected.completions() == [2, 1]
+    for stats in (plain, corrected):
+        assert stats.total().last_byte.histogram.max == 5 * MS
+        assert stats.total().response.histogram.max == 15 * MS
+    assert corrected.clocks == {("5e1f", 0): late}
+    # The next phase's origin is another.
+    again = runs.stats_of([*frame, late, *frame[1:], batch])
+    assert again.completions() == [1]
+
+
+@pytest.mark.parametrize("name", ["noop", "real"])
+def test_files_of_0_3_9_give_its_own_header_figures(name: str) -> None:
+    stats = legacy.stats_of(name)
+    known = {
+        "noop": (5000, 1795168178.0, 1.0, (1666.0, 56.107), [3514, 1486]),
+        "real": (613, 1795168183.999784, 1.000216, (306.0, 0.707), [331, 282]),
+    }
+    count, started, duration, spread, completions = known[name]
+    assert stats.total().count == count
+    assert stats.started_s == pytest.approx(started, abs=1e-6)
+    assert stats.duration_s == pytest.approx(duration, abs=1e-6)
+    assert stats.worker_spread is not None
+    assert (stats.worker_spread.mean, round(stats.worker_spread.std_dev, 3)) == spread
+    assert stats.completions() == completions
+
+
+def test_a_failure_of_0_3_9_has_no_time() -> None:
+    header = runs.header(run_id="", ssbench_version="0.3.9")
+    row = runs.failure(1, READ, start_ns=0, headers_ns=NONE_NS, last_byte_ns=NONE_NS, retries=5)
+    stats = runs.stats_of(
+        [header, PhaseRecord(Phase.RUN, 100.0, 1), runs.batch([row], worker_index=-1)]
+    )
+    total = stats.total()
+    assert (total.count, total.errors, total.retries, total.seconds) == (0, 1, 5, None)
+    assert stats.completions() == []
+    assert stats.worker_spread is None
+
+
+parts_of_a_run = st.lists(st.integers(0, 3), min_size=200, max_size=200)
+
+
+@settings(max_examples=30)
+@given(parts_of_a_run, st.randoms(use_true_random=False))
+def test_merging_parts_in_any_order_is_the_whole(parts: list[int], rng: random.Random) -> None:
+    """Invariant: however results are cut into batches and parts, the report is the same."""
+    rows = runs.some_rows(200, random.Random(7))
+    frame: list[Record] = [
+        runs.header(), runs.worker(0, "a"), PhaseRecord(Phase.RUN, runs.STARTED_AT, 4),
+    ]  # fmt: skip
+    whole = runs.stats_of([*frame, runs.batch(rows), runs.footer()])
+    shares = []
+    for part in range(4):
+        mine = [row for row, at in zip(rows, parts, strict=True) if at == part]
+        share = runs.stats_of([*frame, *([runs.batch(mine)] if mine else []), runs.footer()])
+        shares.append(share)
+    rng.shuffle(shares)
+    merged = RunStats()
+    for share in shares:
+        merged.merge(share)
+    assert render("json", merged) == render("json", whole)
+
+
+def test_two_runs_merge_by_the_clock_on_the_wall() -> None:
+    merged = RunStats()
+    for run_id, started in (("one", 100.5), ("two", 103.25)):
+        merged.merge(
+            runs.stats_of(
+                [
+                    runs.header(run_id=run_id, started_at=started),
+                    runs.worker(0, f"worker of {run_id}"),
+                    PhaseRecord(Phase.RUN, started, 1),
+                    runs.batch([runs.result(0, READ)]),
+                    runs.footer(lost=1),
+                ]
+            )
+        )
+    assert merged.completions() == [1, 0, 1]
+    assert merged.requests_per_worker() == {"worker of one": 1, "worker of two": 1}
+    assert merged.run.lost == 2
+    assert merged.duration_s == pytest.approx(2.755)
+
+
+@given(
+    st.lists(
+        st.lists(st.integers(-(2**63), 2**64 - 1), min_size=19, max_size=19), min_size=1, max_size=8
+    )
+)
+def test_no_number_breaks_it(rows: list[list[int]]) -> None:
+    """Invariant: whatever the columns hold, each row is counted once and a report is made."""
+    stats = runs.stats_of(
+        [
+            runs.header(),
+            runs.batch([runs.result(1, READ)._replace(
+                **dict(zip(runs.Result._fields[:19], row, strict=True))
+            ) for row in rows]),
+        ]
+    )  # fmt: skip
+    assert stats.total().operations == len(rows)
+    assert render("text", stats)
+
+
+def test_memory_does_not_grow_with_operations() -> None:
+    stats = RunStats()
+    batch = runs.batch(runs.some_rows(200, random.Random(7)))
+    for _ in range(20):
+        stats.add(batch)
+    assert stats.total().operations == 4000
+    assert len(stats._groups.all_stages) <= 8
+    assert len(stats.errors) == 2
+    assert len(list(stats.total().last_byte.histogram.buckets())) <= 180
+
+
+# Stages, warm-up and cool-down ------------------------------------------------------------
+
+
+def of_load(marks: list[MarkRecord], *batches: ResultBatch, **load: object) -> list[Record]:
+    scenario = {**runs.SCENARIO, **load}
+    return [runs.header(scenario=scenario), PhaseRecord(Phase.RUN, 0.0, 4), *marks, *batches]
+
+
+def at(*starts_s: float, operation: Operation = READ) -> ResultBatch:
+    return runs.batch(
+        [runs.result(n, operation, start_ns=round(s * 1e9)) for n, s in enumerate(starts_s)]
+    )
+
+
+def test_what_was_warming_up_or_cooling_down_is_in_no_figure_but_in_the_series() -> None:
+    marks = [MarkRecord(10**9, "stage"), MarkRecord(11 * 10**9, "end")]
+    records = of_load(marks, at(1.5, 3, 4, 9, 9.5, 10.5), warmup=2, cooldown=1.5)
+    records.append(runs.footer(sent=7, lost=1))
+    without_end = RunStats.of(records)
+    assert (without_end.total().count, without_end.left_out) == (5, 1)
+    stats = RunStats.of(records, end_ns=without_end.run.end_ns)
+    assert (stats.total().count, stats.left_out) == (3, 3)
+    assert stats.unaccounted == 0
+    assert sum(stats.completions()) == 6
+
+
+def test_stages_are_counted_apart_and_together() -> None:
+    marks = [MarkRecord(0, "stage", 0, 4), MarkRecord(10 * 10**9, "stage", 1, 8)]
+    one = RunStats.of(of_load(marks, at(1, 2, 11), at(12, 13, operation=CREATE)))
+    assert one.stage_count == 2
+    assert [one.total(stage=stage).count for stage in (0, 1)] == [2, 3]
+    assert one.total().count == 5
+    assert one.total(CREATE, stage=0).count == 0
+    other = RunStats.of(of_load(marks, at(3, 14)))
+    one.merge(other)
+    assert [one.total(stage=stage).count for stage in (0, 1)] == [3, 4]
+    assert one.total().count == 7
+    assert one.total().seconds == pytest.approx(13, abs=0.1)
+
+
+def test_a_run_without_stages_has_one() -> None:
+    stats = RunStats.of(of_load([], at(1, 2)))
+    assert stats.stage_count == 1
+    assert stats.total(stage=0).count == stats.total().count == 2
+
+
+@pytest.mark.parametrize("warmup", ["long", -1, 1e308, float("nan"), None, [3]])
+def test_a_warm_up_that_makes_no_sense_leaves_nothing_out(warmup: object) -> None:
+    stats = RunStats.of(of_load([MarkRecord(0, "stage")], at(1, 2), warmup=warmup))
+    assert (stats.total().count, stats.left_out) == (2, 0)
+
+
+def rows_of(operations: list[int], classes: list[int]) -> st.SearchStrategy[Result]:
+    return st.builds(
+        result,
+        st.integers(1, 400),
+        operation=st.sampled_from(operations),
+        size_class=st.sampled_from(classes),
+        due_ns=st.sampled_from([NONE_NS, NONE_NS, 0, 2**33]),
+        start_ns=st.one_of(st.integers(0, 10**10), st.sampled_from([-5, 2**62])),
+        headers_ns=st.sampled_from([NONE_NS, 7 * MS]),
+        first_byte_ns=st.sampled_from([NONE_NS, 0, 8 * MS]),
+        last_byte_ns=st.one_of(st.integers(0, 10**9), st.just(NONE_NS)),
+        bytes_moved=st.integers(0, 2**33),
+        retries=st.sampled_from([0, 0, 3]),
+        error=st.sampled_from([0, 0, 0, 1, 6]),
+        status=st.sampled_from([200, 503, 10_000]),
+        transaction_id=st.sampled_from([b"", b"tx1", b"tx%021x-%010x" % (1, 2), b"tx%032x" % 3]),
+        detail=st.sampled_from(["", "no room"]),
+    )
+
+
+def batches_of(rows: st.SearchStrategy[Result]) -> st.SearchStrategy[list[list[Result]]]:
+    return st.lists(st.lists(rows, min_size=1, max_size=6), min_size=1, max_size=8)
+
+
+batches_of_all_sorts = st.one_of(
+    batches_of(rows_of([0, 1, 1, 3], [0, 8])),
+    batches_of(rows_of([1], [0])),
+    batches_of(rows_of([300, 301], [70_000, 0])),
+    batches_of(rows_of([0, 9], [15, 16])),
+)
+
+
+@settings(max_examples=60)
+@given(batches_of_all_sorts, st.sampled_from([0, 777]), st.sampled_from([1, 3, 256]))
+def test_a_report_of_joined_columns_is_that_of_row_after_row(
+    batches: list[list[Result]], shift_ns: int, at_a_time: int
+) -> None:
+    """Invariant: however results are put together, taken apart and kept waiting, every figure is
+    that of each row alone."""
+    before: list[Record] = [
+        runs.header(verify=True),
+        PhaseRecord(Phase.RUN, 10.0, 4),
+        ClockRecord(0, Phase.RUN, shift_ns, 10),
+        MarkRecord(5, "stage", users=4),
+        MarkRecord(2 * 10**9, "stage", stage=1, users=8),
+    ]
+    slow = runs.stats_of(before)
+    fast = runs.stats_of(before)
+    for row in chain.from_iterable(batches):
+        slow.add(runs.batch([row]))
+    with mock.patch.object(joined, "_AT_A_TIME", at_a_time):
+        fast.add(ResultBatch(Phase.RUN, 0, Joined(list(map(pack_results, batches)))))
+    assert render("json", fast) == render("json", slow)
+    assert list(fast.series.seconds()) == list(slow.series.seconds())
+    for group in product(slow.operations, slow.classes()):
+        one, other = fast.total(*group), slow.total(*group)
+        assert one.last_byte.histogram == other.last_byte.histogram
+        assert one.response.worst == other.response.worst

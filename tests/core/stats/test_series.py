@@ -1,0 +1,169 @@
+"""A run by whole seconds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core.model import Result
+from ssbench.core.operations import CREATE, READ
+from ssbench.core.stats import series as module
+from ssbench.core.stats.batches import split
+from ssbench.core.stats.buckets import RELATIVE_ERROR
+from ssbench.core.stats.series import MAX_SECONDS, SECOND_NS, TimeSeries
+from tests.report import runs
+
+READ, CREATE = READ, CREATE
+S, MS = SECOND_NS, 1_000_000
+
+
+def read(start_s: float, last_s: float, **changes: object) -> Result:
+    times = {"start_ns": round(start_s * S), "last_byte_ns": round(last_s * S)}
+    return runs.result(1, READ, **times, **changes)
+
+
+def series_of(*rows: Result, origin_ns: int = 0, series: TimeSeries | None = None) -> TimeSeries:
+    series = TimeSeries() if series is None else series
+    for part in split(runs.batch(rows)):
+        series.add(part, origin_ns)
+    return series
+
+
+def test_an_operation_belongs_to_the_second_in_which_it_completed() -> None:
+    failed = runs.failure(9, READ, start_ns=2 * S, last_byte_ns=S, bytes_moved=7)
+    seconds = list(series_of(read(0.5, 1), read(0.9, 1.05), read(0, 0.5), failed).seconds())
+    assert [(s.second, s.count, s.errors, s.bytes_moved) for s in seconds] == [
+        (0, 1, 0, 5000), (1, 2, 0, 10000), (2, 0, 0, 0), (3, 0, 1, 0),
+    ]  # fmt: skip
+    (half,) = seconds[0].service.quantiles((50,))
+    assert half == pytest.approx(S / 2, rel=1e-3)
+    assert [s.service.count for s in seconds] == [1, 2, 0, 0]
+
+
+def test_in_flight_are_those_that_began_and_have_not_ended() -> None:
+    failed = runs.failure(9, CREATE, start_ns=S // 2, last_byte_ns=3 * S)
+    series = series_of(read(0, 2.5), read(0.5, 0.1), read(1, 1.2), failed)
+    assert [s.in_flight for s in series.seconds()] == [2, 3, 1, 0]
+    assert [s.in_flight for s in series.seconds(CREATE)] == [1, 1, 1, 0]
+    assert series.operations == [CREATE, READ]
+    assert [s.count for s in series.seconds(READ)] == [1, 0, 2, 0]  # to the end of the CREATE
+
+
+def test_response_times_are_there_where_operations_were_due() -> None:
+    row = read(1.5, 0.25, due_ns=S)
+    (_first, second) = series_of(row).seconds()
+    assert second.response.quantiles((50,))[0] == pytest.approx(0.75 * S, rel=1e-3)
+    assert second.service.quantiles((50,))[0] == pytest.approx(0.25 * S, rel=1e-3)
+    assert all(not s.response.count for s in series_of(read(0, 3)).seconds())
+
+
+def test_seconds_without_a_completion_are_there() -> None:
+    series = series_of(read(1, 0), read(3, 0.999_999_999), read(4, 0))
+    assert series.per_second() == [0, 1, 0, 1, 1]
+    assert series.per_second(from_first=True) == [1, 0, 1, 1]
+
+
+def test_seconds_of_failures_alone_are_no_seconds_of_successes() -> None:
+    failed = [runs.failure(n, READ, start_ns=n * S, last_byte_ns=0) for n in (0, 5)]
+    assert series_of(*failed).per_second() == []
+    assert series_of(*failed, read(2, 0)).per_second(from_first=True) == [1]
+
+
+def test_times_that_cannot_be_true_are_counted_apart() -> None:
+    late = (MAX_SECONDS + 1) * S
+    rows = [read(0, 0), *(runs.result(1, READ, start_ns=at) for at in (late, -(1 << 63)))]
+    series = series_of(*rows, runs.failure(2, READ, start_ns=late))
+    assert series.untimed == 2
+    assert series.per_second() == [1]
+    assert [s.in_flight for s in series.seconds()] == [0]
+
+
+def test_of_nothing_there_is_no_second() -> None:
+    assert list(TimeSeries().seconds()) == TimeSeries().per_second() == []
+
+
+rows = st.builds(
+    read,
+    st.floats(0, 6),
+    st.floats(0, 6),
+    due_ns=st.sampled_from([-1, 0]),
+    bytes_moved=st.integers(0, 9),
+    error=st.sampled_from([0, 0, 1]),
+)
+shares = st.lists(st.tuples(st.lists(rows, max_size=9), st.sampled_from([0, S // 2, 3 * S])))
+
+
+@settings(max_examples=50)
+@given(shares, st.randoms(use_true_random=False))
+def test_parts_in_any_order_are_the_whole(
+    parts: list[tuple[list[Result], int]], rng: random.Random
+) -> None:
+    """Invariant: cut, ordered and merged in any way, the seconds are the same, nothing is lost."""
+    whole = TimeSeries()
+    for some, origin in parts:
+        series_of(*some, origin_ns=origin, series=whole) if some else None
+    merged = TimeSeries()
+    for some, origin in rng.sample(parts, len(parts)):
+        share = TimeSeries()
+        for row in rng.sample(some, len(some)):
+            series_of(row, origin_ns=origin, series=share)
+        merged.merge(share)
+    assert list(merged.seconds()) == list(whole.seconds())
+    found = sum(s.count + s.errors for s in whole.seconds())
+    assert found == sum(len(some) for some, _origin in parts)
+
+
+def test_memory_is_held_down_while_results_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_WAITING", 10)
+    some = [read(n / 10, 0.05 + n / 1000) for n in range(100)]
+    series = TimeSeries()
+    for row in some:
+        series_of(row, series=series)
+        cells = [cell for cells in series._cells.values() for cell in cells.values()]
+        assert sum(len(cell.service._waiting) for cell in cells) <= 10
+    assert list(series.seconds()) == list(series_of(*some).seconds())
+
+
+def test_memory_of_a_long_run_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_WAITING", 50)
+    monkeypatch.setattr(module, "_MAX_BUCKETS", 100)
+    rows = [read(second + n / 30, 0.001 * 2**n) for second in range(10) for n in range(9)]
+    rows += [read(second, (1000 + 7 * n) / 1e6) for second in range(10) for n in range(20)]
+    halves = [series_of(*rows[::2]), series_of(*rows[1::2])]
+    whole = TimeSeries()
+    for half in halves:
+        whole.merge(half)
+    held = [s for each in (*halves, whole) for s in [sum(c.size for c in _cells_of(each))]]
+    assert max(held) <= 100
+    assert 2**-10 < whole.relative_error < 1
+    assert [s.count for s in whole.seconds()] == [29] * 10
+    for second in whole.seconds():
+        of_it = [0.001 * 2**n for n in range(9)] + [(1000 + 7 * n) / 1e6 for n in range(20)]
+        (found,) = second.service.quantiles((50,))
+        assert found == pytest.approx(sorted(of_it)[14] * S, rel=whole.relative_error)
+
+
+def _cells_of(series: TimeSeries) -> list[module._Cell]:
+    return [cell for cells in series._cells.values() for cell in cells.values()]
+
+
+def test_as_long_as_there_is_room_nothing_is_coarser() -> None:
+    assert series_of(read(0, 1)).relative_error == RELATIVE_ERROR
+
+
+def test_two_runs_stand_side_by_side_by_the_clock_on_the_wall() -> None:
+    merged = series_of(read(0, 1), origin_ns=10 * S)
+    merged.merge(series_of(read(0, 2.5), read(0, 0.5), origin_ns=13 * S + S // 2))
+    assert merged.per_second() == [0, 1, 0, 1, 0, 1]
+    assert [s.in_flight for s in merged.seconds()] == [1, 0, 0, 1, 1, 0]
+
+
+def test_totals_are_those_of_the_seconds_asked_for() -> None:
+    series = series_of(read(0.1, 0.1), read(0.9, 1.2), read(0.9, 1.3))
+    assert series.span == range(3)
+    assert series.totals(range(1, 5)) == ([0, 2, 0, 0], [0, 10000, 0, 0])
+    assert series.totals(series.span)[0] == [second.count for second in series.seconds()]
+    assert TimeSeries().span == range(0)

@@ -1,0 +1,204 @@
+"""Whether a run was steady."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.stats.steady import (
+    AutoStop,
+    Drifted,
+    Stalled,
+    TooShort,
+    TwoLevels,
+    Unsteady,
+    check,
+)
+
+
+def noise(rng: random.Random, lasting: float = 0.0) -> Iterator[float]:
+    """Standard deviation 1; neighbours are correlated by ``lasting``."""
+    value = rng.gauss(0, 1)
+    while True:
+        yield value
+        value = lasting * value + (1 - lasting**2) ** 0.5 * rng.gauss(0, 1)
+
+
+def series(seconds: int, rate: Callable[[int], float], spread: float = 0.02) -> list[int]:
+    """Completions a second, a bit noisy, between two partial seconds."""
+    errors = noise(random.Random(seconds))
+    whole = [round(rate(s) * (1 + spread * next(errors))) for s in range(seconds)]
+    return [3, *whole, 5]
+
+
+def kinds(counts: list[int], bytes_moved: list[int] | None = None) -> list[type]:
+    return [type(finding) for finding in check(counts, bytes_moved or [])]
+
+
+@pytest.mark.parametrize("seconds", [10, 60, 1000])
+def test_a_steady_run_has_no_findings(seconds: int) -> None:
+    counts = series(seconds, lambda _s: 1000)
+    assert check(counts, [count * 4096 for count in counts]) == []
+
+
+def test_one_rate_to_the_unit_is_steady() -> None:
+    assert check([500] * 60, [500_000] * 60) == []
+
+
+@pytest.mark.parametrize("counts", [[], [5], [5, 5], [9] * 11])
+def test_a_short_run_is_too_short_to_tell(counts: list[int]) -> None:
+    (finding,) = check(counts)
+    assert finding == TooShort(max(0, len(counts) - 2))
+
+
+def test_a_short_runs_stalls_are_told() -> None:
+    assert check([1000] * 7 + [0, 3, 0]) == [TooShort(8), Stalled(2, 8, 2, 6)]
+    assert check([1000] * 7 + [0, 3, 0], zero_s=31)[1] == Stalled(2, 8, 2, 37)
+    assert "Only 1 whole second:" in check([1, 1, 1])[0].sentence()
+
+
+@pytest.mark.parametrize("rise", [0.2, -0.2, 3.0])
+def test_a_drift_is_found_and_measured(rise: float) -> None:
+    (finding,) = check(series(120, lambda s: 1000 * (1 + rise * (s - 60) / 120 / (1 + rise**2))))
+    assert isinstance(finding, Drifted)
+    assert finding.change == pytest.approx(rise / (1 + rise**2), rel=0.15)
+
+
+@pytest.mark.parametrize(("seconds", "lasting"), [(12, 0), (60, 0), (60, 0.7), (400, 0.9)])
+def test_noise_is_seldom_taken_for_a_drift(seconds: int, lasting: float) -> None:
+    """1 % is the test's level where noise doesn't last; where it does, two or three times that."""
+    rng = random.Random(5)
+    wrong = 0
+    for _ in range(150):
+        errors = noise(rng, lasting)
+        counts = [round(1000 + 90 * next(errors)) for _ in range(seconds + 2)]
+        wrong += Drifted in kinds(counts)
+    assert wrong <= 7
+
+
+def test_what_varies_too_widely_is_not_quoted() -> None:
+    (finding,) = check(series(60, lambda _s: 1000, spread=0.2))
+    assert isinstance(finding, Unsteady)
+    assert finding.spread == pytest.approx(0.2, rel=0.2)
+
+
+def test_few_operations_vary_by_chance_alone() -> None:
+    rng = random.Random(3)
+    counts = [sum(rng.random() < 0.01 for _ in range(500)) for _ in range(200)]
+    assert check(counts) == []
+
+
+def test_stalls_are_found_and_leave_the_rest_steady() -> None:
+    counts = series(60, lambda s: 0 if s % 5 == 4 else 1000)
+    assert check(counts) == [Stalled(12, 60, 1, 4)]
+    counts = series(60, lambda s: 2 if 20 <= s < 30 else 1000)
+    assert check(counts) == [Stalled(10, 60, 10, 20)]
+
+
+def test_a_slow_run_stalls_only_where_chance_would_not_do_it() -> None:
+    rng = random.Random(3)
+    counts = [sum(rng.random() < 0.01 for _ in range(200)) for _ in range(100)]
+    assert 0 in counts
+    assert check(counts) == []
+    counts[40:60] = [0] * 20
+    (stalled,) = check(counts)
+    assert isinstance(stalled, Stalled)
+    assert stalled.longest == pytest.approx(20, abs=2)
+
+
+def test_two_levels_are_told() -> None:
+    (finding,) = check(series(60, lambda s: 1000 if s % 3 else 600))
+    assert isinstance(finding, TwoLevels)
+    assert (finding.low_seconds, finding.seconds) == (20, 60)
+    assert finding.low == pytest.approx(600, rel=0.03)
+    assert finding.high == pytest.approx(1000, rel=0.03)
+
+
+def test_a_run_without_a_success_has_no_rate() -> None:
+    assert check([0] * 60, [0] * 60) == []
+
+
+def test_bytes_are_judged_where_operations_were_steady() -> None:
+    counts = [1000] * 62
+    moved = [1000 * (1000 + 20 * s) for s in range(62)]
+    (finding,) = check(counts, moved)
+    assert isinstance(finding, Drifted)
+    assert finding.what == "bytes"
+    drifting = series(60, lambda s: 1000 + 10 * s)
+    (finding,) = check(drifting, [count * 100 for count in drifting])
+    assert isinstance(finding, Drifted)
+    assert finding.what == "operations"
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=60))
+def test_any_series_gets_its_sentences(counts: list[int]) -> None:
+    """Invariant: whatever came in a second, there is a plain sentence for each finding."""
+    for finding in check(counts, [7 * count for count in counts]):
+        assert finding.sentence().endswith(".")
+        assert finding.sentence().isprintable()
+
+
+def stops_at(counts: list[int], **options: float) -> int | None:
+    """The first whole second after which the run may end."""
+    stop = AutoStop(**options)  # type: ignore[arg-type]
+    for second, count in enumerate(counts):
+        if stop.steady(second, since_s=0):
+            return second
+        stop.add(second, count)
+    return None
+
+
+def test_a_steady_run_ends_after_two_windows() -> None:
+    assert stops_at([100] * 60, window_s=10) == 20
+    assert stops_at([100] * 60, window_s=1) == 2
+
+
+def test_a_ramp_is_waited_for() -> None:
+    ramp = [min(1000, 50 * second) for second in range(100)]
+    ended = stops_at(ramp, window_s=10)
+    assert ended is not None
+    assert 35 <= ended <= 40  # level from 20 on; a window before of at least 92.5 %
+
+
+def test_a_stall_puts_the_end_off() -> None:
+    counts = [1000] * 60
+    counts[15] = 0
+    assert stops_at(counts, window_s=10) == 36
+    assert stops_at([1000, 1000, 1000, 1000, 0] * 20, window_s=10) is None
+
+
+def test_a_drift_within_the_tolerance_is_steady_and_beyond_it_not() -> None:
+    assert stops_at([1000 + second for second in range(60)], window_s=10, tolerance=0.05) == 20
+    rising = [1000 * 1.01**second for second in range(60)]
+    assert stops_at(rising, window_s=10, tolerance=0.05) is None  # type: ignore[arg-type]
+
+
+def test_nothing_done_is_not_steady() -> None:
+    assert stops_at([0] * 60, window_s=5) is None
+
+
+def test_warm_up_does_not_count() -> None:
+    stop = AutoStop(window_s=5)
+    for second in range(30):
+        stop.add(second, 50)
+        stop.add(second, 50)  # of another worker
+    assert not stop.steady(17, since_s=8)
+    assert stop.steady(18, since_s=8)
+
+
+def test_the_past_is_forgotten() -> None:
+    stop = AutoStop(window_s=5)
+    for second in range(1000):
+        stop.add(second, 1)
+        stop.steady(second)
+    assert len(stop._counts) <= 11
+
+
+@pytest.mark.parametrize("options", [{"window_s": 0}, {"tolerance": 0.0}, {"tolerance": 1.0}])
+def test_senseless_bounds_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="a window"):
+        AutoStop(**options)  # type: ignore[arg-type]

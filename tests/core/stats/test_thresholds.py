@@ -1,0 +1,296 @@
+"""Promises that a run keeps or misses."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ssbench.core.errors import UsageError
+from ssbench.core.model import Phase, Result
+from ssbench.core.operations import CREATE, CRUD, READ, Operation
+from ssbench.core.records import PhaseRecord
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.thresholds import METRICS, Threshold
+from ssbench.core.text import printable
+from tests.core.stats.test_arrivals import open_run
+from tests.report import runs
+
+MS, S = 1_000_000, 1_000_000_000
+READ, CREATE = READ, CREATE
+
+
+def stats_of(*rows: Result, **footer: Any) -> RunStats:
+    records = [runs.header(), PhaseRecord(Phase.RUN, 0.0, 1)]
+    return runs.stats_of([*records, *([runs.batch(rows)] if rows else []), runs.footer(**footer)])
+
+
+def reads(count: int = 100, **changes: Any) -> list[Result]:
+    """READs of 1, 2, 3, ... ms, over one second."""
+    start = {"start_ns": 0, **changes}
+    rows = [runs.result(n, READ, last_byte_ns=n * MS, **start) for n in range(1, count + 1)]
+    rows[-1] = rows[-1]._replace(start_ns=S - rows[-1].last_byte_ns)
+    return rows
+
+
+SEEN = stats_of(
+    *reads(99, retries=1),
+    runs.result(100, CREATE, size_class=1, start_ns=0, last_byte_ns=50 * MS, bytes_moved=1 << 20),
+    *(runs.failure(n, READ, start_ns=0, retries=0, rate_limited=n // 2 % 2) for n in range(4)),
+    runs.failure(4, READ, start_ns=0, retries=0, rate_limited=1),
+    lost=2,
+    skipped={"READ": 3, "DELETE": 1},
+    left_behind=7,
+    left_unknown=1,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "actual"),
+    [
+        ("p50(read) < 50.1ms", 50 * MS),
+        ("p99.9(READ) <= 99 ms", 99 * MS),
+        ("p100 == 0.099s", 99 * MS),
+        ("min(READ,tiny) >= 1000us", MS),
+        ("max(READ) < 1m", 99 * MS),
+        ("mean(READ) == 50ms", 50 * MS),
+        ("avg(GET) == 50ms", 50 * MS),
+        ("service_average(get, tiny) == 50ms", 50 * MS),
+        ("max(PUT) < 51ms", 50 * MS),
+        ("max(small) < 51000µs", 50 * MS),
+        ("service_p99(tiny, READ) > 98ms", 99 * MS),
+        ("headers_mean <= 4ms", 4 * MS),
+        ("first_byte_max(READ) < 4.1ms", 4.001 * MS),
+        ("rate(READ) > 98.9/s", 99),
+        ("rate(CREATE) > 19", 20),
+        ("throughput(CREATE) >= 20MiB/s", 20 << 20),
+        ("throughput(CREATE) < 21MB/s", 20 << 20),
+        ("errors == 5", 5),
+        ("errors < 4.77%", 500 / 105),
+        ("errors(CREATE) <= 0", 0),
+        ("retries == 99%", 99),
+        ("retries(READ) <= 100 %", 100),
+        ("lost < 3", 2),
+        ("lost <= 1.87 %", 200 / 107),
+        ("skipped == 4", 4),
+        ("skipped < 3.61%", 400 / 111),
+        ("left_behind <= 6", 6),
+        ("rate_limited == 3", 3),
+        ("rate_limited(READ) < 3 %", 300 / 104),
+    ],
+)
+def test_a_promise_kept(text: str, actual: float) -> None:
+    verdict = Threshold.parse(text).judge(SEEN)
+    assert verdict.passed, verdict
+    assert verdict.actual == pytest.approx(actual, rel=3e-4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["p50(READ) < 49ms", "max > 99ms", "rate(READ) > 101/s", "throughput(CREATE) >= 21MiB/s",
+     "errors < 5", "errors < 4.76%", "retries == 98", "lost >= 3", "min(READ, tiny) == 2ms"],
+)  # fmt: skip
+def test_a_promise_missed(text: str) -> None:
+    assert not Threshold.parse(text).judge(SEEN).passed
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("p99(UPDATE) < 1m", "no sample to judge by"),
+        ("rate(UPDATE) >= 0", "no operation to judge by"),
+        ("errors(UPDATE) < 1", "no operation to judge by"),
+        ("response_p99 < 1m", "no operation had a due time: a closed loop"),
+        ("late == 0", "no operation had a due time: a closed loop"),
+        ("p99(huge) < 1m", "no sample to judge by"),
+        ("first_byte_p99(CREATE) < 1m", "no sample to judge by"),
+    ],
+)
+def test_nothing_to_judge_by_is_a_promise_missed(text: str, why: str) -> None:
+    verdict = Threshold.parse(text).judge(SEEN)
+    assert (verdict.passed, verdict.actual, verdict.why) == (False, None, why)
+
+
+def test_a_run_of_failures_alone_has_errors_and_no_latency() -> None:
+    stats = stats_of(runs.failure(1, READ))
+    assert Threshold.parse("errors > 99%").judge(stats).passed
+    assert Threshold.parse("p99 < 1m").judge(stats).actual is None
+
+
+def test_what_was_lost_is_not_known_without_a_footer() -> None:
+    stats = runs.stats_of([runs.header(), runs.batch(reads())])
+    for name in ("lost", "skipped", "left_behind"):
+        verdict = Threshold.parse(f"{name} < 1").judge(stats)
+        assert not verdict.passed
+        assert "footer" in verdict.why
+
+
+def test_an_open_loop_is_judged_by_what_it_never_started() -> None:
+    stats = open_run(92, 100)
+    assert Threshold.parse("late <= 80").judge(stats).passed
+    assert Threshold.parse("late <= 8%").judge(stats).passed
+    assert not Threshold.parse("late < 8%").judge(stats).passed
+    assert not Threshold.parse("late == 0").judge(stats).passed
+    assert Threshold.parse("late == 0").judge(open_run(100, 100)).passed
+    stats.run.footers.clear()
+    assert "footer" in Threshold.parse("late == 0").judge(stats).why
+    with pytest.raises(UsageError, match="nothing is late; leave it out, or a run with a rate"):
+        Threshold.parse("late < 1%").check(stats.run.scenario, open_loop=False)
+    Threshold.parse("late < 1%").check(stats.run.scenario, open_loop=True)
+
+
+def test_an_open_loop_is_judged_by_its_response_times() -> None:
+    rows = [runs.result(n, READ, due_ns=0, start_ns=S, last_byte_ns=MS) for n in range(9)]
+    verdict = Threshold.parse("p99 < 1s").judge(stats_of(*rows))
+    assert (verdict.passed, verdict.latency) == (False, "response")
+    assert Threshold.parse("service_p99 < 2ms").judge(stats_of(*rows)).passed
+    assert Threshold.parse("p99 < 1s").judge(SEEN).latency == "last_byte"
+
+
+def test_without_a_store_there_is_no_throughput() -> None:
+    stats = runs.stats_of([runs.header(driver="noop"), runs.batch(reads()), runs.footer()])
+    verdict = Threshold.parse("throughput > 0B/s").judge(stats)
+    assert not verdict.passed
+    assert verdict.why == "no store was involved (--noop), so nothing was moved"
+    assert Threshold.parse("rate > 0").judge(stats).passed
+
+
+def test_shares_are_exact() -> None:
+    rows = [*reads(999), runs.failure(1000, READ)]
+    assert Threshold.parse("errors <= 0.1%").judge(stats_of(*rows)).passed
+    assert not Threshold.parse("errors < 0.1%").judge(stats_of(*rows)).passed
+
+
+def test_a_percentile_next_to_its_limit_is_told() -> None:
+    stats = stats_of(*(runs.result(n, READ, last_byte_ns=50 * MS + n) for n in range(9)))
+    assert Threshold.parse("p50 == 50ms").judge(stats).passed
+    assert Threshold.parse("p50 < 50ms").judge(stats).borderline
+    assert not Threshold.parse("p50 < 51ms").judge(stats).borderline
+    assert not Threshold.parse("p50 == 51ms").judge(stats).passed
+    assert not Threshold.parse("mean < 50ms").judge(stats).borderline
+
+
+@pytest.mark.parametrize(
+    ("text", "character", "right"),
+    [
+        ("", 1, "known are p50"),
+        ("latency < 5ms", 1, "known are p50"),
+        ("p999 < 5ms", 1, "did you mean p99.9?"),
+        ("p9999 < 5ms", 1, "did you mean p99.99?"),
+        ("p0 < 5ms", 1, "above p0"),
+        ("p101 < 5ms", 1, "at most p100"),
+        ("p99", 4, "one of < <= > >= =="),
+        ("p99 = 5ms", 5, "write =="),
+        ("p99 ≤ 5ms", 5, "write <="),
+        ("p99 != 5ms", 5, "one of < <= > >= =="),
+        ("p99 < ms", 7, "as in 50ms"),
+        ("p99 < -5ms", 7, "as in 50ms"),
+        ("p99 < 50", 9, "p99 needs a unit; one of us, ms, s, m"),
+        ("p99 < 50MB/s", 9, "one of us, ms, s, m"),
+        ("p99 < 50ms please", 9, "one of us, ms, s, m"),
+        ("throughput > 5", 15, "one of B/s, kB/s"),
+        ("rate > 5/m", 9, "one of /s, none"),
+        ("errors < 1ms", 11, "one of none, %"),
+        ("lost(READ) < 1", 5, "lost without brackets"),
+        ("p99(READ < 5ms", 15, 'a ")"'),
+        ("p99() < 5ms", 5, "an operation, a size class"),
+        ("p99(READ,) < 5ms", 10, "an operation, a size class"),
+        ("p99(tiny, small) < 5ms", 4, "(READ, tiny)"),
+        ('p99("\\x") < 5ms', 5, 'as in "tiny"'),
+        ("p99 < 123456789012345678901ms", 7, "as in 50ms"),
+    ],
+)
+def test_a_malformed_one_is_told_with_its_place(text: str, character: int, right: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        Threshold.parse(text, "--slo")
+    assert str(raised.value).startswith("--slo ")
+    assert f": character {character}: " in str(raised.value)
+    assert right in str(raised.value)
+
+
+@given(st.text() | st.text('p9.5(READ,)<>= "ms%/\\', max_size=20))
+@example('p99("\\ud800") < 5ms')
+def test_no_text_raises_anything_else(text: str) -> None:
+    """Invariant: a threshold, whose text means itself, or a UsageError of one line."""
+    try:
+        found = Threshold.parse(text)
+    except UsageError as error:
+        words = str(error)
+    else:
+        assert Threshold.parse(str(found)) == found
+        found.judge(SEEN)
+        words = str(found)
+    assert printable(words) == words
+
+
+latencies = st.builds(
+    "{}{}".format,
+    st.sampled_from(["", "service_", "response_", "first_byte_", "headers_"]),
+    st.sampled_from(["mean", "min", "max", "p50", "p99.9", "p0.000001", "p100"]),
+)
+names = st.text(min_size=1) | st.sampled_from(["read", "a b", "10% (x)", 'say "hi"', " x "])
+scopes = st.tuples(st.none() | st.sampled_from(CRUD), st.none() | names)
+numbers = st.decimals(0, 10**9, places=3, allow_nan=False)
+
+
+@given(st.one_of(
+    st.tuples(latencies, st.sampled_from(["us", "ms", "s", "m"]), scopes),
+    st.tuples(st.sampled_from(["errors", "retries"]), st.sampled_from(["", "%"]), scopes),
+    st.tuples(st.just("throughput"), st.sampled_from(list(METRICS["throughput"].units)), scopes),
+), st.sampled_from(["<", "<=", ">", ">=", "=="]), numbers)  # fmt: skip
+def test_its_text_means_itself(
+    what: tuple[str, str, tuple[Operation | None, str | None]], sign: str, number: Decimal
+) -> None:
+    """Invariant: parse(str(threshold)) equals it, whatever a size class is called."""
+    metric, unit, (operation, size_class) = what
+    threshold = Threshold(metric, sign, number, unit, operation, size_class)
+    assert Threshold.parse(str(threshold)) == threshold
+
+
+SCENARIO = ScenarioView.of(
+    {
+        "sizes": [
+            {"name": "tiny", "crud_profile": [0, 1, 0, 0]},
+            {"name": "small", "crud_profile": [1, 1, 1, 0]},
+            {"name": "unused", "crud_profile": [1, 1, 1, 1]},
+        ],
+        "initial_files": {"tiny": 5, "small": 5},
+    }
+)
+
+
+@pytest.mark.parametrize("text", ["p99(READ, tiny) < 1s", "p99(UPDATE) < 1s", "rate(small) > 1"])
+def test_what_the_scenario_does_can_be_promised(text: str) -> None:
+    Threshold.parse(text).check(SCENARIO, open_loop=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("p99(tinny) < 1s", 'no size class "tinny"; did you mean "tiny"?'),
+        ("p99(CREATE, tiny) < 1s", 'does no CREATE of "tiny"'),
+        ("p99(DELETE) < 1s", "does no DELETE;"),
+        ("p99(READ, unused) < 1s", 'does no READ of "unused"'),
+        ("response_p99 < 1s", "a closed loop has no due times"),
+    ],
+)
+def test_what_the_scenario_never_does_cannot_be_promised(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match="threshold ") as raised:
+        Threshold.parse(text).check(SCENARIO, open_loop=False)
+    assert words in str(raised.value)
+    Threshold.parse("response_p99 < 1s").check(SCENARIO, open_loop=True)
+
+
+def test_synonyms_are_shown_by_the_names_of_the_report() -> None:
+    assert str(Threshold.parse("avg(GET) < 50ms")) == "mean(READ) < 50ms"
+    assert (
+        str(Threshold.parse("first_byte_avg(PUT, tiny) < 1s"))
+        == "first_byte_mean(CREATE, tiny) < 1s"
+    )
+    quoted = Threshold.parse('p99("get") < 50ms')
+    assert (quoted.operation, quoted.size_class) == (None, "get")
+    assert Threshold.parse(str(quoted)) == quoted

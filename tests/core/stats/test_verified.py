@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.model import ErrorKind, Phase, Result
+from ssbench.core.operations import READ, UPDATE, Operation
+from ssbench.core.records import PhaseRecord
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.verified import Verified
+from ssbench.report import render
+from tests.report import runs
+
+READ, UPDATE = READ, UPDATE
+
+
+def wrong(number: int, kind: ErrorKind, operation: Operation = READ) -> Result:
+    return runs.failure(
+        number, operation, status=200, error=kind, detail=f"c/o{number}: wrong", bytes_moved=4000
+    )
+
+
+ROWS = [
+    runs.result(1, READ),
+    runs.result(2, UPDATE),
+    wrong(3, ErrorKind.STALE),
+    wrong(5, ErrorKind.CORRUPT),
+    wrong(4, ErrorKind.CORRUPT),
+    wrong(6, ErrorKind.CORRUPT, UPDATE),
+    runs.failure(7, READ),
+]
+
+
+def stats_of(rows: list[Result], **changes: object) -> RunStats:
+    started = PhaseRecord(Phase.RUN, runs.STARTED_AT, 4)
+    header = runs.header(**{"verify": True, **changes})
+    return runs.stats_of([header, started, runs.batch(rows), runs.footer()])
+
+
+def sums(verified: Verified | None) -> tuple[int, int, int, int, str]:
+    assert verified is not None
+    assert verified.example is not None
+    v = verified
+    return v.reads, v.bytes_read, v.corrupt, v.stale, verified.example.detail
+
+
+def test_what_was_checked_and_what_came_of_it() -> None:
+    # A 503 brings no body that could be checked.
+    assert sums(stats_of(ROWS).verified) == (4, 17_000, 3, 1, "c/o4: wrong")
+
+
+def test_sums_merge_in_any_order() -> None:
+    for cut in range(1, len(ROWS)):
+        one, other = stats_of(ROWS[:cut]), stats_of(ROWS[cut:], run_id="other")
+        one.merge(other)
+        assert sums(one.verified) == (4, 17_000, 3, 1, "c/o4: wrong")
+    unverified = runs.stats_of(runs.normal())
+    unverified.merge(stats_of(ROWS))
+    assert sums(unverified.verified) == (4, 17_000, 3, 1, "c/o4: wrong")
+
+
+def test_the_warm_up_is_verified_too() -> None:
+    scenario = {**runs.SCENARIO, "warmup": 0.045}
+    stats = stats_of(ROWS, scenario=scenario)
+    assert sums(stats.verified) == (4, 17_000, 3, 1, "c/o4: wrong")
+
+
+def test_a_run_that_was_not_verified_says_nothing_of_it() -> None:
+    assert stats_of(ROWS, verify=False).verified is None
+    assert "Verified" not in render("text", stats_of(ROWS, verify=False))
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted"),
+    [
+        (
+            ROWS,
+            "\nVerified: 4 READs, 17.0 kB; 3 corrupt, 1 stale\n  First corrupt: READ: c/o4: wr",
+        ),
+        (ROWS[:2], "Verified: 1 READs, 5.0 kB; 0 corrupt, 0 stale\n"),
+    ],
+)
+def test_the_report_says_it_in_the_header(rows: list[Result], wanted: str) -> None:
+    assert wanted in render("text", stats_of(rows)).partition("% Ops")[0]

@@ -1,0 +1,83 @@
+"""What is finished is packed as its rows would be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.columns import unpack_results
+from ssbench.core.completed import Finished, latencies_ns, pack_finished, rows_of
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Result, Timing
+from ssbench.core.operations import OPERATIONS, READ, Operation
+
+ORIGIN_NS = 1000
+NUMBER = st.integers(0, 2**40)
+DURATION = st.integers(0, 2**34)
+JOBS = st.builds(
+    Job,
+    *[NUMBER, st.sampled_from(list(map(int, OPERATIONS))), st.integers(0, 3)],
+    *[NUMBER, NUMBER, NUMBER, st.just(NONE_NS) | NUMBER],
+)
+IDS = st.just(b"tx0" + b"a" * 31) | st.binary(max_size=9).map(lambda text: text.replace(b"\n", b""))
+
+
+@st.composite
+def done(draw: st.DrawFn) -> Finished:
+    job, start = draw(JOBS), draw(st.integers(ORIGIN_NS, 2**50))
+    moments = [start + draw(DURATION)] * 3
+    if draw(st.booleans()):
+        moments = [start + draw(DURATION) for _ in moments]
+    if draw(st.booleans()):  # read late
+        moments[0] = -moments[0]
+    if draw(st.booleans()):
+        moments[1] = -moments[1]
+    return job, start, Timing(*moments, draw(NUMBER), 200, draw(IDS), draw(NUMBER), draw(NUMBER))
+
+
+ROWS = st.tuples(*[st.integers(-(2**62), 2**62)] * RESULT_NUMBERS, IDS, st.text(max_size=9))
+
+
+def unpacked(finished: list[Finished]) -> list[tuple[Any, ...]]:
+    packed = msgpack.unpackb(
+        msgpack.packb(pack_finished(finished, ORIGIN_NS)), strict_map_key=False
+    )
+    return list(zip(*unpack_results(packed), strict=True))
+
+
+@given(st.lists(done(), min_size=1, max_size=20))
+def test_successes_are_packed_as_their_rows_would_be(finished: list[Finished]) -> None:
+    assert unpacked(finished) == rows_of(finished, ORIGIN_NS)
+
+
+@given(st.lists(done() | ROWS, min_size=1, max_size=10))
+def test_failures_may_be_among_them(finished: list[Finished]) -> None:
+    assert unpacked(finished) == rows_of(finished, ORIGIN_NS)
+    assert latencies_ns(finished) == [
+        Result._make(row).last_byte_ns for row in rows_of(finished, ORIGIN_NS)
+    ]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values())
+def test_the_row_of_a_success(operation: Operation) -> None:
+    job = Job(7, operation, 2, 41, 3, 100, 5)
+    timing = Timing(1500, 1600, 1700, 100, 201, b"tx1", 1, 2)
+    (row,) = rows_of([(job, 1200, timing)], ORIGIN_NS)
+    assert Result._make(row) == Result(
+        number=7, operation=operation, size_class=2, object=41, due_ns=5, start_ns=200,
+        headers_ns=300, first_byte_ns=400 if operation is READ else NONE_NS,
+        last_byte_ns=500, bytes_moved=100, retries=0, not_found_retries=0, rate_limited=0,
+        reconnects=2, renewals=0, url=1, status=201, error=0, unknown=0,
+        transaction_id=b"tx1", detail="",
+    )  # fmt: skip
+
+
+def test_times_of_what_was_read_late_are_uncertain() -> None:
+    jobs = [Job(n, operation, 0, 0, 0, 0, 5) for n, operation in enumerate(OPERATIONS)]
+    late = [(job, 1200, Timing(-1500, -1600, 1700, 100, 200)) for job in jobs]
+    for row in map(Result._make, [*rows_of(late, ORIGIN_NS), *unpacked(late)]):
+        first_ns = UNCERTAIN_NS if row.operation == READ else NONE_NS
+        assert (row.headers_ns, row.first_byte_ns, row.last_byte_ns) == (-2, first_ns, 500)

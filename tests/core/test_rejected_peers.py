@@ -1,0 +1,108 @@
+"""Strangers at the door: who is one, and how often that is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.rejected_peers import (
+    HANGS_UP,
+    NO_KEY,
+    NO_PEER,
+    OTHER_KEY,
+    PendingPeers,
+    RejectedPeer,
+    RejectedPeers,
+)
+
+
+def porch(*friends: str, locked: bool = True) -> PendingPeers:
+    made = PendingPeers(set(friends), locked=locked)
+    made.port = 5
+    return made
+
+
+def hangs_up(there: PendingPeers, address: str = "192.0.2.1") -> bool:
+    """Whether one that does is told of."""
+    there.came(11, address)
+    there.turned_away("hung up")
+    return there.gone(11) == RejectedPeer(address, 5, HANGS_UP)
+
+
+def test_who_is_turned_away_is_the_one_that_goes_next() -> None:
+    there = porch()
+    there.came(11, "192.0.2.1")
+    there.came(12, "192.0.2.2")
+    there.let_in()  # it might be either
+    there.turned_away(NO_KEY)
+    assert there.gone(12) == RejectedPeer("192.0.2.2", 5, NO_KEY)
+    assert there.gone(11) is None
+
+
+def test_who_goes_before_anybody_was_let_in_never_was_in() -> None:
+    there = porch()
+    there.came(11, "192.0.2.1")
+    assert there.gone(11) == RejectedPeer("192.0.2.1", 5, NO_PEER)
+    there.came(11, "192.0.2.1")
+    there.let_in()
+    assert there.gone(11) is None
+    assert there.gone(11) is None
+
+
+def test_who_hangs_up_before_it_showed_a_key_is_told_of() -> None:
+    assert hangs_up(porch())
+    assert hangs_up(porch(), "")
+    assert hangs_up(porch("192.0.2.9"))
+
+
+@pytest.mark.parametrize(
+    ("there", "address"),
+    [
+        (porch("192.0.2.1"), "192.0.2.1"),
+        (porch("192.0.2.9"), ""),
+        (porch(locked=False), "192.0.2.1"),
+    ],
+    ids=["a friend", "perhaps a friend", "no lock"],
+)
+def test_who_may_be_a_friend_has_to_hang_up_time_and_again(
+    there: PendingPeers, address: str
+) -> None:
+    assert [hangs_up(there, address) for _ in range(3)] == [False] * 3
+    there.let_in()
+    assert [hangs_up(there, address) for _ in range(4)] == [False, False, False, True]
+
+
+A, B = RejectedPeer("192.0.2.1", 5, NO_KEY), RejectedPeer("192.0.2.2", 5, OTHER_KEY)
+NAMELESS = RejectedPeer("", 5, NO_KEY)
+
+
+def test_each_address_is_told_once() -> None:
+    strangers = RejectedPeers()
+    assert len(strangers.lines([A, B, A, B._replace(port=6)], 0.0)) == 2
+    assert strangers.lines([A, B], 100.0, last=True) == []
+
+
+def test_of_many_addresses_ten_are_named() -> None:
+    crowd = [RejectedPeer(f"192.0.2.{n}", 5, NO_KEY) for n in range(200)]
+    lines = RejectedPeers().lines(crowd, 0.0)
+    assert len(lines) == 11
+    assert lines[-1] == "Strangers knock from more than 10 addresses; no more are named"
+
+
+def test_a_missed_address_is_waited_for_and_told_of_in_the_end() -> None:
+    strangers = RejectedPeers()
+    assert strangers.lines([NAMELESS], 10.0) == []
+    assert strangers.lines([], 11.0) == []
+    (line,) = strangers.lines([], 13.5)
+    assert "an address that couldn't be had without a key" in line
+    assert strangers.lines([NAMELESS], 99.0, last=True) == []
+
+
+def test_a_missed_address_that_is_known_later_is_told_once() -> None:
+    strangers = RejectedPeers()
+    assert strangers.lines([NAMELESS], 10.0) == []
+    assert len(strangers.lines([A], 11.0)) == 1
+    assert strangers.lines([], 99.0, last=True) == []
+
+
+def test_the_last_call_waits_for_nothing() -> None:
+    assert len(RejectedPeers().lines([NAMELESS], 10.0, last=True)) == 1

@@ -1,0 +1,222 @@
+"""Workers in memory, a workload that keeps a ledger, and a link that loses what a test says.
+
+No socket, no clock: a message is a value in a deque until ``Fleet.deliver`` hands it over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ssbench.core.columns import pack_results
+from ssbench.core.dispatch.dispatcher import Batch, Dispatcher
+from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
+from ssbench.core.messages import Ack, Bye, Heartbeat, Hello, Message, Results, Returned, pack
+from ssbench.core.model import ErrorKind, Job, Phase, Result
+from ssbench.core.operations import READ
+
+MS = SECOND // 1000
+RUN = "run"
+
+
+class Ledger:
+    """A workload of READs that notes what became of each object, once."""
+
+    phase = Phase.RUN
+    exhausted = None
+    ahead = 0
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.taken = 0
+        self.skipped: Counter[int] = Counter()
+        self.outcome: dict[int, str] = {}
+
+    def begin(self, now_s: float, offset_ns: int) -> None:
+        pass
+
+    def never_started(self, now_s: float) -> int:
+        return 0
+
+    def waiting_since(self, now_s: float) -> None:
+        pass
+
+    @property
+    def finished(self) -> bool:
+        return self.taken >= self.total
+
+    def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+        count = min(limit, self.total - self.taken)
+        jobs = [Job(first_number + i, READ, 0, self.taken + i, 0, 100) for i in range(count)]
+        self.taken += count
+        return jobs
+
+    def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
+        self._note(jobs, "done")
+
+    def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
+        self._note([job], "failed")
+
+    def lost(self, jobs: Iterable[Job]) -> None:
+        self._note(jobs, "lost")
+
+    def withdrawn(self, jobs: Iterable[Job]) -> None:
+        self._note(jobs, "withdrawn")
+
+    def _note(self, jobs: Iterable[Job], outcome: str) -> None:
+        for job in jobs:
+            assert job.object not in self.outcome, "one outcome for each job"
+            self.outcome[job.object] = outcome
+
+
+def row(job: Job, *, error: int = 0, status: int = 200, unknown: int = 0) -> Result:
+    """The Result of a job."""
+    return Result(
+        job.number, job.operation, job.size_class, job.object, job.due_ns,
+        5, 10, 20, 30, job.size, 0, 0, 0, 0, 0, 0, status, error, unknown,
+    )  # fmt: skip
+
+
+def packed(jobs: Sequence[Job], *, error: int = 0, status: int = 200) -> bytes:
+    """Packed results of these jobs."""
+    return pack(pack_results([row(job, error=error, status=status) for job in jobs]))
+
+
+@dataclass
+class SimWorker:
+    """One incarnation: what it has, and what it has said that nobody has heard yet."""
+
+    hello: Hello
+    pipe: deque[Batch] = field(default_factory=deque)  #: sent to it, not yet read
+    queue: list[Job] = field(default_factory=list)
+    said: deque[Message] = field(default_factory=deque)
+
+    @property
+    def incarnation(self) -> int:
+        return self.hello.incarnation
+
+    def take(self) -> Batch | None:
+        """Read a batch and say so."""
+        if not self.pipe:
+            return None
+        batch = self.pipe.popleft()
+        self.queue.extend(batch.jobs)
+        self.said.append(Ack(self.incarnation, RUN, [batch.number]))
+        return batch
+
+    def work(self, count: int = 1000, *, error: int = 0) -> None:
+        """Do jobs of the queue and say so."""
+        jobs, self.queue = self.queue[:count], self.queue[count:]
+        if jobs:
+            status = 503 if error else 200
+            data = packed(jobs, error=error, status=status)
+            along = self.said.pop() if self.said and isinstance(self.said[-1], Ack) else None
+            took = along.batches if isinstance(along, Ack) else []
+            self.said.append(Results(self.incarnation, RUN, Phase.RUN, took, data))
+
+    def give_back(self, count: int = 1000) -> None:
+        """Return unstarted jobs."""
+        jobs, self.queue = self.queue[:count], self.queue[count:]
+        if jobs:
+            self.said.append(Returned(self.incarnation, RUN, [job.number for job in jobs]))
+
+
+class Fleet:
+    """A master's machines and the workers that they talk to."""
+
+    def __init__(self, total: int = 100, *, timeout_s: float = 10.0, max_batch: int = 2) -> None:
+        self.now_ns = 1000 * SECOND
+        self.roster = WorkerRegistry(timeout_s)
+        self.ledger = Ledger(total)
+        self.dispatcher = Dispatcher(self.ledger, self.roster, max_batch)
+        self.workers: list[SimWorker] = []
+        self._incarnation = 100
+
+    def hello(
+        self, worker_id: str, concurrency: int = 4, *, previous: int = 0, users: int = 1000
+    ) -> SimWorker:
+        """A worker comes, with a new incarnation; whom it replaces is gone."""
+        self._incarnation += 1
+        hello = Hello(self._incarnation, previous, worker_id, concurrency, "host", 1, "1.0")
+        worker = SimWorker(hello)
+        self.workers.append(worker)
+        self.roster.users = users
+        self.greet(worker)
+        return worker
+
+    def greet(self, worker: SimWorker) -> bool:
+        """The hello arrives; whether the worker is here now."""
+        _, replaced = self.roster.greet(worker.hello, self.now_ns)
+        for other in replaced:
+            self.dispatcher.gone(other.hello.incarnation)
+        return self.here(worker)
+
+    def here(self, worker: SimWorker) -> bool:
+        return worker.incarnation in self.roster.workers
+
+    def send(self, worker: SimWorker) -> Batch | None:
+        """The next batch, if there is one now, goes to this worker's pipe."""
+        batches = self.dispatcher.to_send(self.now_ns)
+        worker.pipe.extend(batches)
+        return batches[0] if batches else None
+
+    def send_all(self, worker: SimWorker) -> list[Batch]:
+        """All that there is credit for."""
+        return list(iter(lambda: self.send(worker), None))
+
+    def beat(self, worker: SimWorker, *, busy: int = 0, delay_ns: int = MS) -> None:
+        """A beat goes out and this worker's pulse comes back at once."""
+        serial = self.roster.control_state_sent(self.now_ns)
+        self.now_ns += delay_ns
+        self.deliver_one(
+            Heartbeat(worker.incarnation, serial, self.now_ns, 0, 0, busy, len(worker.queue), {})
+        )
+
+    def deliver(self, worker: SimWorker, count: int = 1_000_000) -> None:
+        """What the worker has said arrives, in order."""
+        while worker.said and count:
+            self.deliver_one(worker.said.popleft())
+            count -= 1
+
+    def deliver_one(self, message: Message) -> None:
+        """As the master does it."""
+        dispatcher, now_ns = self.dispatcher, self.now_ns
+        if isinstance(message, Ack):
+            dispatcher.took(message.incarnation, message.batches, now_ns)
+        elif isinstance(message, Results):
+            if message.took:
+                dispatcher.took(message.incarnation, message.took, now_ns)
+            dispatcher.results(message.incarnation, message.packed, now_ns)
+        elif isinstance(message, Returned):
+            dispatcher.returned(message.incarnation, message.numbers)
+        elif isinstance(message, Heartbeat):
+            self.roster.pulse(message, now_ns)
+        elif isinstance(message, Bye):
+            self.roster.leave(message.incarnation)
+            dispatcher.gone(message.incarnation)
+
+    def wait(self, seconds: float) -> None:
+        """Time passes."""
+        self.now_ns += int(seconds * SECOND)
+        for worker in self.roster.overdue(self.now_ns):
+            self.roster.leave(worker.hello.incarnation)
+            self.dispatcher.gone(worker.hello.incarnation)
+        self.dispatcher.tick(self.now_ns)
+
+    def round(self, worker: SimWorker, *, error: int = ErrorKind.NONE) -> None:
+        """An honest worker takes, does and reports whatever has come."""
+        while worker.take():
+            pass
+        worker.work(error=error)
+        self.deliver(worker)
+
+    def check(self) -> None:
+        """Every job is accounted for once, and by the same word on both sides."""
+        counts = self.dispatcher.counts
+        told = Counter(self.ledger.outcome.values())
+        by_word = (counts.done, counts.failed, counts.lost, counts.withdrawn)
+        assert by_word == (told["done"], told["failed"], told["lost"], told["withdrawn"])
+        assert counts.sent == sum(by_word) + self.dispatcher.in_flight
+        assert counts.sent == self.ledger.taken
+        assert self.dispatcher.idle == (self.dispatcher.in_flight == 0)

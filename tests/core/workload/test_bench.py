@@ -1,0 +1,464 @@
+"""The operations of the run: what is drawn, and what becomes of it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.naming import initial_size
+from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
+from ssbench.core.workload.population import Population
+from ssbench.core.workload.workload import (
+    BenchWorkload,
+    CleanupWorkload,
+    InitialWorkload,
+    Workload,
+    bench_jobs,
+    cleanup_jobs,
+    initial_jobs,
+)
+from tests.core.workload.scenes import STATUS, all_jobs, bench, scenario, size_class
+from tests.core.workload.workload_model import RunModel, key_of
+
+# Draws ------------------------------------------------------------------------------------
+
+
+def test_the_counts_of_operations_follow_the_profile_skips_counted() -> None:
+    """10 objects, 64 users, 20,000 operations: the hardest case for DELETE."""
+    workload = bench(size_class(), count=20_000, seed=7)
+    model = RunModel([size_class()])
+    sent: Counter[int] = Counter()
+    chance = random.Random(1)
+    while not workload.finished or model.in_flight:
+        jobs = workload.take(1 + workload.taken, 64 - len(model.in_flight), 0.0)
+        for job in jobs:
+            model.taken(job, 0.0)
+            sent[job.operation] += 1
+        workload.succeeded([model.succeeded(chance.randrange(len(model.in_flight)))], 0.0)
+    assert workload.taken == sent.total() == 20_000
+    drawn = 20_000 + workload.skipped.total()
+    for operation in (CREATE, READ, UPDATE, DELETE):
+        share = sent[operation] + workload.skipped[row_of(operation)]
+        assert abs(share - drawn / 4) < 3 * (drawn * 0.25 * 0.75) ** 0.5
+
+
+def test_classes_are_drawn_by_their_initial_files_and_operations_by_the_class_s_profile() -> None:
+    sizes = (
+        size_class((0, 1, 0, 0), initial=30),
+        size_class((0.5, 0.5, 0, 0), initial=10, name="big"),
+        size_class((1, 0, 0, 0), initial=0, name="unused"),
+    )
+    drawn = Counter(job[1:3] for job in all_jobs(bench(*sizes, count=8000)))
+    assert set(drawn) == {(READ, 0), (CREATE, 1), (READ, 1)}
+    for pair, share in {(READ, 0): 0.75, (CREATE, 1): 0.125, (READ, 1): 0.125}.items():
+        assert abs(drawn[pair] - 8000 * share) < 3 * (8000 * share * (1 - share)) ** 0.5
+
+
+def test_sizes_of_created_objects_are_uniform_over_the_class_ends_included() -> None:
+    counts = Counter(
+        job.size for job in all_jobs(bench(size_class((1, 0, 0, 0), sizes=(5, 8)), count=4000))
+    )
+    assert set(counts) == {5, 6, 7, 8}
+    assert all(abs(count - 1000) < 3 * (4000 * 0.25 * 0.75) ** 0.5 for count in counts.values())
+
+
+def test_created_objects_are_numbered_on_from_the_initial_ones() -> None:
+    jobs = list(all_jobs(bench(size_class((1, 0, 0, 0), initial=10), count=5)))
+    assert [job.object for job in jobs] == [10, 11, 12, 13, 14]
+    assert {job.version for job in jobs} == {0}
+
+
+def test_a_read_expects_what_the_last_write_left() -> None:
+    kind = size_class((0, 0.5, 0.5, 0), initial=4)
+    model = RunModel([kind], verify=True)
+    for job in all_jobs(bench(kind, count=500), batch=1):
+        model.taken(job, 0.0)
+        model.succeeded(0)
+        assert model.content.get(key_of(job)) or job.size == initial_size(kind, job.object)
+
+
+def shuffled_run(workload: BenchWorkload, seed: int) -> list[Job]:
+    """A run in which jobs are taken and end in an order of chance."""
+    chance = random.Random(seed)
+    jobs: list[Job] = []
+    in_flight: list[Job] = []
+    while not workload.finished or in_flight:
+        taken = workload.take(len(jobs) + 1, chance.randint(1, 20), 0.0)
+        jobs += taken
+        in_flight += taken
+        chance.shuffle(in_flight)
+        at = chance.randint(0, len(in_flight))
+        over, in_flight = in_flight[:at], in_flight[at:]
+        workload.succeeded(over, 0.0)
+    return jobs
+
+
+def test_the_same_seed_draws_the_same_whatever_the_timing() -> None:
+    kinds = (size_class((0.3, 0.4, 0.3, 0)), size_class((0.5, 0.5, 0, 0), initial=5, name="big"))
+
+    def draws(seed: int, timing: int) -> list[object]:
+        return [
+            (job.operation, job.size_class, job.size if job.operation != READ else None,
+             job.object if job.operation == CREATE else None)
+            for job in shuffled_run(bench(*kinds, count=400, seed=seed), timing)
+        ]  # fmt: skip
+
+    assert draws(1, 1) == draws(1, 2)
+    assert draws(1, 1) != draws(2, 1)
+
+
+def test_the_same_seed_has_the_same_targets_where_nothing_is_created_or_deleted() -> None:
+    kinds = (size_class((0, 0.6, 0.4, 0)), size_class((0, 1, 0, 0), initial=50, name="big"))
+    first, second = (
+        [job[1:4] for job in shuffled_run(bench(*kinds, count=400), timing)] for timing in (1, 2)
+    )
+    assert first == second
+
+
+def test_created_names_and_sizes_are_the_same_even_where_objects_are_deleted() -> None:
+    first, second = (
+        [
+            (job.object, job.size)
+            for job in shuffled_run(bench(size_class(), count=400), timing)
+            if job.operation == CREATE
+        ]
+        for timing in (1, 2)
+    )
+    shorter = min(len(first), len(second))
+    assert first[:shorter] == second[:shorter]
+
+
+# Rules about targets ----------------------------------------------------------------------
+
+
+def test_a_delete_waits_for_the_operations_in_flight_and_goes_out_first() -> None:
+    workload = bench(size_class((0.01, 0.495, 0, 0.495), initial=1), count=50, seed=3)
+    in_flight: list[Job] = []
+    while not workload.population.pools[0].closing:
+        in_flight += workload.take(len(in_flight) + 1, 1, 0.0)
+    assert all(job.operation in (READ, CREATE) for job in in_flight)
+    reads = [job for job in in_flight if job.operation == READ]
+    workload.succeeded(reads, 0.0)
+    delete = workload.take(100, 5, 0.0)[0]
+    assert (delete.number, delete.operation, delete.object) == (100, DELETE, 0)
+
+
+def test_a_run_that_only_deletes_ends_and_says_so() -> None:
+    workload = bench(size_class((0, 0, 0, 1), initial=5), count=100)
+    jobs = workload.take(1, 100, 0.0)
+    assert sorted(job.object for job in jobs) == [0, 1, 2, 3, 4]
+    assert workload.take(6, 100, 0.0) == []
+    assert not workload.finished, "a DELETE may yet fail, and its object be there again"
+    workload.failed(jobs[0], STATUS, 503, False, 0.0)
+    workload.succeeded(jobs[1:], 0.0)
+    again = workload.take(6, 100, 0.0)
+    assert [job.object for job in again] == [jobs[0].object]
+    workload.succeeded(again, 0.0)
+    assert workload.finished
+    assert workload.exhausted == (
+        "after 6 operations no object is left, and no operation of a profile in use creates any"
+    )
+    assert workload.take(7, 100, 0.0) == []
+
+
+def test_a_class_without_objects_is_skipped_and_another_drawn() -> None:
+    sizes = (size_class((0, 0, 0, 1), initial=2), size_class((0, 1, 0, 0), 2, name="big"))
+    workload = bench(*sizes, count=100)
+    jobs = list(all_jobs(workload))
+    assert len(jobs) == 100
+    assert workload.skipped[DELETE] > 20
+    assert workload.exhausted is None
+
+
+def test_lost_reads_leave_their_objects_to_be_read() -> None:
+    for profile in ((0, 1, 0, 0), (0, 1, 0, 1e-9)):  # reads alone are not kept account of
+        workload = bench(size_class(profile, initial=3), count=100)
+        workload.lost(workload.take(1, 50, 0.0))
+        assert len(workload.take(51, 50, 0.0)) == 50
+        assert workload.exhausted is None
+
+
+def test_hopeless_draws_end_a_take_but_not_the_run() -> None:
+    workload = bench(size_class((1e-6, 1 - 1e-6, 0, 0), initial=1), count=10)
+    workload.lost([])
+    workload.population.pools[0].leave(0)
+    assert workload.take(1, 10, 0.0) == []
+    assert not workload.finished
+    assert workload.skipped[READ] > 100
+
+
+def test_the_count_is_of_what_was_sent_and_a_held_delete_has_its_place_in_it() -> None:
+    for seed in range(30):
+        workload = bench(size_class((0, 0.5, 0, 0.5), initial=3), count=3, seed=seed)
+        held: list[Job] = []
+        while not workload.finished:
+            jobs = workload.take(len(held) + 1, 10, 0.0)
+            held += jobs
+            workload.succeeded(jobs, 0.0)
+        assert workload.taken == len(held) <= 3
+
+
+def test_an_endless_run_goes_on_until_it_is_stopped() -> None:
+    workload = bench(size_class((0, 1, 0, 0)), count=None)
+    assert workload.total is None
+    assert len(workload.take(1, 1000, 0.0)) == 1000
+    assert not workload.finished
+    workload.stop()
+    assert workload.finished
+    assert workload.take(1001, 10, 0.0) == []
+
+
+def test_an_unanswered_update_takes_its_object_out_and_calls_off_a_held_delete() -> None:
+    kind = size_class((0, 0, 0.5, 0.5), initial=1)
+    for seed in range(20):
+        workload = bench(kind, seed=seed)
+        updates = workload.take(1, 1, 0.0)
+        if not updates or updates[0].operation != UPDATE:
+            continue
+        while not workload.population.pools[0].closing:
+            updates += workload.take(1 + len(updates), 1, 0.0)
+        workload.failed(updates[0], int(ErrorKind.NETWORK_TIMEOUT), 0, True, 0.0)
+        workload.succeeded(updates[1:], 0.0)
+        assert workload.take(99, 5, 0.0) == []
+        assert workload.exhausted
+        assert workload.skipped[DELETE] >= 1
+        return
+    pytest.fail("no seed drew an UPDATE first")
+
+
+def test_what_is_left_behind_is_told_from_what_may_be() -> None:
+    workload = bench(size_class((1, 0, 0, 0)))
+    done, refused, unanswered, lost, back = workload.take(1, 5, 0.0)
+    workload.succeeded([done], 0.0)
+    workload.failed(refused, STATUS, 413, False, 0.0)
+    workload.failed(unanswered, int(ErrorKind.NETWORK_TIMEOUT), 0, True, 0.0)
+    workload.lost([lost])
+    workload.withdrawn([back])
+    population = workload.population
+    assert (population.left_behind, population.left_unknown) == (3, 2)
+    assert list(population.pools[0].created()) == [done.object, unanswered.object, lost.object]
+
+
+def test_a_delete_without_an_answer_leaves_an_object_that_may_be_there() -> None:
+    workload = bench(size_class((0.5, 0, 0, 0.5), initial=1), seed=1)
+    jobs: list[Job] = []
+    while not (found := [job for job in jobs if job.operation == DELETE and job.object]):
+        jobs = workload.take(1, 1, 0.0)
+        workload.succeeded([job for job in jobs if job.operation != DELETE or not job.object], 0.0)
+    before = workload.population.left_behind
+    workload.failed(found[0], int(ErrorKind.RESET), 0, True, 0.0)
+    population = workload.population
+    assert (population.left_behind, population.left_unknown) == (before, 1)
+
+
+def test_a_delete_that_was_answered_not_found_does_not_offer_its_object_again() -> None:
+    workload = bench(size_class((0, 0, 0, 1), initial=1))
+    (job,) = workload.take(1, 5, 0.0)
+    workload.failed(job, STATUS, 404, False, 0.0)
+    assert workload.exhausted
+
+
+def test_a_read_that_was_answered_not_found_leaves_its_object_in_the_population() -> None:
+    workload = bench(size_class((0, 1, 0, 0), initial=1))
+    (job,) = workload.take(1, 1, 0.0)
+    workload.failed(job, STATUS, 404, False, 0.0)
+    assert workload.take(2, 1, 0.0)[0].object == job.object
+
+
+# Time -------------------------------------------------------------------------------------
+
+
+def test_with_delete_after_created_objects_leave_before_their_time() -> None:
+    workload = bench(size_class((0.5, 0.5, 0, 0), initial=1), count=None, delete_after=20)
+    jobs = workload.take(1, 200, 100.0)
+    workload.succeeded(jobs, 101.0)
+    assert workload.population.left_behind == len(workload_created(workload)) > 50
+    created = {job.object for job in jobs if job.operation == CREATE}
+
+    def read(now_s: float) -> set[int]:
+        return {job.object for job in workload.take(1, 500, now_s) if job.operation == READ}
+
+    assert read(113.9) & created
+    assert not read(114.0) & created, "20 s less 6 s from when they were drawn"
+
+
+def workload_created(workload: BenchWorkload) -> list[int]:
+    return [number for pool in workload.population.pools for number in pool.created()]
+
+
+def test_with_delete_after_initial_objects_leave_too_from_when_they_were_put() -> None:
+    given = scenario(size_class((0, 1, 0, 0), initial=3), count=None, delete_after=20)
+    initial = initial_jobs(given)
+    for now_s in (100.0, 105.0, 110.0):
+        initial.succeeded(initial.take(1, 1, now_s), now_s + 3.0)
+    workload = bench_jobs(given, 1, initial.population)
+    left = [{job.object for job in workload.take(1, 100, now_s)} for now_s in (113.0, 114.0, 119.0)]
+    assert left == [{0, 1, 2}, {1, 2}, {2}]
+    assert workload.take(1, 100, 124.0) == []
+    assert (workload.exhausted or "").endswith("(with delete_after 20, objects are used for 14 s)")
+
+
+def test_an_update_renews_an_object() -> None:
+    workload = bench(size_class((0, 0, 1, 0), initial=1), count=None, delete_after=20)
+    for now_s in (0.0, 10.0, 20.0):
+        workload.succeeded(workload.take(1, 1, now_s), now_s + 0.1)
+    assert len(workload.population) == 1
+    assert workload.take(1, 1, 33.0)
+    assert not workload.take(1, 1, 34.0)
+    assert workload.exhausted
+
+
+# The whole, against a naive picture -------------------------------------------------------
+
+WEIGHTS = st.tuples(*[st.sampled_from([0, 0, 1, 3])] * 4).filter(any)
+
+
+@st.composite
+def size_classes(draw: st.DrawFn) -> list[SizeClass]:
+    classes = []
+    for name in ["tiny", "small", "big"][: draw(st.integers(1, 3))]:
+        weights = draw(WEIGHTS)
+        profile = tuple(weight / sum(weights) for weight in weights)
+        classes.append(size_class(profile, draw(st.integers(1, 5)), (10, 20), name))  # type: ignore[arg-type]
+    return classes
+
+
+class RunMachine(RuleBasedStateMachine):
+    """Whatever becomes of the jobs: right targets, one DELETE an object, counts that add up."""
+
+    @initialize(
+        sizes=size_classes(),
+        seed=st.integers(0, 99),
+        total=st.none() | st.integers(1, 60),
+        verify=st.booleans(),
+        delete_after=st.sampled_from([None, None, 3, 30]),
+    )
+    def begin(
+        self,
+        sizes: list[SizeClass],
+        seed: int,
+        total: int | None,
+        verify: bool,
+        delete_after: int | None,
+    ) -> None:
+        self.workload = bench(
+            *sizes, count=total, seed=seed, verify=verify, delete_after=delete_after
+        )
+        self.model = RunModel(sizes, verify, delete_after)
+        self.now_s = 50.0
+        self.over = False
+
+    @rule(limit=st.integers(0, 12), passed_s=st.sampled_from([0.0, 0.1, 2.0, 9.0]))
+    def take(self, limit: int, passed_s: float) -> None:
+        self.now_s += passed_s
+        jobs = self.workload.take(self.model.counts["taken"] + 1, limit, self.now_s)
+        assert len(jobs) <= limit
+        assert all(after.number == before.number + 1 for before, after in pairwise(jobs))
+        assert not (jobs and self.over)
+        for job in jobs:
+            self.model.taken(job, self.now_s)
+        if self.workload.total is not None:
+            assert self.workload.taken <= self.workload.total
+
+    def _one(self, data: st.DataObject) -> int:
+        assume(self.model.in_flight)
+        return data.draw(st.integers(0, len(self.model.in_flight) - 1))
+
+    @precondition(lambda self: self.model.in_flight)
+    @rule(data=st.data(), count=st.integers(1, 5))
+    def some_succeed(self, data: st.DataObject, count: int) -> None:
+        count = min(count, len(self.model.in_flight))
+        jobs = [self.model.succeeded(self._one(data)) for _ in range(count)]
+        self.workload.succeeded(
+            [job._replace(number=job.number + 1000) for job in jobs], self.now_s
+        )
+
+    @precondition(lambda self: self.model.in_flight)
+    @rule(data=st.data(), status=st.sampled_from([0, 404, 503]))
+    def one_fails(self, data: st.DataObject, status: int) -> None:
+        at = self._one(data)
+        operation = self.model.in_flight[at][0].operation
+        settle = self.model.did_not_happen
+        if operation == DELETE and status == 404:
+            settle = self.model.nobody_knows
+        self.workload.failed(settle(at, "failed"), STATUS, status, False, self.now_s)
+
+    @precondition(lambda self: self.model.in_flight)
+    @rule(data=st.data())
+    def one_stays_unanswered(self, data: st.DataObject) -> None:
+        job = self.model.nobody_knows(self._one(data), "failed")
+        self.workload.failed(job, int(ErrorKind.RESET), 0, True, self.now_s)
+
+    @precondition(lambda self: self.model.in_flight)
+    @rule(data=st.data())
+    def one_is_lost(self, data: st.DataObject) -> None:
+        at = self._one(data)
+        settle = self.model.nobody_knows
+        if self.model.in_flight[at][0].operation == READ:
+            settle = self.model.did_not_happen
+        self.workload.lost([settle(at, "lost")])
+
+    @precondition(lambda self: self.model.in_flight)
+    @rule(data=st.data())
+    def one_is_withdrawn(self, data: st.DataObject) -> None:
+        self.workload.withdrawn([self.model.did_not_happen(self._one(data), "withdrawn")])
+
+    @invariant()
+    def counts_add_up(self) -> None:
+        if hasattr(self, "model"):
+            assert self.model.counts_add_up()
+            assert self.workload.taken == self.model.counts["taken"]
+            self.over = self.over or self.workload.finished
+
+    @invariant()
+    def the_population_is_the_model_s(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        pools = self.workload.population.pools
+        members = [(index, number) for index, pool in enumerate(pools) for number in pool.members]
+        assert len(members) == len(set(members))
+        assert set(members) <= self.model.open
+        held = sum(pool.held for pool in pools)
+        if not self.model.delete_after:
+            assert len(members) + held == len(self.model.open)
+
+    @invariant()
+    def exhausted_is_true(self) -> None:
+        if hasattr(self, "model") and self.workload.exhausted:
+            deletes = [job for job, _ in self.model.in_flight if job.operation == DELETE]
+            assert not deletes
+            assert not any(dict(size.profile).get(CREATE) for size in self.model.sizes)
+            if not self.model.delete_after:
+                assert not self.model.open
+
+    def teardown(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        removed = {key_of(job) for job in all_jobs(cleanup_jobs(self.workload.population))}
+        assert removed <= self.model.perhaps
+        if not self.model.delete_after:
+            assert removed == self.model.perhaps
+
+
+TestRun = RunMachine.TestCase
+TestRun.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("workload", "shown"),
+    [
+        (bench(size_class()), "<BenchWorkload 0 of 100 taken, 0 skipped>"),
+        (bench(size_class(), count=None), "<BenchWorkload 0 taken, 0 skipped>"),
+        (InitialWorkload(Population([size_class()])), "<InitialWorkload 0 of 10 taken, 0 missing>"),
+        (CleanupWorkload(Population([size_class()])), "<CleanupWorkload 0 of 0 taken, 0 left>"),
+    ],
+)
+def test_the_repr_shows_the_state(workload: Workload, shown: str) -> None:
+    assert repr(workload) == shown

@@ -1,0 +1,151 @@
+"""When operations fall due."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from random import Random
+from statistics import fmean, pstdev
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.model import Stage
+from ssbench.core.workload.pacing import (
+    AHEAD_NS,
+    MODELS,
+    SECOND_NS,
+    PacedWorkload,
+    due_times,
+    poisson,
+    uniform,
+)
+from tests.core.workload.fleet import Ledger
+
+SECOND = SECOND_NS
+
+
+def open_loop(*stages: Stage, model: str = "uniform") -> Iterator[int]:
+    return due_times(stages, MODELS[model], Random(1))
+
+
+def test_evenly_spaced_arrivals_stay_so_for_a_week() -> None:
+    rate = 3
+    last = next(islice(uniform(rate, Random()), rate * 604_800, None))
+    assert last == 604_800 * SECOND
+
+
+def test_poisson_arrivals_have_exponential_gaps() -> None:
+    times = list(islice(poisson(1000, Random(7)), 100_000))
+    gaps = [b - a for a, b in pairwise(times)]
+    assert fmean(gaps) == pytest.approx(1_000_000, rel=0.02)
+    assert pstdev(gaps) == pytest.approx(1_000_000, rel=0.02)
+    assert sum(gap > 1_000_000 for gap in gaps) / len(gaps) == pytest.approx(0.3679, abs=0.01)
+
+
+def test_stages_follow_each_other_at_their_own_rates() -> None:
+    times = list(open_loop(Stage(2, 8, 5), Stage(0.5, 8, 100)))
+    assert len(times) == 10 + 50
+    assert times[9] < 2 * SECOND == times[10]
+    assert times[-1] < 2.5 * SECOND
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.01, 3), st.floats(0.5, 200)), min_size=1, max_size=4),
+    st.sampled_from(sorted(MODELS)),
+)
+def test_due_times_rise_and_end_with_the_last_stage(
+    stages: list[tuple[float, float]], model: str
+) -> None:
+    times = list(open_loop(*(Stage(s, 1, rate) for s, rate in stages), model=model))
+    assert times == sorted(times)
+    end_ns = sum(round(s * SECOND) for s, _ in stages)
+    assert all(0 <= due_ns < end_ns for due_ns in times)
+    if model == "uniform":
+        assert len(times) == pytest.approx(sum(s * r for s, r in stages), abs=len(stages) + 1)
+
+
+def test_the_same_seed_gives_the_same_arrivals() -> None:
+    assert list(open_loop(Stage(1, 1, 99), model="poisson")) == list(
+        open_loop(Stage(1, 1, 99), model="poisson")
+    )
+
+
+def test_jobs_are_given_as_far_ahead_as_they_travel() -> None:
+    paced = PacedWorkload(Ledger(1000), open_loop(Stage(math.inf, 4, 100)), 100)
+    paced.begin(50.0, 7 * SECOND)
+    first = paced.take(1, 500, 50.0)
+    assert [job.due_ns - 7 * SECOND for job in first] == [n * SECOND // 100 for n in range(20)]
+    assert paced.take(21, 500, 50.0) == []
+    assert len(paced.take(21, 500, 50.1)) == 10
+    assert len(paced.take(31, 3, 51.0)) == 3, "what is late waits for the next time"
+    assert paced.take(34, 500, 51.0)[0].due_ns - 7 * SECOND == 33 * SECOND // 100
+    assert paced.ahead >= 100 * AHEAD_NS // SECOND
+
+
+def test_jobs_travel_in_helpings_not_one_by_one() -> None:
+    paced = PacedWorkload(Ledger(10_000), open_loop(Stage(math.inf, 4, 1000)), 1000)
+    paced.begin(0.0, 0)
+    given = [len(paced.take(1, 500, n / 1000)) for n in range(150)]
+    assert sum(given) == 150 + 150
+    assert sorted(given)[-4:] == [0, 50, 50, 200]
+
+
+def test_it_is_over_with_its_stages_or_its_operations() -> None:
+    paced = PacedWorkload(Ledger(1000), open_loop(Stage(1, 4, 10)), 10)
+    paced.begin(0.0, 0)
+    assert len(paced.take(1, 100, 0.5)) == 7
+    assert not paced.finished
+    assert len(paced.take(8, 100, 5.0)) == 3
+    assert paced.finished
+    paced = PacedWorkload(Ledger(5), open_loop(Stage(math.inf, 4, 10)), 10)
+    paced.begin(0.0, 0)
+    assert len(paced.take(1, 100, 5.0)) == 5
+    assert paced.finished
+
+
+def test_an_operation_that_found_no_object_takes_no_due_time() -> None:
+    class Picky(Ledger):
+        def take(self, first_number: int, limit: int, now_s: float) -> list:  # type: ignore[type-arg]
+            return super().take(first_number, min(limit, 2), now_s)
+
+    paced = PacedWorkload(Picky(100), open_loop(Stage(math.inf, 4, 10)), 10)
+    paced.begin(0.0, 0)
+    dues = [job.due_ns for _ in range(3) for job in paced.take(1, 100, 10.0)]
+    assert dues == [n * SECOND // 10 for n in range(6)]
+
+
+def test_what_fell_due_and_was_never_started_is_known() -> None:
+    paced = PacedWorkload(Ledger(1000), open_loop(Stage(math.inf, 4, 100)), 100)
+    paced.begin(10.0, SECOND)
+    jobs = paced.take(1, 500, 10.0)
+    assert len(jobs) == 20
+    paced.withdrawn(jobs[5:])
+    # Due until 0.1 s: 10, of which 5 were kept.
+    assert paced.never_started(10.1) == 5
+    # Nobody asked for those from 0.2 s to 1 s.
+    assert paced.never_started(11.0) == 15 + 80
+
+
+def test_since_when_jobs_wait_that_nobody_took_is_known() -> None:
+    paced = PacedWorkload(Ledger(1000), open_loop(Stage(20, 4, 100)), 100)
+    paced.begin(10.0, SECOND)
+    paced.take(1, 10, 10.0)
+    assert paced.waiting_since(10.05) is None, "what is due was taken"
+    assert paced.waiting_since(12.0) == pytest.approx(10.09, abs=0.011)
+    paced.take(1, 500, 12.0)
+    assert paced.waiting_since(12.0) is None
+    paced = PacedWorkload(Ledger(5), open_loop(Stage(20, 4, 100)), 100)
+    paced.take(1, 5, 1.0)
+    assert paced.waiting_since(9.0) is None, "there are no more"
+
+
+def test_nothing_is_owed_beyond_the_operations_of_the_run() -> None:
+    paced = PacedWorkload(Ledger(25), open_loop(Stage(math.inf, 4, 100)), 100)
+    paced.begin(0.0, 0)
+    assert len(paced.take(1, 500, 0.0)) == 20
+    assert paced.never_started(9.0) == 5
+    assert len(paced.take(1, 500, 1.0)) == 5
+    assert paced.never_started(9.0) == 0

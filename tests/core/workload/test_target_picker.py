@@ -1,0 +1,114 @@
+"""How an operation finds its target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import cycle
+
+from ssbench.core.model import NONE_NS, Job, SizeClass
+from ssbench.core.operations import CREATE, CRUD, DELETE, POST, READ, UPDATE
+from ssbench.core.scenario.fields import crud_profile, operations
+from ssbench.core.workload.population import Population
+from ssbench.core.workload.target_picker import NoJob, TargetPicker, draw_table
+
+ALL = (0.25, 0.25, 0.25, 0.25)
+
+
+def stream(*values: float) -> Callable[[], float]:
+    return cycle(values).__next__
+
+
+def draws(
+    profile: tuple[float, float, float, float] = ALL,
+    initial: int = 4,
+    targets: tuple[float, ...] = (0.0,),
+    verify: bool = False,
+) -> TargetPicker:
+    population = Population([SizeClass("tiny", 10, 19, crud_profile([*profile]), initial)])
+    population.start(verify)
+    return TargetPicker(0, population.pools[0], stream(0.5), stream(*targets))
+
+
+def test_each_operation_gives_its_job() -> None:
+    each = draws()
+    size = each.pool.size(0)
+    assert each.by_operation[CREATE](1, 0.0) == Job(1, CREATE, 0, 4, 0, 15, NONE_NS)
+    assert each.by_operation[READ](2, 0.0) == Job(2, READ, 0, 0, 0, size, NONE_NS)
+    assert each.by_operation[UPDATE](3, 0.0) == Job(3, UPDATE, 0, 0, 1, 15, NONE_NS)
+    idle = draws()
+    assert idle.by_operation[DELETE](4, 0.0) == Job(4, DELETE, 0, 0, 0, 0, NONE_NS)
+
+
+def test_all_of_the_members_can_be_drawn_and_nothing_else() -> None:
+    each = draws(targets=(0.0, 0.25, 0.5, 0.9999999))
+    jobs = [each.by_operation[READ](n, 0.0) for n in range(4)]
+    assert [job.object for job in jobs if isinstance(job, Job)] == [0, 1, 2, 3]
+
+
+def test_where_there_is_no_object_only_create_gives_a_job() -> None:
+    each = draws(initial=0)
+    assert [each.by_operation[o](1, 0.0) for o in CRUD[1:]] == [NoJob.NO_OBJECT] * 3
+    assert isinstance(each.by_operation[CREATE](1, 0.0), Job)
+
+
+def test_a_post_waits_for_no_update_but_meets_reads() -> None:
+    """A POST sends the object's version along, so none is on its way while it changes."""
+    profile = operations({"read": 1, "update": 1, "post": 1})
+    population = Population([SizeClass("tiny", 10, 19, profile, 1)])
+    population.start()
+    each = TargetPicker(0, population.pools[0], stream(0.5), stream(0.0))
+    assert isinstance(each.by_operation[READ](1, 0.0), Job)
+    assert isinstance(each.by_operation[POST](2, 0.0), Job)
+    assert each.by_operation[UPDATE](3, 0.0) is NoJob.BUSY
+    each.pool.release(0)
+    each.pool.release(0)
+    assert isinstance(each.by_operation[UPDATE](4, 0.0), Job)
+    assert each.by_operation[POST](5, 0.0) is NoJob.BUSY
+
+
+def test_a_delete_is_held_while_another_operation_is_in_flight() -> None:
+    each = draws()
+    each.by_operation[READ](1, 0.0)
+    assert each.by_operation[DELETE](2, 0.0) is NoJob.HELD
+
+
+def test_under_verify_reads_meet_reads_and_updates_nobody() -> None:
+    each = draws(initial=1, verify=True)
+    each.by_operation[READ](1, 0.0)
+    assert isinstance(each.by_operation[READ](2, 0.0), Job)
+    assert each.by_operation[UPDATE](3, 0.0) is NoJob.BUSY
+    each.pool.release(0)
+    each.pool.release(0)
+    assert isinstance(each.by_operation[UPDATE](4, 0.0), Job)
+    assert each.by_operation[UPDATE](5, 0.0) is NoJob.BUSY
+    assert each.by_operation[READ](6, 0.0) is NoJob.BUSY
+
+
+def test_under_verify_another_target_is_tried() -> None:
+    each = draws(targets=(0.0, 0.0, 0.5), verify=True)
+    each.by_operation[UPDATE](1, 0.0)
+    job = each.by_operation[READ](2, 0.0)
+    assert isinstance(job, Job)
+    assert job.object == 2
+
+
+def test_a_class_is_possible_while_it_creates_or_has_objects() -> None:
+    assert draws(initial=0).possible
+    assert draws((0, 1, 0, 0), initial=1).possible
+    assert not draws((0, 1, 0, 0), initial=0).possible
+
+
+def test_only_where_nothing_is_written_or_deleted_nobody_needs_to_hear_of_success() -> None:
+    assert draws((0, 1, 0, 0)).nothing_changes
+    for profile in [(0.5, 0.5, 0, 0), (0, 0.5, 0.5, 0), (0, 0.5, 0, 0.5)]:
+        assert not draws(profile).nothing_changes  # type: ignore[arg-type]
+
+
+def test_the_table_has_a_row_for_each_operation_in_use() -> None:
+    three, one = draws((0.5, 0.5, 0, 0), initial=3), draws((0, 1, 0, 0), initial=1)
+    rows, cumulative = draw_table([three, one])
+    assert [operation for operation, _ in rows] == [CRUD[0], CRUD[1], CRUD[1]]
+    assert [draw for _, draw in rows] == [
+        three.by_operation[CREATE], three.by_operation[READ], one.by_operation[READ],
+    ]  # fmt: skip
+    assert cumulative == [0.375, 0.75, 1.0]

@@ -1,0 +1,119 @@
+"""What the master writes of machines and clocks, and when it warns."""
+
+from __future__ import annotations
+
+from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
+from ssbench.core.messages import Hello, Host
+from ssbench.core.model import Phase
+from ssbench.core.records import MASTER, ClockRecord, HostRecord, Record
+from ssbench.host.live import HostLive, Sample
+from ssbench.master.host_metrics import HostMetricsRecorder
+
+MS = SECOND // 1000
+
+
+class Scene:
+    """A log, and a worker whose clock is 10 s ahead."""
+
+    def __init__(self) -> None:
+        self.live = HostLive()
+        self.written: list[Record] = []
+        self.warnings: list[str] = []
+        self.log = HostMetricsRecorder(self.live, self.written.append, self.warnings.append)
+        self.worker = WorkerState(3, Hello(7, 0, "w", 4, "h", 1, "1.0"), fresh_ns=0)
+        self.worker.offset_ns = 10 * SECOND
+        self.worker.round_trip_ns = 2 * MS
+
+    def enter(self) -> None:
+        self.log.enter("run1", Phase.RUN, 100 * SECOND)
+
+    def tell(self, at_ns: int) -> None:
+        self.log.heard(self.worker, Host(7, at_ns, "boot", {"cpu_percent": 5.0}), 105 * SECOND)
+
+
+def test_a_workers_second_is_written_by_the_masters_clock() -> None:
+    here = Scene()
+    here.enter()
+    here.tell(112 * SECOND)
+    assert here.written == [HostRecord(3, 2.0, {"cpu_percent": 5.0}, Phase.RUN, "h", "boot")]
+
+
+def test_the_masters_own_seconds_are_written_at_ticks_and_at_the_end() -> None:
+    here = Scene()
+    here.enter()
+    assert here.live.wanted
+    here.live._samples.append(Sample(101 * SECOND, "boot", {"cpu_percent": 5.0}))
+    here.log.tick()
+    here.live._samples.append(Sample(102 * SECOND, "boot", {"cpu_percent": 6.0}))
+    here.log.leave()
+    assert not here.live.wanted
+    assert [(r.worker, r.at_s) for r in here.written if isinstance(r, HostRecord)] == [
+        (MASTER, 1.0),
+        (MASTER, 2.0),
+    ]
+
+
+def test_a_worker_is_heard_of_each_second_once_and_of_none_that_is_to_come() -> None:
+    """A file of a run doesn't grow by what a worker makes up."""
+    here = Scene()
+    here.enter()
+    for _ in range(3):
+        for at_s in (112, 112.2, 113, 111, 112, 200, 2**62 / SECOND):
+            here.tell(int(at_s * SECOND))
+    assert [r.at_s for r in here.written if isinstance(r, HostRecord)] == [2.0, 3.0]
+    here.log.leave()
+    here.enter()
+    here.tell(112 * SECOND)
+    assert len(here.written) == 3
+
+
+def test_stragglers_are_of_no_phase() -> None:
+    here = Scene()
+    here.tell(112 * SECOND)  # none has begun
+    here.enter()
+    here.tell(109 * SECOND)  # before it began
+    here.worker.offset_ns = None
+    here.tell(112 * SECOND)  # nobody knows when
+    here.log.leave()
+    assert here.written == []
+
+
+def test_a_clock_is_written_when_the_worker_is_ready_and_when_it_is_known_better() -> None:
+    here = Scene()
+    here.log.check_clock(here.worker)  # no phase
+    here.enter()
+    here.log.check_clock(here.worker)  # not ready
+    here.worker.ready, here.worker.origin_ns = ("run1", Phase.RUN, False), 110 * SECOND + MS
+    here.log.check_clock(here.worker)
+    here.log.check_clock(here.worker)
+    assert here.written == [ClockRecord(3, Phase.RUN, MS, MS)]
+    assert here.warnings == []
+
+
+def test_a_wall_clock_far_off_is_warned_of_also_between_phases() -> None:
+    here = Scene()
+    here.worker.wall_offset_ns = -SECOND
+    here.log.check_clock(here.worker)
+    here.log.check_clock(here.worker)
+    (warning,) = here.warnings
+    assert "worker w (h, pid 1) is 1 s behind the master's" in warning
+
+
+def test_the_loops_lag_counts_in_phases_only() -> None:
+    here = Scene()
+    here.log.late(SECOND)
+    assert here.live.lag.take() is None
+    here.enter()
+    here.log.late(SECOND)
+    assert here.live.lag.take() == (1.0, 1.0)
+    assert repr(here.log) == "<HostMetricsRecorder RUN <ClockSkewTracker 0 workers>>"
+
+
+def test_without_a_sampler_only_workers_are_told_of() -> None:
+    written: list[Record] = []
+    log = HostMetricsRecorder(None, written.append, written.append)  # type: ignore[arg-type]
+    log.enter("run1", Phase.RUN, 0)
+    log.late(5)
+    log.tick()
+    log.leave()
+    assert written == []

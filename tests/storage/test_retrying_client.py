@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from threading import current_thread, main_thread
+
+import gevent
+import pytest
+from gevent.pool import Pool
+
+from ssbench.core.errors import AuthError, StorageError
+from ssbench.core.model import ErrorKind
+from ssbench.core.retry import LONGEST_PAUSE_S
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.retrying_client import RetryingClient, is_transient
+from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+
+
+@pytest.mark.parametrize("status", [429, 498, 503])
+def test_a_passing_failure_is_tried_again_with_growing_pauses(status: int) -> None:
+    pauses: list[float] = []
+    storage = MemoryStorage()
+    storage.store.fail("make_container", *[status_error(status)] * 3)
+    errands = RetryingClient(storage, retries=3, sleep=pauses.append)
+    assert errands.call(storage.make_container, "c") is None
+    assert pauses == [0.05, 0.1, 0.2]
+    assert errands.retried == 3
+
+
+def test_retries_and_pauses_have_an_end() -> None:
+    pauses: list[float] = []
+    storage = MemoryStorage()
+    storage.store.refuse("make_container", "c", status_error(503))
+    with pytest.raises(StorageError, match="503"):
+        RetryingClient(storage, retries=10, sleep=pauses.append).call(storage.make_container, "c")
+    assert len(pauses) == 10
+    assert max(pauses) == LONGEST_PAUSE_S
+
+
+def test_who_is_to_end_tries_nothing_again() -> None:
+    pauses: list[float] = []
+    storage = MemoryStorage()
+    storage.store.fail("make_container", status_error(503), status_error(401))
+    errands = RetryingClient(
+        storage, renew=lambda: ("t", 2), stopping=lambda: len(pauses) > 0, sleep=pauses.append
+    )
+    with pytest.raises(StorageError, match="401"):
+        errands.call(storage.make_container, "c")
+    assert (len(pauses), storage.store.count("make_container")) == (1, 2)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 500])
+def test_other_failures_are_told_at_once(status: int) -> None:
+    storage = MemoryStorage()
+    storage.store.fail("make_container", status_error(status))
+    with pytest.raises(StorageError, match=str(status)):
+        RetryingClient(storage).call(storage.make_container, "c")
+    assert storage.store.count("make_container") == 1
+
+
+def test_which_failures_pass() -> None:
+    passing = {kind for kind in ErrorKind if is_transient(StorageError(kind, ""))}
+    assert passing == {
+        ErrorKind.CONNECT,
+        ErrorKind.CONNECT_TIMEOUT,
+        ErrorKind.NETWORK_TIMEOUT,
+        ErrorKind.RESET,
+        ErrorKind.TRUNCATED,
+        ErrorKind.DISCONNECTED,
+        ErrorKind.LOAD_GENERATOR,
+    }
+
+
+def test_requests_in_flight_are_bounded() -> None:
+    store = MemoryStore(pause=lambda: gevent.sleep(0))
+    storage = MemoryStorage(store)
+    errands = RetryingClient(storage, 3)
+    pool = Pool(20)
+    pool.map(lambda name: errands.call(storage.make_container, name), map(str, range(20)))
+    assert store.most_in_flight == 3
+
+
+def test_a_token_is_renewed_once_for_all_and_off_the_hub() -> None:
+    store = MemoryStore(tokens={"new"}, pause=lambda: gevent.sleep(0))
+    storage = MemoryStorage(store, StorageSettings(token="old", token_serial=1))
+    renewed_in = []
+
+    def renew() -> tuple[str, int]:
+        renewed_in.append(current_thread())
+        return "new", 2
+
+    errands = RetryingClient(storage, 8, renew=renew)
+    made = Pool(8).map(lambda name: errands.call(storage.make_container, name), "abcdefgh")
+    assert made == [None] * 8
+    assert sorted(store.containers) == list("abcdefgh")
+    assert len(renewed_in) == 1
+    assert renewed_in[0] is not main_thread()
+
+
+def test_a_token_that_is_never_accepted_ends_in_the_stores_word() -> None:
+    storage = MemoryStorage(MemoryStore(tokens=set()))
+    errands = RetryingClient(storage, renew=lambda: ("another", storage.token_serial + 1))
+    with pytest.raises(StorageError, match="401"):
+        errands.call(storage.make_container, "c")
+    assert storage.token_serial == 3
+
+
+def test_a_failed_renewal_is_told_as_such(capfd: pytest.CaptureFixture[str]) -> None:
+    def renew() -> tuple[str, int]:
+        raise AuthError("wrong password")
+
+    storage = MemoryStorage(MemoryStore(tokens=set()))
+    with pytest.raises(AuthError, match="wrong password"):
+        RetryingClient(storage, renew=renew).call(storage.make_container, "c")
+    assert "Traceback" not in capfd.readouterr().err

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from ssbench.core.errors import UsageError
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.dial import Endpoint
+from ssbench.storage.storage_url import StorageUrl, open_pools, parse_storage_url
+
+
+@pytest.mark.parametrize(
+    ("url", "site"),
+    [
+        ("http://h/v1/AUTH_a", StorageUrl(Endpoint("h", 80, False), "h", "/v1/AUTH_a/")),
+        ("https://h/v1/AUTH_a/", StorageUrl(Endpoint("h", 443, True), "h", "/v1/AUTH_a/")),
+        ("http://h:81/v1/a b", StorageUrl(Endpoint("h", 81, False), "h:81", "/v1/a%20b/")),
+        ("http://h/v1/AUTH_%20", StorageUrl(Endpoint("h", 80, False), "h", "/v1/AUTH_%20/")),
+        (
+            "http://[::1]:8080/v1/a",
+            StorageUrl(Endpoint("::1", 8080, False), "[::1]:8080", "/v1/a/"),
+        ),
+        (
+            "http://[fe80::1%25lo]:81/a",
+            StorageUrl(Endpoint("fe80::1%lo", 81, False), "[fe80::1]:81", "/a/"),
+        ),
+        (
+            "http://[fe80::1%lo]/a",
+            StorageUrl(Endpoint("fe80::1%lo", 80, False), "[fe80::1]", "/a/"),
+        ),
+    ],
+)
+def test_a_storage_url_is_taken_apart(url: str, site: StorageUrl) -> None:
+    assert parse_storage_url(url) == site
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("swift.example.com/v1/a", "should be like https://"),
+        ("ftp://h/v1/a", "should be like https://"),
+        ("http:///v1/a", "should be like https://"),
+        ("http://h:port/v1/a", "h:port"),
+        ("http://h:99999/v1/a", "h:99999"),
+        ("http://[::1/v1/a", "Invalid IPv6"),
+    ],
+)
+def test_what_is_no_storage_url_is_told_so(url: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_storage_url(url)
+
+
+def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
+    with pytest.raises(UsageError, match="storage URL of h: it may hold no user") as caught:
+        parse_storage_url("http://me:secret@h/v1/a")
+    assert "secret" not in str(caught.value)
+
+
+def test_each_url_has_a_pool() -> None:
+    sites = [parse_storage_url("http://h1/v1/a"), parse_storage_url("https://h2/v1/a")]
+    pools = open_pools(StorageSettings(), sites)
+    assert [repr(pool) for pool in pools] == [
+        "<Pool to h1:80, 0 open, 0 idle>",
+        "<Pool to h2:443, 0 open, 0 idle>",
+    ]
+    for pool in pools:
+        pool.close()

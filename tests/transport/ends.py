@@ -1,0 +1,68 @@
+"""The ends of both sides on loopback, for tests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ssbench.core.messages import ControlState, Expired, Jobs, Message, decode, encode
+from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.ports import Ports
+from ssbench.transport.worker_transport import Control, WorkerTransport
+
+ANY = Ports(0, 0, 0)
+PATIENCE_S = 5.0  #: never needed in full, unless something is wrong
+
+
+def beat(serial: int = 1) -> ControlState:
+    return ControlState(1, serial, 0, "", 0, 0, {}, {}, {}, 10.0, 0.0, 2, *[False] * 4)
+
+
+@contextmanager
+def worker_of(
+    master: MasterTransport, key: CurveKey | None = None, host: str = "127.0.0.1"
+) -> Iterator[tuple[WorkerTransport, Control]]:
+    """A worker's ends, connected to this master."""
+    wire = WorkerTransport(host, master.ports, key)
+    control = wire.control()
+    try:
+        yield wire, control
+    finally:
+        control.close()
+        wire.close()
+
+
+def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
+    """Whether this became true in time."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def all_channels(
+    master: MasterTransport, wire: WorkerTransport, control: Control, patience_s: float
+) -> tuple[bool, bool, bool]:
+    """Whether results, beats and jobs get through."""
+    heard: list[Message] = []
+
+    def results() -> bool:
+        wire.send(Expired(1, 2))
+        heard.extend(master.receive(0.005))
+        return Expired(1, 2) in heard
+
+    def beats() -> bool:
+        master.send_control_state(beat())
+        return control.receive(0.005) == beat()
+
+    def jobs() -> bool:
+        master.send_jobs(encode(Jobs("r", 2, 1, 0, [])))
+        data = wire.receive()
+        return data is not None and decode(data) == Jobs("r", 2, 1, 0, [])
+
+    wire.open_work(2)
+    return until(results, patience_s), until(beats, patience_s), until(jobs, patience_s)

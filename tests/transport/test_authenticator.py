@@ -1,0 +1,384 @@
+"""Strangers at each of the three ports: real sockets, and what is told of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+import zmq
+
+from ssbench.core.messages import Bye, Jobs, encode
+from ssbench.core.rejected_peers import A_KEY, HANGS_UP, NO_KEY, OTHER_KEY
+from ssbench.transport import authenticator
+from ssbench.transport.authenticator import ZapAuthenticator
+from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.ports import Ports
+from ssbench.transport.worker_transport import Control, WorkerTransport
+from tests.fakes.strangers import OTHER_TOOLS, call, greeting, subscriptions
+from tests.transport.ends import ANY, PATIENCE_S, all_channels, beat, until, worker_of
+
+#: The master's socket -> what a stranger would connect to it.
+PEERS = {"work": zmq.PULL, "results": zmq.PUSH, "control": zmq.SUB}
+#: Long enough for everything on loopback to have happened: handshakes take some 20 ms.
+GRACE_S = 0.4
+
+#: ZeroMQ may have hung up before one could look; certain are only those that it asks us about.
+SOMEWHERE = r"(127\.0\.0\.1|an address that couldn't be had)"
+
+Locks = Callable[[zmq.Socket[bytes], CurveKey], None]
+
+
+def no_lock(sock: zmq.Socket[bytes], key: CurveKey) -> None:
+    pass
+
+
+def curve(sock: zmq.Socket[bytes], server: CurveKey, client: CurveKey) -> None:
+    sock.setsockopt(zmq.CURVE_SERVERKEY, server.server_public.encode())
+    sock.setsockopt(zmq.CURVE_PUBLICKEY, client.client_public.encode())
+    sock.setsockopt(zmq.CURVE_SECRETKEY, client.client_secret.encode())
+
+
+def another_key(sock: zmq.Socket[bytes], key: CurveKey) -> None:
+    other = CurveKey.generate()
+    curve(sock, other, other)
+
+
+def wrong_client(sock: zmq.Socket[bytes], key: CurveKey) -> None:
+    curve(sock, key, CurveKey.generate())
+
+
+def password(sock: zmq.Socket[bytes], key: CurveKey) -> None:
+    sock.setsockopt(zmq.PLAIN_USERNAME, b"admin")
+    sock.setsockopt(zmq.PLAIN_PASSWORD, b"admin")
+
+
+LOCKS = {
+    # Either side may be the first to see that they don't fit, and hang up.
+    "no key": (no_lock, {NO_KEY, HANGS_UP}),
+    "another key": (another_key, {OTHER_KEY}),
+    "the server's key, but another client's": (wrong_client, {OTHER_KEY}),
+    "a password": (password, {NO_KEY, HANGS_UP}),
+}
+
+
+class Guest:
+    """A socket of a stranger's, which takes what it gets."""
+
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], kind: int) -> None:
+        self.sock = context.socket(kind)
+        self.sock.setsockopt(zmq.LINGER, 0)
+        if kind == zmq.SUB:
+            self.sock.setsockopt(zmq.SUBSCRIBE, b"")
+
+    def try_all(self) -> None:
+        if self.sock.type == zmq.PUSH:
+            with suppress(zmq.Again):
+                while True:
+                    self.sock.send(encode(Bye(1, "forged")), zmq.NOBLOCK)
+
+    def got(self) -> list[bytes]:
+        found = []
+        while self.sock.type != zmq.PUSH and self.sock.poll(0):
+            found.append(self.sock.recv())
+        return found
+
+
+@contextmanager
+def guest(kind: int, port: int, lock: Locks, key: CurveKey) -> Iterator[Guest]:
+    with zmq.Context() as context:
+        made = Guest(context, kind)
+        lock(made.sock, key)
+        made.sock.setsockopt(zmq.SNDHWM, 10)
+        made.sock.connect(f"tcp://127.0.0.1:{port}")
+        try:
+            yield made
+        finally:
+            made.sock.close(0)
+
+
+def told(master: MasterTransport, lines: list[str]) -> bool:
+    lines += master.strangers()
+    return bool(lines)
+
+
+@pytest.mark.parametrize("channel", PEERS)
+@pytest.mark.parametrize(("lock", "whys"), LOCKS.values(), ids=LOCKS)
+def test_a_stranger_gets_nothing_and_nothing_in_and_is_told_of_once(
+    channel: str, lock: Locks, whys: set[str]
+) -> None:
+    key = CurveKey.generate()
+    with MasterTransport("127.0.0.1", ANY, key) as master:
+        port = getattr(master.ports, channel)
+        lines: list[str] = []
+        with guest(PEERS[channel], port, lock, key) as stranger:
+            stranger.try_all()
+            assert until(lambda: told(master, lines))
+            deadline = time.monotonic() + GRACE_S
+            while time.monotonic() < deadline:
+                stranger.try_all()
+                master.send_control_state(beat())
+                assert not master.send_jobs(encode(Jobs("r", 2, 1, 0, [])))
+                assert list(master.receive(0.01)) == []
+                told(master, lines)
+            assert stranger.got() == []
+        (line,) = lines
+        assert re.match(rf"Turned away from port {port}: someone at {SOMEWHERE} ", line)
+        assert line.endswith(tuple(whys))
+        assert master.refused == 0
+        # And whoever has the key gets in, all the same.
+        with worker_of(master, key) as (friend, control):
+            assert all_channels(master, friend, control, PATIENCE_S) == (True, True, True)
+
+
+RUBBISH = {
+    "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "TLS": bytes.fromhex("160301020001"),
+    "ZMTP, but nonsense": b"\xff" + bytes(8) + b"\x7f\x03" + b"A" * 200,
+    "ZMTP of another age": b"\x01\x00" * 20,
+}
+
+
+@pytest.mark.parametrize("channel", PEERS)
+@pytest.mark.parametrize("data", RUBBISH.values(), ids=RUBBISH)
+def test_another_tool_is_told_of(channel: str, data: bytes) -> None:
+    with MasterTransport("127.0.0.1", ANY, CurveKey.generate()) as master:
+        port = getattr(master.ports, channel)
+        lines: list[str] = []
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            sock.sendall(data)
+            assert until(lambda: told(master, lines))
+        assert list(master.receive(0.02)) == []
+        assert len(lines) == 1
+        assert re.match(rf"Turned away from port {port}: someone at {SOMEWHERE} ", lines[0])
+
+
+def test_workers_with_the_key_come_and_go_without_a_word() -> None:
+    key = CurveKey.generate()
+    with MasterTransport("127.0.0.1", ANY, key) as master:
+        for _ in range(3):
+            with worker_of(master, key) as (wire, control):
+                assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
+                assert wire.refusal() == ""
+        assert master.strangers(last=True) == []
+
+
+def test_without_a_key_too_a_worker_that_has_one_is_told_of() -> None:
+    key = CurveKey.generate()
+    with (
+        MasterTransport("127.0.0.1", ANY, None) as master,
+        worker_of(master, key) as (wire, control),
+    ):
+        lines: list[str] = []
+        assert until(lambda: tended(wire, control) and told(master, lines), 20)
+        assert lines[0].endswith((A_KEY, HANGS_UP))
+
+
+def test_addresses_of_ipv4_are_plain_where_both_kinds_come_in() -> None:
+    if not os.path.exists("/proc/net/if_inet6"):
+        pytest.skip("no IPv6 here")
+    key = CurveKey.generate()
+    with MasterTransport("::", ANY, key) as master:
+        lines: list[str] = []
+        # Of this one ZeroMQ itself says the address.
+        with guest(zmq.PUSH, master.ports.results, wrong_client, key):
+            assert until(lambda: told(master, lines))
+        assert "someone at 127.0.0.1 with another key" in lines[0]
+
+
+def test_the_door_stays_shut_where_nobody_answers_for_clients() -> None:
+    key = CurveKey.generate()
+    with zmq.Context() as context, context.socket(zmq.PULL) as sock:
+        authenticator = ZapAuthenticator(context, key)
+        authenticator.lock(sock)
+        port = sock.bind_to_random_port("tcp://127.0.0.1")
+        authenticator.begin([port])
+        authenticator.close()
+        with guest(zmq.PUSH, port, lambda s, k: curve(s, k, k), key) as friend:
+            friend.sock.send(b"x")
+            assert not sock.poll(int(GRACE_S * 1000))
+
+
+@pytest.mark.timeout(30)
+def test_strangers_by_the_hundred_hold_nobody_up() -> None:
+    key = CurveKey.generate()
+    with MasterTransport("127.0.0.1", ANY, key) as master:
+        for _ in range(600):
+            with socket.create_connection(("127.0.0.1", master.ports.results)) as sock:
+                sock.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        with worker_of(master, key) as (wire, control):
+            assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
+        assert len(master.strangers(last=True)) <= 1
+
+
+@pytest.mark.timeout(30)
+def test_closing_with_strangers_at_the_door_takes_no_time() -> None:
+    key = CurveKey.generate()
+    for _ in range(20):
+        with MasterTransport("127.0.0.1", ANY, key) as master:
+            with guest(zmq.PUSH, master.ports.results, no_lock, key):
+                pass
+            with guest(zmq.PULL, master.ports.work, wrong_client, key):
+                pass
+
+
+# A worker that isn't let in ---------------------------------------------------------------
+
+
+def tended(wire: WorkerTransport, control: Control) -> bool:
+    """What a worker does all the time."""
+    wire.refusal()
+    control.receive(0.01)
+    return True
+
+
+def second_hears(master: MasterTransport, wire: WorkerTransport) -> bool:
+    master.send_control_state(beat())
+    return wire.send(Bye(1, "")) and bool(list(master.receive(0.01)))
+
+
+def refusal_of(wire: WorkerTransport) -> str:
+    said = ""
+
+    def told() -> bool:
+        nonlocal said
+        said = wire.refusal()
+        return bool(said)
+
+    assert until(told)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("masters", "workers", "said"),
+    [
+        ("one", "another", "its key is another one than ours"),
+        ("one", "wrong client", "its key is another one than ours"),
+        ("one", None, "it has a key, this worker has none"),
+        # Where the master is the first to see it, it only hangs up.
+        (
+            None,
+            "one",
+            ("this worker has a key", "its key is another one than ours, or it has none"),
+        ),
+    ],
+)
+def test_a_worker_is_told_what_is_wrong_with_its_key(
+    masters: str | None, workers: str | None, said: str | tuple[str, ...]
+) -> None:
+    key, other = CurveKey.generate(), CurveKey.generate()
+    mixed = CurveKey(key.server_public, key.server_secret, other.client_public, other.client_secret)
+    keys = {"one": key, "another": other, "wrong client": mixed, None: None}
+    with (
+        MasterTransport("127.0.0.1", ANY, keys[masters]) as master,
+        worker_of(master, keys[workers]) as (wire, _control),
+    ):
+        assert refusal_of(wire).startswith(said)
+        deadline = time.monotonic() + GRACE_S
+        while time.monotonic() < deadline:
+            assert wire.refusal() == "", "told twice"
+
+
+@pytest.mark.parametrize("first", [None, CurveKey.generate()], ids=["no key", "another key"])
+def test_a_worker_tries_again_and_the_next_master_may_fit(first: CurveKey | None) -> None:
+    key = CurveKey.generate()
+    master = MasterTransport("127.0.0.1", ANY, first)
+    ports = master.ports
+    with worker_of(master, key) as (wire, control):
+        with master:
+            assert refusal_of(wire)
+        with MasterTransport("127.0.0.1", ports, key) as second:
+            assert until(lambda: tended(wire, control) and second_hears(second, wire), 10)
+            assert all_channels(second, wire, control, PATIENCE_S) == (True, True, True)
+
+
+def test_a_master_that_went_away_or_is_not_there_refuses_nobody() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    wire = WorkerTransport("127.0.0.1", Ports(port, port, port), CurveKey.generate())
+    try:
+        time.sleep(GRACE_S)
+        assert wire.refusal() == ""
+    finally:
+        wire.close()
+
+
+@pytest.mark.parametrize("said", OTHER_TOOLS.values(), ids=OTHER_TOOLS)
+def test_other_tools_get_no_job_where_there_is_no_key(said: bytes) -> None:
+    """Left to itself, ZeroMQ takes what doesn't begin as its own for a peer of its version 1."""
+    with MasterTransport("127.0.0.1", ANY, None) as master:
+        socks = [call(port, said) for port in (master.ports.work, master.ports.results)]
+        try:
+            assert not until(lambda: master.send_jobs(b"a job"), GRACE_S)
+            assert list(master.receive(0)) == []
+            assert master.refused == 0
+            with worker_of(master) as (wire, _):
+                wire.open_work(2)
+                assert until(lambda: master.send_jobs(b"a job"))
+                assert until(lambda: wire.receive() == b"a job")
+        finally:
+            for sock in socks:
+                sock.close()
+
+
+def megabytes() -> float:
+    """Of memory that this process has."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@pytest.mark.parametrize(("count", "size"), [(2_000, 2048), (40_000, 500), (200_000, 60)])
+@pytest.mark.parametrize(("channel", "kind"), [("control", b"SUB"), ("work", b"PULL")])
+def test_who_sends_what_no_worker_says_is_cut_off(
+    channel: str, kind: bytes, count: int, size: int
+) -> None:
+    """2,000 subscriptions of 2 KB took 415 MB; while more of them came, nothing else went on."""
+    said = memoryview(subscriptions(count, size))
+    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (wire, control):
+        assert until(lambda: tended(wire, control) and heard_beat(master, control))
+        before_mb = megabytes()
+        sock = call(getattr(master.ports, channel), greeting(kind))
+        assert until(lambda: sock.recv(9999, socket.MSG_PEEK)[-3:] in (b"PUB", b"USH"))
+        sock.settimeout(0.01)
+
+        def is_cut_off() -> bool:
+            nonlocal said
+            master.send_control_state(beat())
+            with suppress(TimeoutError):
+                said = said[sock.send(said[:100_000]) :]
+            return bool(master.strangers())
+
+        with suppress(ConnectionError):  # of a message that is too long nothing is told
+            if channel == "control":
+                assert until(is_cut_off, 10)
+            else:  # as little as isn't read there may be too little to be cut off for
+                until(is_cut_off, 1)
+        sock.close()
+        assert megabytes() - before_mb < 50
+        assert until(lambda: heard_beat(master, control))
+
+
+def heard_beat(master: MasterTransport, control: Control) -> bool:
+    master.send_control_state(beat())
+    return control.receive(0.01) is not None
+
+
+@pytest.mark.parametrize("key", [None, CurveKey.generate()], ids=["no key", "key"])
+def test_workers_say_less_than_would_cut_them_off(
+    key: CurveKey | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authenticator, "MOST_SAID", authenticator.MOST_SAID // 4)
+    monkeypatch.setattr(authenticator, "_LISTEN_MS", 10)
+    with (
+        MasterTransport("127.0.0.1", ANY, key) as master,
+        worker_of(master, key) as (wire, control),
+    ):
+        assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
+        time.sleep(0.3)
+        assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
+        assert master.strangers(last=True) == []

@@ -1,0 +1,203 @@
+"""Keys, and the files that hold them: which are taken, and what is said of the others."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.transport.key import CurveKey
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line
+
+
+def test_a_key_comes_back_from_its_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "key")
+    key = CurveKey.generate()
+    key.save(path)
+    assert CurveKey.load(path) == key
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("precious")
+    with pytest.raises(UsageError, match="never overwritten"):
+        CurveKey.generate().save(str(path))
+    assert path.read_text() == "precious"
+    with pytest.raises(UsageError, match="can't be written"):
+        CurveKey.generate().save(str(tmp_path / "none" / "key"))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o620, 0o601, 0o777])
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "key"
+    CurveKey.generate().save(str(path))
+    path.chmod(mode)
+    with pytest.raises(UsageError, match=f"chmod 600 {path}"):
+        CurveKey.load(str(path))
+    path.chmod(0o400)
+    CurveKey.load(str(path))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"secret", b"\xff\xfe" * 300, b"ssbench-key-2 " + b"a" * 40, bytes(5000),
+     b"ssbench-key-1 " + b" ".join([b"x" * 40] * 3), b"ssbench-key-1" + b" y" * 4],
+)  # fmt: skip
+def test_a_file_that_is_no_key_is_refused_and_not_shown(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    with pytest.raises(UsageError) as caught:
+        CurveKey.load(str(path))
+    text = str(caught.value)
+    assert text == f"{path}: not a key of ssbench; `ssbench-master make-key FILE` writes one"
+    assert "secret" not in text
+
+
+@pytest.mark.parametrize("word", ['"' * 40, "é" * 40, "x" * 40, "0" * 40])
+def test_a_key_that_was_damaged_is_refused(word: str) -> None:
+    words = CurveKey.generate().to_text().split()
+    for index in range(1, 5):
+        damaged = [*words[:index], word, *words[index + 1 :]]
+        with pytest.raises(UsageError, match="not a key"):
+            CurveKey.from_text(" ".join(damaged), "file")
+
+
+def socket_at(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(path))
+
+
+def foreign_file(path: Path) -> None:
+    CurveKey.generate().save(str(path))
+    if os.geteuid():
+        pytest.skip("only root can give a file away")
+    os.chown(path, 65534, -1)
+
+
+def link(path: Path) -> None:
+    target = path.with_name("target")
+    CurveKey.generate().save(str(target))
+    path.symlink_to(target)
+
+
+NO_KEY_FILES = {
+    "nothing": (lambda path: None, "can't be read: No such file"),
+    "folder": (Path.mkdir, "has to be a regular file, and is none"),
+    "FIFO": (lambda path: os.mkfifo(path, 0o600), "has to be a regular file, and is none"),
+    "socket": (socket_at, "is a socket or a device; it has to be a regular file"),
+    "symlink": (link, "is a symbolic link; name the file itself"),
+    "loop": (lambda path: path.symlink_to(path), "is a symbolic link; name the file itself"),
+    "another user's": (foreign_file, "belongs to another user (uid 65534); make a copy"),
+}
+
+
+@pytest.mark.timeout(10)  # a FIFO without a writer must not hold anybody up
+@pytest.mark.parametrize(("make", "said"), NO_KEY_FILES.values(), ids=NO_KEY_FILES)
+def test_what_is_no_private_file_is_refused_in_a_line(
+    tmp_path: Path, make: Callable[[Path], object], said: str
+) -> None:
+    path = tmp_path / "key"
+    make(path)
+    with pytest.raises(UsageError) as caught:
+        CurveKey.load(str(path))
+    text = str(caught.value)
+    assert text.startswith(f"{path}: the key file {said}")
+    assert "\n" not in text
+    assert caught.value.exit_status is ExitStatus.USAGE
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    with pytest.raises(UsageError, match="can't be read: no file can have such a name"):
+        CurveKey.load("a\0b")
+    with pytest.raises(UsageError, match="can't be written: no file can have such a name"):
+        CurveKey.generate().save("a\0b")
+
+
+def test_a_file_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    CurveKey.generate().save(str(path))
+    with path.open("ab") as file:
+        file.truncate(1 << 40)  # sparse: a terabyte of zeros
+    with pytest.raises(UsageError, match="not a key"):
+        CurveKey.load(str(path))
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o777], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_new_key_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    CurveKey.generate().save(str(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    CurveKey.load(str(path))
+
+
+def test_a_key_is_not_written_through_a_link(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="never overwritten"):
+        CurveKey.generate().save(str(path))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_where_the_disk_is_full_half_a_key_is_not_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(fd: int, mode: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fchmod", fails)
+    with pytest.raises(UsageError, match="can't be written: No space left"):
+        CurveKey.generate().save(str(tmp_path / "key"))
+    assert not (tmp_path / "key").exists()
+
+
+def test_no_key_is_shown() -> None:
+    key = CurveKey.generate()
+    assert repr(key) == "Key()"
+    assert all(word not in repr(key) for word in key.to_text().split()[1:])
+
+
+REFUSED = "a file: not a key of ssbench; `ssbench-master make-key FILE` writes one"
+
+
+def key_or_refused(data: bytes) -> None:
+    """Invariant: the key that the text says, or a UsageError of a line that is always the same."""
+    text = data.decode("ascii", "replace")
+    try:
+        key = CurveKey.from_text(text, "a file")
+    except UsageError as error:
+        must_be_line(error)
+        refused = str(error)
+    else:
+        refused = REFUSED
+        assert key.to_text().split() == text.split()
+        assert not any(word in repr(key) for word in text.split()[1:])
+    assert refused == REFUSED
+
+
+@fuzzed(recorded("keys"), [b" ", b"\n", b"ssbench-key-1", b"ssbench-key-2", b"\x1b[2J", b"\0"])
+def test_spoilt_key_files(data: bytes) -> None:
+    """Invariant: that of ``key_or_refused``."""
+    key_or_refused(data)
+
+
+def test_the_recorded_key_is_one() -> None:
+    assert (
+        CurveKey.from_text(recorded("keys")[0].decode(), "x").to_text().encode()
+        == recorded("keys")[0]
+    )

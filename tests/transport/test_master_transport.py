@@ -1,0 +1,111 @@
+"""The master's ends: where it listens, what it sends and takes, and what is said when it can't."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import closing
+
+import pytest
+import zmq
+
+from ssbench.core.errors import ExitStatus
+from ssbench.core.messages import Bye, Expired, Message, encode
+from ssbench.transport.key import CurveKey
+from ssbench.transport.master_transport import RECEIVED_AT_ONCE, MasterTransport, pipe_length
+from ssbench.transport.ports import Ports, TransportError
+from tests.timing import spoilable
+from tests.transport.ends import ANY, until, worker_of
+
+
+def test_rubbish_is_refused_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    with MasterTransport("127.0.0.1", ANY, None) as master, zmq.Context() as context:
+        with context.socket(zmq.PUSH) as stranger:
+            stranger.connect(f"tcp://127.0.0.1:{master.ports.results}")
+            for data in (b"rubbish", b"\xc1", encode(Bye(1, "x"))[:-1]):
+                stranger.send(data)
+            stranger.send(encode(Bye(1, "x")))
+            heard: list[Message] = []
+            assert until(lambda: bool(heard.extend(master.receive(0.05)) or heard))
+        assert heard == [Bye(1, "x")]
+        assert master.refused == 3
+        assert "Refused a message on the results port" in caplog.text
+
+
+def test_without_workers_no_job_is_taken() -> None:
+    with MasterTransport("127.0.0.1", ANY, None) as master:
+        assert not master.send_jobs(b"x")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "messages"), [(0, 16), (1, 16), (4, 16), (8, 8), (64, 2), (256, 2)]
+)
+def test_pipes_are_shorter_for_larger_batches(jobs: int, messages: int) -> None:
+    assert pipe_length(jobs) == messages
+
+
+def test_of_many_messages_none_is_missing_and_the_loop_gets_its_turn() -> None:
+    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (wire, _):
+        count = 2 * RECEIVED_AT_ONCE + 5
+        sent = 0
+        got: list[int] = []
+
+        def all_came() -> bool:
+            nonlocal sent
+            while sent < count and wire.send(Expired(1, sent)):
+                sent += 1
+            some = [m.token_serial for m in master.receive(0.02) if isinstance(m, Expired)]
+            assert len(some) <= RECEIVED_AT_ONCE
+            got.extend(some)
+            return len(got) == count
+
+        assert until(all_came)
+        assert got == list(range(count))
+
+
+@spoilable
+def test_waiting_for_messages_is_bounded() -> None:
+    with MasterTransport("127.0.0.1", ANY, None) as master:
+        for timeout_s, most_s in ((-5, 0.2), (0, 0.2), (0.05, 0.5)):
+            started = time.monotonic()
+            assert list(master.receive(timeout_s)) == []
+            assert time.monotonic() - started < most_s
+
+
+# Addresses --------------------------------------------------------------------------------
+
+
+def test_ports_are_free_again_when_the_master_is_gone() -> None:
+    with MasterTransport("127.0.0.1", ANY, CurveKey.generate()) as first:
+        ports = first.ports
+    with MasterTransport("127.0.0.1", ports, None) as second:
+        assert second.ports == ports
+
+
+def test_where_a_master_listens() -> None:
+    with MasterTransport(None, ANY, None) as master:
+        assert master.ip == "127.0.0.1"
+    with MasterTransport(None, ANY, CurveKey.generate()) as master:
+        assert master.ip == "0.0.0.0"
+    with MasterTransport("127.0.0.2", ANY, CurveKey.generate()) as master:
+        assert master.ip == "127.0.0.2"
+
+
+def test_a_port_in_use_is_said_with_the_options_that_help() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        for ports in (Ports(port, 0, 0), Ports(0, port, 0), Ports(0, 0, port)):
+            with pytest.raises(TransportError) as caught:
+                MasterTransport("127.0.0.1", ports, CurveKey.generate())
+            text = str(caught.value)
+            assert f"127.0.0.1:{port}" in text
+            assert "Address already in use; is another ssbench-master running?" in text
+            assert "--zmq-work-port" in text
+            assert "\n" not in text
+            assert caught.value.exit_status is ExitStatus.FAILED
+
+
+def test_an_address_of_another_host_is_said() -> None:
+    with pytest.raises(TransportError, match=r"192\.0\.2\.1.*--zmq-bind-ip") as caught:
+        MasterTransport("192.0.2.1", ANY, None)
+    assert "another ssbench-master" not in str(caught.value), "nobody else is to blame"

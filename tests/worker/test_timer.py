@@ -1,0 +1,79 @@
+"""Calls at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from time import perf_counter_ns
+
+import gevent
+import pytest
+from gevent.event import Event
+
+from ssbench.worker.timer import LoopTimer, Timer, TimerfdTimer, make_timer
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize("make", [TimerfdTimer, LoopTimer])
+class TestEveryKind:
+    def test_it_rings_once_and_not_before_its_time(
+        self, make: Callable[[Callable[[], object]], Timer]
+    ) -> None:
+        expired_timer: list[int] = []
+        done = Event()
+
+        def ring() -> None:
+            expired_timer.append(perf_counter_ns())
+            done.set()
+
+        alarm = make(ring)
+        at_ns = perf_counter_ns() + 5 * MS
+        alarm.set(at_ns)
+        assert done.wait(10)
+        gevent.sleep(0.01)
+        alarm.close()
+        assert len(expired_timer) == 1
+        # The loop's timer may be early by its own millisecond.
+        assert expired_timer[0] >= at_ns - (0 if make is TimerfdTimer else 2 * MS)
+
+    def test_the_last_time_set_is_the_one_that_counts(
+        self, make: Callable[[Callable[[], object]], Timer]
+    ) -> None:
+        expired_timer: list[int] = []
+        alarm = make(lambda: expired_timer.append(1))
+        alarm.set(perf_counter_ns() + 3600 * 1000 * MS)
+        alarm.set(perf_counter_ns() + 2 * MS)
+        with gevent.Timeout(10):
+            while not expired_timer:
+                gevent.sleep(0.001)
+        assert expired_timer == [1]
+        alarm.set(perf_counter_ns() + 2 * MS)
+        alarm.close()
+        gevent.sleep(0.02)
+        assert expired_timer == [1]
+
+    @pytest.mark.parametrize("at_ns", [-5, 0, 1])
+    def test_a_time_that_is_over_rings_at_once(
+        self, make: Callable[[Callable[[], object]], Timer], at_ns: int
+    ) -> None:
+        done = Event()
+        alarm = make(done.set)
+        alarm.set(at_ns)
+        assert done.wait(10)
+        alarm.close()
+        alarm.close()
+
+
+def test_descriptors_are_given_back() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        TimerfdTimer(lambda: None).close()
+    gevent.sleep(0)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_exact_kind_is_taken_where_there_is_one() -> None:
+    alarm = make_timer(lambda: None)
+    assert isinstance(alarm, TimerfdTimer)
+    alarm.close()

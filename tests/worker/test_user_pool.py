@@ -1,0 +1,700 @@
+"""Users take jobs, try again where that helps, and write down what happened."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+import gevent
+import gevent.event
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssbench.core import retry
+from ssbench.core.completed import rows_of
+from ssbench.core.errors import StorageError
+from ssbench.core.model import NONE_NS, ErrorKind, Job, Result, Timing
+from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, REMOVE, UPDATE, Operation
+from ssbench.worker import user_pool
+from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, UserPool
+
+MS = 1_000_000
+SECOND = 1000 * MS
+Outcome = StorageError | Exception | Callable[[], None] | None
+
+
+class Driver:
+    """Each attempt takes 10 ms of a clock of its own, and ends as the script says."""
+
+    def __init__(self) -> None:
+        self.now_ns = 5 * SECOND
+        self.script: deque[Outcome] = deque()
+        self.always: Outcome = None
+        self.done: list[int] = []
+        self.deadlines: list[int] = []
+        self.gate: Any = None  #: an Event: attempts wait for it
+        self.in_flight = self.most_in_flight = 0
+        self.token_serial = 1
+        self.actions: Mapping[int, Any] = dict.fromkeys(OPERATIONS, self.act)
+
+    def clock(self) -> int:
+        return self.now_ns
+
+    def act(self, job: Job, deadline_ns: int) -> Timing:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.deadlines.append(deadline_ns)
+        try:
+            if self.gate is not None:
+                self.gate.wait()
+            self.now_ns += 10 * MS
+            outcome = self.script.popleft() if self.script else self.always
+            if isinstance(outcome, Exception):
+                raise outcome
+            if outcome is not None:
+                outcome()
+        finally:
+            self.in_flight -= 1
+        self.done.append(job.number)
+        return Timing(
+            self.now_ns - 3 * MS, self.now_ns - 2 * MS, self.now_ns, job.size, 200, b"tx1", 1, 0
+        )
+
+
+class Team:
+    """Users, and all that they tell."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        count: int = 1,
+        *,
+        retries: int = 10,
+        timeout_s: float = 0,
+        think_s: tuple[float, float] = (0.0, 0.0),
+        renew: Callable[[int], bool] = lambda began_ns: False,
+    ) -> None:
+        self.driver = driver
+        self.rows: list[Result] = []
+        self.batches: list[int] = []
+        self.lows = self.fences = self.exhaustions = 0
+        self.user_pool = UserPool(
+            driver,  # type: ignore[arg-type]
+            driver.clock,
+            origin_ns=2 * SECOND,
+            retries=retries,
+            operation_timeout_s=timeout_s,
+            think_s=think_s,
+            on_low=self.low,
+            on_rows=self.keep,
+            on_fence=self.fence,
+            on_exhausted=self.exhaust,
+            renew=renew,
+        )
+        self.user_pool.resize(count)
+
+    def low(self) -> None:
+        self.lows += 1
+
+    def fence(self) -> None:
+        self.fences += 1
+        self.user_pool.close()
+
+    def exhaust(self) -> None:
+        self.exhaustions += 1
+
+    def keep(self, rows: list[Any]) -> None:
+        self.batches.append(len(rows))
+        self.rows += map(Result._make, rows_of(rows, 2 * SECOND))
+
+    def do(self, *jobs: Job) -> list[Result]:
+        """Rows of these jobs, once all are done."""
+        self.user_pool.add(jobs)
+        self.settle(len(self.rows) + len(jobs))
+        return self.rows[-len(jobs) :]
+
+    def wait_until_busy(self, count: int) -> None:
+        """Let greenlets run until so many operations are in flight."""
+        with gevent.Timeout(5):
+            while self.user_pool.busy != count:
+                gevent.sleep(0.001)
+
+    def settle(self, rows: int) -> None:
+        """Let greenlets run until there are so many rows."""
+        with gevent.Timeout(5):
+            while len(self.rows) < rows:
+                gevent.sleep(0.001)
+
+
+@pytest.fixture(autouse=True)
+def _no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_pool, "FLUSH_S", 3600.0)  # on a busy machine one comes at any time
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(retry, "LONGEST_PAUSE_S", 0.002)
+    monkeypatch.setattr(retry, "NOT_FOUND_PAUSE_S", 0.003)
+
+
+def job(number: int = 1, operation: Operation = CREATE, *, due_ns: int = NONE_NS) -> Job:
+    return Job(number, operation, 2, 40 + number, 0, 100, due_ns)
+
+
+def refused(status: int, *, answered: bool = False) -> StorageError:
+    timing = Timing(1, 1, 6 * SECOND, 0, status, b"txbad") if answered else None
+    return StorageError(ErrorKind.STATUS, f"{status}", status=status, timing=timing)
+
+
+def result_row(driver: Driver, operation: Operation = CREATE, **options: Any) -> Result:
+    """The row of one job that one user does."""
+    (row,) = Team(driver, **options).do(job(1, operation))
+    return row
+
+
+# What a row says --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values())
+def test_the_row_of_a_success(operation: Operation) -> None:
+    driver = Driver()
+    row = result_row(driver, operation)
+    assert row == Result(
+        number=1, operation=operation, size_class=2, object=41, due_ns=NONE_NS,
+        start_ns=3 * SECOND, headers_ns=7 * MS,
+        first_byte_ns=8 * MS if operation is READ else NONE_NS,
+        last_byte_ns=10 * MS, bytes_moved=100, retries=0, not_found_retries=0, rate_limited=0,
+        reconnects=0, renewals=0, url=1, status=200, error=0, unknown=0,
+        transaction_id=b"tx1", detail="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values())
+def test_a_success_after_retries_says_the_same_and_how_many(operation: Operation) -> None:
+    driver = Driver()
+    driver.script.extend([refused(503), refused(429)])
+    row = result_row(driver, operation)
+    first = result_row(Driver(), operation)
+    later = {"headers_ns": 27 * MS, "last_byte_ns": 30 * MS, "retries": 2, "rate_limited": 1}
+    if operation is READ:
+        later["first_byte_ns"] = 28 * MS
+    assert row == first._replace(**later)
+
+
+def test_the_row_of_a_failure_without_an_answer() -> None:
+    driver = Driver()
+    driver.always = StorageError(ErrorKind.RESET, "the connection broke")
+    row = result_row(driver, UPDATE, retries=2)
+    assert row == Result(
+        number=1, operation=UPDATE, size_class=2, object=41, due_ns=NONE_NS,
+        start_ns=3 * SECOND, headers_ns=NONE_NS, first_byte_ns=NONE_NS, last_byte_ns=30 * MS,
+        bytes_moved=0, retries=2, not_found_retries=0, rate_limited=0, reconnects=0, renewals=0,
+        url=0, status=0, error=ErrorKind.RESET, unknown=1,
+        transaction_id=b"", detail="the connection broke",
+    )  # fmt: skip
+
+
+def test_the_row_of_a_failure_with_an_answer() -> None:
+    driver = Driver()
+    driver.always = refused(403, answered=True)
+    row = result_row(driver, READ)
+    assert (row.status, row.error, row.detail) == (403, ErrorKind.STATUS, "403")
+    assert (row.transaction_id, row.first_byte_ns) == (b"txbad", NONE_NS)
+    assert row.last_byte_ns == 1 * SECOND
+
+
+# Trying again -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [None, 404, 500])
+def test_every_request_is_in_a_count(ending: int | None) -> None:
+    """A request of the driver's that it repeated by itself is two."""
+    driver = Driver()
+    lost = StorageError(ErrorKind.CONNECT, "and no connection in its place")
+    lost.reconnects = 1
+    driver.script += [lost, refused(503), refused(401), lost, refused(404)]
+    if ending:
+        driver.always = refused(ending)
+    row = result_row(driver, READ, renew=lambda began_ns: True)
+    counted = row.retries + row.not_found_retries + row.renewals + row.reconnects
+    assert row.reconnects == 2
+    assert 1 + counted == len(driver.deadlines) + row.reconnects
+
+
+def test_a_read_that_finds_nothing_is_tried_once_more() -> None:
+    driver = Driver()
+    driver.script.append(refused(404))
+    row = result_row(driver, READ)
+    assert (row.status, row.error, row.not_found_retries, row.retries) == (200, 0, 1, 0)
+    driver.always = refused(404)
+    row = result_row(driver, READ)
+    assert (row.status, row.error, row.not_found_retries) == (404, ErrorKind.STATUS, 1)
+
+
+def test_gone_already_is_a_success_of_remove() -> None:
+    driver = Driver()
+    driver.always = refused(404, answered=True)
+    row = result_row(driver, REMOVE)
+    assert (row.status, row.error, row.detail) == (404, 0, "")
+
+
+def test_retries_end() -> None:
+    driver = Driver()
+    driver.always = refused(503)
+    row = result_row(driver, CREATE, retries=3)
+    assert (row.retries, row.status, row.unknown) == (3, 503, 1)
+    assert len(driver.deadlines) == 4
+
+
+def test_an_operation_has_a_deadline_for_all_of_its_attempts() -> None:
+    driver = Driver()
+    driver.always = refused(503)
+    row = result_row(driver, CREATE, timeout_s=0.035)
+    assert set(driver.deadlines) == {5 * SECOND + 35 * MS}
+    assert row.retries == len(driver.deadlines) == 4
+    assert row.last_byte_ns == 40 * MS
+
+
+def test_without_a_time_out_there_is_no_deadline() -> None:
+    driver = Driver()
+    result_row(driver)
+    assert driver.deadlines == [0]
+
+
+# The token --------------------------------------------------------------------------------
+
+
+def test_a_renewal_is_counted_and_in_no_latency() -> None:
+    driver = Driver()
+    driver.script.append(refused(401))
+
+    def renew(began_ns: int) -> bool:
+        assert began_ns == 5 * SECOND
+        driver.now_ns += 700 * MS
+        return True
+
+    row = result_row(driver, CREATE, renew=renew)
+    assert (row.renewals, row.retries, row.error, row.status) == (1, 0, 0, 200)
+    assert row.last_byte_ns == 10 * MS
+    assert row.start_ns == 3 * SECOND + 710 * MS
+
+
+def test_a_deadline_starts_anew_with_a_renewal() -> None:
+    driver = Driver()
+    driver.script.append(refused(401))
+
+    def renew(began_ns: int) -> bool:
+        driver.now_ns += SECOND
+        return True
+
+    result_row(driver, CREATE, timeout_s=0.5, renew=renew)
+    assert driver.deadlines == [5500 * MS, 6510 * MS]
+
+
+def test_what_a_delete_did_before_its_renewal_is_not_forgotten() -> None:
+    driver = Driver()
+    driver.script += [StorageError(ErrorKind.RESET, "gone"), refused(401), refused(404)]
+    row = result_row(driver, DELETE, renew=lambda began_ns: True)
+    assert (row.renewals, row.error, row.retries, len(driver.deadlines)) == (1, 0, 1, 3)
+
+
+def test_renewals_end() -> None:
+    driver = Driver()
+    driver.always = refused(401)
+    asked: list[int] = []
+    row = result_row(driver, READ, renew=lambda began_ns: asked.append(began_ns) or True)
+    assert len(asked) == row.renewals == MAX_RENEWALS
+    assert asked == sorted(set(asked)), "each attempt wants a token newer than itself"
+    assert (row.error, row.status) == (ErrorKind.UNAUTHORIZED, 401)
+
+
+def test_no_token_to_be_had() -> None:
+    driver = Driver()
+    driver.always = refused(401)
+    row = result_row(driver, READ, renew=lambda began_ns: False)
+    assert row.error == ErrorKind.UNAUTHORIZED
+    assert (len(driver.deadlines), row.renewals) == (1, 0)
+
+
+def test_failures_leave_nothing_for_the_collector() -> None:
+    driver = Driver()
+    driver.always = broken
+    team = Team(driver, retries=2)
+    gc.collect()
+    (row,) = team.do(job())
+    assert (row.error, row.retries) == (ErrorKind.RESET, 2)
+    ours = {UserPool._recover.__code__, UserPool._attempt.__code__, broken.__code__}
+    assert not [f for f in gc.get_objects() if isinstance(f, FrameType) and f.f_code in ours]
+
+
+def broken() -> None:
+    try:
+        raise ConnectionResetError
+    except OSError as error:
+        raise StorageError(ErrorKind.RESET, "the connection broke") from error
+
+
+# Defects of a driver ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("defect", [ValueError("odd"), KeyError("x"), AssertionError(), OSError(5)])
+def test_a_defect_of_a_driver_is_a_row(defect: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    driver = Driver()
+    driver.script.append(defect)
+    team = Team(driver)
+    row, after = team.do(job(1), job(2))
+    assert row.error == ErrorKind.INTERNAL
+    assert type(defect).__name__ in row.detail
+    assert (after.error, team.user_pool.busy) == (0, 0)
+    assert "A defect in the storage driver" in caplog.text
+
+
+def test_want_of_memory_is_a_failure_and_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    driver = Driver()
+    driver.script.extend([MemoryError(), refused(503), MemoryError()])
+    team = Team(driver)
+    for row in team.do(job(1), job(2)):
+        assert (row.error, row.detail) == (ErrorKind.INTERNAL, "the worker is out of memory")
+    assert (team.exhaustions, team.user_pool.busy) == (2, 0)
+    assert "defect" not in caplog.text
+
+
+def test_a_defect_in_a_later_attempt_is_a_row_as_well() -> None:
+    driver = Driver()
+    driver.script.extend([refused(503), ZeroDivisionError("odd")])
+    row = result_row(driver)
+    assert (row.error, row.retries) == (ErrorKind.INTERNAL, 1)
+
+
+def test_an_operation_that_no_driver_knows_is_a_row() -> None:
+    driver = Driver()
+    team = Team(driver)
+    stranger = Job(7, 4711, 0, 0, 0, 0)
+    row, after = team.do(stranger, job(2))
+    assert (row.number, row.error, after.error) == (7, ErrorKind.INTERNAL, 0)
+
+
+def test_a_driver_that_gives_nonsense_costs_that_job_only() -> None:
+    driver = Driver()
+    driver.actions = {**driver.actions, READ: lambda job, deadline_ns: None}
+    row, after = Team(driver).do(job(1, READ), job(2))
+    assert (row.error, after.error) == (ErrorKind.INTERNAL, 0)
+
+
+def test_nonsense_after_a_retry_costs_that_job_only() -> None:
+    driver = Driver()
+    answers = deque([refused(503), None])
+
+    def act(job: Job, deadline_ns: int) -> Any:
+        answer = answers.popleft()
+        if answer:
+            raise answer
+        return answer
+
+    driver.actions = {**driver.actions, READ: act}
+    row, after = Team(driver).do(job(1, READ), job(2))
+    assert (row.error, row.retries, after.error) == (ErrorKind.INTERNAL, 1, 0)
+    assert row.detail.endswith("TypeError: the driver gave NoneType for a Timing")
+
+
+# How many users ---------------------------------------------------------------------------
+
+
+def at_once(driver: Driver, team: Team) -> int:
+    """How many jobs are in flight when there are plenty."""
+    driver.gate = gevent.event.Event()
+    jobs = [job(n) for n in range(1000, 1050)]
+    rows = len(team.rows)
+    driver.most_in_flight = 0
+    team.user_pool.add(jobs)
+    gevent.sleep(0.01)
+    busy = team.user_pool.busy
+    driver.gate.set()
+    team.settle(rows + len(jobs))
+    assert driver.most_in_flight == busy
+    return busy
+
+
+def test_as_many_jobs_are_in_flight_as_there_are_users() -> None:
+    driver = Driver()
+    team = Team(driver, 7)
+    assert at_once(driver, team) == 7
+    for count in (3, 12, 1, 0 + 5):
+        team.user_pool.resize(count)
+        assert at_once(driver, team) == count
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.integers(0, 8)), max_size=8))
+def test_resizing_in_the_middle_of_work(changes: list[tuple[int, bool, int]]) -> None:
+    """Invariant: after any changes there are as many users as there should be, and each job
+    was done once."""
+    driver = Driver()
+    team = Team(driver, 2)
+    given_out = 0
+    for count, pause, jobs in changes:
+        driver.gate = gevent.event.Event()
+        team.user_pool.resize(count)
+        team.user_pool.add([job(given_out + n) for n in range(jobs)])
+        given_out += jobs
+        if pause:
+            gevent.sleep(0)
+        driver.gate.set()
+        if pause:
+            gevent.sleep(0)
+    team.user_pool.resize(4)
+    team.settle(given_out)
+    assert sorted(row.number for row in team.rows) == list(range(given_out))
+    assert at_once(driver, team) == 4
+
+
+def test_users_above_a_smaller_share_end_whichever_ends_first() -> None:
+    driver = Driver()
+    gates = {number: gevent.event.Event() for number in range(4)}
+    driver.actions = dict.fromkeys(
+        OPERATIONS, lambda job, ns: (gates[job.number].wait() if job.number in gates else None,
+                                     driver.act(job, ns))[1]
+    )  # fmt: skip
+    team = Team(driver, 4)
+    team.user_pool.add([job(n) for n in range(4)])
+    team.wait_until_busy(4)
+    team.user_pool.resize(2)
+    gates[2].set()
+    team.settle(1)
+    team.user_pool.resize(4)
+    for gate in gates.values():
+        gate.set()
+    team.settle(4)
+    team.user_pool.resize(3)
+    assert at_once(driver, team) == 3
+
+
+def test_what_is_here() -> None:
+    driver = Driver()
+    driver.gate = gevent.event.Event()
+    team = Team(driver, 2)
+    team.user_pool.add([job(n) for n in range(5)])
+    assert (team.user_pool.jobs, team.user_pool.free) == (5, 0)
+    team.wait_until_busy(2)
+    assert repr(team.user_pool) == "<Users 2 busy of 2, 3 jobs queued>"
+    assert team.user_pool.jobs == 5
+    assert team.user_pool.take_back() == [2, 3, 4]
+    driver.gate.set()
+    team.settle(2)
+    assert (team.user_pool.jobs, team.user_pool.free) == (0, 2)
+
+
+def test_it_tells_when_the_queue_runs_out() -> None:
+    driver = Driver()
+    team = Team(driver, 4)
+    team.do(*[job(n) for n in range(8)])
+    assert team.lows == 1
+
+
+@pytest.mark.parametrize(
+    ("in_a_tick", "queued"), [(0, 4), (24, 4), (25, 5), (50, 10), (160, QUICK), (999, QUICK)]
+)
+def test_the_quicker_the_store_the_more_jobs_are_queued(in_a_tick: int, queued: int) -> None:
+    team = Team(Driver(), 2)
+    if in_a_tick:
+        team.do(*[job(n) for n in range(in_a_tick)])
+    team.user_pool.tick()
+    team.user_pool.queue.extend(job(n) for n in range(queued - 1))
+    assert team.user_pool.room
+    team.user_pool.queue.append(job(queued))
+    assert not team.user_pool.room
+
+
+def test_room_is_for_what_was_done_lately() -> None:
+    team = Team(Driver(), 1)
+    team.do(*[job(n) for n in range(100)])
+    team.user_pool.queue.extend([job(1), job(2)])
+    seen = []
+    for _ in range(3):
+        team.user_pool.tick()
+        seen.append(team.user_pool.room)
+    assert seen == [True, True, False]
+
+
+def test_rows_wait_for_two_ticks_at_most() -> None:
+    driver = Driver()
+    team = Team(driver, 2)
+    team.do(*[job(n) for n in range(100)])
+    gate = gevent.event.Event()
+    driver.script.extend([None, gate.wait])
+    team.user_pool.tick()  # many were handed over: those that come may wait
+    team.user_pool.add([job(n) for n in range(2)])
+    team.wait_until_busy(1)
+    team.user_pool.flush()
+    team.user_pool.add([job(3)])
+    gevent.sleep(0)
+    before, lows = len(team.batches), team.lows
+    team.user_pool.tick()
+    assert (len(team.batches), team.lows) == (before, lows)  # some have gone out since the last
+    team.user_pool.tick()
+    assert team.batches[before:] == [1]
+    assert team.lows == lows + 1
+    gate.set()
+    team.settle(103)
+
+
+# Rows out ---------------------------------------------------------------------------------
+
+
+def test_rows_go_out_in_batches_when_there_is_no_quiet() -> None:
+    driver = Driver()
+    team = Team(driver, 1)
+    team.do(*[job(n) for n in range(FULL + 10)])
+    assert team.batches == [FULL, 10]
+
+
+def test_rows_wait_for_the_queue_to_run_out() -> None:
+    team = Team(Driver(), 4)
+    team.do(*[job(n) for n in range(12)])
+    assert team.batches == [12]  # the last one took no time: it went along
+
+
+@pytest.mark.parametrize(("before", "gone"), [(FEW + 1, []), (FEW, [1])])
+def test_rows_of_few_operations_do_not_wait(before: int, gone: list[int]) -> None:
+    driver = Driver()
+    team = Team(driver)
+    team.do(*[job(n) for n in range(before)])
+    team.user_pool.tick()
+    team.user_pool.tick()  # between two waves of answers, perhaps
+    team.batches.clear()
+    gate = gevent.event.Event()
+    driver.script.extend([None, gate.wait])
+    team.user_pool.add([job(n) for n in range(4)])
+    while len(driver.script):
+        gevent.sleep(0)
+    for _ in range(5):
+        gevent.idle()
+    assert team.batches == gone
+    gate.set()
+    team.settle(before + 4)
+
+
+def test_every_now_and_then_jobs_are_fetched_and_rows_go_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(user_pool, "FLUSH_S", 0.001)
+    team = Team(Driver(), 2)
+    before = team.lows
+    with gevent.Timeout(5):
+        while team.lows == before:
+            gevent.sleep(0.001)
+
+
+def test_rows_gather_while_jobs_wait_for_their_time() -> None:
+    driver = Driver()
+    driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
+    team = Team(driver)
+    team.user_pool.add([job(1, due_ns=0), job(2, due_ns=time.perf_counter_ns() + 3600 * SECOND)])
+    while not driver.done:
+        gevent.idle()
+    gevent.idle()
+    assert team.rows == []
+    team.user_pool.tick()
+    assert len(team.rows) == 1
+    team.user_pool.close()
+
+
+def test_rows_go_out_at_once_when_there_is_nothing_else_to_do() -> None:
+    driver = Driver()
+    team = Team(driver, 4)
+    driver.gate = gevent.event.Event()
+    team.user_pool.add([job(1)])
+    team.wait_until_busy(1)
+    driver.gate.set()
+    team.settle(1)  # there are no ticks here
+
+
+def test_a_job_waits_until_it_is_due() -> None:
+    driver = Driver()
+    driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
+    team = Team(driver, 2)
+    now_ns = time.perf_counter_ns() - 2 * SECOND
+    dues = [now_ns + 30 * MS, now_ns + 10 * MS, 0]
+    for number, due_ns in enumerate(dues):
+        team.user_pool.add([job(number, due_ns=due_ns)])
+    assert team.user_pool.jobs == 3
+    team.settle(3)
+    assert [row.due_ns for row in team.rows] == sorted(dues)
+    assert all(row.start_ns >= row.due_ns for row in team.rows)
+    assert team.user_pool.jobs == 0
+
+
+def test_what_waits_for_its_time_is_given_back_at_the_end_only() -> None:
+    driver = Driver()
+    driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
+    team = Team(driver, 2)
+    far_ns = time.perf_counter_ns() + 3600 * SECOND
+    team.user_pool.add([job(1, due_ns=far_ns), job(2, due_ns=far_ns)])
+    assert team.user_pool.free == 0
+    assert team.user_pool.take_back(keep_for_idle=True) == []
+    assert sorted(team.user_pool.take_back()) == [1, 2]
+    assert team.user_pool.jobs == 0
+
+
+def test_users_think_between_their_operations() -> None:
+    driver = Driver()
+    team = Team(driver, 2, think_s=(0.02, 0.03))
+    started_s = time.monotonic()
+    team.do(*[job(number) for number in range(6)])
+    took_s = time.monotonic() - started_s
+    assert took_s >= 2 * 0.02, "three operations each, two pauses between"
+
+
+# The fence, and the end -------------------------------------------------------------------
+
+
+def test_behind_the_fence_nothing_is_started() -> None:
+    driver = Driver()
+    team = Team(driver, 3)
+    team.user_pool.lease_expires_ns = driver.now_ns - 1
+    team.user_pool.add([job(n) for n in range(5)])
+    gevent.sleep(0.002)
+    assert team.fences == 1
+    assert (driver.done, driver.deadlines) == ([], [])
+
+
+def test_a_retry_is_not_started_behind_the_fence() -> None:
+    driver = Driver()
+    driver.always = refused(503)
+    team = Team(driver)
+    team.user_pool.lease_expires_ns = driver.now_ns + 15 * MS
+    (row,) = team.do(job())
+    assert len(driver.deadlines) == 2
+    assert row.status == 503
+
+
+def test_closing_hands_over_what_is_done_and_starts_nothing_more() -> None:
+    driver = Driver()
+    team = Team(driver, 2)
+    team.do(job(1))
+    driver.gate = gevent.event.Event()
+    team.user_pool.add([job(n) for n in range(2, 9)])
+    team.wait_until_busy(2)
+    team.user_pool.close()
+    driver.gate.set()
+    team.wait_until_busy(0)
+    assert [row.number for row in team.rows] == [1]
+    assert sorted(driver.done) == [1, 2, 3]
+    team.user_pool.close()
+    team.user_pool.flush()
+
+
+def test_jobs_for_closed_users_go_nowhere() -> None:
+    driver = Driver()
+    team = Team(driver, 2)
+    gevent.sleep(0)
+    team.user_pool.close()
+    team.user_pool.add([job(1)])
+    gevent.sleep(0.002)
+    assert driver.done == []
