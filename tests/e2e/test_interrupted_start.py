@@ -45,8 +45,8 @@ LONGEST_S = 30.0
 MOMENTS = {
     "the first line": ("import", "auth_options", 1),
     "while the command is loaded": ("import", "ssbench.cli.options", 1),
-    "the first log": ("tempfile.mkstemp", "", 1),
-    "the second log": ("tempfile.mkstemp", "", 2),
+    "the first log": ("open", "ssbench-worker-local-0", 1),
+    "the second log": ("open", "ssbench-worker-local-1", 1),
     "the first worker": ("subprocess.Popen", "", 1),
     "the second worker": ("subprocess.Popen", "", 2),
     "while more is loaded": ("import", "ssbench.cli.session", 1),
