@@ -23,7 +23,7 @@ from ssbench.wire.workerwire import WorkerWire
 
 from ssbench.cli.openfiles import allow_many_connections
 from ssbench.core.model import Job, Timing
-from ssbench.core.operations import Operation
+from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
 from ssbench.worker.worker import Worker
@@ -92,7 +92,7 @@ class Crowd:
         self._processes: list[BaseProcess] = []
         for names, log in zip(self._names, self._logs, strict=True):
             theirs, ours = fork.Pipe(duplex=False)
-            books = Books(fork.RawArray("Q", len(Operation)), fork.RawArray("d", 2))
+            books = Books(fork.RawArray("Q", max(OPERATIONS) + 1), fork.RawArray("d", 2))
             self._ends.append(ours)
             self._books.append(books)
             process = fork.Process(
@@ -112,7 +112,9 @@ class Crowd:
     @property
     def begun(self) -> Counter[Operation]:
         """Operations that the drivers were asked for, by those killed too."""
-        return Counter({op: sum(books.begun[op] for books in self._books) for op in Operation})
+        return Counter(
+            {op: sum(books.begun[op] for books in self._books) for op in OPERATIONS.values()}
+        )
 
     @property
     def worker_mb(self) -> float:
