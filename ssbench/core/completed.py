@@ -39,7 +39,7 @@ def pack_finished(finished: Sequence[Finished], origin_ns: int) -> list[Any]:
     headers = _pack_durations(heads, starts)
     # Most answers come in one piece: these are the same then.
     first = headers if firsts == heads else _pack_durations(firsts, starts)
-    last = headers if lasts == heads else pack_column(list(map(sub, lasts, starts)))
+    last = headers if lasts == heads else _pack_lasts(lasts, starts)
     kinds = set(operations)
     if RECEIVING.isdisjoint(kinds):
         first = NONE_NS
@@ -58,8 +58,15 @@ def rows_of(finished: Sequence[Finished], origin_ns: int) -> list[Row]:
 
 
 def duration_ns(at_ns: int, start_ns: int) -> int:
-    """From start to a time of a Timing; UNCERTAIN_NS where that is negative."""
-    return at_ns - start_ns if at_ns >= 0 else UNCERTAIN_NS
+    """From start to a time of a Timing; UNCERTAIN_NS where that would be negative: the time is
+    marked so, or the wall clock that the kernel's stamps are of was set meanwhile.
+    """
+    return at_ns - start_ns if at_ns >= start_ns else UNCERTAIN_NS
+
+
+def last_ns(at_ns: int, start_ns: int) -> int:
+    """From start to the last byte; never negative, whatever the wall clock did meanwhile."""
+    return max(at_ns - start_ns, 0)
 
 
 def _pack_durations(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
@@ -70,12 +77,20 @@ def _pack_durations(times: Sequence[int], starts: Sequence[int]) -> PackedColumn
     return packed if least >= 0 else pack_column(list(map(duration_ns, times, starts)))
 
 
+def _pack_lasts(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
+    """As ``last_ns`` gives them."""
+    packed = pack_column(list(map(sub, times, starts)))
+    least = packed if isinstance(packed, int) else packed[0]
+    return packed if least >= 0 else pack_column(list(map(last_ns, times, starts)))
+
+
 def latencies_ns(finished: Sequence[Finished]) -> list[int]:
     """How long each of them took."""
-    return [
+    took = [
         entry[_LAST_BYTE] if len(entry) == _WIDTH else entry[2].last_byte_ns - entry[1]
         for entry in finished
     ]
+    return took if min(took, default=0) >= 0 else [max(ns, 0) for ns in took]
 
 
 def _row(done: Finished, origin_ns: int) -> Row:
@@ -83,7 +98,7 @@ def _row(done: Finished, origin_ns: int) -> Row:
     return (
         job.number, job.operation, job.size_class, job.object, job.due_ns,
         start_ns - origin_ns, duration_ns(timing.headers_ns, start_ns), _first_ns(done),
-        timing.last_byte_ns - start_ns, timing.bytes_moved, 0, 0, 0,
+        last_ns(timing.last_byte_ns, start_ns), timing.bytes_moved, 0, 0, 0,
         timing.reconnects, 0, timing.url, timing.status, 0, 0,
         timing.transaction_id, "",
     )  # fmt: skip

@@ -17,7 +17,7 @@ import gevent
 from gevent import getcurrent
 from gevent.hub import get_hub
 
-from ssbench.core.completed import Finished, Row, duration_ns
+from ssbench.core.completed import Finished, Row, duration_ns, last_ns
 from ssbench.core.errors import StorageError
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Timing
 from ssbench.core.operations import OPERATIONS, RECEIVING, row_of
@@ -340,10 +340,10 @@ class UserPool:
         error: StorageError | None,
     ) -> Row:
         first_ns = headers_ns = NONE_NS
-        last_ns = self._clock() - start_ns
+        took_ns = self._clock() - start_ns
         if timing is not None:
             headers_ns = duration_ns(timing.headers_ns, start_ns)
-            last_ns = timing.last_byte_ns - start_ns
+            took_ns = last_ns(timing.last_byte_ns, start_ns)
             if error is None and job.operation in RECEIVING:
                 first_ns = duration_ns(timing.first_byte_ns, start_ns)
         kind = error.kind if error else ErrorKind.NONE
@@ -351,7 +351,7 @@ class UserPool:
             kind = ErrorKind.UNAUTHORIZED
         return (
             job.number, job.operation, job.size_class, job.object, job.due_ns,
-            start_ns - self._origin_ns, headers_ns, first_ns, last_ns,
+            start_ns - self._origin_ns, headers_ns, first_ns, took_ns,
             timing.bytes_moved if timing else 0,
             *attempts.counters, renewals, timing.url if timing else 0,
             timing.status if timing else (error.status if error else 0),

@@ -57,7 +57,7 @@ def test_successes_are_packed_as_their_rows_would_be(finished: list[Finished]) -
 def test_failures_may_be_among_them(finished: list[Finished]) -> None:
     assert unpacked(finished) == rows_of(finished, ORIGIN_NS)
     assert latencies_ns(finished) == [
-        Result._make(row).last_byte_ns for row in rows_of(finished, ORIGIN_NS)
+        max(Result._make(row).last_byte_ns, 0) for row in rows_of(finished, ORIGIN_NS)
     ]
 
 
@@ -81,3 +81,13 @@ def test_times_of_what_was_read_late_are_uncertain() -> None:
     for row in map(Result._make, [*rows_of(late, ORIGIN_NS), *unpacked(late)]):
         first_ns = UNCERTAIN_NS if row.operation == READ else NONE_NS
         assert (row.headers_ns, row.first_byte_ns, row.last_byte_ns) == (-2, first_ns, 500)
+
+
+def test_a_wall_clock_that_was_set_makes_no_negative_durations() -> None:
+    job = Job(0, READ, 0, 0, 0, 0, 5)
+    before = (job, 1200, Timing(1100, 1150, 1190, 100, 200))
+    for finished in ([before], [before, (job, 1200, Timing(1300, 1400, 1500, 100, 200))]):
+        assert unpacked(finished) == rows_of(finished, ORIGIN_NS)
+        row = Result._make(unpacked(finished)[0])
+        assert (row.headers_ns, row.first_byte_ns, row.last_byte_ns) == (-2, -2, 0)
+        assert latencies_ns(finished)[0] == 0

@@ -25,7 +25,7 @@ from ssbench.core.dispatch.throughput import ThroughputMeter
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import unpack
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Job, Result
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, ErrorKind, Job, Result
 from ssbench.core.workload.workload import Workload
 
 MAX_BATCH = 256
@@ -50,12 +50,15 @@ _NUMBER = 1 + Result._fields.index("number")
 _STATUS = 1 + Result._fields.index("status")
 _ERROR = 1 + Result._fields.index("error")
 _UNKNOWN = 1 + Result._fields.index("unknown")
-#: The least that each column of numbers can have: nothing is negative, but for what there isn't
-#: (NONE_NS), and for a start before the phase's by a clock that isn't known well yet.
-_LEAST = [
-    {"start_ns": -60 * SECOND}.get(name, NONE_NS if name.endswith("_ns") else 0)
-    for name in Result._fields[:RESULT_NUMBERS]
-]
+#: The least that a column of numbers can have where that isn't 0: of times that there aren't or
+#: that aren't known, and of a start before the phase's by a clock that isn't known well yet.
+_BELOW_0 = {
+    "due_ns": NONE_NS,
+    "start_ns": -60 * SECOND,
+    "headers_ns": UNCERTAIN_NS,
+    "first_byte_ns": UNCERTAIN_NS,
+}
+_LEAST = [_BELOW_0.get(name, 0) for name in Result._fields[:RESULT_NUMBERS]]
 
 
 class Batch(NamedTuple):

@@ -24,7 +24,7 @@ from ssbench.core.messages import (
     pack,
     unpack,
 )
-from ssbench.core.model import ErrorKind, Job, Phase, Result
+from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Job, Phase, Result
 from tests.core.workload.fleet import RUN, Fleet, SimWorker, packed, row
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
@@ -431,10 +431,21 @@ def test_malformed_results_are_refused(data: bytes) -> None:
     assert fleet.dispatcher.counts.refused == 1
 
 
+def test_results_of_what_was_read_late_are_kept() -> None:
+    fleet = Fleet()
+    worker, batch = one_held(fleet)
+    late = unpack(packed(batch.jobs))
+    for field in ("headers_ns", "first_byte_ns"):
+        late[1 + Result._fields.index(field)] = UNCERTAIN_NS
+    assert fleet.dispatcher.results(worker.incarnation, pack(late), 0)
+    assert fleet.dispatcher.counts.refused == 0
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("size_class", -1), ("operation", -1), ("bytes_moved", -(2**31)), ("start_ns", -(2**61)),
-     ("last_byte_ns", -2), ("retries", -1), ("status", -1), ("start_ns", 1e308)],
+     ("last_byte_ns", -2), ("headers_ns", -3), ("retries", -1), ("status", -1),
+     ("start_ns", 1e308)],
 )  # fmt: skip
 def test_results_that_no_operation_can_have_are_refused(field: str, value: Any) -> None:
     """They reached the report: class -1, -2,000 MB/s, starts in 1880."""
