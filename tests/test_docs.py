@@ -317,3 +317,24 @@ def test_the_readme_is_short_and_leads_to_every_page() -> None:
     pages = {f"docs/{path.name}" for path in ROOT.glob("docs/*.*") if path.suffix != ".svg"}
     assert pages - {"docs/README.rst"} <= told
     assert len(README.read_text().splitlines()) <= 250
+
+
+def test_files_that_pages_name_exist() -> None:
+    pages = [*PAGES, *ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    for path in pages:
+        for name in re.findall(r"(?:ssbench|tests|benchmarks)/[\w/]+\.\w+", path.read_text()):
+            assert (ROOT / name).exists(), f"{path.name}: {name}"
+
+
+def test_links_to_sections_lead_to_one() -> None:
+    for path in [*PAGES, *ROOT.glob("docs/*.md")]:
+        for page_name, anchor in re.findall(r"[<(]([\w./-]+)#([\w-]+)[>)]", path.read_text()):
+            assert anchor in anchors(path.parent / page_name), f"{path.name}: {page_name}#{anchor}"
+
+
+def anchors(path: Path) -> set[str]:
+    """What links to sections of a page may end with."""
+    if path.suffix == ".rst":
+        return {name for node in page(path).findall(nodes.section) for name in node["ids"]}
+    titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
