@@ -7,35 +7,35 @@ NEEDS = setup.py requirements.txt pyproject.toml
 
 .PHONY: help demo test test-long faults soak scale truth bench fuzz check clean
 
-help: ## say what there is
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
 
-demo: $(VENV)/.for-demo ## a first run, against a throw-away Swift
+demo: $(VENV)/.for-demo ## a first run, against a temporary Swift
 	$(BIN)/ssbench-master run-scenario -f very_small --embedded-swift --workers 2
 
 # Three at a time: end-to-end tests spend most of their time waiting. A file stays together.
-test: $(VENV)/.for-test ## all tests, real Swift and real Keystone included
+test: $(VENV)/.for-test ## all tests, including those against real Swift and Keystone
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m 'not slow' $(TESTS)
 
 test-long: $(VENV)/.for-test ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(TESTS)
 
-faults: $(VENV)/.for-test ## break everything there is to break, and print what came of it
+faults: $(VENV)/.for-test ## fault injection: print a table of faults and results
 	$(BIN)/python -m pytest tests/e2e/faults $(TESTS)
 
-soak: $(VENV)/.for-test ## a long run with faults, MINUTES=30 of it (SEED=1 to repeat one)
+soak: $(VENV)/.for-test ## soak test: a long run with faults, MINUTES=30 (SEED=1 to repeat one)
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),30) $(addprefix --seed ,$(SEED))
 
-scale: $(VENV)/.for-test ## hundreds of workers, 20,000 users, 10,000,000 objects; some minutes
+scale: $(VENV)/.for-test ## scale test: hundreds of workers, 20,000 users, 10,000,000 objects; some minutes
 	$(BIN)/python -m benchmarks.scale
 
-truth: $(VENV)/.for-test ## what reports say against what a server of known delays logged; some minutes
+truth: $(VENV)/.for-test ## accuracy: compare reports with the log of a server of known delays; some minutes
 	$(BIN)/python -m benchmarks.truth
 
-bench: $(VENV)/.for-test ## our speed beside wrk's and others', a table; ROWS="small big" for some
+bench: $(VENV)/.for-test ## speed compared with wrk and others, as a table; ROWS="small big" for some
 	$(BIN)/python -m benchmarks.bench $(ROWS) $(addprefix --rounds ,$(ROUNDS))
 
-fuzz: $(VENV)/.for-fuzz ## hostile input for each parser, SECONDS=60 of it (TARGETS="login key" for some)
+fuzz: $(VENV)/.for-fuzz ## hostile input for each parser, SECONDS=60 each (TARGETS="login key" for some)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(TARGETS)
 
 check: $(VENV)/.for-test ## format, lint, types, security, layers
@@ -46,7 +46,7 @@ check: $(VENV)/.for-test ## format, lint, types, security, layers
 	$(BIN)/python .ci/audit.py
 	$(BIN)/lint-imports --no-cache | tail -n +10
 
-clean: ## remove what make and the tools have made here
+clean: ## remove everything that make and the tools created here
 	rm -rf $(VENV) .bench .fuzz .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
