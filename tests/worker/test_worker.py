@@ -265,7 +265,7 @@ def test_pulses_tell_of_latencies_where_they_are_wanted() -> None:
 
 def test_a_worker_of_no_users_takes_no_jobs() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
-        master.begin(user_pool=0)
+        master.begin(users=0)
         assert not master.wire.send_jobs(b"x")
 
 
@@ -338,7 +338,7 @@ def test_messages_that_are_left_do_not_keep_it_from_sleeping(
             calls.append(self)
             super().hear()
 
-    monkeypatch.setattr(duty_module, "Stint", Counting)
+    monkeypatch.setattr(duty_module, "WorkerPhase", Counting)
     monkeypatch.setattr(users_module, "FLUSH_S", 3600.0)  # no tick reads them
     gate = Gate()
     with at_work(4, open_driver=gate.driver) as (master, _):
@@ -465,7 +465,7 @@ def test_what_nobody_has_caught_ends_the_worker_with_a_word(
 def test_a_worker_that_went_deaf_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedMaster() as master, WorkerThread(master) as worker:
         master.begin(1)
-        monkeypatch.setattr("ssbench.worker.heartbeat.Pulse", raises(MemoryError()))
+        monkeypatch.setattr("ssbench.worker.heartbeat.Heartbeat", raises(MemoryError()))
         assert worker.wait() is ExitStatus.FAILED
         assert byes(master) == ["out of memory"]
 
