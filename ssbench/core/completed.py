@@ -33,9 +33,7 @@ def pack_finished(finished: Sequence[Finished], origin_ns: int) -> list[Any]:
     jobs, starts, timings = zip(*finished, strict=True)
     numbers, operations, classes, objects, _, _, dues = zip(*jobs, strict=True)
     heads, firsts, lasts, moved, statuses, ids, urls, reconnects = zip(*timings, strict=True)
-    began = pack_column(starts)
-    # Of a column of one value this is the value, of others what is added to each.
-    began = began - origin_ns if isinstance(began, int) else [began[0] - origin_ns, *began[1:]]
+    began = _pack_offsets(starts, origin_ns)
     headers = _pack_durations(heads, starts)
     # Most answers come in one piece: these are the same then.
     first = headers if firsts == heads else _pack_durations(firsts, starts)
@@ -67,6 +65,18 @@ def duration_ns(at_ns: int, start_ns: int) -> int:
 def last_ns(at_ns: int, start_ns: int) -> int:
     """From start to the last byte; never negative, whatever the wall clock did meanwhile."""
     return max(at_ns - start_ns, 0)
+
+
+def _pack_offsets(starts: Sequence[int], origin_ns: int) -> PackedColumn:
+    """Starts on the clock as offsets from ``origin_ns``, mostly without computing each."""
+    packed = pack_column(starts)
+    if isinstance(packed, int):
+        return packed - origin_ns
+    if packed[0]:
+        return [packed[0] - origin_ns, *packed[1:]]
+    # Packed as they are, because they are more than 4 s apart: the base must stay a lower bound
+    # that is near them, by which the master tells possible starts from impossible ones.
+    return pack_column([start - origin_ns for start in starts])
 
 
 def _pack_durations(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:

@@ -91,3 +91,17 @@ def test_a_wall_clock_that_was_set_makes_no_negative_durations() -> None:
         row = Result._make(unpacked(finished)[0])
         assert (row.headers_ns, row.first_byte_ns, row.last_byte_ns) == (-2, -2, 0)
         assert latencies_ns(finished)[0] == 0
+
+
+def test_starts_far_apart_have_a_base_near_them() -> None:
+    """The master refuses a batch whose columns begin below what can be."""
+    clock_ns = 7_200_000_000_000
+    starts = [clock_ns + 9, clock_ns + 5_000_000_009]
+    done = [
+        (Job(n, int(READ), 0, 0, 0, 5), at_ns, Timing(at_ns + 90, at_ns + 90, at_ns + 90, 5, 200))
+        for n, at_ns in enumerate(starts, 1)
+    ]
+    packed = pack_finished(done, clock_ns)
+    base, _code, _items = packed[1 + Result._fields.index("start_ns")]
+    assert base >= 0
+    assert list(unpack_results(packed)[Result._fields.index("start_ns")]) == [9, 5_000_000_009]
