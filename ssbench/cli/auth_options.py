@@ -1,4 +1,4 @@
-"""Options and variables of authentication, as python-swiftclient's ``swift`` has them."""
+"""Authentication options and environment variables, the same as python-swiftclient's ``swift``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class AuthOption(NamedTuple):
-    """A field of Credentials, the flags that set it, and the variables that do otherwise."""
+    """A field of Credentials, the flags that set it, and the environment variables behind them."""
 
     field: str
     flags: tuple[str, ...]
@@ -24,7 +24,7 @@ class AuthOption(NamedTuple):
 
 
 def _os(name: str, metavar: str, help_text: str, **more: Any) -> AuthOption:
-    """An option whose flag and variable follow from its name: --os-x and OS_X."""
+    """An option whose flag and variable are derived from its name: --os-x and OS_X."""
     field = f"os_{name}"
     return AuthOption(
         field, (f"--os-{name.replace('_', '-')}",), (field.upper(),), metavar, help_text, **more
@@ -35,55 +35,55 @@ def _os(name: str, metavar: str, help_text: str, **more: Any) -> AuthOption:
 AUTH_OPTIONS: dict[str, tuple[AuthOption, ...]] = {
     "authentication, version 1 (tempauth, swauth)": (
         AuthOption("auth", ("-A", "--auth", "--auth-url"), ("ST_AUTH",), "AUTH_URL",
-                   "where to log in: http://host:8080/auth/v1.0"),
-        AuthOption("user", ("-U", "--user"), ("ST_USER",), "USER", "user: account:user"),
+                   "authentication URL: http://host:8080/auth/v1.0"),
+        AuthOption("user", ("-U", "--user"), ("ST_USER",), "USER", "user name: account:user"),
         AuthOption("key", ("-K", "--key"), ("ST_KEY",), "KEY",
-                   "the user's key; safer in the environment, where ps doesn't show it"),
+                   "the user's key; safer in the environment, where ps does not show it"),
         AuthOption("auth_version", ("-V", "--auth-version", "--os-identity-api-version"),
                    ("ST_AUTH_VERSION", "OS_AUTH_VERSION", "OS_IDENTITY_API_VERSION"), "VERSION",
-                   "1.0, 2.0 or 3 [default: 1.0 where -A, -U and -K are all given; otherwise 3 "
-                   "where a domain is, else 2.0]", types.auth_version),
+                   "1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; otherwise 3 "
+                   "if a domain is given, else 2.0]", types.auth_version),
     ),
     "authentication, Keystone": (
-        _os("auth_url", "URL", "Keystone's URL: http://host:5000/v3"),
+        _os("auth_url", "URL", "Keystone URL: http://host:5000/v3"),
         _os("auth_type", "TYPE",
             "password, token, v1password, v2password, v3password or v3applicationcredential"),
-        _os("username", "NAME", "user, by name"),
-        _os("user_id", "ID", "user, by id"),
+        _os("username", "NAME", "user name"),
+        _os("user_id", "ID", "user ID"),
         _os("password", "PASSWORD", "the user's password; safer in the environment"),
-        _os("user_domain_id", "ID", "the user's domain (v3)"),
-        _os("user_domain_name", "NAME", "the same, by name"),
-        _os("project_id", "ID", "project that holds the objects"),
-        _os("project_name", "NAME", "the same, by name"),
-        _os("project_domain_id", "ID", "the project's domain (v3)"),
-        _os("project_domain_name", "NAME", "the same, by name"),
-        _os("tenant_id", "ID", "v2's word for a project"),
-        _os("tenant_name", "NAME", "the same, by name"),
-        _os("application_credential_id", "ID", "application credential, instead of a user (v3)"),
-        _os("application_credential_secret", "SECRET", "and its secret"),
-        _os("region_name", "REGION", "region whose object store to use [default: any]"),
-        _os("service_type", "TYPE", "service to look for in the catalog [default: object-store]"),
+        _os("user_domain_id", "ID", "domain ID of the user (v3)"),
+        _os("user_domain_name", "NAME", "domain name of the user (v3)"),
+        _os("project_id", "ID", "project ID"),
+        _os("project_name", "NAME", "project name"),
+        _os("project_domain_id", "ID", "domain ID of the project (v3)"),
+        _os("project_domain_name", "NAME", "domain name of the project (v3)"),
+        _os("tenant_id", "ID", "project ID (the v2 name of --os-project-id)"),
+        _os("tenant_name", "NAME", "project name (the v2 name of --os-project-name)"),
+        _os("application_credential_id", "ID", "application credential ID, instead of a user (v3)"),
+        _os("application_credential_secret", "SECRET", "application credential secret"),
+        _os("region_name", "REGION", "region of the object store [default: any]"),
+        _os("service_type", "TYPE", "service type in the catalog [default: object-store]"),
         _os("endpoint_type", "TYPE", "public, internal or admin endpoint [default: public]"),
     ),
-    "a token instead of a login": (
+    "authentication with a token": (
         AuthOption("os_auth_token", ("-T", "--token", "--auth-token", "--os-auth-token"),
                    ("OS_AUTH_TOKEN",), "TOKEN",
-                   "with a storage URL: use this token, log in nowhere"),
+                   "use this token with a storage URL, without logging in"),
         _os("storage_url", "URL", "the account's URL: http://host:8080/v1/AUTH_account"),
     ),
     "TLS": (
         _os("cacert", "FILE", "CA certificates to trust [default: the system's]"),
         _os("cert", "FILE", "client certificate (PEM)"),
-        _os("key", "FILE", "and its key, where it isn't in the same file"),
+        _os("key", "FILE", "key of the client certificate, if it is in a file of its own"),
     ),
 }  # fmt: skip
 
-#: Fields whose values nobody may see: not on a screen, not in a process list.
+#: Fields whose values must never be shown, on a screen or in a process list.
 SECRET_FIELDS = frozenset(
     {"key", "os_password", "os_application_credential_secret", "os_auth_token"}
 )
 
-#: What counts as true in SWIFTCLIENT_INSECURE, as in swiftclient.
+#: Values that mean true in SWIFTCLIENT_INSECURE, as in swiftclient.
 _TRUE = ("true", "1", "yes", "on", "t", "y")
 
 _OLD_LOGIN = ("auth", "user", "key")
@@ -92,7 +92,7 @@ _SECRETS = ("os_password", "os_application_credential_secret")
 
 
 def add_auth_options(parser: argparse.ArgumentParser) -> None:
-    """Add them all, in groups; each --os-x also as a hidden --os_x."""
+    """Add all options in groups; each --os-x is also accepted as a hidden --os_x."""
     for title, options in AUTH_OPTIONS.items():
         group = parser.add_argument_group(title)
         for option in options:
@@ -102,23 +102,23 @@ def add_auth_options(parser: argparse.ArgumentParser) -> None:
                 "--insecure",
                 action="store_true",
                 default=None,
-                help="check no certificates: for trying things out only [env SWIFTCLIENT_INSECURE]",
+                help="do not verify certificates; for tests only [env SWIFTCLIENT_INSECURE]",
             )
 
 
 def credentials_from(ns: argparse.Namespace, environ: Mapping[str, str]) -> Credentials:
-    """What the command line and the environment say; the command line goes first.
+    """Credentials from the command line and the environment; the command line overrides.
 
-    That holds between the ways to log in, too: see ``_overruled``. The first ``-S`` is the
-    storage URL.
+    This also holds between login methods: see ``_ignored_variables``. The first ``-S`` becomes
+    the storage URL.
     """
-    from ssbench.core.credentials import Credentials  # a run without a store needs none
+    from ssbench.core.credentials import Credentials  # lazy: runs without a store do not need it
 
     options = [option for group in AUTH_OPTIONS.values() for option in group]
     flags = {o.field: getattr(ns, o.field) for o in options if getattr(ns, o.field) is not None}
     if ns.storage_urls:
         flags["os_storage_url"] = ns.storage_urls[0]
-    ignored = _overruled(flags)
+    ignored = _ignored_variables(flags)
     variables = {
         o.field: value for o in options if o.field not in ignored and (value := _of(o, environ))
     }
@@ -134,7 +134,7 @@ def credentials_from(ns: argparse.Namespace, environ: Mapping[str, str]) -> Cred
 
 
 def given_on_command_line(ns: argparse.Namespace) -> bool:
-    """True where any flag says how to log in, or where the store is."""
+    """True if any flag gives credentials or a storage URL."""
     fields = (*_OLD_LOGIN, *_NEW_LOGIN, "os_auth_token", "os_storage_url")
     return bool(ns.storage_urls) or any(getattr(ns, field) is not None for field in fields)
 
@@ -161,7 +161,7 @@ def _add(group: argparse._ArgumentGroup, option: AuthOption) -> None:
 
 
 class _LoginUser(argparse.Action):
-    """``-U``. ``--user 20`` is no login where it may be meant for ``--user-count``."""
+    """``-U``. Rejects ``--user 20`` as ambiguous where ``--user-count`` exists."""
 
     def __call__(
         self,
@@ -174,8 +174,8 @@ class _LoginUser(argparse.Action):
         if counts and option_string == "--user" and values.isdecimal():
             raise argparse.ArgumentError(
                 self,
-                f"{values} is ambiguous: for users at once give -u {values} or --user-count "
-                f"{values}, for the user of a login -U {values}",
+                f"{values} is ambiguous: for concurrent users give -u {values} or --user-count "
+                f"{values}, for the login's user name -U {values}",
             )
         setattr(namespace, self.dest, values)
 
@@ -184,12 +184,12 @@ def _of(option: AuthOption, environ: Mapping[str, str]) -> str:
     return next((environ[name] for name in option.variables if environ.get(name)), "")
 
 
-def _overruled(flags: Mapping[str, str]) -> list[str]:
-    """Fields whose variables don't count, as the command line chose another way to log in.
+def _ignored_variables(flags: Mapping[str, str]) -> list[str]:
+    """Fields whose variables are ignored because the command line selects another login method.
 
-    Otherwise ST_KEY of one's shell would beat an --os-username that was typed just now, and
-    an old OS_AUTH_TOKEN both; and a token that was typed and is refused would be replaced by
-    another user's without a word.
+    Otherwise ST_KEY from the shell's profile would override --os-username on the command line,
+    an old OS_AUTH_TOKEN would override both, and a rejected --os-auth-token would silently be
+    replaced by another user's token.
     """
     old = any(field in flags for field in _OLD_LOGIN)
     new = any(field in flags for field in _NEW_LOGIN)
@@ -200,7 +200,7 @@ def _overruled(flags: Mapping[str, str]) -> list[str]:
         ignored.append("os_auth_token")
     elif "os_auth_token" in flags and not any(field in flags for field in _SECRETS):
         ignored += [*_OLD_LOGIN, *_NEW_LOGIN, *_SECRETS]
-        if "os_storage_url" not in flags:  # it can be exchanged for one of a project
+        if "os_storage_url" not in flags:  # Keystone can exchange it for a project-scoped token
             ignored.remove("os_auth_url")
     if all(field in flags for field in _OLD_LOGIN):
         ignored.append("os_auth_type")

@@ -1,4 +1,4 @@
-"""The options of cleanup-containers, and what they and those of --resume-cleanup come to."""
+"""Options of cleanup-containers and of --resume-cleanup."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ssbench.cli.shared_options import add_resume
 from ssbench.cli.store_options import StoreOptions, add_store, store_options
 from ssbench.core.errors import UsageError
 
-CONTAINER_BASE = "ssbench"  #: of cleanup-containers; a scenario's own default is the same
+CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
 CONCURRENCY = 10
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupOptions:
-    """cleanup-containers."""
+    """Options of cleanup-containers."""
 
     store: StoreOptions
     container_base: str
     concurrency: int
-    policy: str | None  #: None: containers without one in their name; "*": any of the cluster's
+    policy: str | None  #: None: only names without a policy; "*": any policy
     dry_run: bool
     yes: bool
     verbose: bool
@@ -31,11 +31,11 @@ class CleanupOptions:
 
 @dataclass(frozen=True, slots=True)
 class ResumeOptions:
-    """--resume-cleanup, of cleanup-containers and of run-scenario."""
+    """Options of --resume-cleanup, for cleanup-containers and run-scenario."""
 
     stats_file: str
     store: StoreOptions
-    use_existing: bool  #: look into containers without our mark, too
+    use_existing: bool  #: also search containers that ssbench did not mark
     concurrency: int
     dry_run: bool
     yes: bool
@@ -49,7 +49,7 @@ def add_cleanup(parser: argparse.ArgumentParser) -> None:
         "--container-base",
         default=CONTAINER_BASE,
         metavar="BASE",
-        help="delete containers named BASE_ and six digits",
+        help="delete containers named BASE_ followed by six digits",
     )
     add(
         "-c",
@@ -57,33 +57,33 @@ def add_cleanup(parser: argparse.ArgumentParser) -> None:
         type=types.count,
         default=CONCURRENCY,
         metavar="COUNT",
-        help="requests at once",
+        help="concurrent requests",
     )
     add(
         "-p",
         "--policy",
         metavar="POLICY",
-        help="delete those of this storage policy, BASE_000061_POLICY; '*' for any of the "
-        "cluster's [default: those that name none]",
+        help="delete containers of this storage policy, BASE_000061_POLICY; '*' for any policy "
+        "of the cluster [default: those that name none]",
     )
-    add_resume(parser, "delete, instead, the objects that the run of this stat file left behind")
+    add_resume(parser, "delete no container, but the orphaned objects of this stat file's run")
     add(
         "--use-existing",
         action="store_true",
-        help="with --resume-cleanup: look into containers that ssbench didn't mark, too",
+        help="with --resume-cleanup: also search containers that ssbench did not mark",
     )
-    add("--dry-run", action="store_true", help="say what would be deleted, and delete nothing")
-    add("--yes", action="store_true", help="don't ask")
+    add("--dry-run", action="store_true", help="show what would be deleted, and delete nothing")
+    add("--yes", action="store_true", help="do not ask for confirmation")
     add_store(parser)  # fmt: skip
 
 
 def cleanup_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> CleanupOptions:
-    """What cleanup-containers was told.
+    """Options of cleanup-containers from a parsed command line.
 
-    :raises UsageError: options that can't go together.
+    :raises UsageError: for options that exclude each other.
     """
     if ns.use_existing:
-        raise UsageError("--use-existing goes with --resume-cleanup")
+        raise UsageError("--use-existing requires --resume-cleanup")
     return CleanupOptions(
         store=store_options(ns, environ),
         container_base=ns.container_base,
@@ -97,18 +97,19 @@ def cleanup_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> Clean
 
 
 def resume_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> ResumeOptions:
-    """What cleanup-containers, or run-scenario, was told where --resume-cleanup was given.
+    """Options of --resume-cleanup from a parsed command line of either command.
 
-    :raises UsageError: options that can't go together.
+    :raises UsageError: for options that exclude each other.
     """
     of_run = ns.command == "run-scenario"
     if of_run and (ns.noop or ns.embedded_swift):
         raise UsageError(
-            "--resume-cleanup is for the store that the run was against: leave out --noop and "
-            "--embedded-swift"
+            "--resume-cleanup needs the store of the run: leave out --noop and --embedded-swift"
         )
     if not of_run and (ns.policy is not None or ns.container_base != CONTAINER_BASE):
-        raise UsageError("--resume-cleanup knows the run's containers: leave out -b and -p")
+        raise UsageError(
+            "--resume-cleanup takes the containers from the stat file: leave out -b and -p"
+        )
     return ResumeOptions(
         stats_file=ns.resume_cleanup,
         store=store_options(ns, environ),

@@ -1,4 +1,4 @@
-"""The options of find-limit: those of run-scenario that go with it, and its own."""
+"""Options of find-limit: its own, and those that it shares with run-scenario."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ssbench.core.stats.steps import OVER
 if TYPE_CHECKING:
     from ssbench.core.stats.thresholds import Threshold
 
-MOST_USERS = 1024  #: where neither the user nor workers of other hosts say
-#: Quick errors make quick latencies: this is promised too, unless a promise speaks of errors.
+MOST_USERS = 1024  #: upper bound unless --max-users or remote workers set one
+#: Fast errors would pass as low latencies, so this SLO is added unless one limits errors.
 FEW_ERRORS = "errors < 1%"
 _FIRST = {"users": 1.0, "rate": 10.0}
-#: What of run-scenario there is no option for here.
+#: Values of run-scenario options that find-limit does not have.
 _ABSENT: Mapping[str, object] = {
     "operation_count": None, "run_seconds": None, "rate": None, "cooldown": None,
     "thresholds": None, "sweep": None, "auto_stop": False, "resume_cleanup": None,
@@ -39,17 +39,17 @@ _ABSENT: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class LimitOptions:
-    """find-limit.
+    """Options of find-limit.
 
-    :param most: None: what the workers that come can be; for rates, what a scenario may have.
+    :param most: highest load to try; None: as many users as the workers can run.
     """
 
-    run: RunOptions  #: of each step; its thresholds are the promises
+    run: RunOptions  #: of each step; its thresholds are the SLOs
     over: str  #: a key of core.stats.steps.OVER
     first: float
     most: float | None
-    precision: float  #: as a share
-    confirm: int  #: how often the answer is tried again
+    precision: float  #: as a fraction, 0.05 for 5 %
+    confirm: int  #: repetitions of the two loads next to the limit
 
 
 def add_find_limit(parser: argparse.ArgumentParser) -> None:
@@ -57,9 +57,9 @@ def add_find_limit(parser: argparse.ArgumentParser) -> None:
     add_file(what.add_mutually_exclusive_group(required=True))
     add_users(what)
     add_objects(what)
-    _add_search(parser.add_argument_group("what to find"))
-    add_load(parser.add_argument_group("how hard"))
-    add_how(parser.add_argument_group("how to run it"))
+    _add_search(parser.add_argument_group("search"))
+    add_load(parser.add_argument_group("load"))
+    add_how(parser.add_argument_group("execution"))
     add_results(parser.add_argument_group("results"))
     add_workers(parser)
     add_store(parser)
@@ -73,65 +73,66 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
         action="append",
         dest="slos",
         required=True,
-        metavar="PROMISE",
-        help=f"what a load must keep, as in 'p99 < 50ms' or 'errors < 0.1%%'; may be repeated; "
-        f"'{FEW_ERRORS.replace('%', '%%')}' too, unless one is of errors",
+        metavar="SLO",
+        help="condition that a load must meet, such as 'p99 < 50ms' or 'errors < 0.1%%'; may be "
+        f"repeated; '{FEW_ERRORS.replace('%', '%%')}' is added unless one limits errors",
     )
-    add("--over", choices=tuple(OVER), default="users", help="what is doubled, then bisected")
+    add("--over", choices=tuple(OVER), default="users", help="what to double, then bisect")
     add(
         "--start",
         type=types.rate,
         metavar="LOAD",
-        help="the load to begin with [default: 1 user, or 10 operations a second]",
+        help="first load to try [default: 1 user, or 10 operations/s]",
     )
     add(
         "--max-users",
         type=types.count,
         metavar="COUNT",
-        help="the most to try [default: with --workers 1024, else what the workers can be]",
+        help="highest number of users to try [default: 1024 with --workers, else as many as the "
+        "workers can run]",
     )
     add(
         "--max-rate",
         type=types.rate,
         metavar="RATE",
-        help="with --over rate: the most to try",
+        help="with --over rate: highest rate to try",
     )
     add(
         "--step-seconds",
         type=types.seconds,
         default=10.0,
         metavar="SECONDS",
-        help="how long each load is measured, beside its warm-up",
+        help="how long to measure each load, after its warm-up",
     )
     add(
         "--warmup",
         type=types.seconds_or_none,
         default=3.0,
         metavar="SECONDS",
-        help="time at the start of each step that doesn't count",
+        help="warm-up of each step, excluded from its statistics",
     )
     add(
         "--precision",
         type=types.tolerance,
         default=5.0,
         metavar="PERCENT",
-        help="how near the largest load that kept the promise and the smallest that broke it "
-        "are to be",
+        help="stop when the highest load that met the SLO and the lowest that missed it differ by "
+        "at most this",
     )  # fmt: skip
     add(
         "--confirm",
         type=types.whole(0, 10),
         default=1,
         metavar="TIMES",
-        help="how often these two are run again; where a run contradicts, the majority counts, and "
-        "the search goes on",
+        help="how often to run these two loads again; if runs disagree, the majority counts, and "
+        "the search continues",
     )
 
 
 def limit_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> LimitOptions:
-    """What find-limit was told.
+    """Options of find-limit from a parsed command line.
 
-    :raises UsageError: options that can't go together, promises that can't be read.
+    :raises UsageError: for options that exclude each other, and for malformed SLOs.
     """
     _check(ns)
     ns.run_seconds = ns.step_seconds + ns.warmup
@@ -142,7 +143,7 @@ def limit_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> LimitOp
     if most is not None and first > most:
         raise UsageError(f"--start {first:g} is above --max-{ns.over} {most:g}")
     return LimitOptions(
-        run=replace(run_options(ns, environ), thresholds=_promises(ns.slos)),
+        run=replace(run_options(ns, environ), thresholds=_slos(ns.slos)),
         over=ns.over,
         first=first,
         most=most,
@@ -154,16 +155,19 @@ def limit_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> LimitOp
 def _check(ns: argparse.Namespace) -> None:
     if ns.over == "users":
         if ns.user_count is not None:
-            raise UsageError("-u: users are what is searched for; --start and --max-users bound it")
+            raise UsageError(
+                "-u: find-limit searches for the number of users; bound it by --start and "
+                "--max-users"
+            )
         if ns.max_rate is not None:
-            raise UsageError("--max-rate goes with --over rate")
+            raise UsageError("--max-rate requires --over rate")
         if ns.start is not None and ns.start != int(ns.start):
             raise UsageError(f"--start {ns.start:g}: give a whole number of users")
     elif ns.max_users is not None:
-        raise UsageError("--max-users goes with --over users; with a rate, -u bounds concurrency")
+        raise UsageError("--max-users requires --over users; with a rate, -u limits concurrency")
 
 
-def _promises(texts: list[str]) -> tuple[Threshold, ...]:
+def _slos(texts: list[str]) -> tuple[Threshold, ...]:
     from ssbench.core.stats.thresholds import Threshold
 
     found = [Threshold.parse(text, "--slo") for text in dict.fromkeys(texts)]

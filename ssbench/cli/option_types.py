@@ -1,7 +1,7 @@
-"""What the values of options may be: each function takes the text and gives the value.
+"""Types of option values: functions that convert the text of an argument.
 
-They raise ArgumentTypeError with what would be right, and never show a value that may be secret.
-A worker loads this, too: what only some options need of us is loaded when one of them is given.
+They raise ArgumentTypeError with what would be valid, and never show a value that may be secret.
+Workers load this module too, so imports that only some options need are inside the functions.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ MAX_WORKER_ID = 64  #: characters
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A type for whole numbers from ``least`` on, up to ``most``."""
+    """A type for whole numbers between ``least`` and ``most``, both included."""
     wanted = f"a whole number of {least} or more" if most is None else f"{least} to {most}"
 
     def convert(text: str) -> int:
         try:
             number = int(text)
         except ValueError:
-            raise ArgumentTypeError(f"{text!r} is no whole number: give {wanted}") from None
+            raise ArgumentTypeError(f"{text!r} is not a whole number: give {wanted}") from None
         if number < least or (most is not None and number > most):
             raise ArgumentTypeError(f"{text} is out of range: give {wanted}")
         return number
@@ -48,7 +48,7 @@ def seconds(text: str) -> float:
     """A duration above 0, with or without a unit."""
     number = _duration(text, "seconds above 0")
     if number == 0:
-        raise ArgumentTypeError(f"{text} is no duration: {_give('seconds above 0')}")
+        raise ArgumentTypeError(f"{text} is not a duration: {_give('seconds above 0')}")
     return number
 
 
@@ -76,23 +76,27 @@ def size(text: str) -> int:
     except ValueError:
         number = 0
     if number < 1:
-        raise ArgumentTypeError(f"{text!r} is no size: give bytes above 0, as in {SIZE_EXAMPLES}")
+        raise ArgumentTypeError(
+            f"{text!r} is not a size: give bytes above 0, as in {SIZE_EXAMPLES}"
+        )
     return number
 
 
 def rate(text: str) -> float:
-    """Operations a second."""
-    number = _number(text, "operations a second")
+    """Operations per second."""
+    number = _number(text, "operations per second")
     if number <= 0:
-        raise ArgumentTypeError(f"{text} is no rate: give operations a second, above 0")
+        raise ArgumentTypeError(f"{text} is not a rate: give operations per second, above 0")
     return number
 
 
 def think_time(text: str) -> list[float]:
-    """``0.5``, or ``0.1,2`` for anything between: least and longest."""
+    """``0.5``, or ``0.1,2`` for a random time in between; shortest and longest time in seconds."""
     parts = [seconds_or_none(part) for part in text.split(",")]
     if len(parts) > 2 or parts[0] > parts[-1]:
-        raise ArgumentTypeError(f"{text!r}: give seconds, or the least and the longest as in 0.1,2")
+        raise ArgumentTypeError(
+            f"{text!r}: give seconds, or the shortest and the longest as in 0.1,2"
+        )
     return [parts[0], parts[-1]]
 
 
@@ -112,12 +116,12 @@ def percentile(text: str) -> float:
     """Above 0, up to 100."""
     number = _number(text, "a percentile")
     if not 0 < number <= 100:
-        raise ArgumentTypeError(f"{text} is no percentile: give one above 0, 100 at most")
+        raise ArgumentTypeError(f"{text} is not a percentile: give one above 0, at most 100")
     return number
 
 
 def sweep(text: str) -> Sweep:
-    """``users=1,20,40``: what differs from run to run, and how."""
+    """``users=1,20,40`` or ``rate=100,200``."""
     from ssbench.core.stats.steps import OVER, Sweep
 
     over, equals, values = text.partition("=")
@@ -127,7 +131,7 @@ def sweep(text: str) -> Sweep:
     loads = tuple(convert(value.strip()) for value in values.split(","))
     for load in loads:
         if loads.count(load) > 1:
-            raise ArgumentTypeError(f"{text!r}: {load:g} is there more than once")
+            raise ArgumentTypeError(f"{text!r}: {load:g} is given more than once")
     return Sweep(over, loads)
 
 
@@ -135,12 +139,12 @@ def tolerance(text: str) -> float:
     """Percent, between 0 and 100."""
     number = _number(text, "percent")
     if not 0 < number < 100:
-        raise ArgumentTypeError(f"{text} is no tolerance: give percent, above 0 and below 100")
+        raise ArgumentTypeError(f"{text} is not a tolerance: give percent, above 0 and below 100")
     return number
 
 
 def batch_size(text: str) -> int | None:
-    """The most jobs in a batch; None for ``auto``."""
+    """Most jobs in a batch; None for ``auto``."""
     if text == "auto":
         return None
     try:
@@ -150,16 +154,16 @@ def batch_size(text: str) -> int | None:
 
 
 def new_stats_file(text: str) -> str:
-    """The file that a run writes where the user named this one: ``a.stat`` is ``a.stat.gz``.
+    """The stat file's path with ``.gz`` added where it lacks it, as in ssbench 0.3.9.
 
-    As in ssbench 0.3.9. Names that end in ``.gz`` stay, and so does what is there and is no
-    regular file: devices, pipes, links, folders. ``-`` stays, to be refused.
+    Existing paths that are not regular files (devices, pipes, links, folders) stay unchanged, and
+    so does ``-``, which is rejected later.
     """
     if text == "-" or text.lower().endswith(".gz") or not os.path.basename(text):
         return text
     try:
         regular = stat.S_ISREG(os.lstat(text).st_mode)
-    except (OSError, ValueError):  # nothing of that name
+    except (OSError, ValueError):  # no such file
         regular = True
     return f"{text}.gz" if regular else text
 
@@ -175,7 +179,7 @@ def http_url(text: str) -> str:
 
 
 def auth_version(text: str) -> str:
-    """``1.0``, ``2.0`` or ``3``, of any of their spellings."""
+    """``1.0``, ``2.0`` or ``3``, from any of their spellings."""
     from ssbench.core.credentials import parse_version
 
     try:
@@ -185,13 +189,13 @@ def auth_version(text: str) -> str:
 
 
 def worker_id(text: str) -> str:
-    """A name for a worker that fits in a report and a log."""
+    """A worker's name: short and printable, so that it fits into reports and logs."""
     from ssbench.core.messages import MAX_NAME_BYTES
 
     fits = 0 < len(text) <= MAX_WORKER_ID and len(os.fsencode(text)) <= MAX_NAME_BYTES
     if not fits or not text.isprintable() or " " in text:
         raise ArgumentTypeError(
-            f"a worker's id has 1 to {MAX_WORKER_ID} printable characters and no blank"
+            f"a worker's ID has 1 to {MAX_WORKER_ID} printable characters and no spaces"
         )
     return text
 
@@ -202,7 +206,7 @@ def _duration(text: str, wanted: str) -> float:
     except ValueError:
         number = -1.0
     if number < 0:
-        raise ArgumentTypeError(f"{text!r} is no duration: {_give(wanted)}")
+        raise ArgumentTypeError(f"{text!r} is not a duration: {_give(wanted)}")
     return number
 
 
@@ -216,5 +220,5 @@ def _number(text: str, what: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ArgumentTypeError(f"{text!r} is no number: give {what}, as in 2.5")
+        raise ArgumentTypeError(f"{text!r} is not a number: give {what}, as in 2.5")
     return number

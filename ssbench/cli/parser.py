@@ -1,4 +1,4 @@
-"""argparse, made to show defaults in its help and to keep what may be secret off the screen."""
+"""argparse with defaults in the help texts, and with error messages that show no secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ssbench.cli.console import tell
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Adds the default to each option's help, where there is one to speak of."""
+    """Adds the default to each option's help, unless it is None, False or mentioned already."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32)
@@ -27,12 +27,12 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Exits with 2 and a short message, which repeats no value that may be a password.
+    """Exits with 2 and a short message that never repeats a value, which may be a password.
 
-    A long option may be cut short where that is unambiguous, as in ssbench 0.3.9. argparse's own
-    ``allow_abbrev`` would show an ambiguous ``--os-p=secret`` in full, so this does it instead.
+    Long options may be abbreviated if that is unambiguous, as in ssbench 0.3.9. argparse's own
+    ``allow_abbrev`` would show an ambiguous ``--os-p=secret`` in full, so this class expands them.
 
-    :param stray: what to say of arguments that belong to no option.
+    :param stray: hint for unexpected positional arguments.
     """
 
     def __init__(self, *args: Any, stray: str = "", **kwargs: Any) -> None:
@@ -43,21 +43,21 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse's, but what is not known is an error of this parser.
+        """As argparse's, but unknown arguments are an error of this parser.
 
-        A command's parser is asked in this way by that of all commands, which would otherwise
-        report the command's mistakes as its own.
+        The main parser calls this on a command's parser, and would otherwise report the command's
+        errors as its own.
         """
-        words = self._spelt_out(sys.argv[1:] if args is None else args)
+        words = self._expand_all(sys.argv[1:] if args is None else args)
         found, left = super().parse_known_args(words, namespace)
         if left:
-            many = f"{len(left)} argument{'s' if len(left) > 1 else ''} too many"
+            many = f"{len(left)} unexpected argument{'s' if len(left) > 1 else ''}"
             self.error(f"{many}; {self._stray}" if self._stray else many)
         return found, left
 
     def error(self, message: str) -> NoReturn:
         tell(f"{self.prog}: {message}")
-        print(f"({self.prog} -h shows what can be given)", file=sys.stderr)
+        print(f"(see {self.prog} -h)", file=sys.stderr)
         sys.exit(2)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -69,28 +69,28 @@ class Parser(argparse.ArgumentParser):
         near = near or get_close_matches(str(value), choices, n=1)
         meant = f"did you mean {' or '.join(near)}? " if near else ""
         raise argparse.ArgumentError(
-            action, f"no such choice; {meant}there are {', '.join(choices)}"
+            action, f"invalid choice; {meant}choose from {', '.join(choices)}"
         )
 
-    def _spelt_out(self, words: Sequence[str]) -> list[str]:
-        """The words with options that were cut short in full.
+    def _expand_all(self, words: Sequence[str]) -> list[str]:
+        """The arguments, with abbreviated options expanded.
 
-        Unknown options are an error here, before argparse complains of a missing ``-f`` where
+        Unknown options are reported here, before argparse complains about a missing ``-f`` when
         ``--scenariofile`` was given.
         """
         found: list[str] = []
         unknown: list[str] = []
         for index, word in enumerate(words):
             if word == "--" or (self._subparsers and not word.startswith("-")):
-                found += words[index:]  # the rest is arguments, or of a command
+                found += words[index:]  # the rest are positional arguments, or a command's
                 break
-            found.append(self._full(word, unknown))
+            found.append(self._expand(word, unknown))
         if unknown:
-            self.error(f"no such option here: {', '.join(unknown)}{self._meant(unknown)}")
+            self.error(f"unknown option: {', '.join(unknown)}{self._suggestion(unknown)}")
         return found
 
-    def _full(self, word: str, unknown: list[str]) -> str:
-        """One word; an option that isn't known is added to ``unknown``, without its value."""
+    def _expand(self, word: str, unknown: list[str]) -> str:
+        """One argument, expanded; an unknown option's name is appended to ``unknown``."""
         options = self._option_string_actions
         if len(word) < 2 or not word.startswith("-") or _NUMBER.match(word) or word in options:
             return word
@@ -101,23 +101,23 @@ class Parser(argparse.ArgumentParser):
         name, equals, value = word.partition("=")
         if name in options or (" " in word and not equals):
             return word
-        near = self._beginning_with(name)
+        near = self._completions(name)
         if len(near) > 1:
-            self.error(f"{name} is ambiguous: it may be {' or '.join(near)}")
+            self.error(f"{name} is ambiguous: it could be {' or '.join(near)}")
         if not near:
             unknown.append(name)
         return f"{near[0]}{equals}{value}" if near else word
 
-    def _beginning_with(self, name: str) -> list[str]:
-        """The long options that this may be cut short of, one of each."""
+    def _completions(self, name: str) -> list[str]:
+        """Long options that begin with this, one spelling of each."""
         found: dict[str, str] = {}
-        for option, dest in self._told().items():
+        for option, dest in self._visible_options().items():
             if option.startswith(name):
                 found.setdefault(dest, option)
         return list(found.values())
 
-    def _told(self) -> dict[str, str]:
-        """The long options that the help shows, and their other spellings; what each sets."""
+    def _visible_options(self) -> dict[str, str]:
+        """Long options that the help shows, with their other spellings -> what each sets."""
         shown = {a.dest for a in self._actions if a.help != argparse.SUPPRESS}
         return {
             option: action.dest
@@ -125,15 +125,15 @@ class Parser(argparse.ArgumentParser):
             if option.startswith("--") and action.dest in shown
         }
 
-    def _meant(self, unknown: Sequence[str]) -> str:
-        """``; did you mean ...?`` where there is one to be sure of what is asked."""
-        known = [option for option in self._told() if "_" not in option]
+    def _suggestion(self, unknown: Sequence[str]) -> str:
+        """``; did you mean ...?`` if there are close matches; else a hint, or nothing."""
+        known = [option for option in self._visible_options() if "_" not in option]
         names = [name for name in unknown if len(name) <= _LONGEST_NAME]
         near = [get_close_matches(name.replace("_", "-"), known, n=2) for name in names]
         words = list(dict.fromkeys(word for words in near for word in words))
         if words:
             return f"; did you mean {' or '.join(words)}?"
-        return "; a command's options go behind its name" if self._subparsers else ""
+        return "; give a command's options after its name" if self._subparsers else ""
 
 
 _NUMBER = re.compile(r"-\d")

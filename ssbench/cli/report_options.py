@@ -1,4 +1,4 @@
-"""Options of the commands that read stat files, report-scenario and compare; what they come to."""
+"""Options of the commands that read stat files: report-scenario and compare."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """report-scenario."""
+    """Options of report-scenario."""
 
     stats_file: str
     report_file: str | None  #: None: stdout
@@ -39,10 +39,10 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """compare."""
+    """Options of compare."""
 
     stats_files: tuple[str, ...]
-    operations: tuple[int, ...]  #: none: all together, and each
+    operations: tuple[int, ...]  #: empty: all together, and each
     percentiles: tuple[float, ...]
     json: bool
     seed: int
@@ -55,39 +55,37 @@ def add_report_scenario(parser: argparse.ArgumentParser) -> None:
         "--stats-file",
         required=True,
         metavar="STATS_FILE",
-        help="results to report on; those of ssbench 0.3.9 can be read too",
+        help="results to report on, including those of ssbench 0.3.9",
     )
     add(
         "-f",
         "--report-file",
         metavar="REPORT_FILE",
-        help="write the report here [default: standard output]",
+        help="write the report to this file [default: standard output]",
     )
     add_pctile(parser)
     add_threshold(parser)
-    add_format(
-        parser.add_mutually_exclusive_group(), "two lines of CSV", "everything there is, as JSON"
-    )
+    add_format(parser.add_mutually_exclusive_group(), "two lines of CSV", "all statistics, as JSON")
     add(
         "-r",
         "--rps-histogram",
         metavar="FILE",
-        help="write the number of requests in each second here, as CSV",
+        help="write the number of requests of each second to this file, as CSV",
     )
     add(
         "--time-series",
         metavar="FILE",
         help="write operations, bytes, errors, latencies and operations in flight of each second "
-        "here, as CSV",
+        "to this file, as CSV",
     )
     add(
         "--host-stats",
         metavar="FILE",
-        help="write the live figures of the workers' and the master's machines here, a row a "
-        "second, as CSV",
+        help="write CPU, memory, network, disk and other metrics of the workers' and the master's "
+        "hosts to this file, one row per second, as CSV",
     )
     add("--profile", action="store_true",
-        help="profile the making of the report with cProfile")  # fmt: skip
+        help="profile the report's generation with cProfile")  # fmt: skip
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +94,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         "stats_files",
         nargs="+",
         metavar="STATS_FILE",
-        help="results of two or more runs; the first is what the others are held against",
+        help="results of two or more runs; the others are compared with the first",
     )
     add(
         "--operation",
@@ -105,7 +103,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         dest="operations",
         metavar="OPERATION",
         help="compare only this operation, such as READ; may be repeated [default: all together "
-        "and each]",
+        "and each on its own]",
     )
     add(
         "--pctile",
@@ -113,18 +111,18 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="percentiles",
         metavar="PERCENTILE",
-        help="percentile of latencies to compare, fractions too; may be repeated; 50, 90, 95, 99 "
-        "and 99.9, unless given",
+        help="latency percentile to compare, such as 99.9; may be repeated [default: 50, 90, 95, "
+        "99 and 99.9]",
     )
-    add("--json", action="store_true", help="everything there is, as JSON")
+    add("--json", action="store_true", help="all statistics, as JSON")
     add("--seed", type=types.whole(0), default=1, metavar="NUMBER",
-        help="resamples for the intervals are drawn with it: the same gives the same")  # fmt: skip
+        help="seed of the resampling for intervals; the same seed repeats them")  # fmt: skip
 
 
 def report_options(ns: argparse.Namespace) -> ReportOptions:
-    """What report-scenario was told.
+    """Options of report-scenario from a parsed command line.
 
-    :raises UsageError: where the report would overwrite the results.
+    :raises UsageError: if the report would overwrite the stat file.
     """
     files = {
         "-f": ns.report_file,
@@ -132,12 +130,12 @@ def report_options(ns: argparse.Namespace) -> ReportOptions:
         "--time-series": ns.time_series,
         "--host-stats": ns.host_stats,
     }
-    from ssbench.statfile import existing_path  # other commands do without it
+    from ssbench.statfile import existing_path  # lazy: other commands do not need it
 
     stats_file = existing_path(ns.stats_file)
     for option, path in files.items():
         if path and _same_file(path, stats_file):
-            raise UsageError(f"{option} {path}: that is the stat file itself; name another file")
+            raise UsageError(f"{option} {path}: this is the stat file itself; name another file")
     return ReportOptions(
         stats_file=stats_file,
         report_file=ns.report_file,
@@ -152,16 +150,16 @@ def report_options(ns: argparse.Namespace) -> ReportOptions:
 
 
 def compare_options(ns: argparse.Namespace) -> CompareOptions:
-    """What compare was told.
+    """Options of compare from a parsed command line.
 
-    :raises UsageError: where there is nothing to compare with.
+    :raises UsageError: for fewer than two stat files.
     """
-    from ssbench.core.stats.compare import PERCENTS  # no other command has a use for it
+    from ssbench.core.stats.compare import PERCENTS  # lazy: other commands do not need it
 
     if len(ns.stats_files) < 2:
-        raise UsageError(f"{ns.stats_files[0]}: one stat file alone; name two or more to compare")
+        raise UsageError(f"{ns.stats_files[0]}: only one stat file; name two or more to compare")
     if ns.stats_files.count("-") > 1:
-        raise UsageError("-: standard input is one stat file; name the other")
+        raise UsageError("-: standard input can be only one stat file; name the others")
     return CompareOptions(
         stats_files=tuple(ns.stats_files),
         operations=tuple(dict.fromkeys(ns.operations or ())),
@@ -175,4 +173,4 @@ def _same_file(path: str, other: str) -> bool:
     try:
         return os.path.samefile(path, other)
     except OSError:
-        return False  # one of them isn't there
+        return False  # one of them does not exist

@@ -1,4 +1,4 @@
-"""Options that several commands have, each said once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ DEFAULT_PERCENTILES = (95.0,)
 
 def add_loudness(parser: argparse.ArgumentParser, *, quiet: bool, default: object) -> None:
     parser.add_argument(
-        "-v", "--verbose", action="store_true", default=default, help="say more of what goes on"
+        "-v", "--verbose", action="store_true", default=default, help="print more messages"
     )
     if quiet:
         parser.add_argument("-q", "--quiet", action="store_true", default=default,
-                            help="say nothing but the report and errors")  # fmt: skip
+                            help="print only the report, warnings and errors")  # fmt: skip
 
 
 def add_retries(group: argparse._ActionsContainer) -> None:
     group.add_argument("--retries", type=types.whole(0), default=10, metavar="COUNT",
-                       help="how often to repeat a failed operation")  # fmt: skip
+                       help="number of times to repeat a failed operation")  # fmt: skip
 
 
 def add_batch_size(
     group: argparse._ActionsContainer,
-    help_text: str = "jobs in one message, at most: auto for what is due, 256 at most; 1 is the "
-    "way of ssbench 0.3.9",
+    help_text: str = "most jobs in one message; auto sends what is due, at most 256; 1 is what "
+    "ssbench 0.3.9 did",
 ) -> None:
     group.add_argument("--batch-size", type=types.batch_size, default="auto", metavar="COUNT",
                        help=help_text)  # fmt: skip
@@ -35,14 +35,14 @@ def add_batch_size(
 def add_pctile(group: argparse._ActionsContainer) -> None:
     group.add_argument("--pctile", type=types.percentile, action="append", dest="percentiles",
                        metavar="PERCENTILE",
-                       help="percentile of latencies to report, fractions too; may be repeated "
+                       help="latency percentile to report, such as 99.9; may be repeated "
                        "[default: 95]")  # fmt: skip
 
 
 def add_threshold(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--threshold", action="append", dest="thresholds", metavar="PROMISE",
-                       help="a promise to judge at the end, as in 'p99(READ) < 50ms', "
-                       "'errors < 0.1%%' or 'rate > 1000/s'; exit with 3 where one is missed; may "
+    group.add_argument("--threshold", action="append", dest="thresholds", metavar="CONDITION",
+                       help="condition that the run must meet, such as 'p99(READ) < 50ms', "
+                       "'errors < 0.1%%' or 'rate > 1000/s'; exit status 3 if one is missed; may "
                        "be repeated")  # fmt: skip
 
 
@@ -61,5 +61,5 @@ def format_of(ns: argparse.Namespace) -> str:
 
 
 def percentiles_from(ns: argparse.Namespace) -> tuple[float, ...]:
-    """Each once, in the order given; the default where none was."""
+    """The percentiles given, in order and without duplicates; the default if there are none."""
     return tuple(dict.fromkeys(ns.percentiles or ())) or DEFAULT_PERCENTILES

@@ -1,4 +1,4 @@
-"""Options of the commands that talk to a store, and what they come to."""
+"""Options of the commands that access a store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class StoreOptions:
     """How to reach the store.
 
-    :param storage_urls: those of -S; where there are none, the login says.
+    :param storage_urls: those of -S; empty: use the one that the login returns.
     """
 
     credentials: Credentials
@@ -28,7 +28,7 @@ class StoreOptions:
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the store")
+    group = parser.add_argument_group("store")
     add = group.add_argument
     add(
         "-S",
@@ -37,8 +37,8 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         dest="storage_urls",
         type=types.http_url,
         metavar="STORAGE_URL",
-        help="use this storage URL, whatever the login says; may be repeated: each request then "
-        "takes one at random",
+        help="use this storage URL instead of the one that the login returns; may be repeated: "
+        "each request uses one at random",
     )
     add(
         "--connect-timeout",
@@ -52,13 +52,16 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         type=types.seconds,
         default=20.0,
         metavar="SECONDS",
-        help="longest silence on a connection",
+        help="idle timeout of a connection",
     )
     add_auth_options(parser)  # fmt: skip
 
 
 def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOptions:
-    """Credentials, storage URLs and time-outs of a command that talks to a store."""
+    """Store options from a parsed command line and the environment.
+
+    :raises UsageError: as ``credentials_from``.
+    """
     return StoreOptions(
         credentials=credentials_from(ns, environ),
         storage_urls=tuple(ns.storage_urls or ()),

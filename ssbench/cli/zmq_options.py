@@ -1,7 +1,4 @@
-"""Options of the wire, which masters and workers have alike, and what they come to.
-
-Those of the commands that have to do with nothing else, too: kill-workers and make-key.
-"""
+"""Options of the transport for masters and workers, and those of kill-workers and make-key."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"
 
 @dataclass(frozen=True, slots=True)
 class ZmqOptions:
-    """Where master and workers meet.
+    """Address, ports and key of the transport.
 
-    :param address: the master: the interface to bind, None for all with a key and loopback
-        without; a worker: the master's host.
-    :param key_file: path, None for no encryption.
+    :param address: for a master, the interface to bind; None: all interfaces with a key, loopback
+        without one. For a worker, the master's host.
+    :param key_file: path; None: no encryption.
     """
 
     address: str | None
@@ -36,8 +33,8 @@ def add_master_sockets(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--zmq-bind-ip",
         metavar="BIND_IP",
-        help="address to await workers at: 0.0.0.0 or :: for all interfaces [default: all with "
-        "a key file, 127.0.0.1 without]",
+        help="address to listen on for workers; 0.0.0.0 or :: for all interfaces [default: all "
+        "with a key file, 127.0.0.1 without]",
     )
     add_ports(group)
 
@@ -65,11 +62,11 @@ def add_ports(group: argparse._ArgumentGroup) -> None:
         type=types.port,
         default=CONTROL_PORT,
         metavar="PORT",
-        help="port for the master's word to all workers",
+        help="port for the master's broadcasts to all workers",
     )
     add("--zmq-key-file", metavar="FILE",
-        help="encrypt all traffic with this key, and let nobody in without it; the same file on "
-        "all hosts (make-key writes one) [env SSBENCH_KEY_FILE]")  # fmt: skip
+        help="encrypt all traffic, and reject peers without this key; use the same file on all "
+        "hosts (make-key writes one) [env SSBENCH_KEY_FILE]")  # fmt: skip
 
 
 def add_kill_workers(parser: argparse.ArgumentParser) -> None:
@@ -78,27 +75,27 @@ def add_kill_workers(parser: argparse.ArgumentParser) -> None:
         type=types.seconds_or_none,
         default=30.0,
         metavar="SECONDS",
-        help="how long to wait for workers to come and go",
+        help="longest wait for workers to connect and to exit",
     )
     add_master_sockets(parser.add_argument_group("workers"))
 
 
 def add_make_key(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key_file", metavar="FILE", help="a file that doesn't exist yet")
+    parser.add_argument("key_file", metavar="FILE", help="a file that does not exist yet")
 
 
 def zmq_options(
     ns: argparse.Namespace, environ: Mapping[str, str], address: str | None
 ) -> ZmqOptions:
-    """Ports and key, with the address that the command has for them.
+    """Transport options from a parsed command line and the environment.
 
-    :raises UsageError: two ports are one, or the key file has an empty name.
+    :raises UsageError: for equal ports, and for an empty key file name.
     """
     ports = (ns.zmq_work_port, ns.zmq_results_port, ns.zmq_control_port)
     if len(set(ports)) < len(ports):
         named = "--zmq-work-port {}, --zmq-results-port {}, --zmq-control-port {}".format(*ports)
         raise UsageError(f"{named}: give three different ports")
-    if ns.zmq_key_file == "":  # a variable that was never set: not to go on in the clear
+    if ns.zmq_key_file == "":  # an unset shell variable must not disable encryption
         raise UsageError("--zmq-key-file: the name is empty; leave it out for no key")
     key_file = ns.zmq_key_file or environ.get(KEY_FILE_VARIABLE) or None
     return ZmqOptions(address, *ports, key_file)

@@ -31,7 +31,7 @@ def test_an_empty_policy_is_none() -> None:
 
 
 def test_containers_without_our_mark_are_for_a_run_s_leftovers_alone() -> None:
-    with pytest.raises(UsageError, match="--use-existing goes with --resume-cleanup"):
+    with pytest.raises(UsageError, match="--use-existing requires --resume-cleanup"):
         cleanup_options(ns(f"cleanup-containers --use-existing {LOGIN}"), {})
     for command in ("cleanup-containers", "run-scenario"):
         line = f"{command} --resume-cleanup x.gz --use-existing {LOGIN}"

@@ -50,9 +50,9 @@ def test_how_far_to_look() -> None:
     ("words", "says"),
     [
         ("--slo nonsense", "--slo"),
-        ("--slo p99<1s -u 5", "-u: users are what is searched for"),
-        ("--slo p99<1s --max-rate 5", "--max-rate goes with --over rate"),
-        ("--slo p99<1s --over rate --max-users 5", "--max-users goes with --over users"),
+        ("--slo p99<1s -u 5", "-u: find-limit searches for the number of users"),
+        ("--slo p99<1s --max-rate 5", "--max-rate requires --over rate"),
+        ("--slo p99<1s --over rate --max-users 5", "--max-users requires --over users"),
         ("--slo p99<1s --start 2.5", "give a whole number of users"),
         ("--slo p99<1s --start 9 --max-users 8", "--start 9 is above --max-users 8"),
         ("--slo p99<1s --over rate --start 9 --max-rate 8", "--start 9 is above --max-rate 8"),

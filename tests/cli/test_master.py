@@ -289,7 +289,7 @@ def test_the_ending_is_added_and_need_not_be_given(shell: Shell, tmp_path: Path)
     report = shell("report-scenario", "-s", tmp_path / "a.stat", "--csv")
     assert report == shell("report-scenario", "-s", tmp_path / "a.stat.gz", "--csv")
     over = shell("report-scenario", "-s", tmp_path / "a.stat", "-f", tmp_path / "a.stat.gz")
-    assert (over.status, "that is the stat file itself" in over.err) == (2, True)
+    assert (over.status, "this is the stat file itself" in over.err) == (2, True)
 
 
 def test_an_empty_file(shell: Shell, tmp_path: Path) -> None:

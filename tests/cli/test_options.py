@@ -149,24 +149,24 @@ def test_verbose_and_quiet_go_before_or_after_the_command(command: str) -> None:
         ("run-scenario", "-f/--filename"),
         ("run-scenario -f s --zmq-work-port 70000", "--zmq-work-port: 70000 is out of range"),
         ("run-scenario -f s -u 0", "-u/--user-count: 0 is out of range"),
-        ("run-scenario -f s --pctile 101", "--pctile: 101 is no percentile"),
+        ("run-scenario -f s --pctile 101", "--pctile: 101 is not a percentile"),
         ("run-scenario -f s --batch-size few", "--batch-size: 'few': give auto"),
-        ("run-scenario -f s --progress dots", "--progress: no such choice; there are chars"),
+        ("run-scenario -f s --progress dots", "--progress: invalid choice; choose from chars"),
         ("run-scenario -f s --noop --embedded-swift", "not allowed with"),
         ("run-scenario -f s -S nowhere", "-S/--storage-url: the URL 'nowhere' isn't one"),
         ("run-scenario -f s -V 9", "auth version '9' is unknown"),
         ("report-scenario", "-s/--stats-file"),
         ("report-scenario -s f --csv --json", "not allowed with"),
-        ("report-scenario -s f -K s3cret", "no such option here: -K"),
-        ("run-scenario -f s -U 5 s3cret", "1 argument too many; the scenario goes behind -f"),
-        ("run-scenario -f s --user 20", "for users at once give -u 20 or --user-count 20"),
-        ("run-scenario -f s --user=20", "for the user of a login -U 20"),
-        ("run-scenario -f s --use 20", "it may be --user-count or --use-existing or --user"),
-        ("run-scenario -f s --os-p=s3cret", "--os-p is ambiguous: it may be --os-password or "),
+        ("report-scenario -s f -K s3cret", "unknown option: -K"),
+        ("run-scenario -f s -U 5 s3cret", "1 unexpected argument; give the scenario with -f"),
+        ("run-scenario -f s --user 20", "for concurrent users give -u 20 or --user-count 20"),
+        ("run-scenario -f s --user=20", "for the login's user name -U 20"),
+        ("run-scenario -f s --use 20", "it could be --user-count or --use-existing or --user"),
+        ("run-scenario -f s --os-p=s3cret", "--os-p is ambiguous: it could be --os-password or "),
         ("run-scenario --scenario-fle s", "did you mean --scenario-file"),
-        ("report-scenario -s f g", "1 argument too many; the stat file goes behind -s"),
+        ("report-scenario -s f g", "1 unexpected argument; give the stat file with -s"),
         ("run --csv", "did you mean run-scenario?"),
-        ("-f s run-scenario", "no such option here: -f; a command's options go behind its name"),
+        ("-f s run-scenario", "unknown option: -f; give a command's options after its name"),
     ],
 )
 def test_wrong_usage_is_status_2_and_says_what_is_wrong(
@@ -193,9 +193,9 @@ def test_help_of_run_scenario_is_in_groups(capsys: pytest.CaptureFixture[str]) -
         master("run-scenario -h")
     assert caught.value.code == 0
     text = capsys.readouterr().out
-    titles = ["what to run:", "how to run it:", "results:", "workers:", "the store:",
+    titles = ["what to run:", "execution:", "results:", "workers:", "store:",
               "authentication, version 1 (tempauth, swauth):", "authentication, Keystone:",
-              "a token instead of a login:", "TLS:"]  # fmt: skip
+              "authentication with a token:", "TLS:"]  # fmt: skip
     places = [text.index(f"\n{title}\n") for title in titles]
     assert places == sorted(places)
     assert "--zmq-results_port" not in text

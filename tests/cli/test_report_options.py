@@ -41,7 +41,7 @@ def test_a_report_does_not_overwrite_the_results(option: str, tmp_path: Path) ->
     (tmp_path / "run.gz").write_bytes(b"results")
     (tmp_path / "link").symlink_to("run.gz")
     for path in ("run.gz", "link"):
-        with pytest.raises(UsageError, match=f"{option} .*{path}: that is the stat file"):
+        with pytest.raises(UsageError, match=f"{option} .*{path}: this is the stat file"):
             report_options(ns(f"report-scenario -s {tmp_path}/run.gz {option} {tmp_path}/{path}"))
     report_options(ns(f"report-scenario -s {tmp_path}/run.gz {option} {tmp_path}/other"))
 
@@ -58,7 +58,8 @@ def test_a_comparison() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "said"), [("a", "a: one stat file alone"), ("- a -", "-: standard input is one")]
+    ("files", "said"),
+    [("a", "a: only one stat file"), ("- a -", "-: standard input can be only one")],
 )
 def test_a_comparison_needs_two(files: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):

@@ -45,8 +45,8 @@ def test_what_they_come_to(add: Callable[..., None], line: str, name: str, value
         (shared.add_retries, "--retries -1", "--retries: -1 is out of range: give a whole number"),
         (shared.add_retries, "--retries", "--retries: expected one argument"),
         (shared.add_batch_size, "--batch-size 0", "--batch-size: '0': give auto, or a number"),
-        (shared.add_pctile, "--pctile 0", "--pctile: 0 is no percentile: give one above 0"),
-        (shared.add_pctile, "--pctile 100.1", "--pctile: 100.1 is no percentile"),
+        (shared.add_pctile, "--pctile 0", "--pctile: 0 is not a percentile: give one above 0"),
+        (shared.add_pctile, "--pctile 100.1", "--pctile: 100.1 is not a percentile"),
         (shared.add_threshold, "--threshold", "--threshold: expected one argument"),
         (formats, "--csv --json", "--json: not allowed with argument --csv"),
     ],
@@ -75,7 +75,7 @@ def test_who_can_be_quiet(quiet: bool, capsys: pytest.CaptureFixture[str]) -> No
         return
     with pytest.raises(SystemExit):
         parser.parse_args(["-q"])
-    assert "no such option here: -q" in capsys.readouterr().err
+    assert "unknown option: -q" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("line", "name"), [("", "text"), ("--csv", "csv"), ("--json", "json")])

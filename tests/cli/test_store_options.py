@@ -37,8 +37,8 @@ def test_what_the_environment_says_of_the_store_is_the_logins() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("--connect-timeout 0", "--connect-timeout: 0 is no duration: give seconds above 0"),
-        ("--network-timeout soon", "--network-timeout: 'soon' is no duration"),
+        ("--connect-timeout 0", "--connect-timeout: 0 is not a duration: give seconds above 0"),
+        ("--network-timeout soon", "--network-timeout: 'soon' is not a duration"),
         ("-S host:8080", "-S/--storage-url: the URL 'host:8080'"),
         ("-S http://u:s3cret@h/v1/A", "-S/--storage-url: the URL"),
     ],

@@ -62,7 +62,7 @@ class Process:
         (["--zmq-key-file", "/no/such/key"], 2, "can't be read"),
         (["--zmq-work-port", "13580"], 2, "three different ports"),
         (["-c", "0"], 2, "out of range"),
-        (["two", "names"], 2, "too many"),
+        (["two", "names"], 2, "unexpected argument"),
         (["a b"], 2, "worker's id"),
     ],
 )

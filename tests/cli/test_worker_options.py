@@ -62,10 +62,10 @@ def test_it_knows_the_master_and_the_key_by_flag_or_variable() -> None:
     [
         ("-c 0", "-c/--concurrency: 0 is out of range"),
         ("--retries -1", "--retries: -1 is out of range"),
-        ("-p few", "-p/--profile-count: 'few' is no whole number"),
+        ("-p few", "-p/--profile-count: 'few' is not a whole number"),
         ("--zmq-work-port 65536", "--zmq-work-port: 65536 is out of range"),
-        ("-q", "no such option here: -q"),
-        ("one two", "1 argument too many"),
+        ("-q", "unknown option: -q"),
+        ("one two", "1 unexpected argument"),
     ],
 )
 def test_wrong_usage_is_status_2_and_says_what_is_wrong(
@@ -76,7 +76,7 @@ def test_wrong_usage_is_status_2_and_says_what_is_wrong(
     assert caught.value.code == 2
     said = capsys.readouterr().err.splitlines()
     assert says in said[0]
-    assert said[1:] == ["(ssbench-worker -h shows what can be given)"]
+    assert said[1:] == ["(see ssbench-worker -h)"]
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
