@@ -11,7 +11,7 @@ from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Phase
 from ssbench.core.naming import ANY_POLICY
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.upkeep.cleanup import Counted, Plan, count, delete, plan
+from ssbench.upkeep.cleanup import ContainerCount, Plan, count, delete, plan
 from ssbench.upkeep.deletions import CleanupResult
 
 NAMED = 10  #: containers named before they are deleted; a dry run names all
@@ -57,9 +57,9 @@ def _pattern(base: str, policy: str | None) -> str:
     return printable(f"{base}_NNNNNN{suffix}")
 
 
-def _announce(counted: Sequence[Counted], verb: str, most: int, file: TextIO) -> None:
+def _announce(counted: Sequence[ContainerCount], verb: str, most: int, file: TextIO) -> None:
     objects, size = sum(one.objects for one in counted), sum(one.bytes_used for one in counted)
-    whole = all(one.whole for one in counted)
+    whole = all(one.complete for one in counted)
     held = f"{_least(whole)}{plural(objects, 'object')} ({_least(whole)}{bytes_text(size)})"
     print(f"{verb} {plural(len(counted), 'container')} with {held}:", file=file)
     for one in counted[:most]:
@@ -82,9 +82,9 @@ def _announce(counted: Sequence[Counted], verb: str, most: int, file: TextIO) ->
         )
 
 
-def _held(one: Counted) -> str:
-    held = f"{_least(one.whole)}{plural(one.objects, 'object')}, {bytes_text(one.bytes_used)}"
-    if one.whole:
+def _held(one: ContainerCount) -> str:
+    held = f"{_least(one.complete)}{plural(one.objects, 'object')}, {bytes_text(one.bytes_used)}"
+    if one.complete:
         return held
     entry = one.entry
     return f"{held} (the account says {entry.object_count:,}, {bytes_text(entry.bytes_used)})"
@@ -94,13 +94,13 @@ def _least(whole: bool) -> str:
     return "" if whole else "at least "
 
 
-def _most(one: Counted) -> int:
+def _most(one: ContainerCount) -> int:
     """Objects to expect, for the progress."""
-    return one.objects if one.whole else max(one.objects, one.entry.object_count)
+    return one.objects if one.complete else max(one.objects, one.entry.object_count)
 
 
 def _tell_left_alone(planned: Plan, file: TextIO) -> None:
-    for reason, neighbours in planned.left_alone.items():
+    for reason, neighbours in planned.kept.items():
         names = ", ".join(map(printable, neighbours.examples))
         more = neighbours.count - len(neighbours.examples)
         others = f" and {more:,} more" if more else ""

@@ -104,5 +104,5 @@ def tell_failures(result: CleanupResult, unit: str, err: TextIO) -> None:
         for example in result.examples:
             print(f"  {example}", file=err)
     if result.left:
-        why = "interrupted" if result.interrupted else printable(result.given_up)
+        why = "interrupted" if result.interrupted else printable(result.abort_reason)
         print(f"Ended early, {plural(result.left, unit)} left: {why}", file=err)

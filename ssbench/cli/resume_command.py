@@ -15,7 +15,7 @@ from ssbench.core.records import ResultBatch, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.upkeep.deletions import CleanupResult
-from ssbench.upkeep.resume import Found, OrphanedObjects, delete, find
+from ssbench.upkeep.resume import OrphanedObjects, SearchResult, delete, find
 
 NOOP = "noop"  #: the driver of --noop
 NAMED = 10  #: containers named before objects are deleted; a dry run names all
@@ -37,8 +37,8 @@ def read(path: str, err: TextIO) -> OrphanedObjects:
         left = leftovers(reader)
         for line in reader.damage:
             tell(f"{path}: {line}", err)
-    if left.passed_over:
-        tell(f"{path}: {left.passed_over:,} results name objects that no run makes", err)
+    if left.ignored_results:
+        tell(f"{path}: {left.ignored_results:,} results name objects that no run makes", err)
     return left
 
 
@@ -119,7 +119,7 @@ def run(around: Deleting, left: OrphanedObjects, *, use_existing: bool = False) 
     return gravest([status_of(result), looked_at_all])
 
 
-def _nothing(left: OrphanedObjects, found: Found) -> str:
+def _nothing(left: OrphanedObjects, found: SearchResult) -> str:
     if found.unmarked:
         return f"Nothing of run {left.run_id} is in containers with ssbench's mark."
     said = f"Nothing is left of run {left.run_id}."
@@ -132,7 +132,7 @@ def _nothing(left: OrphanedObjects, found: Found) -> str:
 def _announce(
     verb: str,
     left: OrphanedObjects,
-    found: Found,
+    found: SearchResult,
     most: int,
     file: TextIO,
     objects: int | None = None,
@@ -140,7 +140,7 @@ def _announce(
     """``Deleting 30 objects of run 1f2e3d4c5b, in 3 containers:``, and which."""
     holding = sorted((name, count) for name, count in found.containers.items() if count)
     containers = plural(len(found.containers), "container")
-    unlisted = f" ({found.remembered:,} of them not in listings)" if found.remembered else ""
+    unlisted = f" ({found.unlisted:,} of them not in listings)" if found.unlisted else ""
     total = plural(found.total if objects is None else objects, "object")
     print(f"{verb} {total} of run {left.run_id}, in {containers}{unlisted}:", file=file)
     for name, count in holding[:most]:
@@ -152,7 +152,7 @@ def _announce(
         print(f"Objects without the run's header ({RUN_HEADER}) stay.", file=file)
 
 
-def _tell_unmarked(found: Found, file: TextIO) -> None:
+def _tell_unmarked(found: SearchResult, file: TextIO) -> None:
     if not found.unmarked:
         return
     names = ", ".join(map(printable, found.unmarked_examples))

@@ -65,7 +65,7 @@ class EmbeddedSwift:
         proxy_conf: Sections | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._wanted_port = port
+        self._requested_port = port
         self._directory = directory
         self._log_path = log_path
         self._sleep = sleep
@@ -99,7 +99,7 @@ class EmbeddedSwift:
         if not all(importlib.util.find_spec(name) for name in ("swift", "eventlet")):
             raise UsageError(INSTALL_HINT)
         with contextlib.ExitStack() as on_failure:
-            sockets = bound_sockets(str(self._options["host"]), self._wanted_port)
+            sockets = bound_sockets(str(self._options["host"]), self._requested_port)
             on_failure.callback(self.stop)
             try:
                 self._plan = self._make_plan(sockets)
@@ -222,17 +222,19 @@ class EmbeddedSwift:
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._answers():
+        while not self._is_ready():
             if not self.is_running():
-                raise SsbenchError(f"the embedded Swift ended at its start: {self._last_words()}")
+                raise SsbenchError(
+                    f"the embedded Swift ended at its start: {self._last_output_line()}"
+                )
             if time.monotonic() > deadline:
                 raise SsbenchError(
                     f"the embedded Swift gave no answer for {START_TIMEOUT_S:.0f} s: "
-                    f"{self._last_words()}"
+                    f"{self._last_output_line()}"
                 )
             self._sleep(0.02)
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         """Whether /info gives 200, and with it that all roles listen."""
         others = [self.plan.ports[role] for role in ROLES if role != "proxy"]
         try:
@@ -254,7 +256,7 @@ class EmbeddedSwift:
         context.verify_mode = ssl.CERT_NONE
         return http.client.HTTPSConnection(self.plan.host, self.port, timeout=5, context=context)
 
-    def _last_words(self) -> str:
+    def _last_output_line(self) -> str:
         """The last line that the child printed: of a traceback, the one that says it."""
         try:
             lines = self._child_output.read_text(errors="replace").split("\n")

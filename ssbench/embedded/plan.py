@@ -103,7 +103,7 @@ def server_defaults(plan: Plan, role: str, etc: str) -> dict[str, str]:
 
 #: The servers wait for nobody but each other, in one process on a machine that may be overloaded
 #: on purpose: short time-outs would only make errors, and listings that lack objects.
-PATIENCE = {"conn_timeout": "30", "node_timeout": "60"}
+BACKEND_TIMEOUTS = {"conn_timeout": "30", "node_timeout": "60"}
 
 
 def backend_conf(plan: Plan, role: str) -> Sections:
@@ -119,7 +119,7 @@ def backend_conf(plan: Plan, role: str) -> Sections:
         "pipeline:main": {"pipeline": f"{role}-server"},
         f"app:{role}-server": {
             "use": f"egg:swift#{kind}",
-            **PATIENCE,
+            **BACKEND_TIMEOUTS,
             "container_update_timeout": "60",
         },
     }
@@ -152,7 +152,7 @@ def proxy_conf(plan: Plan) -> Sections:
         "app:proxy-server": {
             "use": "egg:swift#proxy",
             "account_autocreate": "true",
-            **PATIENCE,
+            **BACKEND_TIMEOUTS,
             # There is no other replica to turn to, so a server that failed is asked again.
             "error_suppression_limit": "1000000000",
         },

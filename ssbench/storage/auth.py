@@ -92,7 +92,7 @@ class Authenticator:
                 c = self._credentials
                 if c.os_auth_token and c.os_storage_url:
                     token = _checked_token(c.os_auth_token)
-                    _check_not_refused(token, c)
+                    _check_token_accepted(token, c)
                     self._cached = Authenticated(token, c.os_storage_url)
                 else:
                     self._cached = self._log_in()
@@ -115,7 +115,7 @@ class Authenticator:
                 "another with: give a user and a key, or a fresh token"
             )
         with SameHostSession(self._credentials) as http:
-            access = _ask(login, keystone_session(self._credentials, http))
+            access = _get_access(login, keystone_session(self._credentials, http))
         try:
             token = _checked_token(access.auth_token)
             # A given storage URL is reason enough not to look for one in the catalog.
@@ -127,7 +127,7 @@ class Authenticator:
         except UsageError as e:
             raise AuthError(f"{login.url}: {e}") from e
         except (LookupError, TypeError, ValueError, AttributeError):
-            raise AuthError(f"{login.url}: {_NOT_AN_ANSWER}") from None
+            raise AuthError(f"{login.url}: {_NOT_AN_AUTH_RESPONSE}") from None
 
 
 def read_text(path: str, option: str) -> str:
@@ -147,7 +147,7 @@ def read_text(path: str, option: str) -> str:
 # --- asking
 
 
-def _ask(login: Login, session: Session) -> Any:
+def _get_access(login: Login, session: Session) -> Any:
     """keystoneauth1's AccessInfo, of whatever version.
 
     :raises AuthError: one line, without a cause: libraries quote headers in their messages.
@@ -157,13 +157,13 @@ def _ask(login: Login, session: Session) -> Any:
     try:
         return plugin.get_access(session)
     except ks.ClientException as e:
-        raise AuthError(f"{login.url}: {_what_happened(e, login)}") from None
+        raise AuthError(f"{login.url}: {_describe_error(e, login)}") from None
     except (OSError, LookupError, TypeError, ValueError, AttributeError) as e:
-        reason = reason_of(e) if isinstance(e, OSError) else _NOT_AN_ANSWER
+        reason = reason_of(e) if isinstance(e, OSError) else _NOT_AN_AUTH_RESPONSE
         raise AuthError(f"{login.url}: {reason}") from None
 
 
-def _check_not_refused(token: str, credentials: Credentials) -> None:
+def _check_token_accepted(token: str, credentials: Credentials) -> None:
     """Ask the store whether it takes a token that the user gave.
 
     Whatever else goes wrong there is left to the run's own requests, which are tried again.
@@ -174,7 +174,7 @@ def _check_not_refused(token: str, credentials: Credentials) -> None:
     try:
         with SameHostSession(credentials) as http:
             session = keystone_session(credentials, http)
-            answer = session.request(
+            response = session.request(
                 url,
                 "HEAD",
                 headers={"X-Auth-Token": token},
@@ -184,7 +184,7 @@ def _check_not_refused(token: str, credentials: Credentials) -> None:
             )
     except (ks.ClientException, OSError, LookupError, TypeError, ValueError, AuthError):
         return
-    if answer.status_code == 401:
+    if response.status_code == 401:
         raise AuthError(
             f"{url}: the store refuses the token that was given (-T or OS_AUTH_TOKEN) (401): give a"
             " fresh one, or none and a user and key to log in with"
@@ -205,9 +205,9 @@ def _check_encrypted(login: Login, storage_url: str, credentials: Credentials) -
 # --- reading answers
 
 
-_NOT_AN_ANSWER = "the answer is not one of an authentication service: is the URL right?"
+_NOT_AN_AUTH_RESPONSE = "the answer is not one of an authentication service: is the URL right?"
 
-_REFUSED = {
+_REJECTED = {
     "v2token": "token refused",
     "v3token": "token refused",
     "v3applicationcredential": "application credential refused",
@@ -226,7 +226,7 @@ _STATUSES = {
 }
 
 
-def _what_happened(error: ks.ClientException, login: Login) -> str:
+def _describe_error(error: ks.ClientException, login: Login) -> str:
     """The error as half a line, made of nothing but its kind and status."""
     if isinstance(error, ks.MissingAuthMethods):
         return "Keystone wants a second factor, which ssbench can't give"
@@ -235,9 +235,9 @@ def _what_happened(error: ks.ClientException, login: Login) -> str:
     response = getattr(error, "response", None)
     status = getattr(error, "http_status", 0) or getattr(response, "status_code", 0)
     if not status or 200 <= status < 300:
-        return _NOT_AN_ANSWER
+        return _NOT_AN_AUTH_RESPONSE
     if status in (401, 403):
-        return f"{_REFUSED.get(login.method, 'user or key refused')} ({status})"
+        return f"{_REJECTED.get(login.method, 'user or key refused')} ({status})"
     known = _STATUSES.get((login.method[:2], status))
     return f"{known} ({status})" if known else f"answered {status}"
 
@@ -271,11 +271,11 @@ def _storage_url(login: Login, access: Any, credentials: Credentials) -> str:
     where = f" in region {c.os_region_name}" if c.os_region_name else ""
     raise AuthError(
         f"{login.url}: no {c.os_endpoint_type} endpoint for {c.os_service_type}{where}; "
-        f"{_catalog_has(access, c.os_service_type)}"
+        f"{_describe_catalog(access, c.os_service_type)}"
     )
 
 
-def _catalog_has(access: Any, service_type: str) -> str:
+def _describe_catalog(access: Any, service_type: str) -> str:
     """What there is instead, without what a server could do to a terminal."""
     catalog = access.service_catalog.get_endpoints_data()
     if not catalog:

@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from ssbench.core.errors import AuthError
 
-LONGEST = 8 * 1024 * 1024  #: bytes of an answer: a catalog of thousands of endpoints
+MAX_RESPONSE = 8 * 1024 * 1024  #: bytes of an answer: a catalog of thousands of endpoints
 _PIECE = 65536
 _LATE = "the answer was not whole in time"
 
@@ -31,14 +31,14 @@ class BoundedAdapter(HTTPAdapter):
     :param longest_s: from the first try to connect to the answer's last byte.
     """
 
-    def __init__(self, longest_s: float) -> None:
-        self._longest_s = longest_s
-        self._lines = _Lines()
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._sockets = _OpenSockets()
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = _pool_classes(self._lines)
+        self.poolmanager.pool_classes_by_scheme = _pool_classes(self._sockets)
 
     def send(
         self, request: requests.PreparedRequest, *args: Any, **kwargs: Any
@@ -49,46 +49,46 @@ class BoundedAdapter(HTTPAdapter):
         :raises requests.ConnectionError: the connection broke, or what came is no HTTP.
         :raises AuthError: where it has more than LONGEST bytes.
         """
-        lines = self._lines
-        lines.ended = False
-        timer = threading.Timer(self._longest_s, lines.end)
+        sockets = self._sockets
+        sockets.expired = False
+        timer = threading.Timer(self._timeout_s, sockets.shut_down)
         timer.daemon = True
         timer.start()
         try:
             response = super().send(request, *args, **{**kwargs, "stream": True})
             response._content = _read(response)
         except (requests.RequestException, HTTPError, HTTPException, OSError) as error:
-            if lines.ended or isinstance(error, TimeoutError | ReadTimeoutError):
+            if sockets.expired or isinstance(error, TimeoutError | ReadTimeoutError):
                 raise requests.Timeout(_LATE) from error
             if isinstance(error, requests.RequestException):
                 raise
             raise requests.ConnectionError(error) from error
         finally:
             timer.cancel()
-        if lines.ended:  # http.client takes headers that were cut off for whole ones
+        if sockets.expired:  # http.client takes headers that were cut off for whole ones
             raise requests.Timeout(_LATE)
         return response
 
     def close(self) -> None:
-        self._lines.close()
+        self._sockets.close()
         super().close()
 
 
-class _Lines:
+class _OpenSockets:
     """Connections, noted down before a handshake can hang; ended from another thread."""
 
     def __init__(self) -> None:
-        self.ended = False
+        self.expired = False
         self._socks: list[socket.socket] = []
 
-    def note(self, sock: socket.socket) -> None:
+    def add(self, sock: socket.socket) -> None:
         # A duplicate: TLS takes the original over. Shut, it is the connection that is shut.
         self._socks.append(sock.dup())
-        if self.ended:
-            self.end()
+        if self.expired:
+            self.shut_down()
 
-    def end(self) -> None:
-        self.ended = True
+    def shut_down(self) -> None:
+        self.expired = True
         for sock in self._socks:
             with suppress(OSError):  # the server may have gone
                 sock.shutdown(socket.SHUT_RDWR)
@@ -104,58 +104,58 @@ def _read(response: requests.Response) -> bytes:
     body = bytearray()
     while piece := response.raw.read(_PIECE, decode_content=False):
         body += piece
-        if len(body) > LONGEST:
+        if len(body) > MAX_RESPONSE:
             response.close()
-            raise AuthError(f"{response.url}: an answer of more than {LONGEST} bytes")
+            raise AuthError(f"{response.url}: an answer of more than {MAX_RESPONSE} bytes")
     return bytes(body)
 
 
 # Classes made for each login would be left for the collector, which comes by seldom.
 
 
-class _Plain(HTTPConnection):
-    lines: _Lines
+class _HttpConnection(HTTPConnection):
+    sockets: _OpenSockets
 
     def _new_conn(self) -> socket.socket:
         sock = super()._new_conn()
-        self.lines.note(sock)
+        self.sockets.add(sock)
         return sock
 
 
-class _Secure(HTTPSConnection):
-    lines: _Lines
+class _HttpsConnection(HTTPSConnection):
+    sockets: _OpenSockets
 
     def _new_conn(self) -> socket.socket:
         sock = super()._new_conn()
-        self.lines.note(sock)
+        self.sockets.add(sock)
         return sock
 
 
-class _PlainPool(HTTPConnectionPool):
-    ConnectionCls = _Plain
-    lines: _Lines
+class _HttpPool(HTTPConnectionPool):
+    ConnectionCls = _HttpConnection
+    sockets: _OpenSockets
 
     def _new_conn(self) -> Any:
-        return _noting(super()._new_conn(), self.lines)
+        return _with_sockets(super()._new_conn(), self.sockets)
 
 
-class _SecurePool(HTTPSConnectionPool):
-    ConnectionCls = _Secure
-    lines: _Lines
+class _HttpsPool(HTTPSConnectionPool):
+    ConnectionCls = _HttpsConnection
+    sockets: _OpenSockets
 
     def _new_conn(self) -> Any:
-        return _noting(super()._new_conn(), self.lines)
+        return _with_sockets(super()._new_conn(), self.sockets)
 
 
-def _noting(made: Any, lines: _Lines) -> Any:
+def _with_sockets(made: Any, sockets: _OpenSockets) -> Any:
     """A pool or connection of the classes above, told where to note connections down."""
-    made.lines = lines
+    made.sockets = sockets
     return made
 
 
-def _pool_classes(lines: _Lines) -> dict[str, Any]:
+def _pool_classes(sockets: _OpenSockets) -> dict[str, Any]:
     """What makes urllib3's pools, which note down their connections."""
     return {
-        "http": lambda *args, **kwargs: _noting(_PlainPool(*args, **kwargs), lines),
-        "https": lambda *args, **kwargs: _noting(_SecurePool(*args, **kwargs), lines),
+        "http": lambda *args, **kwargs: _with_sockets(_HttpPool(*args, **kwargs), sockets),
+        "https": lambda *args, **kwargs: _with_sockets(_HttpsPool(*args, **kwargs), sockets),
     }

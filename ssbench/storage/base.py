@@ -36,7 +36,7 @@ class ObjectEntry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerFacts:
+class ContainerInfo:
     """What a store says of a container."""
 
     policy: str | None  #: its storage policy; None where the store doesn't say
@@ -83,7 +83,7 @@ class Storage(Protocol):
     def limits(self) -> StoreLimits:
         """Ask the store for its limits; all None where it has no such thing."""
 
-    def container_facts(self, container: str) -> ContainerFacts:
+    def container_info(self, container: str) -> ContainerInfo:
         """Of a container that exists.
 
         :raises StorageError: status 404 where it doesn't exist.
@@ -91,7 +91,7 @@ class Storage(Protocol):
 
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
-    ) -> ContainerFacts | None:
+    ) -> ContainerInfo | None:
         """Make a container with our marker header and the settings' policy.
 
         ``changing`` is called before a request is sent that changes the store; what it raises
@@ -108,7 +108,7 @@ class Storage(Protocol):
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
         """One page of a container's objects, in order, after ``marker``."""
 
-    def object_run(self, container: str, name: str) -> str | None:
+    def object_run_id(self, container: str, name: str) -> str | None:
         """The id of the run that uploaded an object; None where the object has none on it.
 
         :raises StorageError: status 404 where it doesn't exist.

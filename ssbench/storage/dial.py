@@ -16,10 +16,10 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.outcome import outcome_of
 from ssbench.storage.stream import WRITE, PlainStream
-from ssbench.storage.tlsstream import SEALED_SIZE, TlsStream
+from ssbench.storage.tlsstream import CIPHERTEXT_SIZE, TlsStream
 
 #: What our own host is short of, whatever the store does: descriptors, local ports, memory.
-_OWN_SHORTAGES = frozenset(
+_LOCAL_SHORTAGES = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
 )
 
@@ -45,7 +45,7 @@ class Dialler:
         self._timeout_s = timeout_s
         self._context = context
         # What comes over TLS passes through it; nothing stays in it over a wait.
-        self._sealed = memoryview(bytearray(SEALED_SIZE if context else 0))
+        self._ciphertext = memoryview(bytearray(CIPHERTEXT_SIZE if context else 0))
         self._addresses: list[tuple[Any, ...]] = []
 
     def open(self, deadline_ns: int = 0) -> PlainStream:
@@ -55,11 +55,11 @@ class Dialler:
             our own host had nothing left to connect with, or OPERATION_TIMEOUT where the deadline
             comes before the connect time-out; nothing was sent.
         """
-        limit_s, late = self._timeout_s, ErrorKind.CONNECT_TIMEOUT
+        limit_s, timeout_kind = self._timeout_s, ErrorKind.CONNECT_TIMEOUT
         if deadline_ns:
             left_s = max((deadline_ns - perf_counter_ns()) / 1e9, 0.001)
             if left_s < limit_s:
-                limit_s, late = left_s, ErrorKind.OPERATION_TIMEOUT
+                limit_s, timeout_kind = left_s, ErrorKind.OPERATION_TIMEOUT
         timeout = Timeout(limit_s)
         try:
             with timeout:
@@ -67,7 +67,7 @@ class Dialler:
         except Timeout as error:
             if error is not timeout:
                 raise
-            raise self._failure(late, f"no connection within {limit_s:g} s") from error
+            raise self._failure(timeout_kind, f"no connection within {limit_s:g} s") from error
         finally:
             del timeout  # see _open
 
@@ -79,15 +79,15 @@ class Dialler:
         failure: OSError | None = None
         for family, address in self._addresses:
             try:
-                return self._secure(_connect(family, address))
+                return self._start_tls(_connect(family, address))
             except OSError as error:
-                if failure is None or not _is_own_shortage(error):
+                if failure is None or not _is_local_shortage(error):
                     failure = error
         # The name may lead elsewhere by the next try.
         self._addresses = []
         try:
-            own = _is_own_shortage(failure)
-            kind = ErrorKind.LOAD_GENERATOR if own else ErrorKind.CONNECT
+            is_local = _is_local_shortage(failure)
+            kind = ErrorKind.LOAD_GENERATOR if is_local else ErrorKind.CONNECT
             raise self._failure(kind, _cause(failure)) from failure
         finally:
             # It knows this frame, and this frame it: kept until the collector comes by, which is
@@ -113,19 +113,19 @@ class Dialler:
             )
             found = looked_up()
         except (OSError, UnicodeError) as error:
-            own = _is_own_shortage(error)
-            kind = ErrorKind.LOAD_GENERATOR if own else ErrorKind.NAME_LOOKUP
+            is_local = _is_local_shortage(error)
+            kind = ErrorKind.LOAD_GENERATOR if is_local else ErrorKind.NAME_LOOKUP
             raise self._failure(kind, _cause(error)) from error
         return sorted(
             ((entry[0], entry[4]) for entry in found),
             key=lambda pair: pair[0] != socket.AF_INET,
         )
 
-    def _secure(self, sock: socket.socket) -> PlainStream:
+    def _start_tls(self, sock: socket.socket) -> PlainStream:
         if self._context is None:
             return PlainStream(sock)
         try:
-            stream = TlsStream(sock, self._context, self.endpoint.host, self._sealed)
+            stream = TlsStream(sock, self._context, self.endpoint.host, self._ciphertext)
         except BaseException:
             sock.close()
             raise
@@ -173,8 +173,8 @@ def _wait_connected(sock: socket.socket) -> None:
         watcher.close()
 
 
-def _is_own_shortage(error: BaseException | None) -> bool:
-    return isinstance(error, OSError) and error.errno in _OWN_SHORTAGES
+def _is_local_shortage(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno in _LOCAL_SHORTAGES
 
 
 def _cause(error: BaseException | None) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ssbench.core.model import ErrorKind
-from ssbench.storage.httpparse import CHUNKED, UNTIL_CLOSE, BadAnswer, ChunkedBody
+from ssbench.storage.httpparse import CHUNKED, UNTIL_CLOSE, BadResponse, ChunkedBody
 from ssbench.storage.stream import PlainStream
 
-ANY_ANSWER = 1024 * 1024  #: bytes that the body of any answer may have: an error's page, say
+MAX_ERROR_BODY = 1024 * 1024  #: bytes that the body of any answer may have: an error's page, say
 
 
 class Collector:
@@ -26,11 +26,11 @@ class Collector:
 
     def add(self, part: memoryview) -> None:
         if len(self.body) + len(part) > self.limit:
-            raise Overlong(f"a body of more than {self.limit} bytes")
+            raise BodyTooLong(f"a body of more than {self.limit} bytes")
         self.body += part
 
 
-class Passer(Collector):
+class StreamingCollector(Collector):
     """As Collector, but hands the body over as it arrives, and keeps nothing of it."""
 
     def __init__(self, limit: int, feed: Callable[[memoryview], None]) -> None:
@@ -41,11 +41,11 @@ class Passer(Collector):
     def add(self, part: memoryview) -> None:
         self._passed += len(part)
         if self._passed > self.limit:
-            raise Overlong(f"a body of more than {self.limit} bytes")
+            raise BodyTooLong(f"a body of more than {self.limit} bytes")
         self._feed(part)
 
 
-class Beginning:
+class BodyPrefix:
     """Keeps what a body begins with, and hands the body on.
 
     :param add: what takes it; None where nobody does.
@@ -63,7 +63,7 @@ class Beginning:
             self._add(part)
 
 
-class Overlong(BadAnswer):
+class BodyTooLong(BadResponse):
     """More body than the request can bring."""
 
 
@@ -82,15 +82,23 @@ class BodyReader:
     to bring none: then its bytes are no sign of life, and it must be whole within a time-out.
     """
 
-    __slots__ = ("_answered", "_arrived_ns", "_buffer", "_doom", "_recv_into", "alive", "stream")
+    __slots__ = (
+        "_abort_cause",
+        "_arrived_ns",
+        "_buffer",
+        "_recv_into",
+        "_response_started",
+        "alive",
+        "stream",
+    )
 
     def __init__(self, stream: PlainStream, buffer: bytearray) -> None:
         self.stream = stream
         self.alive = True  #: bytes moved since the last sweep
         self._recv_into, self._arrived_ns = stream.recv_into, stream.arrived_ns
         self._buffer = buffer
-        self._answered = False  #: a byte of the current answer has come
-        self._doom: tuple[ErrorKind, str] | None = None
+        self._response_started = False  #: a byte of the current answer has come
+        self._abort_cause: tuple[ErrorKind, str] | None = None
 
     def _slow_body(
         self,
@@ -128,26 +136,26 @@ class BodyReader:
         _check_length(length, longest)
         left = length - got
         if left < 0:
-            raise BadAnswer(f"{-left} bytes more than the announced {length}")
+            raise BadResponse(f"{-left} bytes more than the announced {length}")
         first = now if got else 0
         discard = self.stream.discard
         while left:
-            count = discard(left) if add is None else self._recv_into(self._room(left))
+            count = discard(left) if add is None else self._recv_into(self._view(left))
             now = self._arrived_ns()
             if not count:
                 raise ConnectionClosed(
                     ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes"
                 )
             if add is not None:
-                add(self._room(count))
+                add(self._view(count))
             if longest:
                 self.alive = True
             if not first:
-                first = now if now >= 0 else self.stream.judged(now, count)
+                first = now if now >= 0 else self.stream.resolve_late(now, count)
             left -= count
         return first, abs(now)
 
-    def _room(self, count: int) -> memoryview:
+    def _view(self, count: int) -> memoryview:
         return memoryview(self._buffer)[:count]
 
     def _chunked_body(
@@ -174,7 +182,7 @@ class BodyReader:
             last = self._arrived_ns()
             got = memoryview(self._buffer)[:count]
         if body.rest:
-            raise BadAnswer(f"{body.rest} bytes behind the last chunk")
+            raise BadResponse(f"{body.rest} bytes behind the last chunk")
         return received, first or now, abs(last)
 
     def _body_until_close(
@@ -196,7 +204,7 @@ class BodyReader:
             last = self._arrived_ns()
             if not count:
                 # Ours or the server's end? Only the latter ends the body.
-                if self._doom is not None:
+                if self._abort_cause is not None:
                     raise ConnectionClosed(ErrorKind.RESET, "")
                 return received, first or now, abs(last)
             if longest:
@@ -208,17 +216,17 @@ class BodyReader:
         count = self._recv_into(self._buffer)
         if not count:
             raise ConnectionClosed(kind, where)
-        self._hear_first()
+        self._on_first_byte()
         return count
 
-    def _hear_first(self) -> None:
+    def _on_first_byte(self) -> None:
         """Bytes of an answer are there; the first ones show that the server lives."""
-        if not self._answered:
-            self._answered = self.alive = True
+        if not self._response_started:
+            self._response_started = self.alive = True
 
 
 def _check_length(length: int, longest: int) -> None:
     """Refuse a body that is longer than any object that it can be, and than an error's page."""
-    most = max(longest, ANY_ANSWER)
+    most = max(longest, MAX_ERROR_BODY)
     if length > most:
-        raise Overlong(f"a body of more than {most} bytes")
+        raise BodyTooLong(f"a body of more than {most} bytes")

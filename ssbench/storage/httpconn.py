@@ -16,14 +16,20 @@ from typing import Any, NamedTuple
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.storage.httpbody import Beginning, BodyReader, Collector, ConnectionClosed, Overlong
-from ssbench.storage.httpparse import MAX_HEAD, BadAnswer, Head, HeadPatternCache, parse_head
+from ssbench.storage.httpbody import (
+    BodyPrefix,
+    BodyReader,
+    BodyTooLong,
+    Collector,
+    ConnectionClosed,
+)
+from ssbench.storage.httpparse import MAX_HEAD, BadResponse, Head, HeadPatternCache, parse_head
 from ssbench.storage.stream import PlainStream
 
 BUFFER_SIZE = 65536
 IDLE = -1  #: Connection.deadline_ns while nobody uses it
 _MAX_INTERIM = 100  #: 1xx answers to one request
-_GATHER = 16  #: pieces of a large body that go out in one system call
+_PIECES_PER_SEND = 16  #: pieces of a large body that go out in one system call
 _timing = tuple.__new__  # Timing(...) without its detour through keyword arguments
 
 
@@ -41,12 +47,12 @@ class Disconnected(StorageError):
     :param unheard: it is certain that it had been closed before the request reached the server.
     """
 
-    def __init__(self, detail: str, *, unheard: bool) -> None:
+    def __init__(self, detail: str, *, never_received: bool) -> None:
         super().__init__(ErrorKind.DISCONNECTED, detail)
-        self.unheard = unheard
+        self.never_received = never_received
 
 
-class Shared:
+class EndpointState:
     """What the connections to one storage URL have in common.
 
     :param name: of the endpoint, for errors.
@@ -57,41 +63,41 @@ class Shared:
         self.name = name
         self.url = url
         self.buffer = bytearray(BUFFER_SIZE)  #: nothing stays in it over a wait
-        self.layouts = HeadPatternCache()
+        self.head_patterns = HeadPatternCache()
         #: What the body of the last response that was no success began with: for whoever made that
         #: request, before the next wait.
         self.error_body = b""
 
 
 class Connection(BodyReader):
-    """One connection; one request at a time. ``exchange`` is all that it does."""
+    """One connection; one request at a time. ``request`` is all that it does."""
 
     __slots__ = (
-        "_early", "_in_head", "_interim", "_layouts", "_name", "_read_head", "_send",
-        "_send_parts", "_shared", "_taken", "_url", "deadline_ns", "idle_ns", "last", "quiet_ns",
-        "reusable",
+        "_any_sent", "_early", "_head_patterns", "_in_head", "_interim", "_name", "_read_head",
+        "_send", "_send_parts", "_shared", "_url", "deadline_ns", "idle_ns", "last",
+        "last_active_ns", "reusable",
     )  # fmt: skip
 
-    def __init__(self, stream: PlainStream, shared: Shared) -> None:
+    def __init__(self, stream: PlainStream, shared: EndpointState) -> None:
         super().__init__(stream, shared.buffer)
         self.deadline_ns = IDLE
-        self.quiet_ns = 0  #: the sweep that last saw it alive
+        self.last_active_ns = 0  #: the sweep that last saw it alive
         self.reusable = True
         #: Of the response before, None where there was none: since then the connection was idle,
         #: and the server may have closed it.
         self.last: Timing | None = None
         self.idle_ns = 0  #: the sweep that last saw it idle
-        self._taken = True  #: the system took a byte of the request in flight
+        self._any_sent = True  #: the system took a byte of the request in flight
         self._send, self._send_parts = stream.send, stream.send_parts
         self._name, self._url = shared.name, shared.url
         self._shared = shared
-        self._layouts = shared.layouts
-        self._read_head = shared.layouts.read
+        self._head_patterns = shared.head_patterns
+        self._read_head = shared.head_patterns.read
         self._in_head = False  #: of an answer that came in pieces
         self._early = bytearray()  #: of an answer, received during the upload
         self._interim = 0  #: answers during the upload
 
-    def exchange(
+    def request(
         self,
         head: bytes,
         upload: Upload | None,
@@ -107,7 +113,7 @@ class Connection(BodyReader):
         """
         self.deadline_ns = deadline_ns
         self.alive = True
-        self._answered = False
+        self._response_started = False
         try:
             moved = 0 if upload is None else upload.size
             try:
@@ -124,25 +130,25 @@ class Connection(BodyReader):
             if sent != len(head) + moved:
                 self._send_rest(head, upload, sent)
             if self._early or collector is not None:
-                return self._slow_answer(0, perf_counter_ns(), upload, collector, longest)
+                return self._slow_response(0, perf_counter_ns(), upload, collector, longest)
             count = self._recv_into(self._buffer)
             now = self._arrived_ns()
-            answer = self._read_head(self._buffer, count)
-            if answer is None:
-                return self._slow_answer(count, now, upload, None, longest)
-            self._answered = True
-            status, length, _, identifier, end = answer
+            response = self._read_head(self._buffer, count)
+            if response is None:
+                return self._slow_response(count, now, upload, None, longest)
+            self._response_started = True
+            status, length, _, identifier, end = response
             if count - end == length:
                 first = last = now
                 if now < 0:
-                    first = now = self.stream.judged(now, count)
+                    first = now = self.stream.resolve_late(now, count)
                     last = abs(now)
             else:
                 if now < 0:
-                    now = self.stream.judged(now, count)
+                    now = self.stream.resolve_late(now, count)
                 first, last = self._count_body(length, count - end, now, None, longest)
                 self.stream.count_segments()  # so long a body took more than one reading
-        except (OSError, BadAnswer, ConnectionClosed) as error:
+        except (OSError, BadResponse, ConnectionClosed) as error:
             raise self._failure(error, len(head) + (upload.size if upload else 0)) from error
         if upload is None:
             moved = length
@@ -150,20 +156,22 @@ class Connection(BodyReader):
 
     def abort(self, kind: ErrorKind, why: str) -> None:
         """End the request in flight with this failure, or the connection if there is none."""
-        if self._doom is None:
-            self._doom = (kind, why)
+        if self._abort_cause is None:
+            self._abort_cause = (kind, why)
             self.reusable = False
             self.stream.shut()
 
     @property
     def aborted(self) -> bool:
         """``doom`` was called."""
-        return self._doom is not None
+        return self._abort_cause is not None
 
     @property
-    def stall(self) -> str:
+    def stall_reason(self) -> str:
         """What it does when nothing seems to move."""
-        return "headers unfinished after" if self._in_head and self._answered else "silent for"
+        return (
+            "headers unfinished after" if self._in_head and self._response_started else "silent for"
+        )
 
     def close(self) -> None:
         """Free the socket."""
@@ -172,11 +180,11 @@ class Connection(BodyReader):
     def _send_rest(self, head: bytes, upload: Upload | None, sent: int) -> None:
         """Send all but the first ``sent`` bytes, unless the server answers before."""
         self._interim = 0
-        self._taken = sent > 0
+        self._any_sent = sent > 0
         parts: Iterator[Any] = iter((head,))
         if upload is not None:
             parts = chain((head, upload.first), upload.rest() if upload.rest else ())
-        while views := [memoryview(part) for part in islice(parts, _GATHER)]:
+        while views := [memoryview(part) for part in islice(parts, _PIECES_PER_SEND)]:
             sent = _skip(views, sent)
             if not self._send_views(views):
                 self.reusable = False
@@ -187,16 +195,16 @@ class Connection(BodyReader):
         while views:
             try:
                 _skip(views, self._send_parts(views))
-                self.alive = self._taken = True
+                self.alive = self._any_sent = True
             except BlockingIOError:
                 pass
             except OSError:
                 # The server may have said why before it closed.
-                if self._doom is None and self._hear_early() and self._early:
+                if self._abort_cause is None and self._read_early() and self._early:
                     return False
                 raise
             # What is left had no room: to try at once would be in vain.
-            if views and self.stream.wait_writable() and self._hear_early():
+            if views and self.stream.wait_writable() and self._read_early():
                 return False
         return True
 
@@ -205,11 +213,11 @@ class Connection(BodyReader):
 
         Afterwards it couldn't be told from an upload that was cut off.
         """
-        self._taken = False
-        if self._hear_early() and not self._early:
+        self._any_sent = False
+        if self._read_early() and not self._early:
             raise ConnectionClosed(ErrorKind.RESET, "before the request")
 
-    def _hear_early(self) -> bool:
+    def _read_early(self) -> bool:
         """Take what the server says during an upload. True where it won't hear the rest."""
         try:
             count = self.stream.recv_now(self._buffer)
@@ -217,7 +225,7 @@ class Connection(BodyReader):
             return False
         if not count:
             return True
-        self._hear_first()
+        self._on_first_byte()
         self._early += memoryview(self._buffer)[:count]
         while b"\r\n\r\n" in self._early:
             head, _ = parse_head(bytes(self._early))
@@ -226,12 +234,12 @@ class Connection(BodyReader):
             del self._early[: head.end]  # 100 Continue, unasked
             self._interim += 1
             if self._interim > _MAX_INTERIM:
-                raise BadAnswer(f"more than {_MAX_INTERIM} interim answers")
+                raise BadResponse(f"more than {_MAX_INTERIM} interim answers")
         if len(self._early) > MAX_HEAD:
-            raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
+            raise BadResponse(f"headers of more than {MAX_HEAD} bytes")
         return False
 
-    def _slow_answer(
+    def _slow_response(
         self,
         count: int,
         now: int,
@@ -243,7 +251,7 @@ class Connection(BodyReader):
         held = self._early + memoryview(self._buffer)[:count]
         self._early = bytearray()
         if held:
-            self._hear_first()
+            self._on_first_byte()
         bodiless = collector is not None and collector.bodiless
         head, headers, now = self._final_head(held, now, bodiless=bodiless)
         self.reusable = self.reusable and head.keep
@@ -253,14 +261,14 @@ class Connection(BodyReader):
             collector.headers, add, longest = headers, collector.add, collector.limit
         fails = head.status >= 300
         if fails:
-            beginning = Beginning(add)
+            beginning = BodyPrefix(add)
             add = beginning.add
         received, first, last = self._slow_body(head.length, body, now, add, longest)
         if fails:
             # Its layout isn't learned: it will come here again, and what it says is told.
             self._shared.error_body = bytes(beginning.body)
         elif collector is None:
-            self._layouts.learn(bytes(held[: head.end]))
+            self._head_patterns.learn(bytes(held[: head.end]))
         moved = upload.size if upload is not None else received
         return Timing(now, first, last, moved, head.status, head.transaction_id, self._url)
 
@@ -277,31 +285,31 @@ class Connection(BodyReader):
             while (end := held.find(b"\r\n\r\n", searched)) < 0:
                 searched = max(len(held) - 3, 0)
                 if len(held) > MAX_HEAD:
-                    raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
+                    raise BadResponse(f"headers of more than {MAX_HEAD} bytes")
                 count = self._receive(ErrorKind.RESET, "in the headers" if held else "unanswered")
                 now = self._arrived_ns()
                 if now < 0:
-                    now = self.stream.judged(now, count)
+                    now = self.stream.resolve_late(now, count)
                 held += memoryview(self._buffer)[:count]
             if end > MAX_HEAD:
-                raise BadAnswer(f"headers of more than {MAX_HEAD} bytes")
+                raise BadResponse(f"headers of more than {MAX_HEAD} bytes")
             head, headers = parse_head(bytes(held[: end + 4]), bodiless=bodiless)
             if head.status >= 200:
                 self._in_head = False
                 return head, headers, now
             del held[: head.end]
-        raise BadAnswer(f"more than {_MAX_INTERIM} interim answers")
+        raise BadResponse(f"more than {_MAX_INTERIM} interim answers")
 
     def _failure(self, error: Exception, length: int) -> StorageError:
         """What a failed exchange raises.
 
         :param length: bytes of the request, its body included.
         """
-        if self._doom is not None:
-            kind, why = self._doom
-        elif isinstance(error, BadAnswer):
+        if self._abort_cause is not None:
+            kind, why = self._abort_cause
+        elif isinstance(error, BadResponse):
             kind, why = ErrorKind.PROTOCOL, str(error)
-            if isinstance(error, Overlong):
+            if isinstance(error, BodyTooLong):
                 kind = ErrorKind.OVERLONG
         elif isinstance(error, ConnectionClosed):
             kind, why = error.kind, f"connection closed {error}"
@@ -311,10 +319,12 @@ class Connection(BodyReader):
             strerror = error.strerror if isinstance(error, OSError) else None
             kind, why = ErrorKind.RESET, (strerror or type(error).__name__).lower()
         detail = f"{self._name}: {why}"
-        if kind is ErrorKind.RESET and not self._answered and self._doom is None:
+        if kind is ErrorKind.RESET and not self._response_started and self._abort_cause is None:
             ended = isinstance(error, ConnectionClosed)  # by a FIN, not by a reset
-            unheard = not self._taken or (ended and self.stream.never_acknowledged(length))
-            return Disconnected(detail, unheard=unheard)
+            never_received = not self._any_sent or (
+                ended and self.stream.never_acknowledged(length)
+            )
+            return Disconnected(detail, never_received=never_received)
         return StorageError(kind, detail)
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from ssbench.core.text import printable
 MAX_HEAD = 65536  #: bytes of status line and headers; more is refused
 _MAX_CHUNK_LINE = 1024  #: a chunk's size and its extensions
 #: More chunks than that have this many bytes on average: reading 1 MiB of dwarfs takes seconds.
-_MANY_CHUNKS, _DWARF = 4096, 64
+_MANY_CHUNKS, _MIN_CHUNK_MEAN = 4096, 64
 _MAX_LENGTH_DIGITS = 18
 _MAX_ID = 256  #: bytes kept of a transaction id: results carry it, stat files hold it
 
@@ -28,12 +28,12 @@ _ID_HEADERS = ("x-trans-id", "x-openstack-request-id", "x-amz-request-id")
 _ID_NAMES = tuple(name.encode() for name in _ID_HEADERS)
 _SPACE = b" \t"
 _BODILESS = (204, 304)
-_MAX_LINE = 120  #: characters of an error's body that are shown
+_MAX_ERROR_LINE = 120  #: characters of an error's body that are shown
 _TAG = re.compile(r"<[/!?]?[A-Za-z][^<>]*>|<!--[^<>]*>")
 _SECRET_START = 12  #: characters of a secret that tell it: what follows them may be cut off
 
 
-class BadAnswer(SsbenchError):
+class BadResponse(SsbenchError):
     """The bytes are no valid HTTP answer; the message says why."""
 
 
@@ -81,8 +81,8 @@ class HeadPatternCache:
         head, _ = parse_head(data)
         lines = data[: head.end - 4].split(b"\r\n")
         if (
-            len(self._known) >= _MAX_LAYOUTS
-            or head.end > _MAX_LAYOUT
+            len(self._known) >= _MAX_PATTERNS
+            or head.end > _MAX_PATTERN_HEAD
             or head.status < 200
             or head.length < 0
             or not head.keep
@@ -117,8 +117,8 @@ class HeadPatternCache:
             self._known.append((match, status, groups[length_name], groups[id_name]))
 
 
-_MAX_LAYOUTS = 32  #: a server that has more is read carefully
-_MAX_LAYOUT = 4096  #: bytes of a head worth a pattern
+_MAX_PATTERNS = 32  #: a server that has more is read carefully
+_MAX_PATTERN_HEAD = 4096  #: bytes of a head worth a pattern
 _PLAIN_NAME = re.compile(rb"[a-z0-9_-]+\Z").match
 _ANY_VALUE = rb"[^\r]*"
 _LENGTH_VALUE = rb"[ \t]*([0-9]{1,%d})[ \t]*" % _MAX_LENGTH_DIGITS
@@ -137,7 +137,7 @@ def parse_head(data: bytes, *, bodiless: bool = False) -> tuple[Head, dict[str, 
     """
     end = data.find(b"\r\n\r\n")
     if end < 0:
-        raise BadAnswer("headers without end")
+        raise BadResponse("headers without end")
     status_line, *lines = data[:end].split(b"\r\n")
     minor, status = _status_line(status_line)
     fields = _fields(lines)
@@ -162,10 +162,10 @@ def _status_line(line: bytes) -> tuple[int, int]:
     """(minor version, status) of ``HTTP/1.1 200 OK``."""
     shown = line[:40].decode("ascii", "replace")
     if not (line.startswith((b"HTTP/1.1 ", b"HTTP/1.0 "))):
-        raise BadAnswer(f"not an HTTP/1.1 answer: {shown!r}")
+        raise BadResponse(f"not an HTTP/1.1 answer: {shown!r}")
     code = line[9:12]
     if not code.isdigit() or line[12:13] not in (b"", b" ") or not 100 <= int(code) <= 599:
-        raise BadAnswer(f"no valid status: {shown!r}")
+        raise BadResponse(f"no valid status: {shown!r}")
     return line[7] - ord("0"), int(code)
 
 
@@ -188,7 +188,7 @@ def _body_length(fields: dict[str, list[str]]) -> int:
     codings = fields.get("transfer-encoding")
     if codings is not None:
         if [coding.strip().lower() for coding in codings] != ["chunked"]:
-            raise BadAnswer(f"unknown transfer encoding {', '.join(codings)[:40]!r}")
+            raise BadResponse(f"unknown transfer encoding {', '.join(codings)[:40]!r}")
         return CHUNKED
     given = fields.get("content-length")
     if given is None:
@@ -196,9 +196,9 @@ def _body_length(fields: dict[str, list[str]]) -> int:
     values = {value.strip() for value in ",".join(given).split(",")}
     value = values.pop()
     if values:
-        raise BadAnswer("Content-Length twice, with different values")
+        raise BadResponse("Content-Length twice, with different values")
     if not (value.isascii() and value.isdigit() and len(value) <= _MAX_LENGTH_DIGITS):
-        raise BadAnswer(f"Content-Length is no number: {value[:40]!r}")
+        raise BadResponse(f"Content-Length is no number: {value[:40]!r}")
     return int(value)
 
 
@@ -213,7 +213,7 @@ def error_line(body: bytes, secret: str = "") -> str:  # nosec B107 # "" is for 
     for line in text.splitlines():
         if any(map(str.isalnum, line)):
             shown = printable(" ".join(line.split()))
-            return shown if len(shown) <= _MAX_LINE else f"{shown[: _MAX_LINE - 3]}..."
+            return shown if len(shown) <= _MAX_ERROR_LINE else f"{shown[: _MAX_ERROR_LINE - 3]}..."
     return ""
 
 
@@ -260,11 +260,11 @@ class ChunkedBody:
         used = end or len(window)
         self._line += window[:used]
         if len(self._line) > _MAX_CHUNK_LINE:
-            raise BadAnswer("a chunk's head is too long")
+            raise BadResponse("a chunk's head is too long")
         if end:
             line = bytes(self._line)
             if not line.endswith(b"\r\n"):
-                raise BadAnswer("a chunk's head doesn't end in CRLF")
+                raise BadResponse("a chunk's head doesn't end in CRLF")
             self._line = bytearray()
             self._expect(line[:-2])
         return used
@@ -272,7 +272,7 @@ class ChunkedBody:
     def _on_size(self, line: bytes) -> None:
         digits = line.partition(b";")[0].strip(_SPACE)
         if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
-            raise BadAnswer(f"no chunk size: {digits[:20].decode('ascii', 'replace')!r}")
+            raise BadResponse(f"no chunk size: {digits[:20].decode('ascii', 'replace')!r}")
         self._left = int(digits, 16)
         if not self._left:
             self._expect = self._on_trailer
@@ -280,16 +280,16 @@ class ChunkedBody:
         self._line = None
         self._chunks += 1
         self._announced += self._left
-        if self._chunks > _MANY_CHUNKS and self._announced < _DWARF * self._chunks:
-            raise BadAnswer(f"{self._chunks} chunks of a few bytes each")
+        if self._chunks > _MANY_CHUNKS and self._announced < _MIN_CHUNK_MEAN * self._chunks:
+            raise BadResponse(f"{self._chunks} chunks of a few bytes each")
 
     def _on_data_end(self, line: bytes) -> None:
         if line:
-            raise BadAnswer("a chunk is longer than its size says")
+            raise BadResponse("a chunk is longer than its size says")
         self._expect = self._on_size
 
     def _on_trailer(self, line: bytes) -> None:
         self._trailers += len(line)
         if self._trailers > MAX_HEAD:
-            raise BadAnswer("trailers without end")
+            raise BadResponse("trailers without end")
         self.done = not line

@@ -16,13 +16,13 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.dial import Dialler
 from ssbench.storage.httpbody import Collector
-from ssbench.storage.httpconn import IDLE, Connection, Disconnected, Shared, Upload
+from ssbench.storage.httpconn import IDLE, Connection, Disconnected, EndpointState, Upload
 
 _SWEEP_S = 0.08  #: how late a time-out may come
-_ASLEEP_NS = 1_000_000_000  #: a sweep that late means that we slept, not the servers
+_SUSPENDED_NS = 1_000_000_000  #: a sweep that late means that we slept, not the servers
 #: Servers close idle connections after seconds. One that is closed sooner was closed in service, as
 #: far as anybody knows.
-_IDLE_NS = 1_000_000_000
+_LONG_IDLE_NS = 1_000_000_000
 _CONNECT_AT_ONCE = 64
 
 
@@ -32,7 +32,7 @@ class ConnectionPool:
     def __init__(self, dialler: Dialler, network_timeout_s: float, url: int = 0) -> None:
         self._dialler = dialler
         self._name = str(dialler.endpoint)
-        self._shared = Shared(self._name, url)
+        self._shared = EndpointState(self._name, url)
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._closed = False
@@ -42,7 +42,7 @@ class ConnectionPool:
         loop: Any = get_hub().loop
         self._timer = loop.timer(interval, interval, ref=False)
         self._sweeping = False
-        self._swept_ns = 0
+        self._last_sweep_ns = 0
         self._in_use_ns = 0  # since when the sweep goes on; nothing was in flight just before
 
     def request(
@@ -65,7 +65,7 @@ class ConnectionPool:
         if not self._sweeping:
             self._start_sweeping()
         try:
-            timing = connection.exchange(head, upload, deadline_ns, collector, longest)
+            timing = connection.request(head, upload, deadline_ns, collector, longest)
         except Disconnected as error:
             self._drop(connection)
             if not self._was_closed_idle(connection, error):
@@ -74,7 +74,7 @@ class ConnectionPool:
             self._drop(connection)
             raise
         else:
-            self._give_back(connection, timing)
+            self._release(connection, timing)
             return timing
         return self._request_anew(head, upload, deadline_ns, collector, longest)
 
@@ -121,7 +121,7 @@ class ConnectionPool:
             if not self._sweeping:  # nobody was in flight while it was opened
                 self._start_sweeping()
             try:
-                timing = connection.exchange(head, upload, deadline_ns, collector, longest)
+                timing = connection.request(head, upload, deadline_ns, collector, longest)
             except BaseException:
                 self._drop(connection)
                 raise
@@ -129,7 +129,7 @@ class ConnectionPool:
             error.sent = True  # over the closed one: it may have been heard there
             error.reconnects = 1
             raise
-        self._give_back(connection, timing)
+        self._release(connection, timing)
         return timing._replace(reconnects=1)
 
     def _was_closed_idle(self, connection: Connection, error: Disconnected) -> bool:
@@ -141,9 +141,9 @@ class ConnectionPool:
         if connection.last is None:
             return False
         idle_ns = max(connection.idle_ns, self._in_use_ns) - connection.last.last_byte_ns
-        return idle_ns >= _IDLE_NS or error.unheard
+        return idle_ns >= _LONG_IDLE_NS or error.never_received
 
-    def _give_back(self, connection: Connection, timing: Timing) -> None:
+    def _release(self, connection: Connection, timing: Timing) -> None:
         connection.deadline_ns = IDLE
         connection.last = timing
         if connection.reusable:
@@ -171,21 +171,21 @@ class ConnectionPool:
         try:
             connection = self._open(0)
             now = perf_counter_ns()
-            self._give_back(connection, Timing(now, now, now, 0, 0))
+            self._release(connection, Timing(now, now, now, 0, 0))
         except StorageError as error:
             # The first operation meets the same failure, and tells of it.
             failures.append(error.detail)
 
     def _start_sweeping(self) -> None:
         self._sweeping = True
-        self._swept_ns = self._in_use_ns = perf_counter_ns()
+        self._last_sweep_ns = self._in_use_ns = perf_counter_ns()
         self._timer.start(self._sweep)
 
     def _sweep(self) -> None:
         """Doom what is over its deadline or silent for too long; stop when nothing is in flight."""
         now = perf_counter_ns()
-        slept = now - self._swept_ns > _ASLEEP_NS
-        self._swept_ns = now
+        suspended = now - self._last_sweep_ns > _SUSPENDED_NS
+        self._last_sweep_ns = now
         limit_ns = int(self._network_timeout_s * 1e9)
         busy = False
         for connection in self._all:
@@ -198,13 +198,13 @@ class ConnectionPool:
             busy = True
             if 0 < deadline_ns < now:
                 connection.abort(ErrorKind.OPERATION_TIMEOUT, "operation took too long")
-            elif connection.alive or slept:
+            elif connection.alive or suspended:
                 connection.alive = False
-                connection.quiet_ns = now
-            elif now - connection.quiet_ns > limit_ns:
+                connection.last_active_ns = now
+            elif now - connection.last_active_ns > limit_ns:
                 connection.abort(
                     ErrorKind.NETWORK_TIMEOUT,
-                    f"{connection.stall} {self._network_timeout_s:g} s",
+                    f"{connection.stall_reason} {self._network_timeout_s:g} s",
                 )
             else:
                 connection.stream.wake_reader()  # a few bytes are a sign of life, too
@@ -213,4 +213,4 @@ class ConnectionPool:
             self._sweeping = False
 
     def __repr__(self) -> str:
-        return f"<Pool to {self._name}, {len(self._all)} open, {len(self._idle)} idle>"
+        return f"<ConnectionPool to {self._name}, {len(self._all)} open, {len(self._idle)} idle>"

@@ -11,7 +11,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import (
     Action,
     ContainerEntry,
-    ContainerFacts,
+    ContainerInfo,
     ObjectEntry,
     StoreLimits,
 )
@@ -45,12 +45,12 @@ class NoopStorage:
     def limits(self) -> StoreLimits:
         return StoreLimits()
 
-    def container_facts(self, container: str) -> ContainerFacts:
-        return ContainerFacts(self._policy, marked=True, object_count=0)
+    def container_info(self, container: str) -> ContainerInfo:
+        return ContainerInfo(self._policy, marked=True, object_count=0)
 
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
-    ) -> ContainerFacts | None:
+    ) -> ContainerInfo | None:
         if changing is not None:
             changing()
         return None
@@ -61,7 +61,7 @@ class NoopStorage:
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
         return []
 
-    def object_run(self, container: str, name: str) -> str | None:
+    def object_run_id(self, container: str, name: str) -> str | None:
         return None
 
     def delete_object(self, container: str, name: str) -> bool:

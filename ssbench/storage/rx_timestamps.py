@@ -27,21 +27,21 @@ from gevent import get_hub
 _SO_TIMESTAMPNS = 35  #: of Linux; Python has no name for it
 _TIMESPEC = Struct("ll")
 _unpack = _TIMESPEC.unpack
-NOTES_SIZE = socket.CMSG_SPACE(_TIMESPEC.size)  #: recvmsg's ``ancbufsize``
+ANCILLARY_SIZE = socket.CMSG_SPACE(_TIMESPEC.size)  #: recvmsg's ``ancbufsize``
 
 #: Two clocks read one after the other are of one moment if it took no longer than this (0.2 µs is
 #: usual). Else another process had the core in between, which can be milliseconds.
-_AT_ONCE_NS = 20_000
+_CLOCK_PAIR_NS = 20_000
 #: What a loop that isn't held up finds as it wakes came no longer ago than this.
 _LATE_NS = 1_000_000
 #: What came so long after the waking came behind what the loop was woken for.
-_BEHIND_NS = 200_000
+_AFTER_WAKE_NS = 200_000
 _TRIES = 5
 
-Notes = list[tuple[int, int, bytes]]  #: recvmsg's ``ancdata``
+AncillaryData = list[tuple[int, int, bytes]]  #: recvmsg's ``ancdata``
 
 
-def ask_for_notes(sock: socket.socket) -> None:
+def enable_timestamps(sock: socket.socket) -> None:
     """Have each receiving note when the last of its bytes came, if the system can do that."""
     if sys.platform == "linux":
         with suppress(OSError):
@@ -51,17 +51,24 @@ def ask_for_notes(sock: socket.socket) -> None:
 class RxTimestamps:
     """Tells when bytes came that one hub's greenlets received.
 
-    Set ``notes`` after a receiving, and ask before the next wait.
+    Set ``ancillary`` after a receiving, and ask before the next wait.
     """
 
-    __slots__ = ("_before_ns", "_certain_ns", "_wall_ns", "_woken_ns", "notes", "watcher")
+    __slots__ = (
+        "_before_ns",
+        "_timely_since_ns",
+        "_wall_offset_ns",
+        "_woken_ns",
+        "ancillary",
+        "watcher",
+    )
 
     def __init__(self) -> None:
-        self.notes: Notes = []
+        self.ancillary: AncillaryData = []
         self.watcher: Any = None  #: kept for as long as this is
         self._woken_ns = 0
-        self._certain_ns = 0  #: what came between this and the waking was read in time
-        self._wall_ns = _wall_ahead_ns()  #: how far the wall clock is ahead
+        self._timely_since_ns = 0  #: what came between this and the waking was read in time
+        self._wall_offset_ns = _wall_offset()  #: how far the wall clock is ahead
         self.wake()
 
     def wake(self) -> None:
@@ -69,14 +76,16 @@ class RxTimestamps:
         self._before_ns = before_ns = self._woken_ns
         self._woken_ns = now_ns = perf_counter_ns()
         certain_ns = now_ns - _LATE_NS
-        self._certain_ns = certain_ns if certain_ns > before_ns else before_ns
+        self._timely_since_ns = certain_ns if certain_ns > before_ns else before_ns
         wall_ns = time_ns()
-        if perf_counter_ns() - now_ns < _AT_ONCE_NS:
-            self._wall_ns = wall_ns - now_ns  # else that of the waking before is the better one
+        if perf_counter_ns() - now_ns < _CLOCK_PAIR_NS:
+            self._wall_offset_ns = (
+                wall_ns - now_ns
+            )  # else that of the waking before is the better one
 
-    def is_behind(self, at_ns: int) -> bool:
+    def came_after_wake(self, at_ns: int) -> bool:
         """Whether other bytes were there before what came then: those that the loop woke for."""
-        return at_ns - self._woken_ns > _BEHIND_NS
+        return at_ns - self._woken_ns > _AFTER_WAKE_NS
 
     def now(self) -> int:
         """The time of perf_counter_ns at which the last of the bytes was there.
@@ -85,18 +94,18 @@ class RxTimestamps:
         were read late. The notes are of the wall clock, which may be set. But what came before the
         waking before this one was told of then: nothing is further off than that.
         """
-        notes = self.notes
-        if not notes:
+        ancillary = self.ancillary
+        if not ancillary:
             return self._woken_ns
-        seconds, ns = _unpack(notes[0][2])
-        at_ns: int = seconds * 1_000_000_000 + ns - self._wall_ns
-        if self._certain_ns <= at_ns <= self._woken_ns:
+        seconds, ns = _unpack(ancillary[0][2])
+        at_ns: int = seconds * 1_000_000_000 + ns - self._wall_offset_ns
+        if self._timely_since_ns <= at_ns <= self._woken_ns:
             return at_ns
         at_ns = max(min(at_ns, perf_counter_ns()), self._before_ns)
-        return at_ns if -_LATE_NS <= at_ns - self._woken_ns <= _BEHIND_NS else -at_ns
+        return at_ns if -_LATE_NS <= at_ns - self._woken_ns <= _AFTER_WAKE_NS else -at_ns
 
 
-def _wall_ahead_ns() -> int:
+def _wall_offset() -> int:
     """How far the wall clock is ahead of perf_counter_ns: of some tries, the one least held up."""
     tries = []
     for _ in range(_TRIES):
@@ -106,28 +115,28 @@ def _wall_ahead_ns() -> int:
     return min(tries)[1]
 
 
-class _AtReading(RxTimestamps):
+class _ReadTime(RxTimestamps):
     """For libuv, which tells of what came before it lets us look at the clock."""
 
     def now(self) -> int:
         return perf_counter_ns()
 
 
-_OF_HUBS: WeakKeyDictionary[Any, RxTimestamps] = WeakKeyDictionary()
+_BY_HUB: WeakKeyDictionary[Any, RxTimestamps] = WeakKeyDictionary()
 
 
-def arrivals() -> RxTimestamps:
+def hub_timestamps() -> RxTimestamps:
     """This hub's. Only for who has waited for the loop before each receiving."""
     hub: Any = get_hub()
-    found = _OF_HUBS.get(hub)
+    found = _BY_HUB.get(hub)
     if found is None:
-        found = _OF_HUBS[hub] = _watching(hub.loop)
+        found = _BY_HUB[hub] = _timestamps_of(hub.loop)
     return found
 
 
-def _watching(loop: Any) -> RxTimestamps:
+def _timestamps_of(loop: Any) -> RxTimestamps:
     if not type(loop).__module__.startswith("gevent.libev"):
-        return _AtReading()
+        return _ReadTime()
     found = RxTimestamps()
     # Before anything else that the loop does as it wakes.
     watcher = loop.check(ref=False, priority=loop.MAXPRI)

@@ -17,18 +17,23 @@ from typing import Any
 
 from gevent import get_hub, getcurrent
 
-from ssbench.storage.rx_timestamps import NOTES_SIZE, Notes, arrivals, ask_for_notes
+from ssbench.storage.rx_timestamps import (
+    ANCILLARY_SIZE,
+    AncillaryData,
+    enable_timestamps,
+    hub_timestamps,
+)
 
 READ, WRITE = 1, 2
 _LINUX = sys.platform == "linux"
 #: Linux's TCP drops what it "receives" with this flag, and writes nothing (tcp(7)).
-_DROP = socket.MSG_TRUNC if _LINUX else 0
+_DISCARD_FLAG = socket.MSG_TRUNC if _LINUX else 0
 #: So this is address space, not memory.
 _DISCARD_BUFFER = memoryview(mmap(-1, 16 * 1024 * 1024))
 #: Bytes of a long body that are worth a wake-up. Dropping a MiB takes 10 µs; being woken for each
 #: segment of it takes ten times as long, and the server's core has to do the waking.
-_HEAP = 512 * 1024 if _LINUX else 1
-_FEW = 32 * 1024  #: for so few, setting the mark costs more than it saves
+_BULK = 512 * 1024 if _LINUX else 1
+_SMALL = 32 * 1024  #: for so few, setting the mark costs more than it saves
 _U64, _TWO_U64 = Struct("=Q"), Struct("=QQ")
 #: Of struct tcp_info in linux/tcp.h: tcpi_bytes_acked; tcpi_bytes_sent and tcpi_bytes_retrans.
 _BYTES_ACKED_AT, _BYTES_SENT_AT, _TCP_INFO_SIZE = 120, 200, 216
@@ -46,19 +51,19 @@ class PlainStream:
         loop: Any = self._hub.loop
         self._readable = loop.io(sock.fileno(), READ)
         self._writable: Any = None
-        self._mark = 1  #: bytes that must be there before a wait for them ends (SO_RCVLOWAT)
-        self._highest_mark = _HEAP
+        self._low_water = 1  #: bytes that must be there before a wait for them ends (SO_RCVLOWAT)
+        self._max_low_water = _BULK
         self._segments = -1  #: that had come when they were last asked for
         #: send(bytes) and send_parts([bytes-like, ...]) give the number of bytes taken: all that
         #: there is room for. They raise BlockingIOError where there is none.
         self.send: Callable[[Any], int] = sock.send
         self.send_parts: Callable[[Sequence[Any]], int] = sock.sendmsg
-        self._recv_noted: Callable[..., tuple[int, Notes, int, Any]] = sock.recvmsg_into
-        ask_for_notes(sock)
-        self._arrivals = arrivals()
+        self._recvmsg_into: Callable[..., tuple[int, AncillaryData, int, Any]] = sock.recvmsg_into
+        enable_timestamps(sock)
+        self._timestamps = hub_timestamps()
         #: When the bytes were there that were received last, negative where the first of them may
         #: have been there long before; to be asked before the next wait.
-        self.arrived_ns: Callable[[], int] = self._arrivals.now
+        self.arrived_ns: Callable[[], int] = self._timestamps.now
 
     def recv_into(self, buffer: Any) -> int:
         """Wait for bytes, then take what is there; 0 at the end of the stream."""
@@ -66,7 +71,9 @@ class PlainStream:
             # Wait first: an answer is hardly ever there before it was waited for.
             self.wait_readable()
             try:
-                count, self._arrivals.notes, _, _ = self._recv_noted((buffer,), NOTES_SIZE)
+                count, self._timestamps.ancillary, _, _ = self._recvmsg_into(
+                    (buffer,), ANCILLARY_SIZE
+                )
             except BlockingIOError:
                 continue  # woken for nothing
             return count
@@ -80,18 +87,20 @@ class PlainStream:
         while True:
             self.wait_readable()
             try:
-                dropped, self._arrivals.notes, _, _ = self._recv_noted(room, NOTES_SIZE, _DROP)
+                dropped, self._timestamps.ancillary, _, _ = self._recvmsg_into(
+                    room, ANCILLARY_SIZE, _DISCARD_FLAG
+                )
             except BlockingIOError:
                 continue  # woken for nothing
             # After, not before: the first bytes of a body are to be told of when they come, and
             # when none are left, the mark is where the next answer needs it.
-            self._expect(count - dropped)
+            self._set_next_wait(count - dropped)
             return dropped
 
     def wake_reader(self) -> None:
         """Wake whoever waits for any byte that is there, though fewer came than are waited for."""
-        if self._mark != 1:
-            self._set_mark(1)
+        if self._low_water != 1:
+            self._set_low_water(1)
 
     def wait_readable(self) -> None:
         """Wait for bytes to receive, or the stream's end."""
@@ -121,7 +130,7 @@ class PlainStream:
         """Take what is there without waiting; BlockingIOError where there is nothing."""
         return self._sock.recv_into(buffer)
 
-    def judged(self, late_ns: int, count: int) -> int:
+    def resolve_late(self, late_ns: int, count: int) -> int:
         """Decide on the time of ``count`` bytes that were read late: whether the first of them are
         from the same time as the last.
 
@@ -133,7 +142,7 @@ class PlainStream:
         :return: the same, or positive where it is certain.
         """
         info = self._tcp_info()
-        if info is None or self._arrivals.is_behind(-late_ns):
+        if info is None or self._timestamps.came_after_wake(-late_ns):
             return late_ns
         before = self._segments
         (self._segments,) = _U32.unpack_from(info, _DATA_SEGS_IN_AT)
@@ -188,20 +197,20 @@ class PlainStream:
                 watcher.close()
         self._sock.close()
 
-    def _expect(self, left: int) -> None:
+    def _set_next_wait(self, left: int) -> None:
         """Let the next wait be for so many bytes, if they are many, or for a heap of them."""
-        mark = min(left, self._highest_mark) if left > _FEW else 1
-        if mark != self._mark:
-            self._set_mark(mark)
+        mark = min(left, self._max_low_water) if left > _SMALL else 1
+        if mark != self._low_water:
+            self._set_low_water(mark)
 
-    def _set_mark(self, mark: int) -> None:
+    def _set_low_water(self, mark: int) -> None:
         sock = self._sock
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
         # Before 4.18, Linux made no room for so many, and they would never be there.
         if mark > sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF):
-            self._highest_mark = mark = 1
+            self._max_low_water = mark = 1
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
-        self._mark = mark
+        self._low_water = mark
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} fd {self._sock.fileno()}>"

@@ -25,18 +25,18 @@ from ssbench.core.text import printable
 from ssbench.storage.base import (
     Action,
     ContainerEntry,
-    ContainerFacts,
+    ContainerInfo,
     ObjectEntry,
     StoreLimits,
 )
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.swiftaccount import ANSWER_MAX, Account
+from ssbench.storage.swiftaccount import RESPONSE_MAX, Account
 from ssbench.storage.swiftparse import (
     Listing,
     bulk_failures,
     container_entry,
-    container_facts,
+    container_info,
     object_entry,
     store_limits,
 )
@@ -73,8 +73,11 @@ class SwiftStorage:
         self._account = account = Account(settings, seed)
         # Of the account, for the operations below: a look at it for each would be one too many.
         self._pools, self._sites = account.pools, account.sites
-        self._tails, self._upload_tails = account.tails, account.upload_tails
-        self._random, self._many = account.random, len(account.pools)
+        self._suffixes, self._upload_suffixes = (
+            account.header_suffixes,
+            account.upload_header_suffixes,
+        )
+        self._random, self._url_count = account.random, len(account.pools)
         self._verifier = Verifier(settings, self._naming, self._content)
         # Two ways, so that who doesn't verify pays nothing for it.
         read: Action = self._read
@@ -95,9 +98,9 @@ class SwiftStorage:
     # --- hot: the operations on objects
 
     def _read(self, job: Job, deadline_ns: int) -> Timing:
-        url = 0 if self._many == 1 else int(self._random() * self._many)
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         timing = self._pools[url].request(
-            f"GET {self._sites[url].base}{self._path(job)}{self._tails[url]}\r\n".encode(),
+            f"GET {self._sites[url].base}{self._path(job)}{self._suffixes[url]}\r\n".encode(),
             None,
             deadline_ns,
             None,
@@ -105,68 +108,68 @@ class SwiftStorage:
         )
         if 200 <= timing.status < 300:
             return timing
-        raise self._account.refusal("GET", timing)
+        raise self._account.status_error("GET", timing)
 
     def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
-        body = self._verifier.body_of(job)
-        timing = self._account.ask("GET", self._path(job), body, deadline_ns)
+        body = self._verifier.read_collector(job)
+        timing = self._account.request("GET", self._path(job), body, deadline_ns)
         if not 200 <= timing.status < 300:
-            raise self._account.refusal("GET", timing)
-        self._verifier.judge_read(job, body, timing)
+            raise self._account.status_error("GET", timing)
+        self._verifier.check_read(job, body, timing)
         return timing
 
     def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
-        answer = Collector(ANSWER_MAX)
-        timing = self._write(job, deadline_ns, answer)
-        self._verifier.judge_write(job, answer, timing)
+        response = Collector(RESPONSE_MAX)
+        timing = self._write(job, deadline_ns, response)
+        self._verifier.check_write(job, response, timing)
         return timing
 
-    def _write(self, job: Job, deadline_ns: int, answer: Collector | None = None) -> Timing:
-        url = 0 if self._many == 1 else int(self._random() * self._many)
+    def _write(self, job: Job, deadline_ns: int, response: Collector | None = None) -> Timing:
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
         timing = self._pools[url].request(
-            f"PUT {self._sites[url].base}{self._path(job)}{self._upload_tails[url]}"
+            f"PUT {self._sites[url].base}{self._path(job)}{self._upload_suffixes[url]}"
             f"{version}Content-Length: {job.size}\r\n\r\n".encode(),
             self._upload(job),
             deadline_ns,
-            answer,
+            response,
         )
         if 200 <= timing.status < 300:
             return timing
-        raise self._account.refusal("PUT", timing)
+        raise self._account.status_error("PUT", timing)
 
     def _delete(self, job: Job, deadline_ns: int) -> Timing:
         timing = self._remove(job, deadline_ns)
         if timing.status != 404:
             return timing
-        raise self._account.refusal("DELETE", timing)
+        raise self._account.status_error("DELETE", timing)
 
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
         """DELETE, where an object that isn't there is as good."""
-        url = 0 if self._many == 1 else int(self._random() * self._many)
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         timing = self._pools[url].request(
-            f"DELETE {self._sites[url].base}{self._path(job)}{self._tails[url]}\r\n".encode(),
+            f"DELETE {self._sites[url].base}{self._path(job)}{self._suffixes[url]}\r\n".encode(),
             None,
             deadline_ns,
         )
         timing = timing._replace(bytes_moved=0)  # an error's page is no object's bytes
         if 200 <= timing.status < 300 or timing.status == 404:
             return timing
-        raise self._account.refusal("DELETE", timing)
+        raise self._account.status_error("DELETE", timing)
 
     def _head(self, job: Job, deadline_ns: int) -> Timing:
-        answer = Collector(ANSWER_MAX, bodiless=True)
-        timing = self._account.ask("HEAD", self._path(job), answer, deadline_ns)
+        response = Collector(RESPONSE_MAX, bodiless=True)
+        timing = self._account.request("HEAD", self._path(job), response, deadline_ns)
         if 200 <= timing.status < 300:
             return timing._replace(bytes_moved=0)
-        raise self._account.refusal("HEAD", timing)
+        raise self._account.status_error("HEAD", timing)
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """New metadata. A POST replaces all of it, and the expiry: uploads' headers go along."""
-        url = 0 if self._many == 1 else int(self._random() * self._many)
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
         timing = self._pools[url].request(
-            f"POST {self._sites[url].base}{self._path(job)}{self._upload_tails[url]}"
+            f"POST {self._sites[url].base}{self._path(job)}{self._upload_suffixes[url]}"
             f"{version}{POST_HEADER}: {job.number}\r\nContent-Length: 0\r\n\r\n".encode(),
             None,
             deadline_ns,
@@ -174,26 +177,26 @@ class SwiftStorage:
         timing = timing._replace(bytes_moved=0)
         if 200 <= timing.status < 300:
             return timing
-        raise self._account.refusal("POST", timing)
+        raise self._account.status_error("POST", timing)
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         # HEAD first: initial objects survive runs, so a second run uploads only what an earlier one
         # updated. Those that expire are put anew: they might go in the middle of the run.
         if self._settings.delete_after_s is not None:
             return self._write(job, deadline_ns)
-        collector = Collector(ANSWER_MAX, bodiless=True)
-        looked = self._account.ask("HEAD", self._path(job), collector, deadline_ns)
-        if looked.status != 404:
-            if looked.status // 100 != 2:
-                raise self._account.refusal("HEAD", looked)
+        collector = Collector(RESPONSE_MAX, bodiless=True)
+        head = self._account.request("HEAD", self._path(job), collector, deadline_ns)
+        if head.status != 404:
+            if head.status // 100 != 2:
+                raise self._account.status_error("HEAD", head)
             if _is_initial(collector.headers, job.size, self._settings.compressible):
-                return looked._replace(status=200, bytes_moved=0)
+                return head._replace(status=200, bytes_moved=0)
         try:
             timing = self._write(job, deadline_ns)
         except StorageError as error:
-            error.reconnects += looked.reconnects
+            error.reconnects += head.reconnects
             raise
-        return timing._replace(reconnects=timing.reconnects + looked.reconnects)
+        return timing._replace(reconnects=timing.reconnects + head.reconnects)
 
     def _path(self, job: Job) -> str:
         """``container/object``, quoted."""
@@ -231,17 +234,17 @@ class SwiftStorage:
         info = self._account.info()
         return StoreLimits() if info is None else store_limits(info)
 
-    def container_facts(self, container: str) -> ContainerFacts:
-        collector = Collector(ANSWER_MAX, bodiless=True)
-        self._account.errand("HEAD", _quoted(container), collector)
-        return container_facts(collector.headers)
+    def container_info(self, container: str) -> ContainerInfo:
+        collector = Collector(RESPONSE_MAX, bodiless=True)
+        self._account.request_checked("HEAD", _quoted(container), collector)
+        return container_info(collector.headers)
 
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
-    ) -> ContainerFacts | None:
+    ) -> ContainerInfo | None:
         # HEAD first: a PUT would leave our marker on a container that isn't ours.
         try:
-            found = self.container_facts(container)
+            found = self.container_info(container)
         except StorageError as error:
             if error.status != 404:
                 raise
@@ -259,7 +262,7 @@ class SwiftStorage:
 
     def _put_container(
         self, container: str, changing: Callable[[], None] | None
-    ) -> ContainerFacts | None:
+    ) -> ContainerInfo | None:
         """Make it, or mark it; the facts where somebody else made it meanwhile."""
         if changing is not None:
             changing()
@@ -268,9 +271,9 @@ class SwiftStorage:
         if policy is not None:
             headers += f"X-Storage-Policy: {policy}\r\n"
         path = _quoted(container)
-        timing = self._account.errand("PUT", path, Collector(ANSWER_MAX), headers, b"")
+        timing = self._account.request_checked("PUT", path, Collector(RESPONSE_MAX), headers, b"")
         if timing.status == 202:
-            return self.container_facts(container)
+            return self.container_info(container)
         return None
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
@@ -285,9 +288,9 @@ class SwiftStorage:
         self._account.listing(path, listing.feed)
         return listing.entries()
 
-    def object_run(self, container: str, name: str) -> str | None:
-        collector = Collector(ANSWER_MAX, bodiless=True)
-        self._account.errand("HEAD", f"{_quoted(container)}/{_quoted(name)}", collector)
+    def object_run_id(self, container: str, name: str) -> str | None:
+        collector = Collector(RESPONSE_MAX, bodiless=True)
+        self._account.request_checked("HEAD", f"{_quoted(container)}/{_quoted(name)}", collector)
         run = collector.headers.get(RUN_HEADER.lower())
         return None if run is None else unquote(run)
 

@@ -11,16 +11,16 @@ from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import LETTERS_HEADER, RUN_HEADER
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.httpbody import Collector, Passer
+from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httpparse import error_line
 from ssbench.storage.storage_url import open_pools, parse_storage_url
 
-ANSWER_MAX = 8 * 1024 * 1024  #: bytes of an answer that is taken in
+RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of an answer that is taken in
 _LISTING_MAX = 64 * 1024 * 1024  #: bytes of a page; none of them is kept
 _TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
 #: Network time-outs that an errand may take: a bulk delete is minutes, and drips blanks meanwhile.
-_ERRAND_TIMEOUTS = 15
+_ADMIN_TIMEOUTS = 15
 
 
 class Account:
@@ -39,12 +39,14 @@ class Account:
         self.sites = [parse_storage_url(url) for url in settings.storage_urls]
         self.pools = open_pools(settings, self.sites)
         self.random = random.Random(seed).random  # nosec B311 # picks storage URLs
-        self.tails: list[str] = []  #: of each storage URL: what ends a request line, and headers
-        self.upload_tails: list[str] = []  #: the same, where an object's body follows
+        self.header_suffixes: list[
+            str
+        ] = []  #: of each storage URL: what ends a request line, and headers
+        self.upload_header_suffixes: list[str] = []  #: the same, where an object's body follows
         self.serial = 0  #: of the token
         self._token = ""  # nosec B105 # none yet
         self._settings = settings
-        self._errand_ns = int(_ERRAND_TIMEOUTS * settings.network_timeout_s * 1e9)
+        self._admin_timeout_ns = int(_ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
         self.set_token(settings.token, settings.token_serial)
 
     def __repr__(self) -> str:
@@ -61,13 +63,13 @@ class Account:
         self._token = token
         who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
         extra = quote("-".join(who), safe="")[:_TRANS_ID_EXTRA_MAX]
-        self.tails[:] = [
+        self.header_suffixes[:] = [
             f" HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\nX-Auth-Token: {token}\r\n"
             f"X-Trans-Id-Extra: {extra}\r\n"
             for site in self.sites
         ]
         uploads = _upload_headers(self._settings)
-        self.upload_tails[:] = [tail + uploads for tail in self.tails]
+        self.upload_header_suffixes[:] = [tail + uploads for tail in self.header_suffixes]
 
     def connect(self, count: int) -> None:
         """Have so many connections to each storage URL, as far as that can be had."""
@@ -81,7 +83,7 @@ class Account:
 
     # Requests -----------------------------------------------------------------------------
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -99,10 +101,10 @@ class Account:
         base = self.sites[url].base
         if path.startswith("?"):
             base = base.rstrip("/")
-        head = f"{method} {base}{path}{self.tails[url]}{headers}\r\n".encode()
+        head = f"{method} {base}{path}{self.header_suffixes[url]}{headers}\r\n".encode()
         return self.pools[url].request(head, upload, deadline_ns, collector)
 
-    def refusal(self, method: str, timing: Timing) -> StorageError:
+    def status_error(self, method: str, timing: Timing) -> StorageError:
         """What is raised for an answer that isn't success; right after it came."""
         endpoint = self.sites[timing.url].endpoint
         line = error_line(self.pools[timing.url].error_body, self._token)
@@ -115,7 +117,7 @@ class Account:
 
     # Errands: requests around a run, which may take their time ----------------------------
 
-    def errand(
+    def request_checked(
         self,
         method: str,
         path: str,
@@ -127,9 +129,9 @@ class Account:
 
         :raises StorageError: where it doesn't.
         """
-        timing = self.ask(method, path, collector, self._errand_deadline_ns(), headers, body)
+        timing = self.request(method, path, collector, self._admin_deadline_ns(), headers, body)
         if timing.status // 100 != 2:
-            raise self.refusal(method, timing)
+            raise self.status_error(method, timing)
         return timing
 
     def listing(self, path: str, feed: Callable[[memoryview], None]) -> None:
@@ -137,19 +139,19 @@ class Account:
 
         :raises StorageError: where it fails.
         """
-        self.errand("GET", path, Passer(_LISTING_MAX, feed))
+        self.request_checked("GET", path, StreamingCollector(_LISTING_MAX, feed))
 
     def bulk_delete(self, lines: bytes) -> bytes:
         """Delete what the lines name; gives what the store says of them."""
-        collector = Collector(ANSWER_MAX)
+        collector = Collector(RESPONSE_MAX)
         headers = "Content-Type: text/plain\r\nAccept: application/json\r\n"
-        self.errand("POST", "?bulk-delete", collector, headers, lines)
+        self.request_checked("POST", "?bulk-delete", collector, headers, lines)
         return bytes(collector.body)
 
     def delete(self, path: str) -> bool:
         """DELETE; False where there was nothing."""
         try:
-            self.errand("DELETE", path, Collector(ANSWER_MAX))
+            self.request_checked("DELETE", path, Collector(RESPONSE_MAX))
         except StorageError as error:
             if error.status != 404:
                 raise
@@ -158,14 +160,14 @@ class Account:
 
     def info(self) -> bytes | None:
         """What the cluster says of itself to everyone, without a token; None where it doesn't."""
-        collector = Collector(ANSWER_MAX)
+        collector = Collector(RESPONSE_MAX)
         netloc = self.sites[0].netloc
         head = f"GET /info HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: ssbench\r\n\r\n"
-        timing = self.pools[0].request(head.encode(), None, self._errand_deadline_ns(), collector)
+        timing = self.pools[0].request(head.encode(), None, self._admin_deadline_ns(), collector)
         return bytes(collector.body) if timing.status == 200 else None
 
-    def _errand_deadline_ns(self) -> int:
-        return perf_counter_ns() + self._errand_ns
+    def _admin_deadline_ns(self) -> int:
+        return perf_counter_ns() + self._admin_timeout_ns
 
 
 def _upload_headers(settings: StorageSettings) -> str:

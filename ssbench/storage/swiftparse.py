@@ -11,18 +11,18 @@ from urllib.parse import unquote
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import MARKER_HEADER
-from ssbench.storage.base import ContainerEntry, ContainerFacts, ObjectEntry, StoreLimits
+from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 
 Entry = TypeVar("Entry")
 
-_PIECE = 1 << 16  #: bytes of a listing that are looked through at a time
+_SCAN_SIZE = 1 << 16  #: bytes of a listing that are looked through at a time
 _ROW_MAX = 1 << 17  #: bytes of one row: a name of 1,024 bytes and a content type, escaped
 _DEPTH_MAX = 8  #: a row has two
 _NAME_MAX = 4096  #: bytes of UTF-8; Swift's own default is 1,024
 _VALUES_MAX = 100_000  #: of one JSON text
 _BEFORE_VALUES = (b",", b":", b"[", b"{")
-_BLANKS = b" \t\r\n"
-_MARKS = re.compile(rb'["\\\[\]{}]')
+_WHITESPACE = b" \t\r\n"
+_STRUCTURAL = re.compile(rb'["\\\[\]{}]')
 _BACKSLASH, _QUOTE = b"\\"[0], b'"'[0]
 _OPENING = b"[{"
 
@@ -39,27 +39,27 @@ class Listing(Generic[Entry]):
         self._entry = entry
         self._limit = limit
         self._entries: list[Entry] = []
-        self._held = bytearray()  #: of the row that is arriving, and what is before it
+        self._buffered = bytearray()  #: of the row that is arriving, and what is before it
         self._scanned = 0  #: bytes of these that were looked at
         self._depth = 0  #: brackets and braces that are open
         self._quoted = False  #: within a string
         self._rows = 0
         self._ended = False
-        self._fault: StorageError | None = None
+        self._error: StorageError | None = None
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take more of it in; what comes behind a fault is dropped."""
-        for start in range(0, len(data), _PIECE):
-            if self._fault is not None:
+        for start in range(0, len(data), _SCAN_SIZE):
+            if self._error is not None:
                 return
-            self._held += data[start : start + _PIECE]
+            self._buffered += data[start : start + _SCAN_SIZE]
             try:
                 self._scan()
-                if len(self._held) > _ROW_MAX:
-                    raise _refused("a listing")
+                if len(self._buffered) > _ROW_MAX:
+                    raise _malformed("a listing")
             except StorageError as error:
-                self._fault = error
-                self._held.clear()
+                self._error = error
+                self._buffered.clear()
                 self._entries.clear()
 
     def entries(self) -> list[Entry]:
@@ -67,17 +67,17 @@ class Listing(Generic[Entry]):
 
         :raises StorageError: PROTOCOL, where it is no listing, or longer than was asked for.
         """
-        if self._fault is not None:
-            raise self._fault
-        if self._held.strip(_BLANKS) or self._depth:
-            raise _refused("a listing")
+        if self._error is not None:
+            raise self._error
+        if self._buffered.strip(_WHITESPACE) or self._depth:
+            raise _malformed("a listing")
         return self._entries
 
     def _scan(self) -> None:
-        held = self._held
+        held = self._buffered
         done = 0  # bytes before this are of no use any more
         at = self._scanned
-        while (found := _MARKS.search(held, at)) is not None:
+        while (found := _STRUCTURAL.search(held, at)) is not None:
             at = found.start()
             mark = held[at]
             if mark == _BACKSLASH:
@@ -90,7 +90,7 @@ class Listing(Generic[Entry]):
                     done = at
                 self._depth += 1
                 if self._depth > _DEPTH_MAX:
-                    raise _refused("a listing")
+                    raise _malformed("a listing")
                 if self._depth == 1:
                     self._begin(bytes(held[done : at + 1]))
                     done = at + 1
@@ -106,23 +106,23 @@ class Listing(Generic[Entry]):
         del held[:done]
 
     def _begin(self, text: bytes) -> None:
-        if self._ended or text.strip(_BLANKS) != b"[":
-            raise _refused("a listing")
+        if self._ended or text.strip(_WHITESPACE) != b"[":
+            raise _malformed("a listing")
 
     def _separator(self, text: bytes) -> None:
-        if text.strip(_BLANKS) != (b"," if self._rows else b""):
-            raise _refused("a listing")
+        if text.strip(_WHITESPACE) != (b"," if self._rows else b""):
+            raise _malformed("a listing")
 
     def _end(self, text: bytes) -> None:
-        if self._depth < 0 or text.strip(_BLANKS) != b"]":
-            raise _refused("a listing")
+        if self._depth < 0 or text.strip(_WHITESPACE) != b"]":
+            raise _malformed("a listing")
         self._ended = True
 
     def _row(self, text: bytes) -> None:
         self._rows += 1
-        row = _loaded(text)
+        row = _load_json(text)
         if not isinstance(row, dict) or self._rows > self._limit:
-            raise _refused("a listing")
+            raise _malformed("a listing")
         if "subdir" not in row:  # of a delimited listing, without a name; we ask for none
             self._entries.append(self._entry(row))
 
@@ -134,7 +134,7 @@ def container_entry(row: Mapping[str, Any]) -> ContainerEntry:
     """
     name, count, used = row.get("name"), row.get("count"), row.get("bytes")
     if not (_is_name(name) and _is_count(count) and _is_count(used)):
-        raise _refused("a container's entry")
+        raise _malformed("a container's entry")
     return ContainerEntry(name, count, used)
 
 
@@ -145,14 +145,14 @@ def object_entry(row: Mapping[str, Any]) -> ObjectEntry:
     """
     name, size = row.get("name"), row.get("bytes", 0)
     if not (_is_name(name) and _is_count(size)):
-        raise _refused("an object's entry")
+        raise _malformed("an object's entry")
     return ObjectEntry(name, size)
 
 
-def container_facts(headers: Mapping[str, str]) -> ContainerFacts:
+def container_info(headers: Mapping[str, str]) -> ContainerInfo:
     """What the answer to a HEAD of a container tells; names of headers in lower case."""
     count = headers.get("x-container-object-count", "")
-    return ContainerFacts(
+    return ContainerInfo(
         policy=headers.get("x-storage-policy"),
         marked=bool(headers.get(MARKER_HEADER.lower())),
         object_count=int(count) if re.fullmatch("[0-9]{1,18}", count) else None,
@@ -165,13 +165,13 @@ def bulk_failures(body: bytes, container: str) -> list[tuple[str, int]]:
     :raises StorageError: STATUS, where it failed as a whole (its answer's own status is always
         200); PROTOCOL, where it is no such answer.
     """
-    answer = _loaded(body)
-    if not isinstance(answer, dict):
-        raise _refused("a bulk answer")
-    errors = answer.get("Errors", [])
-    whole = _status_of(answer.get("Response Status"))
+    response = _load_json(body)
+    if not isinstance(response, dict):
+        raise _malformed("a bulk answer")
+    errors = response.get("Errors", [])
+    whole = _status_of(response.get("Response Status"))
     if not isinstance(errors, list):
-        raise _refused("a bulk answer's errors")
+        raise _malformed("a bulk answer's errors")
     if not errors and whole // 100 != 2:
         raise StorageError(
             ErrorKind.STATUS, f"bulk delete in {container!r} failed with {whole}", status=whole
@@ -182,7 +182,7 @@ def bulk_failures(body: bytes, container: str) -> list[tuple[str, int]]:
 def store_limits(body: bytes) -> StoreLimits:
     """What /info says; None for all that it doesn't say, or says in a form that we don't know."""
     try:
-        info = _loaded(body)
+        info = _load_json(body)
     except StorageError:
         return StoreLimits()
     if not isinstance(info, dict):
@@ -199,14 +199,14 @@ def store_limits(body: bytes) -> StoreLimits:
     )
 
 
-def _loaded(body: bytes) -> Any:
+def _load_json(body: bytes) -> Any:
     # Each value but the first stands behind one of these: so much is known before it is unfolded.
     if sum(map(body.count, _BEFORE_VALUES)) > _VALUES_MAX:
-        raise _refused("JSON")
+        raise _malformed("JSON")
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise _refused("JSON") from error
+        raise _malformed("JSON") from error
 
 
 def _is_name(value: Any) -> TypeGuard[str]:
@@ -225,7 +225,7 @@ def _is_count(value: Any) -> TypeGuard[int]:
 
 def _bulk_failure(error: Any, container: str) -> tuple[str, int]:
     if not (isinstance(error, list) and len(error) == 2 and _is_name(error[0])):
-        raise _refused("a bulk answer's error")
+        raise _malformed("a bulk answer's error")
     name = unquote(error[0]).lstrip("/")
     return name.removeprefix(container + "/"), _status_of(error[1])
 
@@ -234,7 +234,7 @@ def _status_of(value: Any) -> int:
     """``409 Conflict`` -> 409."""
     code = value[:3] if isinstance(value, str) else ""
     if not (len(code) == 3 and code.isascii() and code.isdigit()):
-        raise _refused("a bulk answer's status")
+        raise _malformed("a bulk answer's status")
     return int(code)
 
 
@@ -261,5 +261,5 @@ def _policies(rows: Any) -> list[str] | None:
     return list(names)
 
 
-def _refused(what: str) -> StorageError:
+def _malformed(what: str) -> StorageError:
     return StorageError(ErrorKind.PROTOCOL, f"the store's answer is not {what} of Swift's form")

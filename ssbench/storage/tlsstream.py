@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ssbench.storage.rx_timestamps import NOTES_SIZE, Notes
+from ssbench.storage.rx_timestamps import ANCILLARY_SIZE, AncillaryData
 from ssbench.storage.stream import PlainStream
 
-SEALED_SIZE = 256 * 1024  #: bytes of the buffer that a stream must be given
-_SEALED_AT_ONCE = 256 * 1024  #: bytes that are made into records before they go out
+CIPHERTEXT_SIZE = 256 * 1024  #: bytes of the buffer that a stream must be given
+_SEND_SIZE = 256 * 1024  #: bytes that are made into records before they go out
 _RECORD = 16384 + 512  #: the longest record, with what isn't content (RFC 8446, 5.2)
-_UNSEEN = memoryview(bytearray(65536))  #: where bytes go that nobody reads
+_DISCARD_BUFFER = memoryview(bytearray(65536))  #: where bytes go that nobody reads
 
 
 class TlsStream(PlainStream):
@@ -32,16 +32,16 @@ class TlsStream(PlainStream):
     """
 
     def __init__(
-        self, sock: socket.socket, context: ssl.SSLContext, host: str, sealed: memoryview
+        self, sock: socket.socket, context: ssl.SSLContext, host: str, ciphertext: memoryview
     ) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         #: read(count, buffer) -> count
         self._read: Callable[[int, Any], int] = self._tls.read  # type: ignore[assignment] # typeshed
         super().__init__(sock)
-        self._sealed = sealed
+        self._ciphertext = ciphertext
         self._unsent = b""  #: records that the socket had no room for
-        self._notes: Notes = []  #: of what is in ``_incoming``
+        self._ancillary: AncillaryData = []  #: of what is in ``_incoming``
         self.send = self._send
         self.send_parts = self._send_parts
 
@@ -54,18 +54,18 @@ class TlsStream(PlainStream):
             try:
                 self._tls.do_handshake()
             except ssl.SSLWantReadError:
-                self._push()
+                self._flush()
                 self._fetch()
             except ssl.SSLError:
                 with suppress(OSError):
-                    self._push()  # the server is told why
+                    self._flush()  # the server is told why
                 raise
             else:
-                return self._push()
+                return self._flush()
 
     def recv_into(self, buffer: Any) -> int:
         if self._unsent or self._outgoing.pending:
-            self._push()
+            self._flush()
         # OpenSSL may hold bytes that the socket no longer shows. Where it holds none, reading
         # before waiting would cost an exception.
         if not (self._incoming.pending or self._tls.pending()):
@@ -74,32 +74,32 @@ class TlsStream(PlainStream):
             try:
                 count = self._read(len(buffer), buffer)
             except ssl.SSLWantReadError:  # part of a record, or none of ours: a session ticket
-                self._push()
+                self._flush()
                 self._fetch()
             except ssl.SSLEOFError:  # closed without a farewell, as many servers do
                 return 0
             else:
-                self._arrivals.notes = self._notes  # another's may be there since
+                self._timestamps.ancillary = self._ancillary  # another's may be there since
                 return count
 
     def discard(self, count: int) -> int:
-        dropped = self.recv_into(_UNSEEN[:count])
+        dropped = self.recv_into(_DISCARD_BUFFER[:count])
         # All that was fetched with it, too. What is behind it is no sooner there than its own last
         # byte, which is what the note is of.
         while 0 < dropped < count and self._incoming.pending:
             try:
-                dropped += self._read(min(count - dropped, len(_UNSEEN)), _UNSEEN)
+                dropped += self._read(min(count - dropped, len(_DISCARD_BUFFER)), _DISCARD_BUFFER)
             except (ssl.SSLWantReadError, ssl.SSLEOFError):
                 break
         # Of a record that is here in part, what is missing is less than what it brings.
-        self._expect(count - dropped - _RECORD)
+        self._set_next_wait(count - dropped - _RECORD)
         return dropped
 
     def recv_now(self, buffer: Any) -> int:
         try:
             return self._read(len(buffer), buffer)
         except ssl.SSLWantReadError:
-            self._take_in()
+            self._receive_records()
         except ssl.SSLEOFError:
             return 0
         try:
@@ -114,10 +114,10 @@ class TlsStream(PlainStream):
 
     def _send_parts(self, parts: Sequence[Any]) -> int:
         if self._unsent:
-            self._put_out(self._unsent)
+            self._send_records(self._unsent)
             if self._unsent:
                 raise BlockingIOError
-        taken = put_out = 0
+        taken = sent_through = 0
         try:
             for part in parts:
                 view = memoryview(part)
@@ -125,20 +125,20 @@ class TlsStream(PlainStream):
                     count = self._tls.write(view)  # one record
                     taken += count
                     view = view[count:]
-                    if self._outgoing.pending >= _SEALED_AT_ONCE:
-                        self._put_out(self._outgoing.read())
-                        put_out = taken
+                    if self._outgoing.pending >= _SEND_SIZE:
+                        self._send_records(self._outgoing.read())
+                        sent_through = taken
                         if self._unsent:
                             return taken
             if self._outgoing.pending:
-                self._put_out(self._outgoing.read())
+                self._send_records(self._outgoing.read())
         except OSError:
-            if not put_out:
+            if not sent_through:
                 raise
-            return put_out  # an error would say that nothing was; the next call raises it
+            return sent_through  # an error would say that nothing was; the next call raises it
         return taken
 
-    def _put_out(self, records: bytes) -> None:
+    def _send_records(self, records: bytes) -> None:
         """Send records; what the socket has no room for stays."""
         try:
             sent = self._sock.send(records)
@@ -146,7 +146,7 @@ class TlsStream(PlainStream):
             sent = 0
         self._unsent = records[sent:] if sent < len(records) else b""
 
-    def _push(self) -> None:
+    def _flush(self) -> None:
         """Send what was left unsent, and what OpenSSL has to say by itself.
 
         As far as the socket has room where something has come in: the server may have stopped to
@@ -155,7 +155,7 @@ class TlsStream(PlainStream):
         if self._outgoing.pending:
             self._unsent += self._outgoing.read()
         while self._unsent:
-            self._put_out(self._unsent)
+            self._send_records(self._unsent)
             if self._unsent and self.wait_writable():
                 return
 
@@ -164,13 +164,13 @@ class TlsStream(PlainStream):
         while True:
             self.wait_readable()
             try:
-                return self._take_in()
+                return self._receive_records()
             except BlockingIOError:
                 continue  # woken for nothing
 
-    def _take_in(self) -> None:
-        count, self._notes, _, _ = self._recv_noted((self._sealed,), NOTES_SIZE)
+    def _receive_records(self) -> None:
+        count, self._ancillary, _, _ = self._recvmsg_into((self._ciphertext,), ANCILLARY_SIZE)
         if count:
-            self._incoming.write(self._sealed[:count])
+            self._incoming.write(self._ciphertext[:count])
         else:
             self._incoming.write_eof()

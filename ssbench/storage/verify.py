@@ -20,7 +20,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage.httpbody import Collector
 
 #: Bytes to hash before others get their turn: a millisecond or two.
-_HASHED_AT_ONCE = 1024 * 1024
+_HASH_SLICE = 1024 * 1024
 
 
 class CheckedBody(Collector):
@@ -44,7 +44,7 @@ class CheckedBody(Collector):
         if self._claimed:
             self._hash.update(part)
 
-    def lie(self) -> str:
+    def etag_mismatch(self) -> str:
         """What is wrong with the ETag, given the bytes that came; "" for nothing."""
         claimed, found = claimed_md5(self.headers), self._hash.hexdigest()
         return f"the ETag is {claimed}, and its MD5 {found}" if claimed not in (None, found) else ""
@@ -61,7 +61,7 @@ class Verifier:
         self._naming = naming
         self._content = content
 
-    def body_of(self, job: Job) -> CheckedBody:
+    def read_collector(self, job: Job) -> CheckedBody:
         """What is to take the body of this READ."""
         size = self._sizes[job.size_class]
         initial = job.object < size.initial_files
@@ -74,32 +74,34 @@ class Verifier:
         )
         return CheckedBody(size.size_max, BodyCheck(self._content, expected))
 
-    def judge_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:
+    def check_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:
         """Of an answer that promised success.
 
         :raises StorageError: CORRUPT or STALE.
         """
-        finding, lie = body.check.finding(body.headers), body.lie()
-        if finding is None and not lie:
+        finding, etag_mismatch = body.check.finding(body.headers), body.etag_mismatch()
+        if finding is None and not etag_mismatch:
             return
-        if finding is None or (finding.kind is ErrorKind.STALE and lie):
+        if finding is None or (finding.kind is ErrorKind.STALE and etag_mismatch):
             # No store that merely lags has one version's bytes under another's ETag.
             said = f"{finding.text}; " if finding else "the content is right, but "
-            raise self._failure(job, ErrorKind.CORRUPT, said + lie, timing)
-        raise self._failure(job, finding.kind, "; ".join(filter(None, [finding.text, lie])), timing)
+            raise self._failure(job, ErrorKind.CORRUPT, said + etag_mismatch, timing)
+        raise self._failure(
+            job, finding.kind, "; ".join(filter(None, [finding.text, etag_mismatch])), timing
+        )
 
-    def judge_write(self, job: Job, answer: Collector, timing: Timing) -> None:
+    def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
         """Of the answer to a PUT.
 
         :raises StorageError: CORRUPT, where its ETag isn't the MD5 of what was sent.
         """
-        claimed = claimed_md5(answer.headers)
+        claimed = claimed_md5(response.headers)
         if claimed is None:
             return
         sent = self._md5_of(job)
         if sent != claimed:
-            lie = f"the ETag is {claimed}, and the MD5 of what was sent {sent}"
-            raise self._failure(job, ErrorKind.CORRUPT, lie, timing)
+            etag_mismatch = f"the ETag is {claimed}, and the MD5 of what was sent {sent}"
+            raise self._failure(job, ErrorKind.CORRUPT, etag_mismatch, timing)
 
     def _md5_of(self, job: Job) -> str:
         digest = md5(usedforsecurity=False)
@@ -108,7 +110,7 @@ class Verifier:
         for piece in self._content.pieces(name, job.version, job.size):
             digest.update(piece)
             hashed += len(piece)
-            if hashed >= _HASHED_AT_ONCE:
+            if hashed >= _HASH_SLICE:
                 hashed = 0
                 gevent.sleep(0)
         return digest.hexdigest()

@@ -36,7 +36,7 @@ EXAMPLES = 5  #: names of containers that are left alone, for each reason
 
 
 @dataclass(slots=True)
-class Neighbours:
+class KeptContainers:
     """Containers that are left alone for one reason."""
 
     count: int = 0
@@ -56,7 +56,7 @@ class Plan:
     #: The containers to delete, in the listing's order, with what the account says they hold.
     entries: list[ContainerEntry] = field(default_factory=list)
     #: Those whose names begin with the base, too, and stay.
-    left_alone: dict[LeftAlone, Neighbours] = field(default_factory=dict)
+    kept: dict[LeftAlone, KeptContainers] = field(default_factory=dict)
 
 
 def plan(
@@ -76,16 +76,16 @@ def plan(
     :param stopping: once true, no more is asked for.
     :raises SsbenchError: where the account can't be listed.
     """
-    errands = RetryingClient(
+    client = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
-    limits = errands.call(storage.limits)
+    limits = client.call(storage.limits)
     policies = limits.policies or ()
 
-    def judged(entry: ContainerEntry) -> tuple[ContainerEntry, LeftAlone | SsbenchError | None]:
+    def classify(entry: ContainerEntry) -> tuple[ContainerEntry, LeftAlone | SsbenchError | None]:
         # Handed back, not raised: gevent prints what leaves a greenlet.
         def marked() -> bool:
-            return errands.call(storage.container_facts, entry.name).marked
+            return client.call(storage.container_info, entry.name).marked
 
         try:
             return entry, why_not_ours(entry.name, base, policy, policies, marked)
@@ -95,7 +95,7 @@ def plan(
     def page_after(marker: str) -> list[ContainerEntry]:
         if stopping():
             return []
-        return errands.call(storage.list_containers, f"{base}_", marker, page_size(limits))
+        return client.call(storage.list_containers, f"{base}_", marker, page_size(limits))
 
     planned = Plan()
     pool = Pool(concurrency)
@@ -104,11 +104,11 @@ def plan(
             similar = (
                 entry for entry in page if entry.name.startswith(f"{base}_") and not stopping()
             )
-            for entry, reason in pool.imap(judged, similar, maxsize=concurrency):
+            for entry, reason in pool.imap(classify, similar, maxsize=concurrency):
                 if reason is None:
                     planned.entries.append(entry)
                 elif isinstance(reason, LeftAlone):
-                    planned.left_alone.setdefault(reason, Neighbours()).add(entry.name)
+                    planned.kept.setdefault(reason, KeptContainers()).add(entry.name)
                 elif getattr(reason, "status", 0) != 404:  # 404: it is gone meanwhile
                     raise reason
     finally:
@@ -117,13 +117,13 @@ def plan(
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ContainerCount:
     """What a container holds, by its own listing."""
 
     entry: ContainerEntry  #: as the account has it
     objects: int
     bytes_used: int
-    whole: bool  #: False: it holds at least so much
+    complete: bool  #: False: it holds at least so much
 
 
 def count(
@@ -135,26 +135,26 @@ def count(
     renew: Renew | None = None,
     stopping: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], object] = gevent.sleep,
-) -> list[Counted]:
+) -> list[ContainerCount]:
     """Count by listing what the containers hold, as far as that is soon done.
 
     The account's own counts lag behind, by minutes on a busy cluster.
 
     :param stopping: once true, no container is counted to its end.
     """
-    errands = RetryingClient(
+    client = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
-    limit = page_size(errands.call(storage.limits)) if entries else PAGE
+    limit = page_size(client.call(storage.limits)) if entries else PAGE
     budget = [COUNTED_IN_ALL]
 
-    def counted(entry: ContainerEntry) -> Counted:
+    def count_one(entry: ContainerEntry) -> ContainerCount:
         objects = size = 0
         if stopping():
-            return Counted(entry, objects, size, whole=False)
+            return ContainerCount(entry, objects, size, complete=False)
 
         def page_after(marker: str) -> list[ObjectEntry]:
-            return errands.call(storage.list_objects, entry.name, marker, limit)
+            return client.call(storage.list_objects, entry.name, marker, limit)
 
         try:
             for page in pages(page_after):
@@ -163,15 +163,15 @@ def count(
                 budget[0] -= len(page)
                 enough = objects >= COUNTED or (budget[0] <= 0 and len(page) >= limit)
                 if enough or stopping():
-                    return Counted(entry, objects, size, whole=False)
+                    return ContainerCount(entry, objects, size, complete=False)
         except SsbenchError as error:
             # 404: it is gone meanwhile. Whatever else is wrong, the deleting will tell.
-            return Counted(entry, objects, size, whole=getattr(error, "status", 0) == 404)
-        return Counted(entry, objects, size, whole=True)
+            return ContainerCount(entry, objects, size, complete=getattr(error, "status", 0) == 404)
+        return ContainerCount(entry, objects, size, complete=True)
 
     pool = Pool(concurrency)
     try:
-        return list(pool.imap(counted, entries, maxsize=concurrency))
+        return list(pool.imap(count_one, entries, maxsize=concurrency))
     finally:
         pool.kill()
 
@@ -196,10 +196,10 @@ def delete(
 
     :param progress: called with objects and containers gone, and how many there are in all.
     """
-    errands = RetryingClient(
+    client = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
-    run = _Deletion(storage, errands, concurrency, progress, stopping, sleep)
+    run = _Deletion(storage, client, concurrency, progress, stopping, sleep)
     return run.run(entries, clock)
 
 
@@ -209,18 +209,18 @@ class _Deletion:
     def __init__(
         self,
         storage: Storage,
-        errands: RetryingClient,
+        client: RetryingClient,
         concurrency: int,
         progress: Callable[[int, int], None],
         stopping: Callable[[], bool],
         sleep: Callable[[float], object],
     ) -> None:
         self._storage = storage
-        self._errands = errands
+        self._client = client
         self._progress = progress
         self._sleep = sleep
         self._containers = Pool(concurrency)
-        self._deletions = Deletions(storage, errands, concurrency, stopping, self._report)
+        self._deletions = Deletions(storage, client, concurrency, stopping, self._report)
         self._result = self._deletions.result
         self._planned = 0  #: objects and containers, as the account's listing has it
         self._found = 0  #: objects and containers, as the containers' listings have it so far
@@ -230,7 +230,7 @@ class _Deletion:
         self._planned = sum(entry.object_count for entry in entries) + len(entries)
         self._found = len(entries)
         try:
-            self._deletions.ask_limits()
+            self._deletions.fetch_limits()
             for _ in self._containers.imap_unordered(
                 self._delete_container, [entry.name for entry in entries]
             ):
@@ -251,15 +251,17 @@ class _Deletion:
                 if pause_s:
                     self._sleep(pause_s)
                 if self._empty(name, first=not pause_s):
-                    return self._failed_container(
+                    return self._record_container_failure(
                         name, "it is not empty: not all of its objects could be deleted"
                     )
-                if self._container_gone(name):
+                if self._delete_if_empty(name):
                     return None
-            self._failed_container(name, "it is still not empty: is somebody writing to it?")
+            self._record_container_failure(
+                name, "it is still not empty: is somebody writing to it?"
+            )
         except SsbenchError as error:
-            self._failed_container(name, str(error))
-            self._deletions.failed(error)
+            self._record_container_failure(name, str(error))
+            self._deletions.record_failure(error)
         except CleanupStopped:
             pass
         except KeyboardInterrupt:
@@ -274,28 +276,28 @@ class _Deletion:
                 names = [entry.name for entry in page]
                 chunk = self._deletions.bulk if first else 1
                 work = [(container, names[i : i + chunk]) for i in range(0, len(names), chunk)]
-                failed += self._deletions.objects(work)
-                self._deletions.check_end()
+                failed += self._deletions.delete_all(work)
+                self._deletions.raise_if_stopping()
         except StorageError as error:
             if error.status != 404:  # 404: somebody else deleted the container meanwhile
                 raise
         return failed
 
-    def _container_gone(self, name: str) -> bool:
-        self._deletions.check_end()
+    def _delete_if_empty(self, name: str) -> bool:
+        self._deletions.raise_if_stopping()
         try:
-            self._errands.call(self._storage.delete_container, name)
+            self._client.call(self._storage.delete_container, name)
         except StorageError as error:
             if error.status != 409:
                 raise
             return False
         self._result.containers += 1
-        self._deletions.succeeded()
+        self._deletions.record_success()
         return True
 
-    def _failed_container(self, name: str, why: str) -> None:
+    def _record_container_failure(self, name: str, why: str) -> None:
         self._result.failed_containers += 1
-        self._deletions.example(name, why)
+        self._deletions.add_example(name, why)
 
     def _report(self) -> None:
         done = self._result.objects + self._result.containers

@@ -41,7 +41,7 @@ class CleanupResult:
     left: int = 0  #: containers, or objects of a run, that it didn't come to before it ended
     seconds: float = 0.0
     interrupted: bool = False  #: by the user
-    given_up: str = ""  #: why it ended early by itself
+    abort_reason: str = ""  #: why it ended early by itself
     examples: list[str] = field(default_factory=list)  #: of failures, one line each
 
     @property
@@ -79,7 +79,7 @@ class Deletions:
     def __init__(
         self,
         storage: Storage,
-        errands: RetryingClient,
+        client: RetryingClient,
         concurrency: int,
         stopping: Callable[[], bool],
         on_done: Callable[[], None],
@@ -91,19 +91,19 @@ class Deletions:
         self.page = PAGE  #: lines of a listing to ask for
         self.bulk = 1  #: names to put into one piece of work
         self._storage = storage
-        self._errands = errands
+        self._client = client
         self._concurrency = concurrency
         self._stopping = stopping
         self._on_done = on_done
         self._run_id = run_id
         self._dry_run = dry_run
         self._requests = Pool(concurrency)
-        self._failed_in_a_row = 0
+        self._consecutive_failures = 0
 
-    def ask_limits(self) -> None:
+    def fetch_limits(self) -> None:
         """Learn how long listings and bulk deletes may be."""
         try:
-            limits = self._errands.call(self._storage.limits)
+            limits = self._client.call(self._storage.limits)
         except SsbenchError:
             return  # the deletes will say what is wrong, and may work without
         self.page = page_size(limits)
@@ -122,23 +122,23 @@ class Deletions:
         """
 
         def page_after(marker: str) -> list[ObjectEntry]:
-            self.check_end()
-            return self._errands.call(self._storage.list_objects, container, marker, self.page)
+            self.raise_if_stopping()
+            return self._client.call(self._storage.list_objects, container, marker, self.page)
 
         return pages(page_after, marker)
 
-    def objects(self, work: Iterable[Work]) -> int:
+    def delete_all(self, work: Iterable[Work]) -> int:
         """Delete them all, a request for each piece of work; gives how many wouldn't go."""
-        requests = self._requests.imap_unordered(self._piece, work, maxsize=self._concurrency)
+        requests = self._requests.imap_unordered(self._delete_work, work, maxsize=self._concurrency)
         return sum(requests)
 
-    def _piece(self, work: Work) -> int:
+    def _delete_work(self, work: Work) -> int:
         container, listed = work
         try:
-            self.check_end()
+            self.raise_if_stopping()
             names = [name for name in listed if not has_dot_segment(name)]
             for name in set(listed).difference(names):
-                self._not_sent(container, name)
+                self._record_unsent(container, name)
             left = names if len(names) <= 1 else self._delete_bulk(container, names)
             gone = sum(self._delete_object(container, name) for name in left)
             return len(listed) - len(names) + len(left) - gone
@@ -151,72 +151,72 @@ class Deletions:
     def _delete_bulk(self, container: str, names: list[str]) -> list[str]:
         """The names that are left: a store that refuses a bulk delete may take single ones."""
         try:
-            failed = self._errands.call(self._storage.bulk_delete, container, names)
+            failed = self._client.call(self._storage.bulk_delete, container, names)
         except SsbenchError:
             return names
         left = [name for name, _ in failed]
         self.result.objects += len(names) - len(left)
-        self.succeeded()
+        self.record_success()
         return left
 
     def _delete_object(self, container: str, name: str) -> bool:
-        self.check_end()
+        self.raise_if_stopping()
         try:
-            gone = self._gone(container, name)
+            gone = self._delete_checked(container, name)
         except SsbenchError as error:
             self.result.failed_objects += 1
-            self.example(f"{container}/{name}", str(error))
-            self.failed(error)
+            self.add_example(f"{container}/{name}", str(error))
+            self.record_failure(error)
             return False
         self.result.objects += gone is True
         self.result.absent += gone is False
         self.result.foreign += gone is None
-        self.succeeded()
+        self.record_success()
         return gone is not None
 
-    def _gone(self, container: str, name: str) -> bool | None:
+    def _delete_checked(self, container: str, name: str) -> bool | None:
         """Delete it: True where it went, False where it wasn't there, None where it is to stay."""
         if self._run_id:
             try:
-                run_id = self._errands.call(self._storage.object_run, container, name)
+                run_id = self._client.call(self._storage.object_run_id, container, name)
             except StorageError as error:
                 if error.status != 404:
                     raise
                 return False
             if run_id != self._run_id:
                 return None
-        return self._dry_run or self._errands.call(self._storage.delete_object, container, name)
+        return self._dry_run or self._client.call(self._storage.delete_object, container, name)
 
-    def _not_sent(self, container: str, name: str) -> None:
+    def _record_unsent(self, container: str, name: str) -> None:
         """Count an object whose path might be taken for another's. No failure of the store's."""
         self.result.failed_objects += 1
-        self.example(f"{container}/{name}", 'not sent: its name has a segment "." or ".."')
+        self.add_example(f"{container}/{name}", 'not sent: its name has a segment "." or ".."')
 
     # The account --------------------------------------------------------------------------
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """A request did what it should."""
-        self._failed_in_a_row = 0
+        self._consecutive_failures = 0
         self._on_done()
 
-    def failed(self, error: SsbenchError) -> None:
+    def record_failure(self, error: SsbenchError) -> None:
         """A request didn't; after a long row of these, or without a token, all ends."""
-        self._failed_in_a_row += 1
+        self._consecutive_failures += 1
         if isinstance(error, AuthError) or getattr(error, "status", 0) == 401:
-            self.result.given_up = f"the store refuses our token: {error}"
-        elif self._failed_in_a_row >= GIVE_UP_AFTER:
-            self.result.given_up = f"{GIVE_UP_AFTER} failures in a row, the last one: {error}"
+            self.result.abort_reason = f"the store refuses our token: {error}"
+        elif self._consecutive_failures >= GIVE_UP_AFTER:
+            self.result.abort_reason = f"{GIVE_UP_AFTER} failures in a row, the last one: {error}"
 
-    def example(self, what: str, why: str) -> None:
+    def add_example(self, what: str, why: str) -> None:
         """Keep a failure as an example, if there is room."""
         if len(self.result.examples) < EXAMPLES:
             self.result.examples.append(printable(f"{what}: {why}"))
 
-    def check_end(self) -> None:
+    def raise_if_stopping(self) -> None:
         """:raises Ended: once the clean-up is to end early."""
         if self._stopping():
             self.result.interrupted = True
-        if self.result.interrupted or self.result.given_up:
+        if self.result.interrupted or self.result.abort_reason:
             raise CleanupStopped
 
 

@@ -92,14 +92,14 @@ def make_containers(
     :raises SsbenchError: for the first container that can't be made, naming it. Those made
         before stay: the next run finds them.
     """
-    errands = RetryingClient(
+    client = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
 
     def make(name: str) -> bool | SsbenchError:
         # Handed back, not raised: gevent prints what leaves a greenlet.
         try:
-            found = errands.call(storage.make_container, name, changing)
+            found = client.call(storage.make_container, name, changing)
         except StorageError as error:
             return _explained(storage, name, policy, error)
         except SsbenchError as error:
@@ -158,7 +158,7 @@ def _explained(
 
 def _policy_of(storage: Storage, name: str) -> str:
     try:
-        found = storage.container_facts(name).policy
+        found = storage.container_info(name).policy
     except StorageError:
         found = None  # only a courtesy of the message; the conflict is certain without it
     return f'storage policy "{printable(found)}"' if found else "another storage policy"

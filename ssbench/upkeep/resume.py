@@ -41,7 +41,11 @@ from ssbench.upkeep.deletions import (
 
 EXAMPLES = 5  #: names of containers that are left alone
 
-_KNOWN, _GONE, _LISTED = 1, 2, 4  # of an object: the results saw it; saw it go; a listing has it
+_CREATED, _DELETED, _LISTED = (
+    1,
+    2,
+    4,
+)  # of an object: the results saw it; saw it go; a listing has it
 _PAGE_BITS = 10
 #: A run numbers its objects without gaps: marks may take so many bytes for each result, and so many
 #: for a start. What would take more is no run's.
@@ -49,7 +53,7 @@ _BYTES_PER_RESULT = 4
 _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
 #: Columns of results that say what became of an object.
-_TELLING = ("operation", "size_class", "object", "error", "unknown")
+_RESULT_COLUMNS = ("operation", "size_class", "object", "error", "unknown")
 
 
 class OrphanedObjects:
@@ -65,33 +69,33 @@ class OrphanedObjects:
         self.container_count = scenario.container_count
         self.naming = ObjectNaming(scenario.sizes, run_id, scenario.container_count)
         self.classes = len(scenario.sizes)
-        self.passed_over = 0  #: results with numbers that no run gives
+        self.ignored_results = 0  #: results with numbers that no run gives
         self._initial = [size.initial_files for size in scenario.sizes]
         self._pages: list[dict[int, bytearray]] = [{} for _ in scenario.sizes]
         self._held = 0  #: bytes of all pages
         self._results = 0
 
     def __repr__(self) -> str:
-        return f"<Leftovers of {self.run_id}: {sum(1 for _ in self.remembered())}>"
+        return f"<OrphanedObjects of {self.run_id}: {sum(1 for _ in self.unlisted())}>"
 
     def add(self, batch: ResultBatch) -> None:
         """Take in results of any phase."""
         self._results += len(batch)
         for operation, size_class, number, error, unknown in zip(
-            *map(batch.column, _TELLING), strict=True
+            *map(batch.column, _RESULT_COLUMNS), strict=True
         ):
             # A mutation without a known outcome may have happened, but for one that deletes.
             known = OPERATIONS.get(operation)
             if known is None:
                 continue
-            seen = _GONE if known.effect is Effect.REMOVES else _KNOWN
-            mark = seen if not error else _KNOWN if unknown else 0
+            seen = _DELETED if known.effect is Effect.REMOVES else _CREATED
+            mark = seen if not error else _CREATED if unknown else 0
             if mark:
                 self._mark(size_class, number, mark)
 
     def listed(self, size_class: int, container: str, name: str) -> bool:
         """A container lists this name. True where it is that of an object which the run makes,
-        and makes there; then it isn't ``remembered`` any more."""
+        and makes there; then it isn't ``unlisted`` any more."""
         number = self.naming.created_number(size_class, name)
         if number is None or self.container(size_class, number) != container:
             return False
@@ -116,12 +120,12 @@ class OrphanedObjects:
             container_name(self.base, index, self.policy) for index in range(self.container_count)
         )
 
-    def remembered(self) -> Iterator[tuple[int, int]]:
+    def unlisted(self) -> Iterator[tuple[int, int]]:
         """Size class and number of each object that the results left there, and no listing has."""
         for size_class, marked in enumerate(self._pages):
             for index in sorted(marked):
                 for at, marks in enumerate(marked[index], index << _PAGE_BITS):
-                    if marks == _KNOWN:
+                    if marks == _CREATED:
                         yield size_class, at
 
     def _mark(self, size_class: int, number: int, mark: int) -> None:
@@ -133,7 +137,7 @@ class OrphanedObjects:
         page = marked.get(index)
         if page is None:
             if self._held >= _BYTES_TO_START + _BYTES_PER_RESULT * self._results:
-                self.passed_over += 1
+                self.ignored_results += 1
                 return
             self._held += 1 << _PAGE_BITS
             page = marked[index] = bytearray(1 << _PAGE_BITS)
@@ -141,12 +145,12 @@ class OrphanedObjects:
 
 
 @dataclass(slots=True)
-class Found:
+class SearchResult:
     """What there is to look at."""
 
     #: The run's containers that are there -> how many objects of the run's names each lists.
     containers: dict[str, int] = field(default_factory=dict)
-    remembered: int = 0  #: objects in these that only the results know of
+    unlisted: int = 0  #: objects in these that only the results know of
     unmarked: int = 0  #: containers that are left alone, as they carry no mark of ours
     unmarked_examples: list[str] = field(default_factory=list)
 
@@ -158,12 +162,12 @@ class Found:
     @property
     def total(self) -> int:
         """All of them."""
-        return self.listed + self.remembered
+        return self.listed + self.unlisted
 
 
 def find(
     storage: Storage,
-    left: OrphanedObjects,
+    orphans: OrphanedObjects,
     concurrency: int = 10,
     *,
     use_existing: bool = False,
@@ -171,36 +175,36 @@ def find(
     renew: Renew | None = None,
     stopping: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], object] = gevent.sleep,
-) -> Found:
-    """Look through the run's containers, and mark in ``left`` what they list.
+) -> SearchResult:
+    """Look through the run's containers, and mark in ``orphans`` what they list.
 
     :param use_existing: look into containers that carry no mark of ours, too.
     :param stopping: once true, no more containers are looked at.
     :raises SsbenchError: where a container can't be listed.
     """
-    errands = RetryingClient(
+    client = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
-    limit = page_size(errands.call(storage.limits))
+    limit = page_size(client.call(storage.limits))
 
-    def look(container: str) -> tuple[str, int | SsbenchError | None]:
+    def search_container(container: str) -> tuple[str, int | SsbenchError | None]:
         """How many of the run's names it lists; None for a container that is left alone."""
         # Handed back, not raised: gevent prints what leaves a greenlet.
         try:
-            marked = use_existing or errands.call(storage.container_facts, container).marked
-            reason = why_not_ours(container, left.base, left.policy, (), lambda: marked)
+            marked = use_existing or client.call(storage.container_info, container).marked
+            reason = why_not_ours(container, orphans.base, orphans.policy, (), lambda: marked)
             if not marked or reason is not None or stopping():
                 return container, None
-            listed = _listed(storage, errands, left, container, limit, stopping)
+            listed = _listed(storage, client, orphans, container, limit, stopping)
             return container, sum(map(len, listed))
         except SsbenchError as error:
             return container, error
 
-    found = Found()
-    there = _containers_there(storage, errands, left, limit, stopping)
+    found = SearchResult()
+    there = _containers_there(storage, client, orphans, limit, stopping)
     pool = Pool(concurrency)
     try:
-        for container, outcome in pool.imap_unordered(look, there, maxsize=concurrency):
+        for container, outcome in pool.imap_unordered(search_container, there, maxsize=concurrency):
             if isinstance(outcome, int):
                 found.containers[container] = outcome
             elif outcome is None:
@@ -211,14 +215,14 @@ def find(
                 raise outcome
     finally:
         pool.kill()
-    found.remembered = sum(1 for _ in _remembered(left, found))
+    found.unlisted = sum(1 for _ in _unlisted(orphans, found))
     return found
 
 
 def _containers_there(
     storage: Storage,
-    errands: RetryingClient,
-    left: OrphanedObjects,
+    client: RetryingClient,
+    orphans: OrphanedObjects,
     limit: int,
     stopping: Callable[[], bool],
 ) -> Iterable[str]:
@@ -228,25 +232,25 @@ def _containers_there(
     def page_after(marker: str) -> list[ContainerEntry]:
         if stopping():
             return []
-        return errands.call(storage.list_containers, f"{left.base}_", marker, limit)
+        return client.call(storage.list_containers, f"{orphans.base}_", marker, limit)
 
     try:
         return [
             entry.name
             for page in pages(page_after)
             for entry in page
-            if left.is_container(entry.name)
+            if orphans.is_container(entry.name)
         ]
     except StorageError as error:
         if error.status != 403:
             raise
-        return takewhile(lambda _: not stopping(), left.container_names())
+        return takewhile(lambda _: not stopping(), orphans.container_names())
 
 
 def _listed(
     storage: Storage,
-    errands: RetryingClient,
-    left: OrphanedObjects,
+    client: RetryingClient,
+    orphans: OrphanedObjects,
     container: str,
     limit: int,
     stopping: Callable[[], bool],
@@ -256,30 +260,30 @@ def _listed(
     def page_after(marker: str) -> list[ObjectEntry]:
         if stopping():
             return []
-        return errands.call(storage.list_objects, container, marker, limit)
+        return client.call(storage.list_objects, container, marker, limit)
 
-    for size_class in range(left.classes):
+    for size_class in range(orphans.classes):
         # The prefix itself is nobody's name, and all names with it come right behind it.
-        prefix = left.naming.created_prefix(size_class)
+        prefix = orphans.naming.created_prefix(size_class)
         for page in pages(page_after, prefix):
             ours = [entry.name for entry in page if entry.name.startswith(prefix)]
-            yield [name for name in ours if left.listed(size_class, container, name)]
+            yield [name for name in ours if orphans.listed(size_class, container, name)]
             if len(ours) < len(page):
                 break
 
 
-def _remembered(left: OrphanedObjects, found: Found) -> Iterator[Work]:
+def _unlisted(orphans: OrphanedObjects, found: SearchResult) -> Iterator[Work]:
     """Container and name of what only the results know of, in containers that are there."""
-    for size_class, number in left.remembered():
-        container = left.container(size_class, number)
+    for size_class, number in orphans.unlisted():
+        container = orphans.container(size_class, number)
         if container in found.containers:
-            yield container, [left.naming.object(size_class, number)]
+            yield container, [orphans.naming.object(size_class, number)]
 
 
 def delete(
     storage: Storage,
-    left: OrphanedObjects,
-    found: Found,
+    orphans: OrphanedObjects,
+    found: SearchResult,
     concurrency: int = 10,
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
@@ -296,7 +300,7 @@ def delete(
     :param progress: called with objects done with, and how many there are.
     :param dry_run: look at each object, delete none; ``objects`` are those that would go.
     """
-    errands = RetryingClient(
+    client = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
     )
 
@@ -305,20 +309,20 @@ def delete(
         progress(done, max(done, found.total))
 
     deletions = Deletions(
-        storage, errands, concurrency, stopping, on_done, run_id=left.run_id, dry_run=dry_run
+        storage, client, concurrency, stopping, on_done, run_id=orphans.run_id, dry_run=dry_run
     )
     result = deletions.result
 
     def clean(container: str) -> None:
         try:
-            pages_of_names = _listed(storage, errands, left, container, deletions.page, stopping)
+            pages_of_names = _listed(storage, client, orphans, container, deletions.page, stopping)
             for names in pages_of_names:
-                deletions.objects((container, [name]) for name in names)
-                deletions.check_end()
+                deletions.delete_all((container, [name]) for name in names)
+                deletions.raise_if_stopping()
         except SsbenchError as error:
             result.failed_containers += 1
-            deletions.example(container, str(error))
-            deletions.failed(error)
+            deletions.add_example(container, str(error))
+            deletions.record_failure(error)
         except CleanupStopped:
             pass
         except KeyboardInterrupt:
@@ -327,16 +331,16 @@ def delete(
     started_s = clock()
     containers = Pool(concurrency)
     try:
-        deletions.ask_limits()
+        deletions.fetch_limits()
         for _ in containers.imap_unordered(clean, [*found.containers], maxsize=concurrency):
             pass
-        deletions.objects(_until_ended(deletions, _remembered(left, found)))
+        deletions.delete_all(_until_ended(deletions, _unlisted(orphans, found)))
     except KeyboardInterrupt:
         result.interrupted = True
     finally:
         containers.kill()
         deletions.close()
-    if result.interrupted or result.given_up:
+    if result.interrupted or result.abort_reason:
         done = result.objects + result.absent + result.foreign + result.failed_objects
         result.left = max(found.total - done, 0)
     result.seconds = clock() - started_s
@@ -346,7 +350,7 @@ def delete(
 def _until_ended(deletions: Deletions, work: Iterator[Work]) -> Iterator[Work]:
     for piece in work:
         try:
-            deletions.check_end()
+            deletions.raise_if_stopping()
         except CleanupStopped:
             return
         yield piece

@@ -91,7 +91,7 @@ def test_a_login_that_is_refused_is_told_and_not_shown() -> None:
     [
         (CleanupResult(objects=3), ExitStatus.OK),
         (CleanupResult(failed_objects=1), ExitStatus.FAILED),
-        (CleanupResult(left=1, given_up="why"), ExitStatus.FAILED),
+        (CleanupResult(left=1, abort_reason="why"), ExitStatus.FAILED),
         (CleanupResult(left=1, interrupted=True), ExitStatus.INTERRUPTED),
     ],
 )
@@ -104,7 +104,11 @@ def test_failures_are_told_with_examples_and_what_is_left() -> None:
     tell_failures(CleanupResult(objects=3), "container", err)
     assert err.getvalue() == ""
     result = CleanupResult(
-        failed_objects=2, failed_containers=1, left=3, given_up="too\x1b many", examples=["a", "b"]
+        failed_objects=2,
+        failed_containers=1,
+        left=3,
+        abort_reason="too\x1b many",
+        examples=["a", "b"],
     )
     tell_failures(result, "container", err)
     assert err.getvalue().splitlines() == [

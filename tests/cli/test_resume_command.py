@@ -293,7 +293,7 @@ def resumable(data: bytes) -> None:
         must_be_line(error)
         return
     assert is_run_id(left.run_id)
-    for size_class, number in left.remembered():
+    for size_class, number in left.unlisted():
         name = left.naming.object(size_class, number)
         assert f"_{left.run_id}_" in name
         assert left.naming.created_number(size_class, name) == number
@@ -313,7 +313,7 @@ before = resource.getrusage(resource.RUSAGE_SELF)
 err = io.StringIO()
 try:
     left = read(sys.argv[1], err)
-    sum(1 for _ in left.remembered())
+    sum(1 for _ in left.unlisted())
 except SsbenchError as error:
     print(str(error), file=err)
 after = resource.getrusage(resource.RUSAGE_SELF)
@@ -403,8 +403,8 @@ def test_a_whole_run_is_within_the_bounds(tmp_path: Path) -> None:
             writer.write(runs.batch(rows))
     err = io.StringIO()
     left = read(str(path), err)
-    assert sum(1 for _ in left.remembered()) == 300_000
-    assert (left.passed_over, err.getvalue().count("\n")) == (0, 1)
+    assert sum(1 for _ in left.unlisted()) == 300_000
+    assert (left.ignored_results, err.getvalue().count("\n")) == (0, 1)
 
 
 # Options ----------------------------------------------------------------------------------

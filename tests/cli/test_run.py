@@ -16,7 +16,7 @@ from ssbench.core.errors import ExitStatus, NoWorkersError, SsbenchError, StatFi
 from ssbench.core.records import Record, RunFooter, RunHeader
 from ssbench.master.master import Master
 from ssbench.statfile import StatFileWriter
-from ssbench.storage.base import ContainerFacts
+from ssbench.storage.base import ContainerInfo
 from ssbench.storage.noop import NoopStorage
 from tests.cli.test_run_scenario import _own_folder, run, scenario
 
@@ -69,8 +69,8 @@ def interrupt_at_once(master: Master, *args: object) -> None:
     os.kill(os.getpid(), 2)
 
 
-def refused_container(self: Any, name: str, changing: Callable[[], None]) -> ContainerFacts:
-    return ContainerFacts(None, marked=False, object_count=7)
+def refused_container(self: Any, name: str, changing: Callable[[], None]) -> ContainerInfo:
+    return ContainerInfo(None, marked=False, object_count=7)
 
 
 FAILED_STARTS: dict[str, tuple[tuple[str, ...], type, str, object, type[BaseException]]] = {

@@ -31,7 +31,7 @@ from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
 from ssbench.storage import open_storage
-from ssbench.storage.base import ContainerFacts, ObjectEntry, Storage
+from ssbench.storage.base import ContainerInfo, ObjectEntry, Storage
 from tests.fakes.http_server import FakeSwift
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 
@@ -192,14 +192,14 @@ def test_listings_come_in_pages(subject: Subject, storage: Storage) -> None:
 
 def test_objects_tell_the_run_that_uploaded_them(subject: Subject, storage: Storage) -> None:
     if not subject.stateful:
-        assert storage.object_run("contract_000000", "any") is None
+        assert storage.object_run_id("contract_000000", "any") is None
         return
     name = "tiny \u00e9/?%_run1_000012"
     for operation in (CREATE, UPDATE):
         storage.actions[operation](job(operation, 12), 0)
-        assert storage.object_run("contract_000000", name) == "run1"
+        assert storage.object_run_id("contract_000000", name) == "run1"
     with pytest.raises(StorageError) as caught:
-        storage.object_run("contract_000000", "nothing")
+        storage.object_run_id("contract_000000", "nothing")
     assert caught.value.status == 404
 
 
@@ -208,9 +208,9 @@ def test_containers_are_made_once_and_deleted_when_empty(
 ) -> None:
     assert storage.make_container("contract_extra") is None
     if subject.stateful:
-        facts = ContainerFacts("gold", marked=True, object_count=0)
+        facts = ContainerInfo("gold", marked=True, object_count=0)
         assert storage.make_container("contract_extra") == facts
-        assert storage.container_facts("contract_extra") == facts
+        assert storage.container_info("contract_extra") == facts
     storage.actions[CREATE](job(CREATE), 0)
     if subject.stateful:
         with pytest.raises(StorageError) as caught:
@@ -220,7 +220,7 @@ def test_containers_are_made_once_and_deleted_when_empty(
     if subject.stateful:
         assert not storage.delete_container("contract_extra")
         with pytest.raises(StorageError) as caught:
-            storage.container_facts("contract_extra")
+            storage.container_info("contract_extra")
         assert caught.value.status == 404
 
 
@@ -240,7 +240,7 @@ def test_a_container_under_another_policy_is_not_ours_to_take(
 ) -> None:
     silver = subject.open(policy="silver")
     assert silver.make_container("contract_silver") is None
-    assert silver.container_facts("contract_silver").policy == "silver"
+    assert silver.container_info("contract_silver").policy == "silver"
     if subject.stateful:
         with pytest.raises(StorageError) as caught:
             silver.make_container("contract_000000")

@@ -85,7 +85,7 @@ def test_objects_are_deleted_in_bulk(account: Account, driver: SwiftStorage) -> 
 
 def test_containers(driver: SwiftStorage) -> None:
     assert [driver.make_container(base) for base in NASTY_NAMES] == [None] * len(NASTY_NAMES)
-    assert all(driver.container_facts(base).marked for base in NASTY_NAMES)
+    assert all(driver.container_info(base).marked for base in NASTY_NAMES)
     for base in NASTY_NAMES:
         found = [entry.name for entry in driver.list_containers(base, "", 100)]
         assert base in found

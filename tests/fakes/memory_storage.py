@@ -28,7 +28,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import (
     Action,
     ContainerEntry,
-    ContainerFacts,
+    ContainerInfo,
     ObjectEntry,
     StoreLimits,
 )
@@ -194,13 +194,13 @@ class MemoryStorage:
                 bulk_delete_max=self.store.bulk_delete_max,
             )
 
-    def container_facts(self, container: str) -> ContainerFacts:
+    def container_info(self, container: str) -> ContainerInfo:
         with self._request("container_facts", container):
             return self._facts(self.store.container(container))
 
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
-    ) -> ContainerFacts | None:
+    ) -> ContainerInfo | None:
         with self._request("make_container", container):
             wanted = self.settings.policy
             if wanted is not None and wanted.lower() not in self.store.policies:
@@ -219,8 +219,8 @@ class MemoryStorage:
             return found
 
     @staticmethod
-    def _facts(container: MemoryContainer) -> ContainerFacts:
-        return ContainerFacts(container.policy, container.marker, len(container.objects))
+    def _facts(container: MemoryContainer) -> ContainerInfo:
+        return ContainerInfo(container.policy, container.marker, len(container.objects))
 
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         with self._request("list_containers", marker):
@@ -233,7 +233,7 @@ class MemoryStorage:
             names = self._page(iter(sorted(objects)), marker, limit)
             return [ObjectEntry(name, objects[name].size) for name in names]
 
-    def object_run(self, container: str, name: str) -> str | None:
+    def object_run_id(self, container: str, name: str) -> str | None:
         with self._request("object_run", name):
             found = self.store.container(container).objects.get(name)
             if found is None:

@@ -106,10 +106,10 @@ def test_containers_have_policies() -> None:
     assert driver(store, policy="silver").make_container("c") is None
     assert store.containers["c"].marker
     assert driver(store).make_container("c") is not None
-    assert driver(store).container_facts("c").policy == "silver"
+    assert driver(store).container_info("c").policy == "silver"
     assert status_of(driver(store, policy="gold").make_container, "c") == 409
     assert status_of(driver(store, policy="tin").make_container, "d") == 400
-    assert status_of(driver(store).container_facts, "d") == 404
+    assert status_of(driver(store).container_info, "d") == 404
 
 
 def test_listings_come_in_pages() -> None:

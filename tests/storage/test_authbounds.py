@@ -7,23 +7,23 @@ import requests
 from urllib3 import HTTPConnectionPool
 
 from ssbench.core.errors import AuthError
-from ssbench.storage.authbounds import LONGEST, BoundedAdapter
+from ssbench.storage.authbounds import MAX_RESPONSE, BoundedAdapter
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
 from tests.fakes.served_pool import CHUNKED, START, dripping, endless, silent_after
 
 
 def asked(
-    *scripts: Script, longest_s: float = 5.0, silence_s: float = 5.0, scheme: str = "http"
+    *scripts: Script, timeout_s: float = 5.0, silence_s: float = 5.0, scheme: str = "http"
 ) -> requests.Response:
     with ScriptedServer(*scripts) as server, requests.Session() as session:
         session.trust_env = False
         for prefix in ("http://", "https://"):
-            session.mount(prefix, BoundedAdapter(longest_s))
+            session.mount(prefix, BoundedAdapter(timeout_s))
         url = f"{scheme}://127.0.0.1:{server.port}/"
         return session.get(url, timeout=silence_s, verify=False)
 
 
-@pytest.mark.parametrize("size", [0, 5, LONGEST])
+@pytest.mark.parametrize("size", [0, 5, MAX_RESPONSE])
 def test_an_answer_is_read(size: int) -> None:
     answer = asked(answering(ok(b"x" * size, b"A: b")))
     assert (answer.status_code, answer.headers["A"], answer.content) == (200, "b", b"x" * size)
@@ -50,7 +50,7 @@ def test_logins_leave_no_classes_behind() -> None:
 def test_an_answer_that_drips_is_not_waited_for(script: Script) -> None:
     started = time.monotonic()
     with pytest.raises(requests.Timeout):
-        asked(script, longest_s=0.2)
+        asked(script, timeout_s=0.2)
     assert time.monotonic() - started < 4
 
 
@@ -69,7 +69,7 @@ def test_a_handshake_that_drips_is_not_waited_for() -> None:
 
     started = time.monotonic()
     with pytest.raises(requests.Timeout):
-        asked(script, longest_s=0.3, scheme="https")
+        asked(script, timeout_s=0.3, scheme="https")
     assert time.monotonic() - started < 4
 
 
@@ -78,7 +78,7 @@ def test_a_handshake_that_drips_is_not_waited_for() -> None:
     [(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536), (CHUNKED, b"10000\r\n%b\r\n" % (b"x" * 65536))],
 )
 def test_an_answer_without_end_is_given_up(start: bytes, part: bytes) -> None:
-    with pytest.raises(AuthError, match=f"more than {LONGEST} bytes"):
+    with pytest.raises(AuthError, match=f"more than {MAX_RESPONSE} bytes"):
         asked(endless(start, part))
 
 

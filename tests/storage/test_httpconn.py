@@ -18,8 +18,8 @@ import pytest
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.storage.httpbody import Collector
-from ssbench.storage.httpconn import Connection, Shared, Upload
-from ssbench.storage.httpparse import BadAnswer, HeadPatternCache
+from ssbench.storage.httpconn import Connection, EndpointState, Upload
+from ssbench.storage.httpparse import BadResponse, HeadPatternCache
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 from tests.fakes.piecewise_stream import PiecewiseStream
@@ -193,9 +193,9 @@ class NarrowStream(PiecewiseStream):
 def test_a_long_upload_is_given_to_the_system_in_heaps_and_never_in_vain() -> None:
     block = memoryview(bytes(1000))
     stream = NarrowStream(ok(b"", b"X-Trans-Id: tx1"), 4000)
-    connection = Connection(stream, Shared("h:80", 0))  # type: ignore[arg-type]
+    connection = Connection(stream, EndpointState("h:80", 0))  # type: ignore[arg-type]
     upload = Upload(10_000, block, lambda: repeat(block, 9))
-    assert connection.exchange(HEAD, upload, 0, None).bytes_moved == 10_000
+    assert connection.request(HEAD, upload, 0, None).bytes_moved == 10_000
     assert stream.calls == [4000, 4000, 2000 + len(HEAD)]
 
 
@@ -283,24 +283,24 @@ class Outcome(NamedTuple):
 @cache
 def taught() -> HeadPatternCache:
     """All that recorded answers teach."""
-    layouts = HeadPatternCache()
+    head_patterns = HeadPatternCache()
     for head in recorded("answers"):
-        with suppress(BadAnswer):
-            layouts.learn(head)
-    return layouts
+        with suppress(BadResponse):
+            head_patterns.learn(head)
+    return head_patterns
 
 
 def outcome(
     data: bytes, size: Callable[[], int], *, collect: bool, upload: bool, early: bool, fast: bool
 ) -> Outcome:
-    shared = Shared("h:80", 0)
+    shared = EndpointState("h:80", 0)
     if fast:
-        shared.layouts = deepcopy(taught())
+        shared.head_patterns = deepcopy(taught())
     stream = PiecewiseStream(data, size, room=100 if early else None)
     connection = Connection(stream, shared)  # type: ignore[arg-type]
     collector = Collector(4000) if collect else None
     try:
-        timing = connection.exchange(HEAD, _FILLER if upload else None, 0, collector)
+        timing = connection.request(HEAD, _FILLER if upload else None, 0, collector)
     except StorageError as error:
         must_be_line(error)
         # What is too long may be malformed as well: which one is seen first depends on the pieces.

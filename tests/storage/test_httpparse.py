@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ssbench.storage.httpparse import (
     UNTIL_CLOSE,
-    BadAnswer,
+    BadResponse,
     ChunkedBody,
     HeadPatternCache,
     error_line,
@@ -96,10 +96,10 @@ PIECES = [
 
 
 def taught(*heads: bytes) -> HeadPatternCache:
-    layouts = HeadPatternCache()
+    head_patterns = HeadPatternCache()
     for head in heads:
-        layouts.learn(head)
-    return layouts
+        head_patterns.learn(head)
+    return head_patterns
 
 
 @pytest.mark.parametrize("head", USUAL)
@@ -134,9 +134,9 @@ def test_a_known_layout_does_not_fit_the_rest(head: bytes) -> None:
 
 @pytest.mark.parametrize("head", BAD)
 def test_what_is_no_answer_is_refused(head: bytes) -> None:
-    with pytest.raises(BadAnswer):
+    with pytest.raises(BadResponse):
         parse_head(head)
-    with pytest.raises(BadAnswer):
+    with pytest.raises(BadResponse):
         HeadPatternCache().learn(head)
 
 
@@ -145,11 +145,11 @@ def test_what_an_earlier_answer_left_in_the_buffer_is_not_read() -> None:
 
 
 def test_a_server_of_ever_new_layouts_costs_no_memory() -> None:
-    layouts = HeadPatternCache()
+    head_patterns = HeadPatternCache()
     for number in range(100):
-        layouts.learn(b"HTTP/1.1 204 X\r\nX-%d: 1\r\n\r\n" % number)
-    layouts.learn(b"HTTP/1.1 204 X\r\nX: %b\r\n\r\n" % (b"x" * 60_000))
-    assert len(layouts._known) <= 32
+        head_patterns.learn(b"HTTP/1.1 204 X\r\nX-%d: 1\r\n\r\n" % number)
+    head_patterns.learn(b"HTTP/1.1 204 X\r\nX: %b\r\n\r\n" % (b"x" * 60_000))
+    assert len(head_patterns._known) <= 32
 
 
 def read_alike(data: bytes) -> None:
@@ -158,11 +158,11 @@ def read_alike(data: bytes) -> None:
     ``data`` is an answer to learn from, b"\\0\\0", and an answer to read.
     """
     shown, _, read = data.partition(b"\0\0")
-    layouts = taught(*USUAL)
-    with suppress(BadAnswer):
-        layouts.learn(shown)
+    head_patterns = taught(*USUAL)
+    with suppress(BadResponse):
+        head_patterns.learn(shown)
     for candidate in (shown, read):
-        fast = layouts.read(bytearray(candidate), len(candidate))
+        fast = head_patterns.read(bytearray(candidate), len(candidate))
         if fast is not None:
             assert parse_head(candidate)[0] == fast
 
@@ -188,7 +188,7 @@ def head_or_refused(data: bytes) -> None:
     for bodiless in (False, True):
         try:
             head, headers = parse_head(data, bodiless=bodiless)
-        except BadAnswer as error:
+        except BadResponse as error:
             must_be_line(error)
             continue
         assert 100 <= head.status <= 599
@@ -294,7 +294,7 @@ def chunks_or_refused(data: bytes) -> None:
                 size = chance.randint(1, most)
                 found += b"".join(map(bytes, body.feed(memoryview(data)[at : at + size])))
                 at += size
-        except BadAnswer as error:
+        except BadResponse as error:
             must_be_line(error)
             results.append(None)
         else:
@@ -338,7 +338,7 @@ def test_any_bytes_are_chunks_or_refused(data: bytes) -> None:
     ],
 )
 def test_bad_chunks_are_refused(data: bytes) -> None:
-    with pytest.raises(BadAnswer):
+    with pytest.raises(BadResponse):
         ChunkedBody().feed(memoryview(data))
 
 
@@ -351,13 +351,13 @@ def test_small_chunks_are_fine_in_small_numbers_and_small_ones_in_large() -> Non
 
 def test_of_an_endless_transaction_id_the_start_is_kept() -> None:
     usual = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Trans-Id: %b\r\n\r\n"
-    layouts = HeadPatternCache()
-    layouts.learn(usual % b"tx1")
+    head_patterns = HeadPatternCache()
+    head_patterns.learn(usual % b"tx1")
     for length in (255, 256, 257, 60_000):
         data = usual % (b"t" * length)
         head, _ = parse_head(data)
         assert head.transaction_id == b"t" * min(length, 256)
-        assert layouts.read(bytearray(data), len(data)) in (head, None)
+        assert head_patterns.read(bytearray(data), len(data)) in (head, None)
 
 
 def test_what_follows_the_last_chunk_is_counted() -> None:

@@ -114,7 +114,7 @@ def test_a_request_that_was_broken_in_service_is_not_repeated_for_free(
 def test_a_connection_that_was_idle_for_long_is_replaced_whenever_it_ends(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(httppool, "_IDLE_NS", 200_000_000)
+    monkeypatch.setattr(httppool, "_LONG_IDLE_NS", 200_000_000)
     with serving(script, answering(ok(b"y"))) as (server, pool):
         pool.request(HEAD)
         gevent.sleep(0.25)
@@ -126,7 +126,7 @@ def test_a_connection_that_was_idle_for_long_is_replaced_whenever_it_ends(
 def test_a_connection_is_idle_for_long_among_busy_ones_too(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(httppool, "_IDLE_NS", 200_000_000)
+    monkeypatch.setattr(httppool, "_LONG_IDLE_NS", 200_000_000)
     with serving(script, silent_after(b""), answering(ok(b"y"))) as (server, pool):
         pool.request(HEAD)
         kept = pool._idle.pop()
@@ -140,7 +140,7 @@ def test_a_connection_is_idle_for_long_among_busy_ones_too(
 
 
 def test_the_time_in_service_is_no_idle_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(httppool, "_IDLE_NS", 200_000_000)
+    monkeypatch.setattr(httppool, "_LONG_IDLE_NS", 200_000_000)
 
     def slowly_reset(peer: Peer) -> None:
         closed_in_service(peer)
@@ -204,7 +204,7 @@ def test_connections_are_opened_ahead() -> None:
     with serving(answering(*[ok()] * 3)) as (server, pool):
         pool.connect(4)
         pool.connect(4)
-        assert repr(pool) == f"<Pool to 127.0.0.1:{server.port}, 4 open, 4 idle>"
+        assert repr(pool) == f"<ConnectionPool to 127.0.0.1:{server.port}, 4 open, 4 idle>"
 
 
 def test_a_connection_opened_ahead_may_be_gone_when_it_is_used() -> None:
@@ -344,7 +344,7 @@ def test_a_connection_that_takes_its_time_has_its_time_outs(
 @spoilable
 def test_our_own_sleep_is_no_silence_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     # After SIGSTOP and SIGCONT the answer is in the socket, and the sweep is due at once.
-    monkeypatch.setattr(httppool, "_ASLEEP_NS", 100_000_000)
+    monkeypatch.setattr(httppool, "_SUSPENDED_NS", 100_000_000)
 
     def script(peer: Peer) -> None:
         peer.hear()
@@ -424,5 +424,5 @@ def test_close_ends_what_is_in_flight() -> None:
 def test_a_repr_tells_the_state_and_no_secret() -> None:
     with serving(answering(ok(b"x"))) as (server, pool):
         pool.request(HEAD.replace(b"Host", b"X-Auth-Token: secret\r\nHost"))
-        assert repr(pool) == f"<Pool to 127.0.0.1:{server.port}, 1 open, 1 idle>"
+        assert repr(pool) == f"<ConnectionPool to 127.0.0.1:{server.port}, 1 open, 1 idle>"
         assert "secret" not in repr(vars(pool))

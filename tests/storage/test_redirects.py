@@ -74,7 +74,7 @@ def act(operation: Operation, storage: SwiftStorage) -> object:
 
 REQUESTS: dict[str, Callable[[SwiftStorage], object]] = {
     **{operation.name: partial(act, operation) for operation in CRUD},
-    "container facts": lambda storage: storage.container_facts("ssbench_000000"),
+    "container facts": lambda storage: storage.container_info("ssbench_000000"),
     "make container": lambda storage: storage.make_container("ssbench_000000"),
     "list containers": lambda storage: storage.list_containers("", "", 10),
     "list objects": lambda storage: storage.list_objects("ssbench_000000", "", 10),

@@ -19,10 +19,10 @@ def test_a_passing_failure_is_tried_again_with_growing_pauses(status: int) -> No
     pauses: list[float] = []
     storage = MemoryStorage()
     storage.store.fail("make_container", *[status_error(status)] * 3)
-    errands = RetryingClient(storage, retries=3, sleep=pauses.append)
-    assert errands.call(storage.make_container, "c") is None
+    client = RetryingClient(storage, retries=3, sleep=pauses.append)
+    assert client.call(storage.make_container, "c") is None
     assert pauses == [0.05, 0.1, 0.2]
-    assert errands.retried == 3
+    assert client.retried == 3
 
 
 def test_retries_and_pauses_have_an_end() -> None:
@@ -39,11 +39,11 @@ def test_who_is_to_end_tries_nothing_again() -> None:
     pauses: list[float] = []
     storage = MemoryStorage()
     storage.store.fail("make_container", status_error(503), status_error(401))
-    errands = RetryingClient(
+    client = RetryingClient(
         storage, renew=lambda: ("t", 2), stopping=lambda: len(pauses) > 0, sleep=pauses.append
     )
     with pytest.raises(StorageError, match="401"):
-        errands.call(storage.make_container, "c")
+        client.call(storage.make_container, "c")
     assert (len(pauses), storage.store.count("make_container")) == (1, 2)
 
 
@@ -72,9 +72,9 @@ def test_which_failures_pass() -> None:
 def test_requests_in_flight_are_bounded() -> None:
     store = MemoryStore(pause=lambda: gevent.sleep(0))
     storage = MemoryStorage(store)
-    errands = RetryingClient(storage, 3)
+    client = RetryingClient(storage, 3)
     pool = Pool(20)
-    pool.map(lambda name: errands.call(storage.make_container, name), map(str, range(20)))
+    pool.map(lambda name: client.call(storage.make_container, name), map(str, range(20)))
     assert store.most_in_flight == 3
 
 
@@ -87,8 +87,8 @@ def test_a_token_is_renewed_once_for_all_and_off_the_hub() -> None:
         renewed_in.append(current_thread())
         return "new", 2
 
-    errands = RetryingClient(storage, 8, renew=renew)
-    made = Pool(8).map(lambda name: errands.call(storage.make_container, name), "abcdefgh")
+    client = RetryingClient(storage, 8, renew=renew)
+    made = Pool(8).map(lambda name: client.call(storage.make_container, name), "abcdefgh")
     assert made == [None] * 8
     assert sorted(store.containers) == list("abcdefgh")
     assert len(renewed_in) == 1
@@ -97,9 +97,9 @@ def test_a_token_is_renewed_once_for_all_and_off_the_hub() -> None:
 
 def test_a_token_that_is_never_accepted_ends_in_the_stores_word() -> None:
     storage = MemoryStorage(MemoryStore(tokens=set()))
-    errands = RetryingClient(storage, renew=lambda: ("another", storage.token_serial + 1))
+    client = RetryingClient(storage, renew=lambda: ("another", storage.token_serial + 1))
     with pytest.raises(StorageError, match="401"):
-        errands.call(storage.make_container, "c")
+        client.call(storage.make_container, "c")
     assert storage.token_serial == 3
 
 

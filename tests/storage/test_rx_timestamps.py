@@ -16,7 +16,7 @@ import pytest
 from gevent import get_hub
 
 from ssbench.storage import rx_timestamps
-from ssbench.storage.rx_timestamps import Notes, RxTimestamps, arrivals
+from ssbench.storage.rx_timestamps import AncillaryData, RxTimestamps, hub_timestamps
 from ssbench.storage.stream import PlainStream
 
 MS = 1_000_000
@@ -31,7 +31,7 @@ def wall_ahead_ns() -> int:
             return wall_ns - before_ns
 
 
-def note(at_ns: int) -> Notes:
+def note(at_ns: int) -> AncillaryData:
     """The kernel's, of a time of perf_counter_ns."""
     wall_ns = at_ns + wall_ahead_ns()
     return [(socket.SOL_SOCKET, 35, pack("ll", *divmod(wall_ns, SECOND)))]
@@ -48,21 +48,21 @@ def woken() -> RxTimestamps:
 
 def test_the_kernels_note_is_when_the_bytes_came(woken: RxTimestamps) -> None:
     came_ns = woken._woken_ns - 7 * MS
-    woken.notes = note(came_ns)
+    woken.ancillary = note(came_ns)
     assert abs(woken.now()) == pytest.approx(came_ns, abs=MS)
 
 
 def test_bytes_may_come_between_the_waking_and_their_reading(woken: RxTimestamps) -> None:
     woken._woken_ns -= 10 * MS
     came_ns = perf_counter_ns() - 5 * MS
-    woken.notes = note(came_ns)
+    woken.ancillary = note(came_ns)
     assert abs(woken.now()) == pytest.approx(came_ns, abs=MS)
 
 
 def test_a_wall_clock_that_was_set_moves_no_time_out_of_reach(woken: RxTimestamps) -> None:
-    woken.notes = note(perf_counter_ns() - 3600 * SECOND)
+    woken.ancillary = note(perf_counter_ns() - 3600 * SECOND)
     assert abs(woken.now()) == woken._before_ns
-    woken.notes = note(perf_counter_ns() + 3600 * SECOND)
+    woken.ancillary = note(perf_counter_ns() + 3600 * SECOND)
     assert woken._woken_ns <= abs(woken.now()) <= perf_counter_ns()
 
 
@@ -70,7 +70,7 @@ def test_who_loses_the_core_between_two_clocks_makes_no_latency_shorter(
     woken: RxTimestamps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     came_ns = perf_counter_ns() - 5 * MS
-    woken.notes = note(came_ns)
+    woken.ancillary = note(came_ns)
     late_ns = 0
 
     def wall_clock() -> int:
@@ -98,7 +98,7 @@ def test_nor_does_who_loses_it_at_the_beginning(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(rx_timestamps, "time_ns", wall_clock)
     monkeypatch.setattr(rx_timestamps, "perf_counter_ns", lambda: perf_counter_ns() + late_ns)
     found = RxTimestamps()
-    assert found._wall_ns == pytest.approx(wall_ahead_ns(), abs=MS)
+    assert found._wall_offset_ns == pytest.approx(wall_ahead_ns(), abs=MS)
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_who_reads_late_does_not_know_when_the_first_bytes_came(
     woken.wake()
     woken._woken_ns -= 10 * MS
     woken._before_ns = woken._woken_ns - 20 * MS
-    woken._certain_ns -= 10 * MS
+    woken._timely_since_ns -= 10 * MS
     came_ns = woken._woken_ns + after_waking_ns
-    woken.notes = note(came_ns)
+    woken.ancillary = note(came_ns)
     told_ns = woken.now()
     assert abs(told_ns) == pytest.approx(came_ns, abs=MS // 5)
     assert (told_ns > 0) is certain
-    assert woken.is_behind(abs(told_ns)) is (after_waking_ns > MS)
+    assert woken.came_after_wake(abs(told_ns)) is (after_waking_ns > MS)
 
 
 def test_without_a_note_it_is_the_waking(woken: RxTimestamps) -> None:
@@ -132,7 +132,7 @@ def test_what_waited_to_be_read_came_when_it_came() -> None:
     receiver.setblocking(False)
     stream = PlainStream(receiver)
     with closing(sender), closing(stream):
-        while not stream._arrivals.notes:  # the kernel begins a moment after it was asked
+        while not stream._timestamps.ancillary:  # the kernel begins a moment after it was asked
             send_and_wait(sender, receiver)
             stream.recv_into(bytearray(9))
         for receive in (lambda: stream.recv_into(bytearray(9)), lambda: stream.discard(9)):
@@ -152,8 +152,8 @@ def send_and_wait(sender: socket.socket, receiver: socket.socket) -> int:
 
 
 def test_what_was_there_when_the_loop_woke_has_the_time_of_waking() -> None:
-    found, loop = arrivals(), get_hub().loop
-    found.notes = []  # pipes have none
+    found, loop = hub_timestamps(), get_hub().loop
+    found.ancillary = []  # pipes have none
     pipes = [os.pipe() for _ in range(4)]
     seen: list[tuple[int, int]] = []
 
@@ -179,8 +179,8 @@ def test_what_was_there_when_the_loop_woke_has_the_time_of_waking() -> None:
 
 
 def test_each_waking_has_its_own() -> None:
-    found = arrivals()
-    found.notes = []
+    found = hub_timestamps()
+    found.ancillary = []
     gevent.sleep(0.002)
     first_ns = found.now()
     gevent.sleep(0.002)
@@ -188,4 +188,4 @@ def test_each_waking_has_its_own() -> None:
 
 
 def test_a_hub_has_one() -> None:
-    assert arrivals() is arrivals()
+    assert hub_timestamps() is hub_timestamps()

@@ -59,8 +59,8 @@ def test_each_url_has_a_pool() -> None:
     sites = [parse_storage_url("http://h1/v1/a"), parse_storage_url("https://h2/v1/a")]
     pools = open_pools(StorageSettings(), sites)
     assert [repr(pool) for pool in pools] == [
-        "<Pool to h1:80, 0 open, 0 idle>",
-        "<Pool to h2:443, 0 open, 0 idle>",
+        "<ConnectionPool to h1:80, 0 open, 0 idle>",
+        "<ConnectionPool to h2:443, 0 open, 0 idle>",
     ]
     for pool in pools:
         pool.close()

@@ -96,7 +96,7 @@ def test_what_was_read_late_is_certain_if_it_came_in_one_segment(
         assert stream.recv_into(buffer) == count
         came_ns = stream.arrived_ns()
         assert came_ns < 0
-        judged_ns = stream.judged(came_ns, count)
+        judged_ns = stream.resolve_late(came_ns, count)
         assert abs(judged_ns) == -came_ns
         return judged_ns > 0
 

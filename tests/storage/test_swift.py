@@ -28,7 +28,7 @@ from ssbench.core.operations import (
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage import swift as swift_module
-from ssbench.storage.base import ContainerFacts, ObjectEntry
+from ssbench.storage.base import ContainerInfo, ObjectEntry
 from ssbench.storage.swift import SwiftStorage
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.names import NASTY_NAMES
@@ -309,7 +309,7 @@ def test_a_container_is_made_with_marker_and_policy(swift: FakeSwift, opened: Op
 def test_a_container_that_holds_objects_gets_no_marker(swift: FakeSwift, opened: Opener) -> None:
     there = swift.containers["ssbench_000000"]
     there.objects["precious"] = FakeObject(b"", {})
-    facts = ContainerFacts("gold", marked=False, object_count=1)
+    facts = ContainerInfo("gold", marked=False, object_count=1)
     assert opened().make_container("ssbench_000000") == facts
     assert swift.methods() == ["HEAD"]
     assert not there.headers
@@ -374,8 +374,8 @@ def test_a_name_that_may_be_taken_for_another_path_is_never_sent(
     calls: list[Callable[[], object]] = [
         lambda: driver.delete_object("c", name),
         lambda: driver.bulk_delete("c", ["a", name]),
-        lambda: driver.object_run("c", name),
-        lambda: driver.container_facts(name),
+        lambda: driver.object_run_id("c", name),
+        lambda: driver.container_info(name),
         lambda: driver.make_container(name),
         lambda: driver.list_objects(name, "", 1),
         lambda: driver.delete_container(name),
@@ -396,10 +396,10 @@ def test_an_object_tells_the_run_that_uploaded_it(swift: FakeSwift, opened: Open
     for operation in (CREATE, UPDATE, ENSURE):
         driver.actions[operation](job(operation, 12), 0)
         (ours,) = (name for name in objects if name != "theirs")
-        assert driver.object_run("ssbench_000000", ours) == "r 1/\u00fc"
-    assert driver.object_run("ssbench_000000", "theirs") is None
+        assert driver.object_run_id("ssbench_000000", ours) == "r 1/\u00fc"
+    assert driver.object_run_id("ssbench_000000", "theirs") is None
     with pytest.raises(StorageError) as caught:
-        driver.object_run("ssbench_000000", "absent")
+        driver.object_run_id("ssbench_000000", "absent")
     assert caught.value.status == 404
 
 

@@ -49,15 +49,15 @@ def opened(swift: FakeSwift) -> Iterator[Opener]:
         account.close()
 
 
-def ask(account: Account, method: str, path: str) -> int:
+def status_of(account: Account, method: str, path: str) -> int:
     """The status of its answer."""
-    return account.ask(method, path, Collector(9999), perf_counter_ns() + SOON).status
+    return account.request(method, path, Collector(9999), perf_counter_ns() + SOON).status
 
 
 def test_requests_carry_run_and_worker_for_the_stores_logs(
     swift: FakeSwift, opened: Opener
 ) -> None:
-    assert ask(opened(worker_id="w/1" + 40 * "x"), "GET", "c") == 200
+    assert status_of(opened(worker_id="w/1" + 40 * "x"), "GET", "c") == 200
     extra = swift.seen[0].headers["X-Trans-Id-Extra"]
     assert (extra[:12], len(extra)) == ("run1-w%2F1xx", 32)
 
@@ -67,21 +67,24 @@ def test_the_newest_token_is_on_every_request_and_the_tails_stay_the_same_lists(
 ) -> None:
     account = opened(token_serial=4, delete_after_s=60, compressible=True)
     assert account.serial == 4
-    tails, upload_tails = account.tails, account.upload_tails
+    header_suffixes, upload_header_suffixes = (
+        account.header_suffixes,
+        account.upload_header_suffixes,
+    )
     account.set_token("newer", 5)
-    ask(account, "GET", "c")
+    status_of(account, "GET", "c")
     assert swift.seen[0].headers["X-Auth-Token"] == "newer"
     assert account.serial == 5
-    assert account.tails is tails
-    assert account.upload_tails is upload_tails
-    (tail,), (upload,) = tails, upload_tails
+    assert account.header_suffixes is header_suffixes
+    assert account.upload_header_suffixes is upload_header_suffixes
+    (tail,), (upload,) = header_suffixes, upload_header_suffixes
     assert upload.removeprefix(tail) == (
         "Content-Type: application/octet-stream\r\nX-Object-Meta-Ssbench-Run: run1\r\n"
         "X-Delete-After: 60\r\nX-Object-Meta-Ssbench-Letters: yes\r\n"
     )
     with pytest.raises(UsageError, match="can't stand in a header"):
         account.set_token("new\r\nX-Evil: yes", 6)
-    assert (account.serial, account.tails[0]) == (5, tail)
+    assert (account.serial, account.header_suffixes[0]) == (5, tail)
 
 
 def test_without_a_storage_url_it_says_what_would_be_right() -> None:
@@ -97,7 +100,7 @@ def test_requests_go_to_storage_urls_by_chance_the_same_with_the_same_seed(
         account = opened(swift.url, f"{swift.url}_two", seed=7)
         swift.seen.clear()
         for _ in range(20):
-            ask(account, "GET", "c")
+            status_of(account, "GET", "c")
         chosen.append([request.path for request in swift.seen])
     assert chosen[0] == chosen[1]
     assert set(chosen[0]) == {"/v1/AUTH_test/c", "/v1/AUTH_test_two/c"}
@@ -112,9 +115,9 @@ def test_a_query_is_of_the_account_itself(swift: FakeSwift, opened: Opener) -> N
 
 def test_what_is_asked_may_fail_and_an_errand_may_not(opened: Opener) -> None:
     account = opened()
-    assert ask(account, "GET", "c/nothing") == 404
+    assert status_of(account, "GET", "c/nothing") == 404
     with pytest.raises(StorageError, match=r"127\.0\.0\.1:\d+: GET answered 404") as caught:
-        account.errand("GET", "c/nothing", Collector(9999))
+        account.request_checked("GET", "c/nothing", Collector(9999))
     assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, 404)
     assert caught.value.timing is not None
     assert caught.value.timing.bytes_moved == 0
@@ -148,10 +151,10 @@ def test_an_error_says_what_its_body_begins_with(
 
         def refused() -> str:
             if collected:
-                timing = account.ask("GET", "c/o", Collector(99999), 0)
+                timing = account.request("GET", "c/o", Collector(99999), 0)
             else:
                 timing = pool.request(b"GET / HTTP/1.1\r\n\r\n")
-            return account.refusal("GET", timing).detail.partition(": ")[2]
+            return account.status_error("GET", timing).detail.partition(": ")[2]
 
         for _ in range(2):  # the second one's layout isn't learned
             told = refused()
@@ -162,7 +165,7 @@ def test_an_error_says_what_its_body_begins_with(
 
 def test_a_body_goes_with_its_length_and_headers(swift: FakeSwift, opened: Opener) -> None:
     account = opened()
-    account.errand("PUT", "c/o", Collector(9999), "X-Object-Meta-Own: 1\r\n", b"four")
+    account.request_checked("PUT", "c/o", Collector(9999), "X-Object-Meta-Own: 1\r\n", b"four")
     (seen,) = swift.seen
     assert (seen.body, seen.headers["Content-Length"]) == (b"four", "4")
     assert seen.headers["X-Object-Meta-Own"] == "1"
@@ -204,15 +207,15 @@ def test_an_empty_info_is_not_the_same_as_none(answer: bytes, info: bytes | None
 
 
 def test_an_errand_that_drips_has_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swiftaccount_module, "_ERRAND_TIMEOUTS", 0.05)
+    monkeypatch.setattr(swiftaccount_module, "_ADMIN_TIMEOUTS", 0.05)
     drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
     with (
         ScriptedServer(drips) as server,
         closing(Account(settings(url_of(server), network_timeout_s=4.0))) as account,
     ):
-        for errand in (account.info, lambda: account.listing("c?format=json", len)):
+        for request_checked in (account.info, lambda: account.listing("c?format=json", len)):
             with pytest.raises(StorageError) as caught:
-                errand()
+                request_checked()
             assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
 
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
-from ssbench.storage.base import ContainerEntry, ContainerFacts, ObjectEntry, StoreLimits
+from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 from ssbench.storage.swiftparse import (
     Listing,
     bulk_failures,
     container_entry,
-    container_facts,
+    container_info,
     object_entry,
     store_limits,
 )
@@ -86,7 +86,7 @@ def parsed(body: bytes) -> None:
             name = name if isinstance(name, str) else name[0]
             assert unquote(quote(name, safe="")) == name
     assert isinstance(store_limits(body), StoreLimits)
-    facts = container_facts({"x-container-object-count": body.decode("latin-1")})
+    facts = container_info({"x-container-object-count": body.decode("latin-1")})
     assert facts.object_count is None or 0 <= facts.object_count < 10**18
 
 
@@ -240,14 +240,14 @@ def test_malformed_entries_are_refused(row: dict[str, object]) -> None:
 
 def test_what_a_container_says_of_itself() -> None:
     said = {"x-storage-policy": "gold", "x-container-object-count": "12"}
-    assert container_facts(said) == ContainerFacts("gold", marked=False, object_count=12)
+    assert container_info(said) == ContainerInfo("gold", marked=False, object_count=12)
     marked = {"x-container-meta-ssbench": "run1", "x-container-object-count": "0"}
-    assert container_facts(marked) == ContainerFacts(None, marked=True, object_count=0)
+    assert container_info(marked) == ContainerInfo(None, marked=True, object_count=0)
 
 
 @pytest.mark.parametrize("count", ["", "-1", "many", "1e3", "9" * 5000, "\u0663"])
 def test_a_count_that_is_none_is_not_taken_for_0(count: str) -> None:
-    assert container_facts({"x-container-object-count": count}).object_count is None
+    assert container_info({"x-container-object-count": count}).object_count is None
 
 
 def test_object_names_without_pseudo_directories() -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import gevent
 import pytest
 
-from ssbench.storage.tlsstream import SEALED_SIZE, TlsStream
+from ssbench.storage.tlsstream import CIPHERTEXT_SIZE, TlsStream
 from tests.servers.certificates import Certificates, make_certificates
 
 Server = Callable[[ssl.SSLSocket], None]
@@ -44,7 +44,7 @@ def served(certificates: Certificates, serve: Server) -> Iterator[TlsStream]:
     thread = threading.Thread(target=run)
     thread.start()
     ours.setblocking(False)
-    stream = TlsStream(ours, outer, "127.0.0.1", memoryview(bytearray(SEALED_SIZE)))
+    stream = TlsStream(ours, outer, "127.0.0.1", memoryview(bytearray(CIPHERTEXT_SIZE)))
     try:
         with gevent.Timeout(5):
             stream.handshake()
@@ -148,12 +148,12 @@ def test_what_fails_after_records_went_out_was_sent_in_part(certificates: Certif
     with served(certificates, lambda tls: None) as stream:
         left = [1]
 
-        def put_out(records: bytes) -> None:
+        def sent_through(records: bytes) -> None:
             if not left:
                 raise BrokenPipeError
             left.pop()
 
-        stream._put_out = put_out  # type: ignore[method-assign]
+        stream._send_records = sent_through  # type: ignore[method-assign]
         assert stream.send_parts([bytes(300_000)] * 3) == 300_000
         with pytest.raises(BrokenPipeError):
             stream.send_parts([bytes(300_000)])

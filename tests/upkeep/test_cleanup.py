@@ -46,7 +46,7 @@ NEIGHBOURS = {
 
 
 def names_of(found: Plan) -> dict[LeftAlone, list[str]]:
-    return {reason: neighbours.examples for reason, neighbours in found.left_alone.items()}
+    return {reason: neighbours.examples for reason, neighbours in found.kept.items()}
 
 
 def test_a_plan_reads_every_page_and_only_takes_ours() -> None:
@@ -110,7 +110,7 @@ def test_of_many_neighbours_a_few_are_kept() -> None:
     store = MemoryStore()
     for number in range(50):
         store.add(f"ssbench_{number:06d}_backup")
-    (neighbours,) = plan(MemoryStorage(store), "ssbench").left_alone.values()
+    (neighbours,) = plan(MemoryStorage(store), "ssbench").kept.values()
     assert (neighbours.count, len(neighbours.examples)) == (50, 5)
 
 
@@ -124,7 +124,7 @@ def test_who_is_stopped_asks_for_no_more_pages() -> None:
     found = plan(storage, "ssbench", stopping=stopping)
     assert len(found.entries) == 1
     assert store.count("list_containers") == 2
-    assert [one.whole for one in count(storage, found.entries, stopping=stopping)] == [False]
+    assert [one.complete for one in count(storage, found.entries, stopping=stopping)] == [False]
     assert store.count("list_objects") == 0
 
 
@@ -134,7 +134,7 @@ def test_what_containers_hold_is_counted_by_listing_them() -> None:
     store.add("ssbench_000002")
     stale = [ContainerEntry(container_name("ssbench", index), 0, 0) for index in range(4)]
     found = count(storage, stale)
-    assert [(one.objects, one.bytes_used, one.whole) for one in found] == [
+    assert [(one.objects, one.bytes_used, one.complete) for one in found] == [
         (25, 250, True), (25, 250, True), (0, 0, True), (0, 0, True),
     ]  # fmt: skip
     assert [one.entry for one in found] == stale
@@ -144,7 +144,7 @@ def test_large_containers_are_counted_in_part(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(cleanup, "COUNTED", 20)
     storage = filled(MemoryStore(listing_limit=10), containers=1, objects=45)
     (found,) = count(storage, planned(storage))
-    assert (found.objects, found.bytes_used, found.whole) == (20, 200, False)
+    assert (found.objects, found.bytes_used, found.complete) == (20, 200, False)
 
 
 def test_of_many_large_containers_one_page_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,14 +154,14 @@ def test_of_many_large_containers_one_page_is_counted(monkeypatch: pytest.Monkey
     store.add("ssbench_000009", "a", size=10)
     found = count(storage, planned(storage), 1)
     assert [one.objects for one in found] == [25, 25, 10, 10, 10, 10, 1]
-    assert [one.whole for one in found] == [True, True, False, False, False, False, True]
+    assert [one.complete for one in found] == [True, True, False, False, False, False, True]
 
 
 def test_a_container_that_can_not_be_listed_holds_whatever_it_holds() -> None:
     storage = filled(MemoryStore(), containers=1)
     storage.store.refuse("list_objects", "ssbench_000000", status_error(403))
     (found,) = count(storage, planned(storage))
-    assert (found.objects, found.whole) == (0, False)
+    assert (found.objects, found.complete) == (0, False)
 
 
 def test_a_plan_tries_again_and_tells_what_is_final() -> None:
@@ -298,7 +298,7 @@ def test_a_store_that_refuses_everything_is_not_asked_for_ever() -> None:
         store.refuse("delete_object", f"tiny_{number:06d}", status_error(403))
     result = delete_all(storage)
     assert not result.ok
-    assert "failures in a row" in result.given_up
+    assert "failures in a row" in result.abort_reason
     assert store.count("delete_object") <= GIVE_UP_AFTER + 8
 
 
@@ -323,7 +323,7 @@ def test_a_token_that_cannot_be_renewed_ends_it() -> None:
         raise AuthError("wrong password")
 
     result = delete(storage, entries, 2, renew=renew)
-    assert result.given_up == "the store refuses our token: wrong password"
+    assert result.abort_reason == "the store refuses our token: wrong password"
     assert result.left > 40
     assert not result.ok
 

@@ -27,8 +27,8 @@ from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 def deletions(store: MemoryStore, stop: list[bool] | None = None) -> Deletions:
     storage = MemoryStorage(store)
-    errands = RetryingClient(storage, 2, retries=0)
-    return Deletions(storage, errands, 2, lambda: bool(stop), lambda: None)
+    client = RetryingClient(storage, 2, retries=0)
+    return Deletions(storage, client, 2, lambda: bool(stop), lambda: None)
 
 
 def filled(**options: int) -> MemoryStore:
@@ -40,7 +40,7 @@ def filled(**options: int) -> MemoryStore:
 def test_what_the_store_says_of_itself_is_kept_to() -> None:
     found = deletions(filled(listing_limit=7, bulk_delete_max=10**6))
     assert (found.page, found.bulk) == (PAGE, 1)
-    found.ask_limits()
+    found.fetch_limits()
     assert (found.page, found.bulk) == (7, BULK_NAMES)
     assert page_size(StoreLimits(listing_limit=10**9)) == page_size(StoreLimits()) == PAGE
 
@@ -49,7 +49,7 @@ def test_a_store_that_says_nothing_is_taken_as_it_is() -> None:
     store = filled()
     store.fail("limits", status_error(404))
     found = deletions(store)
-    found.ask_limits()
+    found.fetch_limits()
     assert (found.page, found.bulk) == (PAGE, 1)
 
 
@@ -57,7 +57,7 @@ def test_gone_absent_and_failed_are_counted_apart() -> None:
     store = filled()
     store.refuse("delete_object", "b", status_error(403))
     found = deletions(store)
-    assert found.objects([("c", ["a"]), ("c", ["b"]), ("c", ["zzz"])]) == 1
+    assert found.delete_all([("c", ["a"]), ("c", ["b"]), ("c", ["zzz"])]) == 1
     result = found.result
     assert (result.objects, result.absent, result.failed_objects) == (1, 1, 1)
     assert result.examples == ["c/b: the store answered 403"]
@@ -68,7 +68,7 @@ def test_a_bulk_is_one_request_and_what_it_leaves_goes_singly() -> None:
     store = filled(bulk_delete_max=10)
     store.refuse("delete_object", "b", status_error(403))
     found = deletions(store)
-    assert found.objects([("c", [*"abcdef"])]) == 1
+    assert found.delete_all([("c", [*"abcdef"])]) == 1
     assert found.result.objects == 5
     assert (store.count("bulk_delete"), store.count("delete_object")) == (1, 1)
 
@@ -76,7 +76,7 @@ def test_a_bulk_is_one_request_and_what_it_leaves_goes_singly() -> None:
 def test_examples_are_few() -> None:
     found = deletions(filled())
     for number in range(10):
-        found.example(str(number), "no")
+        found.add_example(str(number), "no")
     assert len(found.result.examples) == EXAMPLES
 
 
@@ -84,11 +84,11 @@ def test_who_is_told_to_stop_asks_for_nothing_more() -> None:
     stop: list[bool] = []
     store = filled()
     found = deletions(store, stop)
-    found.check_end()
+    found.raise_if_stopping()
     stop.append(True)
     with pytest.raises(CleanupStopped):
-        found.check_end()
-    assert found.objects([("c", ["a"])]) == 0
+        found.raise_if_stopping()
+    assert found.delete_all([("c", ["a"])]) == 0
     assert store.count("delete_object") == 0
     assert found.result.interrupted
 
@@ -101,8 +101,8 @@ def test_names_that_may_be_taken_for_another_path_are_not_sent(bulk: int | None)
     store = MemoryStore(bulk_delete_max=bulk)
     store.add("c", "a", "b", *DOTTED)
     found = deletions(store)
-    assert found.objects([("c", ["a", *DOTTED, "b"])]) == len(DOTTED)
-    assert found.objects([("c", [".."])]) == 1
+    assert found.delete_all([("c", ["a", *DOTTED, "b"])]) == len(DOTTED)
+    assert found.delete_all([("c", [".."])]) == 1
     assert (found.result.objects, found.result.failed_objects) == (2, len(DOTTED) + 1)
     assert sorted(store.containers["c"].objects) == sorted(DOTTED)
     assert not {name for _, name in store.calls} & set(DOTTED)
@@ -113,8 +113,8 @@ def test_names_that_are_not_sent_are_no_failures_in_a_row() -> None:
     store = filled()
     found = deletions(store)
     dotted = [f"../{number}" for number in range(GIVE_UP_AFTER + 50)]
-    assert found.objects([("c", [*dotted, *"abcdef"])]) == len(dotted)
-    assert (found.result.given_up, found.result.objects) == ("", 6)
+    assert found.delete_all([("c", [*dotted, *"abcdef"])]) == len(dotted)
+    assert (found.result.abort_reason, found.result.objects) == ("", 6)
 
 
 def paged(*names_of_pages: str) -> list[str]:

@@ -19,7 +19,7 @@ from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.storage.base import ObjectEntry
 from ssbench.upkeep.deletions import GIVE_UP_AFTER, CleanupResult
-from ssbench.upkeep.resume import Found, OrphanedObjects, delete, find
+from ssbench.upkeep.resume import OrphanedObjects, SearchResult, delete, find
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 RUN = "5e1f5e1f00"
@@ -54,7 +54,7 @@ def leftovers(*rows: Result) -> OrphanedObjects:
 
 
 def known(left: OrphanedObjects) -> list[tuple[int, int]]:
-    return list(left.remembered())
+    return list(left.unlisted())
 
 
 def stored(*objects: tuple[int, int], store: MemoryStore | None = None) -> MemoryStorage:
@@ -70,7 +70,7 @@ def stored(*objects: tuple[int, int], store: MemoryStore | None = None) -> Memor
 
 def clean_up(
     storage: MemoryStorage, left: OrphanedObjects, concurrency: int = 4
-) -> tuple[Found, CleanupResult]:
+) -> tuple[SearchResult, CleanupResult]:
     found = find(storage, left, concurrency, sleep=no_sleep)
     return found, delete(storage, left, found, concurrency, sleep=no_sleep)
 
@@ -147,7 +147,7 @@ def test_all_of_the_run_goes_and_nothing_else(bulk: int | None) -> None:
     for neighbour in ("b_000003", "b_000000_gold", "b", "bb_000000"):
         store.add(neighbour, NAMING.object(0, 12), marker=True, run=RUN)
     found, result = clean_up(storage, leftovers(row(CREATE, 10)))
-    assert (found.listed, found.remembered, len(found.containers)) == (60, 0, 3)
+    assert (found.listed, found.unlisted, len(found.containers)) == (60, 0, 3)
     assert sum(found.containers.values()) == 60
     assert (result.objects, result.left, result.ok) == (60, 0, True)
     assert names(store) == sorted([*initial, *near, misplaced, *[NAMING.object(0, 12)] * 4])
@@ -235,7 +235,7 @@ def test_memory_is_by_what_exists_and_not_by_what_the_file_claims() -> None:
         tracemalloc.stop()
     assert peak < 4 << 20
     assert found.containers == {"b_000007": 0}
-    assert left.passed_over > 60_000
+    assert left.ignored_results > 60_000
 
 
 def test_listed_names_are_not_kept() -> None:
@@ -266,7 +266,7 @@ def test_marks_take_no_more_than_the_results_can_fill(numbers: list[int]) -> Non
     left = leftovers(*(row(CREATE, number) for number in numbers))
     held = sum(map(len, left._pages[0].values()))
     assert held <= (1 << 20) + 1024 + 4 * len(numbers)
-    assert len(known(left)) + left.passed_over <= len(numbers)
+    assert len(known(left)) + left.ignored_results <= len(numbers)
 
 
 def test_what_no_listing_shows_goes_by_the_results() -> None:
@@ -277,7 +277,7 @@ def test_what_no_listing_shows_goes_by_the_results() -> None:
     storage = Lagging(stored((0, 10), (0, 11)).store)
     left = leftovers(row(CREATE, 10), row(CREATE, 11), row(CREATE, 12))
     found, result = clean_up(storage, left)
-    assert (found.listed, found.remembered) == (0, 3)
+    assert (found.listed, found.unlisted) == (0, 3)
     assert (result.objects, result.absent, result.ok) == (2, 1, True)
     assert names(storage.store) == []
 
@@ -292,13 +292,13 @@ def test_twice_in_a_row() -> None:
     storage = stored((0, 10), (1, 77))
     assert clean_up(storage, leftovers(row(CREATE, 10)))[1].objects == 2
     found, result = clean_up(storage, leftovers(row(CREATE, 10)))
-    assert (found.listed, found.remembered) == (0, 1)
+    assert (found.listed, found.unlisted) == (0, 1)
     assert (result.objects, result.absent, result.ok) == (0, 1, True)
 
 
 def test_containers_that_are_not_there_are_counted() -> None:
     found, result = clean_up(MemoryStorage(), leftovers(row(CREATE, 10)))
-    assert (found.containers, found.remembered) == ({}, 0)
+    assert (found.containers, found.unlisted) == ({}, 0)
     assert result.ok
 
 
@@ -344,7 +344,7 @@ def test_a_store_that_refuses_everything_is_not_asked_for_ever() -> None:
     for number in numbers:
         storage.store.refuse("delete_object", NAMING.object(0, number), status_error(403))
     _, result = clean_up(storage, leftovers())
-    assert "failures in a row" in result.given_up
+    assert "failures in a row" in result.abort_reason
     assert result.left == 490 - result.failed_objects > 0
     assert storage.store.count("delete_object") <= GIVE_UP_AFTER + 8
 
@@ -359,7 +359,7 @@ def test_a_token_that_cannot_be_renewed_ends_it() -> None:
         raise AuthError("wrong password")
 
     result = delete(storage, left, found, renew=renew)
-    assert result.given_up == "the store refuses our token: wrong password"
+    assert result.abort_reason == "the store refuses our token: wrong password"
     assert not result.ok
 
 
