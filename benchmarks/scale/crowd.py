@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 import gevent
 from gevent.hub import get_hub
-from ssbench.cli.collector import calm_collector
-from ssbench.wire.key import Key
-from ssbench.wire.ports import Ports
-from ssbench.wire.workerwire import WorkerWire
 
+from ssbench.cli.gc_tuning import calm_collector
 from ssbench.cli.openfiles import allow_many_connections
 from ssbench.core.model import Job, Timing
 from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
+from ssbench.transport.key import CurveKey
+from ssbench.transport.ports import Ports
+from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker
 
 _PATIENCE_S = 30.0
@@ -71,7 +71,7 @@ class Kind(NamedTuple):
 
     concurrency: int  #: how many users it may be
     ports: Ports
-    key: Key | None = None
+    key: CurveKey | None = None
     pause_s: float = 0.0  #: how long an operation takes
 
 
@@ -160,7 +160,7 @@ def _be_workers(
     books.memory_mb[0] = _peak_mb()
     workers = [
         Worker(
-            WorkerWire("127.0.0.1", kind.ports, kind.key),
+            WorkerTransport("127.0.0.1", kind.ports, kind.key),
             name,
             concurrency=kind.concurrency,
             open_driver=lambda said: _CountingStorage(said, books.begun, kind.pause_s),

@@ -24,7 +24,7 @@ from struct import Struct
 from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple
 
-from ssbench.worker.alarm import Timerfd
+from ssbench.worker.timer import Timerfd
 
 from benchmarks.truth.cases import CASES, SECOND, Case
 from benchmarks.truth.lies import LIES, Stored
@@ -113,7 +113,7 @@ class TruthServer:
                 elif fd == listener_fd:
                     self._accept()
                 elif fd == timer_fd:
-                    self._timer.rang()
+                    self._timer.expired_timer()
                     self._set_ns = 0
                 elif fd == until_fd:
                     return

@@ -47,7 +47,7 @@ class JobTransport:
         self._pending: deque[bytes] = deque()  # messages with jobs that no worker had room for
 
     def __repr__(self) -> str:
-        return f"<Exchange {self.dispatcher}>"
+        return f"<JobTransport {self.dispatcher}>"
 
     @property
     def waits_for_room(self) -> bool:

@@ -80,7 +80,7 @@ class PhaseRunner:
         self._short_of_users = False
 
     def __repr__(self) -> str:
-        return f"<Shift {self.course} {self._dispatcher}>"
+        return f"<PhaseRunner {self.course} {self._dispatcher}>"
 
     # Its course ---------------------------------------------------------------------------
 

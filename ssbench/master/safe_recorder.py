@@ -25,7 +25,7 @@ class SafeRecorder:
         self.left_out = 0  #: records that couldn't be encoded
 
     def __repr__(self) -> str:
-        return f"<Keeping {self._recorder} {self.error or ''}>"
+        return f"<SafeRecorder {self._recorder} {self.error or ''}>"
 
     def begin(self, recorder: Recorder | None) -> None:
         """Keep another run."""

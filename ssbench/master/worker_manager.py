@@ -114,7 +114,7 @@ class WorkerManager:
         }
 
     def __repr__(self) -> str:
-        return f"<Crew {self.phase.name} {self.roster}>"
+        return f"<WorkerManager {self.phase.name} {self.roster}>"
 
     # What one does with it ----------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class WorkerWait:
         self._fewer_ok = fewer_ok
 
     def __repr__(self) -> str:
-        return f"<Gathering of {self._expected or 'some'} workers, {self._crew.roster}>"
+        return f"<WorkerWait for {self._expected or 'some'} workers, {self._crew.roster}>"
 
     def complete(self, now_ns: int) -> bool:
         """Whether nobody needs to be waited for."""

@@ -76,7 +76,7 @@ class ZapAuthenticator:
         self._zap.bind(_ZAP)
 
     def __repr__(self) -> str:
-        return f"<Doorkeeper of {len(self._ears)} ports>"
+        return f"<ZapAuthenticator of {len(self._ears)} ports>"
 
     def lock(self, sock: zmq.Socket[bytes], *, quiet: bool = False) -> None:
         """Before a socket is bound: nobody gets in without the key, if there is one.

@@ -60,4 +60,4 @@ class RejectedMessages:
         return lines
 
     def __repr__(self) -> str:
-        return f"<Refusals of the {self._port} port: {self.count}>"
+        return f"<RejectedMessages of the {self._port} port: {self.count}>"

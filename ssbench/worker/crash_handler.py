@@ -27,7 +27,7 @@ class CrashHandler:
         hub.handle_error = self._on_error
 
     def __repr__(self) -> str:
-        return f"<Breakdown {'not yet' if self._reserve else 'reserve used'}>"
+        return f"<CrashHandler {'not yet' if self._reserve else 'reserve used'}>"
 
     def reason(self, error: object) -> str:
         """Why the worker ends, in a line; frees what was kept for it to do so in good order."""

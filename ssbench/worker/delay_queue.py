@@ -35,7 +35,7 @@ class DelayQueue:
         return len(self._heap)
 
     def __repr__(self) -> str:
-        return f"<Agenda of {len(self._heap)} jobs>"
+        return f"<DelayQueue of {len(self._heap)} jobs>"
 
     def add(self, jobs: Sequence[Job]) -> None:
         """Jobs with due times; those that are due already are handed over at once."""

@@ -47,7 +47,7 @@ class PhaseController:
         self._begun = begun
 
     def __repr__(self) -> str:
-        return f"<Duty {self.phase.name} {self.stint}>"
+        return f"<PhaseController {self.phase.name} {self.stint}>"
 
     @property
     def jobs(self) -> int:

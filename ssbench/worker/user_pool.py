@@ -104,7 +104,7 @@ class UserPool:
         self._timer.start(self.tick)
 
     def __repr__(self) -> str:
-        return f"<Users {self.busy} busy of {self.count}, {len(self.queue)} jobs queued>"
+        return f"<UserPool {self.busy} busy of {self.count}, {len(self.queue)} jobs queued>"
 
     @property
     def free(self) -> int:

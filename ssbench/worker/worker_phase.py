@@ -93,7 +93,7 @@ class WorkerPhase:
         )
 
     def __repr__(self) -> str:
-        return f"<Stint {self.phase.name} {self.users}>"
+        return f"<WorkerPhase {self.phase.name} {self.users}>"
 
     def follow(self, beat: ControlState) -> None:
         """Become what a beat of this phase says, but for the number of users."""

@@ -92,7 +92,9 @@ def test_workers_of_a_series_are_let_go_at_its_end(monkeypatch: pytest.MonkeyPat
     beats: list[Any] = []
     send = MasterTransport.send_control_state
     monkeypatch.setattr(
-        MasterTransport, "send_beat", lambda self, beat: (beats.append(beat), send(self, beat))
+        MasterTransport,
+        "send_control_state",
+        lambda self, beat: (beats.append(beat), send(self, beat)),
     )
     with ExitStack() as stack:
         here = session(stack, is_series=True)

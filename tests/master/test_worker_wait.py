@@ -69,7 +69,7 @@ def test_fewer_came_and_why_is_said() -> None:
     assert few.startswith('Only 1 of 2 workers came (the worker id "twin" is taken by twin (')
     assert small.startswith("The workers can run only 4 of 8 users (twin (host, pid 1): 4);")
     assert gathering(here, users=4).shortcomings() == []
-    assert repr(gathering(here, expected=2)).startswith("<Gathering of 2 workers")
+    assert repr(gathering(here, expected=2)).startswith("<WorkerWait for 2 workers")
 
 
 def test_a_local_worker_that_ended_is_not_waited_for() -> None:

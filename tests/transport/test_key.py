@@ -168,7 +168,7 @@ def test_where_the_disk_is_full_half_a_key_is_not_left(
 
 def test_no_key_is_shown() -> None:
     key = CurveKey.generate()
-    assert repr(key) == "Key()"
+    assert repr(key) == "CurveKey()"
     assert all(word not in repr(key) for word in key.to_text().split()[1:])
 
 

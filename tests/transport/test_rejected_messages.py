@@ -18,7 +18,7 @@ def test_a_flood_is_counted_and_told_of_in_a_few_lines(caplog: pytest.LogCapture
     assert len(caplog.messages) == TOLD
     assert caplog.messages[0] == "Refused a message on the results port: fault 0"
     assert caplog.messages[-1].endswith("more of them are only counted")
-    assert repr(refusals) == "<Refusals of the results port: 10000>"
+    assert repr(refusals) == "<RejectedMessages of the results port: 10000>"
 
 
 def test_a_worker_of_another_protocol_is_named_in_one_line(

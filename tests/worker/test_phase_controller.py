@@ -147,7 +147,7 @@ def test_it_connects_reports_and_listens_to_what_beats_say_meanwhile() -> None:
     here.settle()
     assert here.readies() == [Ready(US, RUN, Phase.RUN, False, 6 * SECOND)]
     assert here.begun == 1
-    assert "Duty RUN <Stint RUN" in repr(here.duty)
+    assert "Duty RUN <WorkerPhase RUN" in repr(here.duty)
     here.follow(4)
     assert here.duty.stint is not None
     assert here.duty.stint.users.count == 4

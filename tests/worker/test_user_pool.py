@@ -482,7 +482,7 @@ def test_what_is_here() -> None:
     team.user_pool.add([job(n) for n in range(5)])
     assert (team.user_pool.jobs, team.user_pool.free) == (5, 0)
     team.wait_until_busy(2)
-    assert repr(team.user_pool) == "<Users 2 busy of 2, 3 jobs queued>"
+    assert repr(team.user_pool) == "<UserPool 2 busy of 2, 3 jobs queued>"
     assert team.user_pool.jobs == 5
     assert team.user_pool.take_back() == [2, 3, 4]
     driver.gate.set()

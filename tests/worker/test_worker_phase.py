@@ -281,4 +281,4 @@ def test_what_is_queued_can_be_given_back() -> None:
 
 
 def test_it_says_what_it_is() -> None:
-    assert repr(Scene().stint) == "<Stint RUN <Users 0 busy of 2, 0 jobs queued>>"
+    assert repr(Scene().stint) == "<WorkerPhase RUN <UserPool 0 busy of 2, 0 jobs queued>>"
