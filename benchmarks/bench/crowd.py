@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psutil
-from ssbench.wire.ports import Ports
 
 from benchmarks.bench.child import ROOT, CommandError
 from benchmarks.bench.cores import CLIENT, TARGET, standing
 from benchmarks.bench.ours import free_ports
 from benchmarks.scale.crowd import Crowd, Kind
 from ssbench.core.operations import READ
+from ssbench.transport.ports import Ports
 
 _LOOK_EVERY_S = 0.02
 _PATIENCE_S = 120.0

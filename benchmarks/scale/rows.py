@@ -16,10 +16,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from ssbench.core.figures.stats import RunStats
-from ssbench.wire.key import Key
-from ssbench.wire.ports import Ports
-
 from benchmarks.scale.crowd import Crowd, Kind
 from benchmarks.scale.watch import Watcher
 from ssbench import statfile
@@ -27,6 +23,9 @@ from ssbench.core.errors import ExitStatus, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.operations import CRUD, ENSURE
 from ssbench.core.records import PhaseRecord, Record, RunFooter
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.transport.key import CurveKey
+from ssbench.transport.ports import Ports
 
 ROOT = Path(__file__).resolve().parents[2]
 _MASTER = ROOT / "bin" / "ssbench-master"
@@ -116,7 +115,7 @@ def run(row: Row, place: Path) -> Outcome:
     outcome = Outcome(row)
     ports, key = _free_ports(), None
     if row.keyed:
-        key = Key.generate()
+        key = CurveKey.generate()
         key.save(str(place / "key"))
     kind = Kind(-(-row.users // row.workers), ports, key, row.pause_s)
     with _usual_limits(), Crowd(row.workers, row.processes, kind, place) as crowd:

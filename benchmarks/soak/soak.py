@@ -16,13 +16,12 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop
 from pathlib import Path
 
-from ssbench.wire.key import Key
-
 from benchmarks.soak.faults import KINDS, Fault, draw
 from benchmarks.soak.memory import Memory, save
 from benchmarks.soak.store import TOKEN_LIFE_S, SoakedSwift, answers
 from benchmarks.soak.verdict import HUNG_S, Accounts, accounts
 from benchmarks.soak.workers import CENTRE, SLOTS, Workers, in_namespace
+from ssbench.transport.key import CurveKey
 from tests.e2e.commands import MASTER, ROOT, clean_environment, free_ports
 
 #: As many DELETEs as CREATEs: the population stays as large as it is.
@@ -112,7 +111,7 @@ class Soak:
 
     def _start_master(self, host: str) -> None:
         key = self.place / "key"
-        Key.generate().save(str(key))
+        CurveKey.generate().save(str(key))
         self._key_options = ["--zmq-key-file", str(key)]
         self._ports = free_ports(host)
         scenario = self.place / "soak.scenario"

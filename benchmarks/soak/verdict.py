@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ssbench.core.figures.stats import RunStats
-
 from benchmarks.soak.store import Answer
 from ssbench import statfile
 from ssbench.core.model import Phase
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
 from ssbench.core.records import PhaseRecord, Record, ResultBatch, WorkerRecord
+from ssbench.core.stats.run_stats import RunStats
 
 #: What the store is asked with.
 METHODS = {

@@ -24,11 +24,10 @@ from struct import Struct
 from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple
 
-from ssbench.worker.timer import Timerfd
-
 from benchmarks.truth.cases import CASES, SECOND, Case
 from benchmarks.truth.lies import LIES, Stored
 from benchmarks.truth.log import Entry, write_log
+from ssbench.worker.timer import Timerfd
 
 ACCOUNT = "/v1/AUTH_truth"
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
