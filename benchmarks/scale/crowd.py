@@ -17,7 +17,7 @@ from typing import NamedTuple
 import gevent
 from gevent.hub import get_hub
 
-from ssbench.cli.gc_tuning import calm_collector
+from ssbench.cli.gc_tuning import tune_garbage_collector
 from ssbench.cli.openfiles import allow_many_connections
 from ssbench.core.model import Job, Timing
 from ssbench.core.operations import OPERATIONS, Operation
@@ -169,7 +169,7 @@ def _be_workers(
     ]
     for worker in workers:
         gevent.spawn(worker.serve)
-    calm_collector()
+    tune_garbage_collector()
     gevent.spawn(_write_memory_down, books)
     get_hub().wait(get_hub().loop.io(pipe.fileno(), 1))
     os._exit(0)

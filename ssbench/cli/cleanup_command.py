@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TextIO
 
-from ssbench.cli.cleanup_progress import Deleting, status_of, tell_failures
+from ssbench.cli.cleanup_progress import CleanupContext, report_failures, status_of
 from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Phase
 from ssbench.core.naming import ANY_POLICY
@@ -17,38 +17,38 @@ from ssbench.upkeep.deletions import CleanupResult
 NAMED = 10  #: containers named before they are deleted; a dry run names all
 
 
-def run(around: Deleting, *, base: str, policy: str | None) -> ExitStatus:
+def run(context: CleanupContext, *, base: str, policy: str | None) -> ExitStatus:
     """Delete the containers of a base and a policy.
 
     :returns: OK when all that was found is gone (or nothing was found, or on a dry run), FAILED
         when something is left or the user said no, INTERRUPTED when the user stopped it.
     :raises SsbenchError: where the account can't be listed.
     """
-    storage, renew, stopping = around.storage, around.renew, around.stopping
-    planned = plan(storage, base, policy, around.concurrency, renew=renew, stopping=stopping)
+    storage, renew, stopping = context.storage, context.renew, context.stopping
+    planned = plan(storage, base, policy, context.concurrency, renew=renew, stopping=stopping)
     entries = planned.entries
-    counted = count(storage, entries, around.concurrency, renew=renew, stopping=stopping)
+    counted = count(storage, entries, context.concurrency, renew=renew, stopping=stopping)
     if stopping():
         return ExitStatus.INTERRUPTED
     if not entries:
-        print(f"No containers to delete ({_pattern(base, policy)}).", file=around.out)
-        _tell_left_alone(planned, around.out)
+        print(f"No containers to delete ({_pattern(base, policy)}).", file=context.out)
+        _report_skipped(planned, context.out)
         return ExitStatus.OK
-    if around.dry_run:
-        _announce(counted, "Would delete", len(entries), around.out)
-        _tell_left_alone(planned, around.out)
+    if context.dry_run:
+        _announce(counted, "Would delete", len(entries), context.out)
+        _report_skipped(planned, context.out)
         return ExitStatus.OK
-    _announce(counted, around.verb, NAMED, around.err)
-    _tell_left_alone(planned, around.err)
-    if around.refused():
+    _announce(counted, context.verb, NAMED, context.err)
+    _report_skipped(planned, context.err)
+    if context.declined():
         return ExitStatus.FAILED
-    around.progress.start_phase(Phase.CLEANUP, title="Deleting containers and objects")
+    context.progress.start_phase(Phase.CLEANUP, title="Deleting containers and objects")
     entries = [replace(one.entry, object_count=_most(one)) for one in counted]
-    with around.progress as progress:
+    with context.progress as progress:
         result = delete(
-            storage, entries, around.concurrency, progress.count, renew=renew, stopping=stopping,
+            storage, entries, context.concurrency, progress.count, renew=renew, stopping=stopping,
         )  # fmt: skip
-    _report(result, around.out, around.err)
+    _report(result, context.out, context.err)
     return status_of(result)
 
 
@@ -99,7 +99,7 @@ def _most(one: ContainerCount) -> int:
     return one.objects if one.complete else max(one.objects, one.entry.object_count)
 
 
-def _tell_left_alone(planned: Plan, file: TextIO) -> None:
+def _report_skipped(planned: Plan, file: TextIO) -> None:
     for reason, neighbours in planned.kept.items():
         names = ", ".join(map(printable, neighbours.examples))
         more = neighbours.count - len(neighbours.examples)
@@ -117,4 +117,4 @@ def _report(result: CleanupResult, out: TextIO, err: TextIO) -> None:
         f" {plural(result.containers, 'container')} in {result.seconds:.1f} s ({rates}).",
         file=out,
     )
-    tell_failures(result, "container", err)
+    report_failures(result, "container", err)

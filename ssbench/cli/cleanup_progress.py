@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleting:
+class CleanupContext:
     """``out`` gets the outcome, ``err`` the talk.
 
     :param isatty: whether somebody is there to be asked. Where nobody is, nothing is asked:
@@ -49,7 +49,7 @@ class Deleting:
         """What is told to happen, before anybody is asked."""
         return "Deleting" if self.yes or not self.isatty else "About to delete"
 
-    def refused(self) -> bool:
+    def declined(self) -> bool:
         """Ask, where somebody is to be asked; True, and said, where they don't want it."""
         if self.yes or not self.isatty:
             return False
@@ -62,7 +62,7 @@ class Deleting:
 
 
 @contextmanager
-def deleting(options: CleanupOptions | ResumeOptions) -> Iterator[Deleting]:
+def cleanup_context(options: CleanupOptions | ResumeOptions) -> Iterator[CleanupContext]:
     """Log in, and open the store, as a user's command does.
 
     :raises SsbenchError: where there is no way in.
@@ -73,7 +73,7 @@ def deleting(options: CleanupOptions | ResumeOptions) -> Iterator[Deleting]:
         store = reach_store(options.store, progress.message, interrupts)
         storage = open_storage(store.settings)
         stack.callback(storage.close)
-        yield Deleting(
+        yield CleanupContext(
             storage,
             progress,
             options.concurrency,
@@ -83,7 +83,7 @@ def deleting(options: CleanupOptions | ResumeOptions) -> Iterator[Deleting]:
             out=sys.stdout,
             err=sys.stderr,
             renew=store.renew,
-            stopping=lambda: interrupts.came,
+            stopping=lambda: interrupts.received,
         )
 
 
@@ -94,7 +94,7 @@ def status_of(result: CleanupResult) -> ExitStatus:
     return ExitStatus.OK if result.ok else ExitStatus.FAILED
 
 
-def tell_failures(result: CleanupResult, unit: str, err: TextIO) -> None:
+def report_failures(result: CleanupResult, unit: str, err: TextIO) -> None:
     """What is still there, with examples; ``unit`` is what ``result.left`` counts."""
     if result.failed_objects or result.failed_containers:
         failed = [plural(result.failed_objects, "object")]

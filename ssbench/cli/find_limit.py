@@ -96,7 +96,7 @@ def _search(series: RunSeries, search: Search, *, by_users: bool) -> None:
             return  # a step cut short proves nothing
         here = series.session.concurrency
         if not step.short_of_users:
-            search.took(load, kept=step.kept)
+            search.record(load, kept=step.kept)
         elif load in short or not by_users:
             users = f"only {step.users_ran} of {step.users_asked} users ran"
             series.fail(SsbenchError(f"the search ends: {users} (workers can run {here})"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 
-def calm_collector() -> None:
+def tune_garbage_collector() -> None:
     """Keep it from pauses in the hot paths.
 
     What start-up has made is left alone for good, its little garbage included: to look for that

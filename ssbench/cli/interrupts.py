@@ -19,8 +19,8 @@ from ssbench.core.outcome import outcome_of
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: How long after the first signal a start has to put away what it began, come what may. An embedded
 #: Swift alone has five seconds to end by itself.
-PATIENCE_S = 10.0
-_LOOK_EVERY_S = 0.05
+STARTUP_GRACE_S = 10.0
+_POLL_INTERVAL_S = 0.05
 
 T = TypeVar("T")
 
@@ -42,13 +42,13 @@ class Interrupts:
         self._before: dict[int, object] = {}
 
     @property
-    def came(self) -> bool:
+    def received(self) -> bool:
         """Whether there was a signal."""
         return bool(self.reason)
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """From now on the first signal calls ``listener(reason)``; one that was noted, at once."""
-        _hush_hub()
+        _quiet_hub()
         self._listener = listener
         if self._held_s is not None:
             self._held_s = None
@@ -72,7 +72,7 @@ class Interrupts:
         sleep(seconds)
         self.check()
 
-    def unless_they_come(
+    def run_interruptible(
         self, work: Callable[[], T], waiting: Callable[[], None] = lambda: None
     ) -> T:
         """What the work gives, or raises, in a thread; it is left to itself where a signal comes.
@@ -90,17 +90,17 @@ class Interrupts:
             done.set()
 
         Thread(target=run, daemon=True).start()
-        while not done.wait(_LOOK_EVERY_S):
+        while not done.wait(_POLL_INTERVAL_S):
             self.check()
             waiting()
         return outcomes[0]()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._held_s is not None:
-            if monotonic() - self._held_s > PATIENCE_S:
+            if monotonic() - self._held_s > STARTUP_GRACE_S:
                 os._exit(int(ExitStatus.INTERRUPTED))
             return
-        again = self.came
+        again = self.received
         self.reason = f"interrupted by {signal.Signals(number).name}"
         if self._raised:
             os._exit(int(ExitStatus.INTERRUPTED))
@@ -114,7 +114,7 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         if not self._hold:
-            _hush_hub()
+            _quiet_hub()
         for number in SIGNALS:
             # nohup's users want no hang-up.
             if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
@@ -129,7 +129,7 @@ class Interrupts:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
 
-def _hush_hub() -> None:
+def _quiet_hub() -> None:
     """KeyboardInterrupt reaches whoever waits; a traceback on the way there helps nobody."""
     from gevent import get_hub  # which takes long to load
 

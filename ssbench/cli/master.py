@@ -26,7 +26,7 @@ _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOS
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; gives the exit status."""
     _open_closed_streams()
-    _escape_what_cannot_be_shown()
+    _escape_unencodable()
     try:
         status = _command(arguments)
         sys.stdout.flush()
@@ -37,18 +37,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(f"ssbench-master: {str(error) or 'interrupted'}")
         return int(ExitStatus.INTERRUPTED)
     except BrokenPipeError:
-        _forget_stdout()  # whoever read our words has enough
+        _discard_stdout()  # whoever read our words has enough
         return int(ExitStatus.OK)
     except OSError as error:
         if error.errno not in _SHORTAGES:
             raise
-        _forget_stdout()
+        _discard_stdout()
         tell(f"ssbench-master: the system refuses: {error.strerror}")
         return int(ExitStatus.FAILED)
     return int(status)
 
 
-def _forget_stdout() -> None:
+def _discard_stdout() -> None:
     """What Python still holds for it goes nowhere, without a last word when we end."""
     with suppress(OSError):  # no descriptor is left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -70,7 +70,7 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(fd, "w" if fd else "r", closefd=False))
 
 
-def _escape_what_cannot_be_shown() -> None:
+def _escape_unencodable() -> None:
     """A name that stdout's encoding lacks (``LC_ALL=C``) must not cost the whole report."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -157,9 +157,9 @@ def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
         def warn(text: str) -> None:
             progress.message(f"WARNING: {text}")
 
-        wire = stack.enter_context(bind(zmq, key_of(zmq), zmq.address, warn))
+        transport = stack.enter_context(bind(zmq, key_of(zmq), zmq.address, warn))
         limits = Limits(worker_timeout_s=3600.0)  # they say themselves that they are gone
-        master = Master(wire, progress, StorageSettings(), limits=limits)
+        master = Master(transport, progress, StorageSettings(), limits=limits)
         interrupts.listen(master.interrupt)
         ended, left = master.kill_workers(namespace.worker_wait)
     for name in ended:
@@ -176,22 +176,22 @@ def _cleanup_containers(namespace: argparse.Namespace) -> ExitStatus:
         return _resume_cleanup(namespace)
     from ssbench.cli import cleanup_command
     from ssbench.cli.cleanup_options import cleanup_options
-    from ssbench.cli.cleanup_progress import deleting
+    from ssbench.cli.cleanup_progress import cleanup_context
 
     options = cleanup_options(namespace, os.environ)
-    with deleting(options) as around:
-        return cleanup_command.run(around, base=options.container_base, policy=options.policy)
+    with cleanup_context(options) as context:
+        return cleanup_command.run(context, base=options.container_base, policy=options.policy)
 
 
 def _resume_cleanup(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli import resume_command
     from ssbench.cli.cleanup_options import resume_options
-    from ssbench.cli.cleanup_progress import deleting
+    from ssbench.cli.cleanup_progress import cleanup_context
 
     options = resume_options(namespace, os.environ)
     left = resume_command.read(options.stats_file, sys.stderr)
-    with deleting(options) as around:
-        return resume_command.run(around, left, use_existing=options.use_existing)
+    with cleanup_context(options) as context:
+        return resume_command.run(context, left, use_existing=options.use_existing)
 
 
 def _make_key(namespace: argparse.Namespace) -> ExitStatus:

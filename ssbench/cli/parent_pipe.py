@@ -21,7 +21,7 @@ _EVERYWHERE = "0.0.0.0"  # nosec B104 # nothing is bound here
 _LOOPBACK_OF = {_EVERYWHERE: "127.0.0.1", "::": "::1"}
 
 
-class Place(NamedTuple):
+class MasterAddress(NamedTuple):
     """Where a master is, and what opens its doors."""
 
     host: str
@@ -29,15 +29,15 @@ class Place(NamedTuple):
     key: CurveKey | None
 
 
-def place_line(wire: MasterTransport, key: CurveKey | None) -> str:
-    """The line for workers on the wire's own host."""
-    ports = wire.ports
-    host = _LOOPBACK_OF.get(wire.ip, wire.ip)
+def address_line(transport: MasterTransport, key: CurveKey | None) -> str:
+    """The line for workers on the transport's own host."""
+    ports = transport.ports
+    host = _LOOPBACK_OF.get(transport.ip, transport.ip)
     key_text = key.to_text() if key else "\n"
     return f"{host} {ports.work} {ports.results} {ports.control} {key_text}"
 
 
-def read_place(fd: int) -> Place | None:
+def read_address(fd: int) -> MasterAddress | None:
     """Wait for the line; None where the pipe was closed without one.
 
     :raises UsageError: where it is none; the message doesn't repeat what may be a key.
@@ -51,4 +51,4 @@ def read_place(fd: int) -> Place | None:
         raise UsageError(f"{_SOURCE}: no host and three ports")
     work, results, control = map(int, words[1:4])
     key = CurveKey.from_text(words[4], _SOURCE) if len(words) > 4 else None
-    return Place(words[0], Ports(work, results, control), key)
+    return MasterAddress(words[0], Ports(work, results, control), key)

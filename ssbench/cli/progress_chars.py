@@ -10,7 +10,7 @@ from ssbench.core.operations import FIRST_BYTE, OPERATIONS
 COLUMNS = 78  #: progress characters in a line
 #: Latencies from which the next glyph is shown.
 _BOUNDS_NS = (1_000_000_000, 3_000_000_000, 10_000_000_000)
-_FAILED, _STRANGE = "X", "?"
+_FAILED, _UNKNOWN = "X", "?"
 TITLE = "Benchmark Run:\n"
 #: What ssbench has always printed; a DELETE shows as CREATE and UPDATE do.
 LEGEND = f"""\
@@ -26,7 +26,7 @@ LEGEND = f"""\
   @ >= 10s last-byte-latency  (CREATE or UPDATE)
 """
 _FAST = bytes(
-    ord(OPERATIONS[code].progress[0]) if code in OPERATIONS else ord(_STRANGE)
+    ord(OPERATIONS[code].progress[0]) if code in OPERATIONS else ord(_UNKNOWN)
     for code in range(256)
 )
 
@@ -43,15 +43,15 @@ def progress_chars(columns: Sequence[Sequence[int]]) -> str:
             codes = b""  # numbers of no operation
         if len(codes) == len(operations):
             return codes.translate(_FAST).decode("ascii")
-    return "".join(map(_glyph, operations, errors, first_bytes, last_bytes))
+    return "".join(map(_progress_char, operations, errors, first_bytes, last_bytes))
 
 
-def _glyph(operation: int, error: int, first_byte_ns: int, last_byte_ns: int) -> str:
+def _progress_char(operation: int, error: int, first_byte_ns: int, last_byte_ns: int) -> str:
     if error:
         return _FAILED
     row = OPERATIONS.get(operation)
     if row is None:
-        return _STRANGE
+        return _UNKNOWN
     by_first_byte = row.progress == FIRST_BYTE and first_byte_ns >= 0
     latency_ns = first_byte_ns if by_first_byte else last_byte_ns
     return row.progress[bisect_right(_BOUNDS_NS, latency_ns)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ssbench import statfile
 from ssbench.cli.console import tell
-from ssbench.cli.gc_tuning import calm_collector
+from ssbench.cli.gc_tuning import tune_garbage_collector
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.records import MarkRecord, Record, RunHeader
 from ssbench.core.stats.run_records import RunRecords
@@ -32,7 +32,7 @@ def read_stats(path: str) -> RunStats:
 
     :raises StatFileError: where it is none.
     """
-    calm_collector()
+    tune_garbage_collector()
     with statfile.read(path) as reader:
         records = reader.gathered()
         first = next(records)
@@ -95,7 +95,7 @@ def write_host_stats(stats_file: str, path: str) -> None:
             for row in rows:
                 _print(row)
             return
-        _spare_results(path)
+        _refuse_to_overwrite_results(path)
         try:
             with open(path, "w", encoding="utf-8") as file:
                 file.writelines(rows)
@@ -108,14 +108,14 @@ def write(text: str, path: str | None) -> None:
     if path is None or path == "-":
         _print(text)
         return
-    _spare_results(path)
+    _refuse_to_overwrite_results(path)
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error
 
 
-def _spare_results(path: str) -> None:
+def _refuse_to_overwrite_results(path: str) -> None:
     """A slip of the keyboard must not cost a run: no report goes where packed data is.
 
     :raises UsageError: where it is.

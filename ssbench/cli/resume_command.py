@@ -6,7 +6,7 @@ import json
 from typing import TextIO
 
 from ssbench import statfile
-from ssbench.cli.cleanup_progress import Deleting, status_of, tell_failures
+from ssbench.cli.cleanup_progress import CleanupContext, report_failures, status_of
 from ssbench.cli.console import tell
 from ssbench.core.errors import ExitStatus, ScenarioError, UsageError, gravest
 from ssbench.core.model import Phase
@@ -79,43 +79,45 @@ def _begin(path: str, header: RunHeader) -> OrphanedObjects:
     return OrphanedObjects(scenario, header.run_id)
 
 
-def run(around: Deleting, left: OrphanedObjects, *, use_existing: bool = False) -> ExitStatus:
+def run(
+    context: CleanupContext, left: OrphanedObjects, *, use_existing: bool = False
+) -> ExitStatus:
     """Find and delete. Questions and statuses are those of cleanup-containers.
 
     :param use_existing: look into containers without our mark, too.
     :raises SsbenchError: where a container can't be listed.
     """
-    storage, renew, stopping = around.storage, around.renew, around.stopping
+    storage, renew, stopping = context.storage, context.renew, context.stopping
     found = find(
-        storage, left, around.concurrency, use_existing=use_existing,
+        storage, left, context.concurrency, use_existing=use_existing,
         renew=renew, stopping=stopping,
     )  # fmt: skip
     if stopping():
         return ExitStatus.INTERRUPTED
     looked_at_all = ExitStatus.FAILED if found.unmarked else ExitStatus.OK
     if not found.total:
-        print(_nothing(left, found), file=around.out)
-        _tell_unmarked(found, around.out)
+        print(_nothing(left, found), file=context.out)
+        _report_unmarked(found, context.out)
         return looked_at_all
-    if not around.dry_run:
-        _announce(around.verb, left, found, NAMED, around.err)
-        _tell_unmarked(found, around.err)
-        if around.refused():
+    if not context.dry_run:
+        _announce(context.verb, left, found, NAMED, context.err)
+        _report_unmarked(found, context.err)
+        if context.declined():
             return ExitStatus.FAILED
-    title = "Looking at objects" if around.dry_run else "Deleting objects"
-    around.progress.start_phase(Phase.CLEANUP, title=title)
-    with around.progress as progress:
+    title = "Looking at objects" if context.dry_run else "Deleting objects"
+    context.progress.start_phase(Phase.CLEANUP, title=title)
+    with context.progress as progress:
         result = delete(
-            storage, left, found, around.concurrency, progress.count,
-            dry_run=around.dry_run, renew=renew, stopping=stopping,
+            storage, left, found, context.concurrency, progress.count,
+            dry_run=context.dry_run, renew=renew, stopping=stopping,
         )  # fmt: skip
-    if around.dry_run:
-        _announce("Would delete", left, found, len(found.containers), around.out, result.objects)
-        _tell_unmarked(found, around.out)
-        _tell_foreign(result, around.out)
-        tell_failures(result, "object", around.err)
+    if context.dry_run:
+        _announce("Would delete", left, found, len(found.containers), context.out, result.objects)
+        _report_unmarked(found, context.out)
+        _report_foreign(result, context.out)
+        report_failures(result, "object", context.err)
         return ExitStatus.INTERRUPTED if result.interrupted else looked_at_all
-    _report(left, result, around.out, around.err)
+    _report(left, result, context.out, context.err)
     return gravest([status_of(result), looked_at_all])
 
 
@@ -152,7 +154,7 @@ def _announce(
         print(f"Objects without the run's header ({RUN_HEADER}) stay.", file=file)
 
 
-def _tell_unmarked(found: SearchResult, file: TextIO) -> None:
+def _report_unmarked(found: SearchResult, file: TextIO) -> None:
     if not found.unmarked:
         return
     names = ", ".join(map(printable, found.unmarked_examples))
@@ -165,7 +167,7 @@ def _tell_unmarked(found: SearchResult, file: TextIO) -> None:
     )
 
 
-def _tell_foreign(result: CleanupResult, file: TextIO) -> None:
+def _report_foreign(result: CleanupResult, file: TextIO) -> None:
     if result.foreign:
         print(
             f"Left alone: {plural(result.foreign, 'object')} named as the run's, without its"
@@ -175,7 +177,7 @@ def _tell_foreign(result: CleanupResult, file: TextIO) -> None:
 
 
 def _report(left: OrphanedObjects, result: CleanupResult, out: TextIO, err: TextIO) -> None:
-    _tell_foreign(result, err)
+    _report_foreign(result, err)
     if result.ok and not result.objects:
         print(f"Nothing was left of run {left.run_id}.", file=out)
         return
@@ -185,4 +187,4 @@ def _report(left: OrphanedObjects, result: CleanupResult, out: TextIO, err: Text
         f" {result.seconds:.1f} s ({result.rate(result.objects):,.1f} objects/s){absent}.",
         file=out,
     )
-    tell_failures(result, "object", err)
+    report_failures(result, "object", err)

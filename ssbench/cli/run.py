@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ssbench.master.master import Master
 
 #: Users that make or delete objects around a run, unless the run itself has more.
-MOST_AROUND = 64
+MAX_SETUP_USERS = 64
 
 
 class Run:
@@ -78,7 +78,7 @@ class Run:
                 return self._execute(writer)
         except KeyboardInterrupt:
             self.say_where()
-            self.say_what_is_left()
+            self.say_how_to_clean_up()
             raise
 
     def _execute(self, writer: StatFileWriter) -> ExitStatus:
@@ -101,10 +101,10 @@ class Run:
         try:
             # While workers start; then they are waited for, so that nothing is made without them.
             check_store(session, self.scenario, settings)
-            self._gather(master)
+            self._wait_for_workers(master)
             self._prepare_containers(store, settings, writer)
         except BaseException:
-            self._dismiss(master)
+            self._release_workers(master)
             raise
         return self._phases(master, writer)
 
@@ -118,13 +118,13 @@ class Run:
         """
         from ssbench.cli.run_setup import prepare_containers
 
-        if not self.interrupts.came:
+        if not self.interrupts.received:
             prepare_containers(self.session, self.scenario, store, settings, writer.release)
-        if self.interrupts.came and writer.held:
+        if self.interrupts.received and writer.held:
             self.interrupts.end()
         writer.release()  # the initial objects may be next
 
-    def _dismiss(self, master: Master) -> None:
+    def _release_workers(self, master: Master) -> None:
         """Let the workers go, unless another run of a series may need them."""
         if not self.session.is_series:
             master.release_workers()
@@ -141,12 +141,12 @@ class Run:
                 self.warn(f"{met} met corrupt content: the exit status is not 0")
             self._clean_up(master, initial)
         finally:
-            self._dismiss(master)
+            self._release_workers(master)
             if not master.keeping.error:  # said already, and nothing more can be written
                 self._conclude(master, writer, self._footer(master, outcome, initial))
         return self._status(master, outcome)
 
-    def _gather(self, master: Master) -> None:
+    def _wait_for_workers(self, master: Master) -> None:
         """Wait for workers; a later run of a series goes on with those who are left."""
         session = self.session
         if session.has_workers:
@@ -157,7 +157,7 @@ class Run:
         session.has_workers = True
 
     def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
-        if self.interrupts.came:
+        if self.interrupts.received:
             return PhaseOutcome.nothing("interrupted", self.interrupts.reason)
         if not self.session.has_objects:
             fault = self._populate(master, initial)
@@ -172,10 +172,10 @@ class Run:
         )  # fmt: skip
 
     @property
-    def _users_around(self) -> int:
+    def _setup_users(self) -> int:
         """Users for what is around the run. One user's step needn't be populated by one."""
         most = self.session.wanted_users
-        return max(self.scenario.most_users, min(most, MOST_AROUND))
+        return max(self.scenario.most_users, min(most, MAX_SETUP_USERS))
 
     def _settling(self) -> SteadyStateDetector | None:
         stop = self.options.auto_stop
@@ -186,7 +186,7 @@ class Run:
 
     def _populate(self, master: Master, initial: InitialWorkload) -> PhaseOutcome | None:
         """Upload what isn't there; gives what there is to say instead of a run, None for a run."""
-        populated = master.run_phase(Phase.POPULATE, initial, self._users_around)
+        populated = master.run_phase(Phase.POPULATE, initial, self._setup_users)
         if populated.ended != "complete":
             return PhaseOutcome.nothing(populated.ended, populated.reason)
         if initial.missing == initial.total:
@@ -208,7 +208,7 @@ class Run:
         cleanup = cleanup_jobs(initial.population)
         if self.options.keep_objects or not cleanup.total:
             return
-        outcome = master.run_phase(Phase.CLEANUP, cleanup, self._users_around)
+        outcome = master.run_phase(Phase.CLEANUP, cleanup, self._setup_users)
         if cleanup.left_behind and not self.options.noop:
             why = outcome.reason or outcome.example
             because = f" ({why})" if why else ""
@@ -231,7 +231,7 @@ class Run:
         initial: InitialWorkload,
     ) -> RunFooter:
         ended, reason = outcome.ended, outcome.reason
-        if ended == "complete" and self.interrupts.came:
+        if ended == "complete" and self.interrupts.received:
             ended, reason = "interrupted", f"{self.interrupts.reason} during clean-up"
         return RunFooter(
             ended_at=time.time(),
@@ -266,7 +266,7 @@ class Run:
             found[ExitStatus.CORRUPTION] = (
                 f"{plural(counts.corrupt, 'operation')} met corrupt content"
             )
-        if self.interrupts.came:
+        if self.interrupts.received:
             found[ExitStatus.INTERRUPTED] = self.interrupts.reason
         if master.workers_lost:
             lost = ", ".join(master.workers_lost)
@@ -285,10 +285,10 @@ class Run:
         if self._writer and not self._writer.kept:
             self.say(f"No report: the results went to {self.path}")
         else:
-            self._judged_report()
+            self._print_report()
             self.say_where()
 
-    def _judged_report(self) -> None:
+    def _print_report(self) -> None:
         options = self.options
         if options.no_default_report and not options.thresholds:
             return
@@ -313,7 +313,7 @@ class Run:
                 file=sys.stderr,
             )
 
-    def say_what_is_left(self) -> None:
+    def say_how_to_clean_up(self) -> None:
         """Where the run was left in the midst of it: how to be rid of what it created."""
         if self._has_results() and not (self.options.quiet or self.options.noop):
             print(

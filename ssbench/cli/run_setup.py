@@ -89,7 +89,7 @@ def check_store(session: Session, scenario: Scenario, settings: StorageSettings)
     try:
         _check(session, scenario, storage, settings.run_id)
     except SsbenchError as error:
-        if not session.interrupts.came:
+        if not session.interrupts.received:
             raise
         session.warn(str(error))  # it ends anyway, and in good order
     finally:
@@ -116,7 +116,7 @@ def prepare_containers(
             _make_containers(session, scenario, storage, settings.run_id, store.renew, changing)
         session.has_containers = True
     except SsbenchError as error:
-        if not session.interrupts.came:
+        if not session.interrupts.received:
             raise
         session.warn(str(error))  # it ends anyway, and in good order
     finally:
@@ -148,6 +148,6 @@ def _make_containers(
         storage, naming.containers, scenario.container_concurrency,
         progress.count, policy=scenario.policy,
         use_existing=options.use_existing, retries=options.retries,
-        renew=renew, stopping=lambda: session.interrupts.came, changing=changing,
+        renew=renew, stopping=lambda: session.interrupts.received, changing=changing,
     )  # fmt: skip
     progress.end_phase()

@@ -75,7 +75,7 @@ class RunSeries:
     @property
     def stopped(self) -> bool:
         """Whether the user has had enough."""
-        return self.session.interrupts.came
+        return self.session.interrupts.received
 
     def scenario(self, load: float) -> Scenario:
         """The scenario with a load.

@@ -1,4 +1,4 @@
-"""What the runs of one command share: the store, the workers, the wire, the master.
+"""What the runs of one command share: the store, the workers, the transport, the master.
 
 A run on its own has a session of its own; the steps of a series run in one, one after the other,
 so that workers are started, and containers made, once.
@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from ssbench.cli.gc_tuning import calm_collector
+from ssbench.cli.gc_tuning import tune_garbage_collector
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import LocalWorkers
-from ssbench.cli.parent_pipe import place_line
+from ssbench.cli.parent_pipe import address_line
 from ssbench.cli.progress import make_progress
 from ssbench.cli.run_config import RunOptions
 from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Between two looks at the workers while the store is waited for.
-_KEEP_EVERY_S = 0.01
+_KEEPALIVE_INTERVAL_S = 0.01
 
 
 class Session:
     """Opens things when they are first needed; they close with the stack.
 
     :param interrupts: which hold signals until the master, once there is one, listens.
-    :param local: workers of our own that were started; they end before the wire is closed.
+    :param local: workers of our own that were started; they end before the transport is closed.
     :param most_users: of any run of it.
     :param seed: None: one is drawn, for all runs.
     :param wanted_users: how many the workers must be, to begin; None: ``most_users``.
@@ -91,7 +91,7 @@ class Session:
         """The store; the first time, log in."""
         if self._store is None:
             self._store = self._reach_store()
-            self._meet_workers()
+            self._bind_sockets()
         return self._store
 
     def master(self, settings: StorageSettings, limits: Limits, recorder: Recorder) -> Master:
@@ -103,7 +103,7 @@ class Session:
             from ssbench.master.master import Master
 
             self._master = Master(
-                self._wire, self.progress, settings,
+                self._transport, self.progress, settings,
                 limits=limits, renew=store.renew, warn=self.warn,
                 host=self.stack.enter_context(HostLive()), children=self._local,
             )  # fmt: skip
@@ -112,7 +112,7 @@ class Session:
             if self._local:
                 self._begin(self._local)
             self.interrupts.listen(self._master.interrupt)
-            calm_collector()
+            tune_garbage_collector()
         self._master.begin_run(settings.run_id, recorder)
         return self._master
 
@@ -141,7 +141,7 @@ class Session:
         def keep(master: Master) -> None:
             while True:
                 master.stand_by_once()
-                gevent.sleep(_KEEP_EVERY_S)
+                gevent.sleep(_KEEPALIVE_INTERVAL_S)
 
         keeper = gevent.spawn(keep, self._master)
         try:
@@ -165,7 +165,7 @@ class Session:
         finally:
             self.progress.wait_for("")
 
-    def _meet_workers(self) -> None:
+    def _bind_sockets(self) -> None:
         """Open the ports, and tell those workers that are ours of them."""
         options, local = self.options, self._local
         key, address = key_of(options.zmq), options.zmq.address
@@ -177,11 +177,11 @@ class Session:
             self.most_users,
             options.expect_workers or options.workers or 1,
         )
-        self._wire = self.stack.enter_context(bind(options.zmq, key, address, self.warn, jobs))
+        self._transport = self.stack.enter_context(bind(options.zmq, key, address, self.warn, jobs))
         if local is None:
             return
         self.stack.callback(local.end)
-        local.tell(place_line(self._wire, key))
+        local.tell(address_line(self._transport, key))
 
     def _begin(self, local: LocalWorkers) -> None:
         local.begin()

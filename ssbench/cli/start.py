@@ -34,7 +34,7 @@ def worker() -> int:
     return _run("ssbench-worker", "ssbench.cli.worker", _OK)
 
 
-class Leave:
+class ExitHandler:
     """The handler while there is nothing to be put in order: a line, and out.
 
     It raises nothing: what is being loaded may print an exception, or swallow it.
@@ -55,16 +55,16 @@ class Leave:
 
 def _run(program: str, module: str, interrupted: int) -> int:
     """Load the module and call its ``main``, which cares for signals once there is need to."""
-    leave = Leave(program, interrupted)
+    leave = ExitHandler(program, interrupted)
     _handle(leave)
     ended: list[int] = []
-    atexit.register(_leave_for_good, ended)  # the first to be registered is the last to be called
+    atexit.register(_exit_now, ended)  # the first to be registered is the last to be called
     from importlib import import_module
 
     # Before all that takes time to load: a secret is in the process list until then.
     import_module("ssbench.cli.proctitle").hide_secrets()
     status: int = import_module(module).main()
-    _handle(_leave_with(_gravest(status, interrupted)))
+    _handle(_exit_with(_gravest(status, interrupted)))
     ended.append(status)
     return status
 
@@ -75,7 +75,7 @@ def _gravest(*statuses: int) -> int:
     return int(gravest([ExitStatus(status) for status in statuses]))
 
 
-def _leave_for_good(ended: list[int]) -> None:
+def _exit_now(ended: list[int]) -> None:
     """Python would forget our handlers before it is gone, and a Ctrl-C would be its status."""
     if ended:
         for stream in (sys.stdout, sys.stderr):
@@ -91,5 +91,5 @@ def _handle(handler: Handler) -> None:
             signal.signal(number, handler)
 
 
-def _leave_with(status: int) -> Handler:
+def _exit_with(status: int) -> Handler:
     return lambda number, frame: os._exit(status)

@@ -65,7 +65,7 @@ def reach_store(
     for note in authenticator.notes:
         say(note)
     where = credentials.auth or credentials.os_auth_url or credentials.os_storage_url
-    found = interrupts.unless_they_come(
+    found = interrupts.run_interruptible(
         authenticator.authenticate, lambda: waiting(f"Waiting for the login at {where}")
     )
     settings = StorageSettings(

@@ -37,11 +37,12 @@ def bind(
     :raises TransportError: where a port can't be had.
     """
     allow_many_connections()
-    wire = MasterTransport(address, ports_of(zmq), key, pipe=pipe_length(jobs_a_message))
-    if key is None and not wire.is_loopback:
+    transport = MasterTransport(address, ports_of(zmq), key, pipe=pipe_length(jobs_a_message))
+    if key is None and not transport.is_loopback:
+        ports = transport.ports
         warn(
-            f"anyone who reaches {wire.ip}, ports {wire.ports.work}, {wire.ports.results} and"
-            f" {wire.ports.control}, can read the token and take jobs; --zmq-key-file keeps"
-            " strangers out"
+            f"anyone who can reach {transport.ip}, ports {ports.work}, {ports.results} and"
+            f" {ports.control}, can read the token and take jobs; use --zmq-key-file to reject"
+            " unknown peers"
         )
-    return wire
+    return transport

@@ -15,9 +15,9 @@ import gevent
 from gevent import get_hub
 
 from ssbench.cli.console import log_to_stderr, tell
-from ssbench.cli.gc_tuning import calm_collector
+from ssbench.cli.gc_tuning import tune_garbage_collector
 from ssbench.cli.openfiles import allow_many_connections, host_limits
-from ssbench.cli.parent_pipe import Place, read_place
+from ssbench.cli.parent_pipe import MasterAddress, read_address
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.wiring import key_of, ports_of
 from ssbench.cli.worker_options import WorkerOptions, worker_options, worker_parser
@@ -56,10 +56,10 @@ def _run(options: WorkerOptions) -> ExitStatus:
         log.info("The master was gone before it had work")
         return ExitStatus.OK
     host, ports, key = place
-    wire = WorkerTransport(host, ports, key)
+    transport = WorkerTransport(host, ports, key)
     counter = _JobProfile(options.profile_count)
     worker = Worker(
-        wire,
+        transport,
         worker_id,
         concurrency=concurrency,
         retries=options.retries,
@@ -76,7 +76,7 @@ def _run(options: WorkerOptions) -> ExitStatus:
         worker_id, concurrency, host,
         ports.work, ports.results, ports.control, "" if key else ", without a key",
     )  # fmt: skip
-    calm_collector()
+    tune_garbage_collector()
     status = worker.serve()
     counter.finish()
     return status
@@ -98,12 +98,12 @@ def _possible_users(options: WorkerOptions) -> int:
     return most
 
 
-def _place(options: WorkerOptions) -> Place | None:
+def _place(options: WorkerOptions) -> MasterAddress | None:
     """Where the master is: from the pipe of a parent, or from the options."""
     if options.parent_pipe is not None:
-        return read_place(options.parent_pipe)
+        return read_address(options.parent_pipe)
     zmq = options.zmq
-    return Place(zmq.address or "127.0.0.1", ports_of(zmq), key_of(zmq))
+    return MasterAddress(zmq.address or "127.0.0.1", ports_of(zmq), key_of(zmq))
 
 
 def _end_with_parent(fd: int, worker: Worker) -> None:

@@ -42,15 +42,15 @@ def render_csv(stats: RunStats, options: ReportOptions) -> str:
 
 
 def _run_columns(stats: RunStats) -> Iterator[Cell]:
-    run, facts = stats.run, stats.run.scenario
-    yield "scenario_name", facts.name
+    run, view = stats.run, stats.run.scenario
+    yield "scenario_name", view.name
     yield "ssbench_version", run.header.ssbench_version if run.header else ""
     yield "worker_count", stats.worker_count
-    yield "concurrency", facts.user_count
+    yield "concurrency", view.user_count
     yield "start_time", cells.time_text(stats.started_s)
     yield "stop_time", cells.time_text(stats.ended_s)
     yield "duration", stats.duration_s
-    yield "delete_after", str(facts.delete_after)
+    yield "delete_after", str(view.delete_after)
 
 
 def _block_columns(
@@ -103,14 +103,14 @@ def _worst(latency: Latency) -> str:
 
 def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
     """Those that 0.3.9 doesn't have. Listed in docs/report.rst."""
-    run, facts = stats.run, stats.run.scenario
+    run, view = stats.run, stats.run.scenario
     header = run.header
     yield "run_id", header.run_id if header else ""
     yield "ended", run.ending
     yield "seed", header.seed if header else None
     yield "driver", header.driver if header else ""
-    yield "policy", facts.policy or ""
-    yield "block_size", facts.block_size
+    yield "policy", view.policy or ""
+    yield "block_size", view.block_size
     for counter in ("lost", "late", "refused", "left_behind"):
         yield counter, getattr(run, counter)
     yield "skipped", sum(run.skipped.values())
@@ -120,9 +120,9 @@ def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
         yield from _new_block_columns(stats, options, name.replace(" ", "_"), operation)
     for phase in (Phase.POPULATE, Phase.CLEANUP):
         yield from _phase_columns(phase.name.lower(), stats.phase(phase))
-    yield "rate", facts.rate
-    yield "warmup_s", facts.warmup_s
-    yield "cooldown_s", facts.cooldown_s
+    yield "rate", view.rate
+    yield "warmup_s", view.warmup_s
+    yield "cooldown_s", view.cooldown_s
     yield "left_out", stats.left_out
     for name, operation in blocks:
         yield from _response_columns(options, name.replace(" ", "_"), stats.total(operation))
@@ -159,7 +159,7 @@ def _new_block_columns(
 
 
 def _verdict_columns(verdict: HeadroomVerdict) -> Iterator[Cell]:
-    yield "load_generator", verdict.room.value
+    yield "load_generator", verdict.headroom.value
     yield "load_generator_busiest_core_percent", _rounded(verdict.busiest_core_percent)
     yield "load_generator_busiest_loop_percent", _rounded(verdict.busiest_loop_percent)
     yield "load_generator_loop_lag_max_s", _rounded(verdict.loop_lag_max_s)

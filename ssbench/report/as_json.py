@@ -69,7 +69,7 @@ def render_json(stats: RunStats, options: ReportOptions) -> str:
 
 def _run(stats: RunStats) -> dict[str, Any]:
     run = stats.run
-    header, footer, facts = run.header, run.footer, run.scenario
+    header, footer, view = run.header, run.footer, run.scenario
     after_end = stats.after_end
     return {
         "run_id": header.run_id if header else None,
@@ -82,9 +82,9 @@ def _run(stats: RunStats) -> dict[str, Any]:
         "store_involved": not run.no_store,
         "hosts": header.hosts if header else None,
         "versions": header.versions if header else None,
-        "sizes": [{**asdict(size), "crud": crud_of(size.profile)} for size in facts.sizes],
-        "crud_weighted_average": crud_of(facts.profile),
-        "operations_weighted_average": facts.profile,
+        "sizes": [{**asdict(size), "crud": crud_of(size.profile)} for size in view.sizes],
+        "crud_weighted_average": crud_of(view.profile),
+        "operations_weighted_average": view.profile,
         "complete": run.complete,
         "damage": run.damage,
         "ended": run.ending,
@@ -92,7 +92,7 @@ def _run(stats: RunStats) -> dict[str, Any]:
         "started_at_s": stats.started_s,
         "ended_at_s": stats.ended_s,
         "duration_s": stats.duration_s,
-        "users": max((users.asked for users in run.stage_users), default=facts.user_count),
+        "users": max((users.asked for users in run.stage_users), default=view.user_count),
         "users_ran": run.users_ran,
         "short_of_users": run.short_of_users,
         "sent": run.sent,
@@ -106,8 +106,8 @@ def _run(stats: RunStats) -> dict[str, Any]:
         "rate_basis": stats.rate_basis.value,
         "completed_after_end": after_end.operations if after_end else 0,
         "completed_after_end_s": after_end.seconds if after_end else None,
-        "warmup_s": facts.warmup_s,
-        "cooldown_s": facts.cooldown_s,
+        "warmup_s": view.warmup_s,
+        "cooldown_s": view.cooldown_s,
         "left_behind": run.left_behind,
         "left_unknown": run.left_unknown,
         "workers_lost": run.workers_lost,

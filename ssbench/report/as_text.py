@@ -65,14 +65,14 @@ def render_text(stats: RunStats, options: ReportOptions) -> str:
 
 
 def _header(stats: RunStats) -> Iterator[str]:
-    run, facts = stats.run, stats.run.scenario
+    run, view = stats.run, stats.run.scenario
     version = printable(run.header.ssbench_version) if run.header else "unknown"
-    yield f"{printable(facts.name)}  (generated with ssbench version {version})"
+    yield f"{printable(view.name)}  (generated with ssbench version {version})"
     # Of several stages, each says its users in a line of its own.
     ran = run.stage_users[0] if len(run.stage_users) == 1 else None
-    users = users_text(facts.user_count, ran)
+    users = users_text(view.user_count, ran)
     yield f"Worker count: {stats.worker_count:3}   Concurrency: {users:>3}  {_when(stats)}"
-    yield f"Object expiration (X-Delete-After): {facts.delete_after} (sec)"
+    yield f"Object expiration (X-Delete-After): {view.delete_after} (sec)"
     if not run.legacy:
         yield from _more_header(stats)
     yield from _ending(stats)
@@ -92,13 +92,13 @@ def _when(stats: RunStats) -> str:
 
 
 def _more_header(stats: RunStats) -> Iterator[str]:
-    header, facts = stats.run.header, stats.run.scenario
+    header, view = stats.run.header, stats.run.scenario
     if header is None:
         return
     yield (
         f"Seed: {header.seed}   Storage: {printable(header.driver)}   "
-        f"Policy: {printable(facts.policy or 'default')}   "
-        f"Block size: {'N/A' if facts.block_size is None else facts.block_size}"
+        f"Policy: {printable(view.policy or 'default')}   "
+        f"Block size: {'N/A' if view.block_size is None else view.block_size}"
     )
     if header.overrides:
         given = (f"{key}={value}" for key, value in header.overrides.items())
@@ -142,17 +142,17 @@ def _ending(stats: RunStats) -> Iterator[str]:
 
 
 def _scenario_table(stats: RunStats) -> Iterator[str]:
-    facts = stats.run.scenario
-    others = other_operations(facts.profile)
+    view = stats.run.scenario
+    others = other_operations(view.profile)
     named = "".join(f" {printable(name)}" for name in others)
     yield f"% Ops    C   R   U   D{named}       Size Range       Size Name"
-    for size in facts.sizes:
+    for size in view.sizes:
         yield (
             f"{100 * size.share:3.0f}%   %{cells.profile_cells(size.profile, others)}      "
             f"{cells.size_range(size)}  {printable(size.name)}"
         )
     yield _RULE
-    yield f"        {cells.profile_cells(facts.profile, others)}      CRUD weighted average"
+    yield f"        {cells.profile_cells(view.profile, others)}      CRUD weighted average"
 
 
 def _block(stats: RunStats, options: ReportOptions, operation: int | None) -> Iterator[str]:

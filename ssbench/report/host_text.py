@@ -58,7 +58,7 @@ def verdict_lines(verdict: HeadroomVerdict) -> Iterator[str]:
             " failed because its own host had no file descriptor, port or memory left (ERRORS says"
             " which): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts"
         )
-    elif verdict.room is Headroom.UNKNOWN:
+    elif verdict.headroom is Headroom.UNKNOWN:
         yield (
             "Load generator: not known whether it was the bottleneck (no whole second with figures"
             " of its machines)"
@@ -68,7 +68,7 @@ def verdict_lines(verdict: HeadroomVerdict) -> Iterator[str]:
     more = len(verdict.findings) - _MOST_SENTENCES
     if more > 0:
         yield f"Of the same kind: {more} more (--json has them all)"
-    if verdict.room is Headroom.ENOUGH:
+    if verdict.headroom is Headroom.ENOUGH:
         host = verdict.hosts[0] if verdict.hosts else None
         busy = f"host: {host.cpu_percent:.0f} % busy" if host else f"{_name(verdict.busiest)}"
         yield (
@@ -116,7 +116,7 @@ def _percent(value: float | None) -> str:
 def verdict_map(verdict: HeadroomVerdict) -> dict[str, Any]:
     """The same for JSON, in words and figures."""
     return {
-        "verdict": verdict.room.value,
+        "verdict": verdict.headroom.value,
         "sentences": list(verdict_lines(verdict)),
         "findings": [_finding_map(finding) for finding in verdict.findings],
         "busiest": asdict(verdict.busiest) if verdict.busiest else None,

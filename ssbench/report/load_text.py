@@ -40,16 +40,16 @@ _MOST_CHANGES = 5  #: of the number of users, told of a stage
 
 def load_lines(stats: RunStats) -> Iterator[str]:
     """For the header: nothing for a plain closed loop, which all runs were once."""
-    facts = stats.run.scenario
+    view = stats.run.scenario
     open_rates = [mark.rate for mark in stats.run.stages if mark.rate]
     if open_rates:
         rates = ", ".join(f"{rate:g}" for rate in open_rates)
-        model = printable(facts.arrivals or "uniform")
+        model = printable(view.arrivals or "uniform")
         found = arrivals(stats)
         started = f"; {found.started_per_s:,.1f}/s were started" if found else ""
         yield f"Load: open loop, {rates} operations a second fall due ({model} arrivals){started}"
-    elif facts.think_time or stats.stage_count > 1:
-        yield f"Load: {_CLOSED}{_thinking(facts.think_time)}"
+    elif view.think_time or stats.stage_count > 1:
+        yield f"Load: {_CLOSED}{_thinking(view.think_time)}"
     left_out = leaves_out(stats)
     if left_out:
         yield (
@@ -61,16 +61,16 @@ def load_lines(stats: RunStats) -> Iterator[str]:
 
 def _rate_line(stats: RunStats) -> Iterator[str]:
     """What the rates are divided by."""
-    facts, basis = stats.run.scenario, stats.rate_basis
+    view, basis = stats.run.scenario, stats.rate_basis
     seconds = stats.total().throughput.seconds
     if seconds is None or basis not in _COUNTED:
         return
     begin, end = "first start", "last completion"
     if basis in (Basis.DUE, Basis.SHARE):
         begin = "begin of the load" if basis is Basis.DUE else begin
-        begin = "end of the warm-up" if facts.warmup_s or facts.stage_warmup_s(0) else begin
-        end = "begin of the cool-down" if facts.cooldown_s else "end of the load"
-    if any(facts.stage_warmup_s(stage) for stage in range(1, stats.stage_count)):
+        begin = "end of the warm-up" if view.warmup_s or view.stage_warmup_s(0) else begin
+        end = "begin of the cool-down" if view.cooldown_s else "end of the load"
+    if any(view.stage_warmup_s(stage) for stage in range(1, stats.stage_count)):
         end += ", without the warm-ups between"
     yield f"Rates: over {seconds:.3f} s, from the {begin} to the {end}{_COUNTED[basis]}"
 
@@ -115,13 +115,13 @@ def leaves_out(stats: RunStats) -> str:
     return _left_out(stats.run.scenario, stats.stage_count)
 
 
-def _left_out(facts: ScenarioView, stages: int) -> str:
+def _left_out(view: ScenarioView, stages: int) -> str:
     """``the first 5 s, the last 3 s and the first 2 s of stages 2, 3``."""
-    parts = [f"the first {facts.warmup_s:g} s"] if facts.warmup_s else []
-    parts += [f"the last {facts.cooldown_s:g} s"] if facts.cooldown_s else []
+    parts = [f"the first {view.warmup_s:g} s"] if view.warmup_s else []
+    parts += [f"the last {view.cooldown_s:g} s"] if view.cooldown_s else []
     of_stages: defaultdict[float, list[str]] = defaultdict(list)
     for stage in range(stages):
-        of_stages[facts.stage_warmup_s(stage)].append(str(stage + 1))
+        of_stages[view.stage_warmup_s(stage)].append(str(stage + 1))
     for seconds, those in of_stages.items():
         if seconds:
             named = f"stage{'s' if len(those) > 1 else ''} {', '.join(those)}"

@@ -83,7 +83,7 @@ class StepTable:
         widths = [width for _name, width in _COLUMNS]
         line = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         for percent in self.percentiles:
-            line += f"{_figure(step.felt[percent], 3, 1e6):>{_LATENCY_WIDTH}}"
+            line += f"{_figure(step.latencies[percent], 3, 1e6):>{_LATENCY_WIDTH}}"
         for index, _name, width in self._judged:
             text = actual_text(step.verdicts[index]) if step.verdicts else "N/A"
             line += f"{printable(text):>{width}}"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ssbench.cli.cleanup_command import run
-from ssbench.cli.cleanup_progress import Deleting
+from ssbench.cli.cleanup_progress import CleanupContext
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.naming import container_name
@@ -23,14 +23,14 @@ class Command:
         out, err = io.StringIO(), io.StringIO()
         base, policy = options.pop("base", "ssbench"), options.pop("policy", None)
         given: dict[str, Any] = {"concurrency": 4, "dry_run": False, "yes": False, "isatty": False}
-        around = Deleting(
+        context = CleanupContext(
             **{"storage": MemoryStorage(store), **given, **options},
             out=out,
             err=err,
             stdin=io.StringIO(answer),
             progress=make_progress("chars", err),
         )
-        self.status = run(around, base=base, policy=policy)
+        self.status = run(context, base=base, policy=policy)
         self.out, self.err = out.getvalue(), err.getvalue()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ssbench.cli.cleanup_options import cleanup_options
-from ssbench.cli.cleanup_progress import Deleting, deleting, status_of, tell_failures
+from ssbench.cli.cleanup_progress import CleanupContext, cleanup_context, report_failures, status_of
 from ssbench.cli.options import master_parser
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import AuthError, ExitStatus
@@ -19,9 +19,9 @@ from tests.fakes.auth_v1 import AuthV1
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 
 
-def around(answer: str, *, yes: bool, isatty: bool) -> Deleting:
+def context(answer: str, *, yes: bool, isatty: bool) -> CleanupContext:
     err = io.StringIO()
-    return Deleting(
+    return CleanupContext(
         MemoryStorage(MemoryStore()), make_progress("none", err), 4, dry_run=False, yes=yes,
         isatty=isatty, out=io.StringIO(), err=err, stdin=io.StringIO(answer),
     )  # fmt: skip
@@ -32,18 +32,18 @@ def around(answer: str, *, yes: bool, isatty: bool) -> Deleting:
     [("y\n", False), (" YES \n", False), ("n\n", True), ("\n", True), ("", True), ("ye\n", True)],
 )
 def test_who_can_be_asked_is_asked(answer: str, refused: bool) -> None:
-    here = around(answer, yes=False, isatty=True)
+    here = context(answer, yes=False, isatty=True)
     assert here.verb == "About to delete"
-    assert here.refused() is refused
+    assert here.declined() is refused
     said = here.err.getvalue()  # type: ignore[attr-defined]
     assert said == "Delete them? [y/N] " + ("Nothing was deleted.\n" if refused else "")
 
 
 @pytest.mark.parametrize(("yes", "isatty"), [(True, True), (True, False), (False, False)])
 def test_who_cannot_be_asked_or_said_yes_is_not(yes: bool, isatty: bool) -> None:
-    here = around("n\n", yes=yes, isatty=isatty)
+    here = context("n\n", yes=yes, isatty=isatty)
     assert here.verb == "Deleting"
-    assert not here.refused()
+    assert not here.declined()
     assert here.err.getvalue() == ""  # type: ignore[attr-defined]
 
 
@@ -65,7 +65,7 @@ def test_the_store_is_logged_in_to_and_closed(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("ssbench.cli.cleanup_progress.open_storage", Storage)
     with AuthV1() as auth:
-        with deleting(options(auth, "testing")) as here:
+        with cleanup_context(options(auth, "testing")) as here:
             assert (here.concurrency, here.dry_run, here.yes) == (3, True, False)
             assert not here.stopping()
             assert here.renew is not None
@@ -74,14 +74,18 @@ def test_the_store_is_logged_in_to_and_closed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_ctrl_c_is_heard_between_two_requests() -> None:
-    with AuthV1() as auth, deleting(options(auth, "testing")) as here:
+    with AuthV1() as auth, cleanup_context(options(auth, "testing")) as here:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
         assert here.stopping()
 
 
 def test_a_login_that_is_refused_is_told_and_not_shown() -> None:
-    with AuthV1() as auth, pytest.raises(AuthError) as caught, deleting(options(auth, "s3cret")):
+    with (
+        AuthV1() as auth,
+        pytest.raises(AuthError) as caught,
+        cleanup_context(options(auth, "s3cret")),
+    ):
         pass
     assert "s3cret" not in str(caught.value)
 
@@ -101,7 +105,7 @@ def test_a_status_says_whether_anything_is_left(result: CleanupResult, status: E
 
 def test_failures_are_told_with_examples_and_what_is_left() -> None:
     err = io.StringIO()
-    tell_failures(CleanupResult(objects=3), "container", err)
+    report_failures(CleanupResult(objects=3), "container", err)
     assert err.getvalue() == ""
     result = CleanupResult(
         failed_objects=2,
@@ -110,7 +114,7 @@ def test_failures_are_told_with_examples_and_what_is_left() -> None:
         abort_reason="too\x1b many",
         examples=["a", "b"],
     )
-    tell_failures(result, "container", err)
+    report_failures(result, "container", err)
     assert err.getvalue().splitlines() == [
         "Failed: 2 objects, 1 container; for example:",
         "  a",
@@ -118,7 +122,7 @@ def test_failures_are_told_with_examples_and_what_is_left() -> None:
         "Ended early, 3 containers left: too\\x1b many",
     ]
     err = io.StringIO()
-    tell_failures(CleanupResult(failed_objects=1, left=1, interrupted=True), "object", err)
+    report_failures(CleanupResult(failed_objects=1, left=1, interrupted=True), "object", err)
     assert err.getvalue().splitlines() == [
         "Failed: 1 object; for example:", "Ended early, 1 object left: interrupted",
     ]  # fmt: skip

@@ -10,7 +10,7 @@ import gevent
 import pytest
 
 from ssbench.cli import interrupts as module
-from ssbench.cli.interrupts import PATIENCE_S, SIGNALS, Interrupts
+from ssbench.cli.interrupts import SIGNALS, STARTUP_GRACE_S, Interrupts
 
 
 def send(number: int) -> None:
@@ -22,10 +22,10 @@ def test_the_first_is_told_and_the_second_raises(number: signal.Signals) -> None
     heard: list[str] = []
     with Interrupts() as interrupts:
         interrupts.listen(heard.append)
-        assert not interrupts.came
+        assert not interrupts.received
         send(number)
         assert heard == [interrupts.reason] == [f"interrupted by {number.name}"]
-        assert interrupts.came
+        assert interrupts.received
         with pytest.raises(KeyboardInterrupt, match=number.name):
             send(number)
 
@@ -34,7 +34,7 @@ def test_while_nobody_listens_the_first_raises() -> None:
     with Interrupts() as interrupts:
         with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
             send(signal.SIGTERM)
-        assert interrupts.came
+        assert interrupts.received
 
 
 def test_who_waits_for_greenlets_is_ended_without_a_traceback(
@@ -59,7 +59,7 @@ def test_a_hang_up_that_is_ignored_stays_so() -> None:
     try:
         with Interrupts() as interrupts:
             send(signal.SIGHUP)
-            assert not interrupts.came
+            assert not interrupts.received
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -149,7 +149,7 @@ def test_a_start_that_is_not_put_away_in_time_is_left(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "monotonic", lambda: now_s)
     with Interrupts(hold=True):
         send(signal.SIGINT)
-        now_s += PATIENCE_S
+        now_s += STARTUP_GRACE_S
         send(signal.SIGINT)
         assert left == []
         now_s += 0.1
@@ -160,16 +160,16 @@ def test_a_start_that_is_not_put_away_in_time_is_left(monkeypatch: pytest.Monkey
 def test_work_that_takes_long_gives_what_it_gives_unless_one_comes() -> None:
     never = threading.Event()
     with Interrupts(hold=True) as interrupts:
-        assert interrupts.unless_they_come(lambda: 7) == 7
+        assert interrupts.run_interruptible(lambda: 7) == 7
         with pytest.raises(ZeroDivisionError):
-            interrupts.unless_they_come(lambda: 1 // 0)
+            interrupts.run_interruptible(lambda: 1 // 0)
 
         def work() -> None:
             send(signal.SIGINT)
             never.wait(60)
 
         with pytest.raises(KeyboardInterrupt, match="SIGINT"):
-            interrupts.unless_they_come(work)
+            interrupts.run_interruptible(work)
         never.set()
 
 
@@ -190,7 +190,7 @@ def test_who_waits_for_work_can_say_so() -> None:
         enough.set()
 
     with Interrupts(hold=True) as interrupts:
-        assert interrupts.unless_they_come(lambda: enough.wait(10), waiting)
+        assert interrupts.run_interruptible(lambda: enough.wait(10), waiting)
     assert said
 
 

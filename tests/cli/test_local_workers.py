@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from ssbench.cli.local_workers import LocalWorkers, start_local_workers
-from ssbench.cli.parent_pipe import place_line
+from ssbench.cli.parent_pipe import address_line
 from ssbench.core.capacity import HostLimits
 from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
@@ -69,7 +69,7 @@ def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
             wire, Observer(), StorageSettings(driver="noop"), limits=Limits(worker_wait_s=10)
         )
         with local() as workers:
-            workers.tell(place_line(wire, key))
+            workers.tell(address_line(wire, key))
             workers.begin()
             master.gather(6, 2)
             assert master.roster.concurrency == 6

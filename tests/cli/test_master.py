@@ -377,6 +377,6 @@ def test_descriptors_that_are_used_up_are_one_line(
         raise OSError(errno.EMFILE, "Too many open files", "/dev/null")
 
     monkeypatch.setattr("ssbench.cli.reporting.read_stats", used_up)
-    monkeypatch.setattr("ssbench.cli.master._forget_stdout", lambda: None)
+    monkeypatch.setattr("ssbench.cli.master._discard_stdout", lambda: None)
     said = shell("report-scenario", "-s", "x")
     assert said == (1, "", "ssbench-master: the system refuses: Too many open files\n")

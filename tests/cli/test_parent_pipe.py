@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ssbench.cli.parent_pipe import Place, place_line, read_place
+from ssbench.cli.parent_pipe import MasterAddress, address_line, read_address
 from ssbench.core.errors import UsageError
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
@@ -20,12 +20,12 @@ class Wire(MasterTransport):
         self.ip, self.ports = ip, Ports(1, 2, 65535)
 
 
-def read(data: bytes) -> Place | None:
+def read(data: bytes) -> MasterAddress | None:
     read_end, write_end = os.pipe()
     os.write(write_end, data)
     os.close(write_end)
     try:
-        return read_place(read_end)
+        return read_address(read_end)
     finally:
         os.close(read_end)  # it is still ours: its end says that the master is gone
 
@@ -36,7 +36,9 @@ def read(data: bytes) -> Place | None:
     [("10.0.0.1", "10.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("fe80::1", "fe80::1")],
 )
 def test_what_one_end_says_the_other_reads(ip: str, host: str, key: CurveKey | None) -> None:
-    assert read(place_line(Wire(ip), key).encode()) == Place(host, Ports(1, 2, 65535), key)
+    assert read(address_line(Wire(ip), key).encode()) == MasterAddress(
+        host, Ports(1, 2, 65535), key
+    )
 
 
 def test_a_pipe_that_is_closed_without_a_word_says_that_nobody_is_there() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from ssbench import statfile
 from ssbench.cli.cleanup_options import resume_options
-from ssbench.cli.cleanup_progress import Deleting
+from ssbench.cli.cleanup_progress import CleanupContext
 from ssbench.cli.master import main
 from ssbench.cli.options import master_parser
 from ssbench.cli.progress import make_progress
@@ -75,7 +75,7 @@ class Command:
         given: dict[str, Any] = {"concurrency": 4, "dry_run": False, "yes": False, "isatty": False}
         use_existing = options.pop("use_existing", False)
         left = read(str(path), err)
-        around = Deleting(
+        context = CleanupContext(
             **{**given, **options},
             storage=MemoryStorage(store),
             out=out,
@@ -83,7 +83,7 @@ class Command:
             stdin=io.StringIO(answer),
             progress=make_progress("chars", err),
         )
-        self.status = run(around, left, use_existing=use_existing)
+        self.status = run(context, left, use_existing=use_existing)
         self.out, self.err = out.getvalue(), err.getvalue()
 
 

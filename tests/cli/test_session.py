@@ -128,20 +128,20 @@ def test_local_workers_are_told_of_the_wire_and_end_before_it(
 ) -> None:
     local, stop = Local(), MasterTransport._stop
 
-    def seen(wire: MasterTransport) -> None:
-        local.heard.append("the wire is closed")
-        stop(wire)
+    def seen(transport: MasterTransport) -> None:
+        local.heard.append("the transport is closed")
+        stop(transport)
 
     with ExitStack() as stack:
         words = ("--workers", "2", "--zmq-bind-ip", "0.0.0.0")
         here = Session(options(*words), stack, Interrupts(), local=local, most_users=7, seed=1)
         assert local.heard == []
         store = here.store()
-        ports = here._wire.ports
+        ports = here._transport.ports
         assert local.heard == [f"127.0.0.1 {ports.work} {ports.results} {ports.control} \n"]
         here.master(store.settings, Limits(), Nowhere())
         monkeypatch.setattr(MasterTransport, "_stop", seen)
-    assert local.heard[1:] == ["there is a run", "their end", "the wire is closed"]
+    assert local.heard[1:] == ["there is a run", "their end", "the transport is closed"]
     assert (
         "INFO:Spawning local ssbench-worker (logging to a.log) with "
         "ssbench-worker ... --concurrency 4 --retries 0 local-0-1\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.parent_pipe import place_line
+from ssbench.cli.parent_pipe import address_line
 from ssbench.cli.worker import main
 from ssbench.core.messages import Bye, Hello, Results
 from ssbench.transport.key import CurveKey
@@ -114,7 +114,7 @@ def test_it_ends_with_its_parent() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
-        os.write(write_end, place_line(master.wire, None).encode())
+        os.write(write_end, address_line(master.wire, None).encode())
         master.expect(Hello)
         os.close(write_end)
         assert worker.end()[0] == 0
@@ -134,7 +134,7 @@ def test_a_key_that_the_parent_garbled_is_refused_and_not_shown() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
-        line = place_line(master.wire, CurveKey.generate()).replace(
+        line = address_line(master.wire, CurveKey.generate()).replace(
             "ssbench-key-1", "ssbench-key-9"
         )
         os.write(write_end, line.encode())

@@ -86,7 +86,7 @@ def test_all_tell_once_a_second_what_they_and_their_machine_do(commands: Command
     assert max(record.figures["context_switches_per_s"] for record in seconds) > 20
     # 50 operations a second are nothing. Where a neighbour takes the cores, that is said instead.
     verdict = ended.stats.verdict()
-    assert verdict.room is not Headroom.NONE
+    assert verdict.headroom is not Headroom.NONE
     assert {finding.cause for finding in verdict.findings} <= {Cause.CORES, Cause.LATE}
     assert (
         verdict.findings or "The load generator was not the bottleneck: ssbench used" in ended.out
@@ -113,7 +113,7 @@ def assert_csv(commands: Commands, results: Path, most: int) -> None:
 def test_a_worker_without_a_rest_was_the_limit(commands: Commands) -> None:
     ended = run_with(commands, PINNED, 4).fine()
     verdict = ended.stats.verdict()
-    assert verdict.room is Headroom.NONE
+    assert verdict.headroom is Headroom.NONE
     first = verdict.findings[0]
     assert first.who.worker_id == "odd"
     # Where this test has a core to itself it is the first, on a busy machine the second.
@@ -126,7 +126,7 @@ def test_a_worker_without_a_rest_was_the_limit(commands: Commands) -> None:
 def test_a_run_at_full_speed_against_nothing_measures_ourselves(commands: Commands) -> None:
     path = commands.scenario(operation_count=None, run_seconds=4, user_count=256)
     ended = commands.run("-f", path, "--noop", "-R").fine()
-    assert ended.stats.verdict().room in (Headroom.NONE, Headroom.AT_TIMES)
+    assert ended.stats.verdict().headroom in (Headroom.NONE, Headroom.AT_TIMES)
 
 
 def test_a_worker_with_other_clocks_is_warned_of_and_its_results_are_in_time(

@@ -94,7 +94,7 @@ def test_a_row_tells_what_its_figures_do_not() -> None:
 def searched(*outcomes: tuple[float, bool], most: float = 100, confirm: int = 0) -> str:
     search = Search(outcomes[0][0], most, confirm=confirm)
     for load, kept in outcomes:
-        search.took(load, kept=kept)
+        search.record(load, kept=kept)
     over = search.next is None
     return table(thresholds=(SLO,), search=search).foot(over=over)
 
@@ -134,8 +134,8 @@ def test_csv_has_a_line_for_each_step() -> None:
 
 def test_json_has_the_same_and_what_was_found() -> None:
     search = Search(1, 100)
-    search.took(1, kept=True)
-    search.took(2, kept=False)
+    search.record(1, kept=True)
+    search.record(2, kept=False)
     steps = [step(1, kept=True), step(2, kept=False)]
     made = json.loads(table(thresholds=(SLO,), search=search).as_json(steps))
     assert (made["largest_kept"], made["smallest_broken"], made["complete"]) == (1, 2, True)
@@ -176,9 +176,9 @@ def test_a_run_with_fewer_users_than_asked_for_counts_for_nothing() -> None:
 
 def test_what_bound_a_search_is_said() -> None:
     search = Search(1, 100)
-    search.took(1, kept=True)
+    search.record(1, kept=True)
     search.limit(2)
-    search.took(2, kept=True)
+    search.record(2, kept=True)
     made = table(search=search, thresholds=(SLO,))
     assert made.as_text([]).splitlines()[-1] == (
         "The limit may be higher: the workers can run only 2 users"

@@ -45,7 +45,7 @@ class Levels(NamedTuple):
 class Buckets:
     """Counts of durations from 0 to one hour; what lies outside is passed over.
 
-    Merging loses nothing. Values wait as they are, 8 bytes each, until ``settle`` or the first
+    Merging loses nothing. Values wait as they are, 8 bytes each, until ``flush`` or the first
     question; then a bucket takes 3 bytes where none has more than 255 values, and at most 6.
     """
 
@@ -69,7 +69,7 @@ class Buckets:
     @property
     def count(self) -> int:
         """How many values there are."""
-        self.settle()
+        self.flush()
         return sum(self._counts)
 
     def add(self, values_ns: Sequence[float]) -> None:
@@ -84,7 +84,7 @@ class Buckets:
         if other._packed_keys:
             self._keep(_sums([self, other]))
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Put what waits into buckets."""
         if not self._waiting:
             return
@@ -99,16 +99,16 @@ class Buckets:
 
     @property
     def size(self) -> int:
-        """How many buckets there are, once all is settled."""
+        """How many buckets there are, once all is flushed."""
         return len(self._packed_keys) // 2
 
-    def thin(self, bits: int) -> None:
+    def coarsen(self, bits: int) -> None:
         """Put each 2**bits neighbouring buckets together in the one in their middle.
 
         Doing so by as many bits again changes nothing, and by more of them later is the same as by
         those at once. See ``relative_error``.
         """
-        self.settle()
+        self.flush()
         counts: dict[int, int] = {}
         known = counts.get
         half = 1 << bits >> 1
@@ -120,13 +120,13 @@ class Buckets:
 
     def items(self, first: int, last: int) -> Iterable[tuple[int, int]]:
         """(key, count) of each bucket from one key to another that has values, rising."""
-        self.settle()
+        self.flush()
         these = slice(bisect_left(self._keys, first), bisect_right(self._keys, last))
         return zip(self._keys[these], self._counts[these], strict=True)
 
     def levels(self) -> Levels:
         """What quantiles are read from."""
-        self.settle()
+        self.flush()
         return Levels(self._keys, list(accumulate(self._counts)))
 
     def quantiles(self, percents: Sequence[float]) -> list[float | None]:
@@ -188,7 +188,7 @@ def merged(parts: Sequence[Buckets]) -> Buckets:
     """All of these together; they stay as they are."""
     whole = Buckets()
     for part in parts:
-        part.settle()
+        part.flush()
     whole._keep(_sums(parts))
     return whole
 

@@ -97,7 +97,7 @@ class HostLoad:
 class HeadroomVerdict:
     """What there is to say, the gravest first; None: no such figure."""
 
-    room: Headroom
+    headroom: Headroom
     findings: Sequence[Finding] = ()
     busiest: Who | None = None  #: the process whose loop used most of a core
     busiest_loop_percent: float | None = None  #: of a core, on average
@@ -121,38 +121,40 @@ class ProcessSeries:
         return self.series.values(name, self.spans_s)
 
 
-def judge(seats: Sequence[ProcessSeries], own_failures: int = 0) -> HeadroomVerdict:
+def judge(processes: Sequence[ProcessSeries], own_failures: int = 0) -> HeadroomVerdict:
     """The verdict on all processes of ours.
 
     :param own_failures: operations that failed for want of the load generator's own resources.
     """
-    seats = [seat for seat in seats if _loops(seat)]
-    if not seats:
-        room = Headroom.NONE if own_failures else Headroom.UNKNOWN
-        return HeadroomVerdict(room, own_failures=own_failures)
-    findings = [finding for seat in seats for finding in _of_process(seat)]
-    findings += [finding for seat, _all in _machines(seats) for finding in _of_machine(seat)]
+    processes = [process for process in processes if _loops(process)]
+    if not processes:
+        headroom = Headroom.NONE if own_failures else Headroom.UNKNOWN
+        return HeadroomVerdict(headroom, own_failures=own_failures)
+    findings = [finding for process in processes for finding in _of_process(process)]
+    findings += [
+        finding for process, _all in _machines(processes) for finding in _of_machine(process)
+    ]
     findings = [finding for finding in findings if finding.share >= _SOME_OF_THE_TIME]
     findings.sort(key=lambda finding: -finding.share)
-    room = Headroom.ENOUGH
+    headroom = Headroom.ENOUGH
     if findings:
         most = findings[0].share >= MOST_OF_THE_TIME
-        room = Headroom.NONE if most else Headroom.AT_TIMES
+        headroom = Headroom.NONE if most else Headroom.AT_TIMES
     if own_failures:
-        room = Headroom.NONE
-    means = {seat.who: _mean(_loops(seat)) for seat in seats}
+        headroom = Headroom.NONE
+    means = {process.who: _mean(_loops(process)) for process in processes}
     busiest = max(means, key=lambda who: means[who])
-    cores = [_mean(seat.values("cpu_busiest_core_percent")) for seat in seats]
-    lags = [lag for seat in seats for lag in seat.values("loop_lag_max_s")]
+    cores = [_mean(process.values("cpu_busiest_core_percent")) for process in processes]
+    lags = [lag for process in processes for lag in process.values("loop_lag_max_s")]
     return HeadroomVerdict(
-        room, findings, busiest, means[busiest], max(cores) if cores else None,
-        max(lags, default=None), _host_loads(seats), own_failures,
+        headroom, findings, busiest, means[busiest], max(cores) if cores else None,
+        max(lags, default=None), _host_loads(processes), own_failures,
     )  # fmt: skip
 
 
-def _loops(seat: ProcessSeries) -> list[float]:
+def _loops(process: ProcessSeries) -> list[float]:
     """What the loop used of a core; where threads can't be told apart, the process."""
-    return seat.values("loop_cpu_percent") or seat.values("process_cpu_percent")
+    return process.values("loop_cpu_percent") or process.values("process_cpu_percent")
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -163,13 +165,13 @@ def _or_zero(value: float) -> float:
     return 0.0 if isnan(value) else value
 
 
-def _of_process(seat: ProcessSeries) -> Iterator[Finding]:
+def _of_process(process: ProcessSeries) -> Iterator[Finding]:
     seconds = 0
     found: defaultdict[Cause, list[float]] = defaultdict(list)
-    for row in seat.series.rows(_OF_PROCESS, seat.spans_s):
-        loop, process, waited_percent, late_s = (_or_zero(value) for value in row)
+    for row in process.series.rows(_OF_PROCESS, process.spans_s):
+        loop, whole_process, waited_percent, late_s = (_or_zero(value) for value in row)
         seconds += 1
-        used_percent = process if isnan(row[0]) else loop
+        used_percent = whole_process if isnan(row[0]) else loop
         if waited_percent >= _WAITING_PERCENT:
             found[Cause.CORES].append(waited_percent)
         elif used_percent + waited_percent >= FULL_PERCENT:
@@ -177,41 +179,41 @@ def _of_process(seat: ProcessSeries) -> Iterator[Finding]:
         elif late_s >= _LATE_S:
             found[Cause.LATE].append(late_s)
     for cause, values in found.items():
-        yield Finding(seat.who, cause, _mean(values), len(values), seconds)
+        yield Finding(process.who, cause, _mean(values), len(values), seconds)
 
 
-def _of_machine(seat: ProcessSeries) -> Iterator[Finding]:
+def _of_machine(process: ProcessSeries) -> Iterator[Finding]:
     rows: Mapping[Cause, tuple[str, float, float]] = {
         Cause.NETWORK: ("network_busiest_percent", _FULL_NETWORK_PERCENT, float("inf")),
         Cause.MEMORY: ("memory_available_percent", 0.0, _SHORT_PERCENT),
     }
     for cause, (name, low, high) in rows.items():
-        known = seat.values(name)
+        known = process.values(name)
         values = [value for value in known if low <= value < high]
         if values:
-            yield Finding(seat.who, cause, _mean(values), len(values), len(known))
+            yield Finding(process.who, cause, _mean(values), len(values), len(known))
 
 
 def _machines(
-    seats: Sequence[ProcessSeries],
+    processes: Sequence[ProcessSeries],
 ) -> Iterator[tuple[ProcessSeries, list[ProcessSeries]]]:
     """Workers of one machine all tell of it: who tells of most seconds, and all of them."""
     machines: defaultdict[str, list[ProcessSeries]] = defaultdict(list)
-    for seat in seats:
-        machines[seat.series.boot_id or seat.who.host].append(seat)
+    for process in processes:
+        machines[process.series.boot_id or process.who.host].append(process)
     for of_machine in machines.values():
-        yield max(of_machine, key=lambda seat: len(_loops(seat))), of_machine
+        yield max(of_machine, key=lambda process: len(_loops(process))), of_machine
 
 
-def _host_loads(seats: Sequence[ProcessSeries]) -> list[HostLoad]:
+def _host_loads(processes: Sequence[ProcessSeries]) -> list[HostLoad]:
     """Of each machine that told how busy its cores were."""
     found = []
-    for speaker, of_machine in _machines(seats):
+    for speaker, of_machine in _machines(processes):
         busy, cores = speaker.values("cpu_percent"), speaker.values("cores")
         if busy and cores:
             busy_percent = fmean(busy)
-            ours = sum(_mean(seat.values("process_cpu_percent")) for seat in of_machine)
-            waiting = max(_mean(seat.values("loop_waiting_percent")) for seat in of_machine)
+            ours = sum(_mean(process.values("process_cpu_percent")) for process in of_machine)
+            waiting = max(_mean(process.values("loop_waiting_percent")) for process in of_machine)
             others = max(busy_percent - ours / max(cores), 0.0)
             found.append(HostLoad(speaker.who.host, busy_percent, others, waiting))
     return sorted(found, key=lambda load: -load.cpu_percent)

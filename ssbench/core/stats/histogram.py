@@ -86,14 +86,14 @@ class Histogram:
             return
         self._waiting.extend(durations.doubles)
         if len(self._waiting) >= _MOST_WAITING:
-            self._settle()
+            self._flush()
         self.count += len(values_ns)
         self._sum += sum(values_ns)
         self._squares += sum(map(mul, values_ns, values_ns))
         self._min = min(self._min, durations.least)
         self._max = max(self._max, durations.most)
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         bits = memoryview(self._waiting).cast("B").cast("Q")
         self._counted.update([item >> _SHIFT for item in bits])
         self._waiting = array("d")
@@ -102,7 +102,7 @@ class Histogram:
     def _counts(self) -> Counter[int]:
         """Values by bucket: all of them."""
         if self._waiting:
-            self._settle()
+            self._flush()
         return self._counted
 
     def merge(self, other: Histogram) -> None:

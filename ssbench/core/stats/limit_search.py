@@ -1,6 +1,6 @@
 """The search for the largest load that keeps a promise: doubling, then bisection.
 
-A pure machine: ask ``next`` for the load to try, tell ``took`` how that went, until ``next`` is
+A pure machine: ask ``next`` for the load to try, tell ``record`` how that went, until ``next`` is
 None. On its way it believes each step, since most loads are far from the limit. At its end it tries
 the two loads again that it would answer with; where that contradicts, the majority counts, and the
 search goes on from there.
@@ -54,7 +54,7 @@ class Search:
     def __repr__(self) -> str:
         return f"<Search kept {self.kept}, broken {self.broken}, next {self.next}>"
 
-    def took(self, load: float, *, kept: bool) -> None:
+    def record(self, load: float, *, kept: bool) -> None:
         """A step with this load was made.
 
         :raises ValueError: where it isn't the one that was asked for.

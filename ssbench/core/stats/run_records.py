@@ -164,8 +164,8 @@ class RunRecords:
     def _spans(self, run_id: str) -> list[Span]:
         marks = self.marks.get(run_id, [])
         begins = [mark.at_ns for mark in marks if mark.name == "stage"]
-        facts = self.scenario_of(run_id)
-        return spans(begins, load_end_ns(marks, facts), facts) if begins else []
+        view = self.scenario_of(run_id)
+        return spans(begins, load_end_ns(marks, view), view) if begins else []
 
     @property
     def ending(self) -> str:

@@ -131,10 +131,10 @@ class RunStats:
             self.run.add(record)
             self._legacy = self.run.legacy
             if isinstance(record, RunHeader):
-                facts = self.run.scenario_of(record.run_id)
-                self._windows = Windows(facts, self._end_ns)
-                if facts.operation_count is not None and not self._legacy:
-                    self._last_start = LastStart(facts.user_count)
+                view = self.run.scenario_of(record.run_id)
+                self._windows = Windows(view, self._end_ns)
+                if view.operation_count is not None and not self._legacy:
+                    self._last_start = LastStart(view.user_count)
                 if record.verify:
                     self.verified = self.verified or Verified()
             elif isinstance(record, MarkRecord):

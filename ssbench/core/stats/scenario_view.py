@@ -63,7 +63,7 @@ class ScenarioView:
 
     @classmethod
     def of(cls, scenario: Mapping[str, Any]) -> ScenarioView:
-        """The facts of ``RunHeader.scenario``."""
+        """The view of ``RunHeader.scenario``."""
         inner = scenario.get(_LEGACY_SCENARIO)
         merged = {**inner, **scenario} if isinstance(inner, Mapping) else scenario
         sizes = _sizes(merged)

@@ -48,7 +48,7 @@ class Second:
 class _Cell:
     """The sums of one second, operation type and run."""
 
-    __slots__ = ("_response", "bytes_moved", "count", "errors", "service", "settled", "started")
+    __slots__ = ("_response", "bytes_moved", "count", "errors", "flushed", "service", "started")
 
     def __init__(self) -> None:
         self.started = 0
@@ -57,7 +57,7 @@ class _Cell:
         self.bytes_moved = 0
         self.service = Buckets()
         self._response: Buckets | None = None  # of a closed loop there is none
-        self.settled = True
+        self.flushed = True
 
     @property
     def response(self) -> Buckets:
@@ -72,15 +72,15 @@ class _Cell:
             self._response = Buckets()
         self._response.add(responses_ns)
 
-    def settle(self) -> None:
-        self.service.settle()
-        self.response.settle()
-        self.settled = True
+    def flush(self) -> None:
+        self.service.flush()
+        self.response.flush()
+        self.flushed = True
 
-    def thin(self, bits: int) -> None:
-        self.service.thin(bits)
+    def coarsen(self, bits: int) -> None:
+        self.service.coarsen(bits)
         if self._response:
-            self._response.thin(bits)
+            self._response.coarsen(bits)
 
     def merge(self, other: _Cell) -> None:
         self.started += other.started
@@ -92,7 +92,7 @@ class _Cell:
             if self._response is None:
                 self._response = Buckets()
             self._response.merge(other._response)
-        self.settle()
+        self.flush()
 
 
 class TimeSeries:
@@ -106,9 +106,9 @@ class TimeSeries:
         self.untimed = 0  #: successes at times that can't be true: in no second
         #: By (wall clock of the origin, operation type), then by second.
         self._cells: defaultdict[tuple[int, int], dict[int, _Cell]] = defaultdict(dict)
-        self._unsettled: list[_Cell] = []
+        self._unflushed: list[_Cell] = []
         self._waiting = 0  # latencies
-        self._buckets = 0  # of all that is settled
+        self._buckets = 0  # of all that is flushed
         self._bits = 0  # by which they are thinned
 
     def __repr__(self) -> str:
@@ -138,14 +138,14 @@ class TimeSeries:
 
     def merge(self, other: TimeSeries) -> None:
         """Add ``other``, which stays as it is."""
-        other._settle()
-        self._settle()
+        other._flush()
+        self._flush()
         self.untimed += other.untimed
         for key, cells in other._cells.items():
             mine = self._cells[key]
             for second, cell in cells.items():
                 _cell(mine, second).merge(cell)
-        self._thin(max(self._bits, other._bits))
+        self._coarsen(max(self._bits, other._bits))
 
     @property
     def operations(self) -> list[int]:
@@ -159,10 +159,10 @@ class TimeSeries:
 
         :param operation: only of that type; None stands for all.
         """
-        every = self._side_by_side(None)
+        every = self._cells_by_second(None)
         if not every:
             return
-        found = every if operation is None else self._side_by_side(operation)
+        found = every if operation is None else self._cells_by_second(operation)
         in_flight = 0
         nothing: list[_Cell] = []
         for second in _span(min(0, *every), max(every)):
@@ -176,19 +176,19 @@ class TimeSeries:
                 errors,
                 sum(cell.bytes_moved for cell in cells),
                 in_flight,
-                _together([cell.service for cell in cells]),
-                _together([cell.response for cell in cells]),
+                _merged_buckets([cell.service for cell in cells]),
+                _merged_buckets([cell.response for cell in cells]),
             )
 
     @property
     def span(self) -> range:
         """The seconds that ``seconds`` gives."""
-        every = self._side_by_side(None)
+        every = self._cells_by_second(None)
         return range(min(0, *every), max(every) + 1)[: MAX_SECONDS + 1] if every else range(0)
 
     def totals(self, seconds: range) -> tuple[list[int], list[int]]:
         """Successes of each of these seconds, and the bytes that they moved."""
-        found = self._side_by_side(None)
+        found = self._cells_by_second(None)
         nothing: list[_Cell] = []
         cells = [found.get(second, nothing) for second in seconds]
         counts = [sum(cell.count for cell in each) for each in cells]
@@ -200,7 +200,7 @@ class TimeSeries:
         :param from_first: begin at the first success instead.
         """
         found: Counter[int] = Counter()
-        for second, cells in self._side_by_side(None).items():
+        for second, cells in self._cells_by_second(None).items():
             found[second] = sum(cell.count for cell in cells)
         found = +found
         if not found:
@@ -208,7 +208,7 @@ class TimeSeries:
         first = min(found) if from_first else min(0, *found)
         return [found[second] for second in _span(first, max(found))]
 
-    def _side_by_side(self, operation: int | None) -> dict[int, list[_Cell]]:
+    def _cells_by_second(self, operation: int | None) -> dict[int, list[_Cell]]:
         """The cells of each second, all runs by the seconds of the one that began first."""
         found: defaultdict[int, list[_Cell]] = defaultdict(list)
         zero = min((origin for origin, _operation in self._cells), default=0)
@@ -255,33 +255,33 @@ class TimeSeries:
         cell.service.add(lasts[rows])
         if responses:
             cell.add_responses(responses[rows])
-        if cell.settled:
-            cell.settled = False
-            self._unsettled.append(cell)
+        if cell.flushed:
+            cell.flushed = False
+            self._unflushed.append(cell)
         self._waiting += 2 * count if responses else count
         if self._waiting > _MAX_WAITING:
-            self._settle()
+            self._flush()
 
-    def _settle(self) -> None:
-        for cell in self._unsettled:
+    def _flush(self) -> None:
+        for cell in self._unflushed:
             before = cell.size
-            cell.settle()
+            cell.flush()
             if self._bits:
-                cell.thin(self._bits)
+                cell.coarsen(self._bits)
             self._buckets += cell.size - before
-        self._unsettled.clear()
+        self._unflushed.clear()
         self._waiting = 0
         if self._buckets > _MAX_BUCKETS and self._bits < MOST_BITS:
-            self._thin(self._bits + 1)
+            self._coarsen(self._bits + 1)
 
-    def _thin(self, bits: int) -> None:
+    def _coarsen(self, bits: int) -> None:
         """Have buckets of that width, or as much wider as memory asks for."""
         every = [cell for cells in self._cells.values() for cell in cells.values()]
         while True:
             bits = min(bits, MOST_BITS)
             if bits:
                 for cell in every:
-                    cell.thin(bits)
+                    cell.coarsen(bits)
             self._bits, self._buckets = bits, sum(cell.size for cell in every)
             if self._buckets <= _MAX_BUCKETS or bits == MOST_BITS:
                 return
@@ -336,5 +336,5 @@ def _span(first: int, last: int) -> Iterator[int]:
     return islice(range(first, last + 1), MAX_SECONDS + 1)
 
 
-def _together(parts: Sequence[Buckets]) -> Buckets:
+def _merged_buckets(parts: Sequence[Buckets]) -> Buckets:
     return parts[0] if len(parts) == 1 else merged(parts)

@@ -87,7 +87,7 @@ class Step:
             service=service,
             response=response,
             verdicts=() if short else tuple(threshold.judge(stats) for threshold in thresholds),
-            generator=stats.verdict().room,
+            generator=stats.verdict().headroom,
             users_asked=fewest.asked if fewest else None,
             users_ran=fewest.least if fewest else None,
             no_store=run.no_store,
@@ -113,7 +113,7 @@ class Step:
         return [verdict.threshold for verdict in self.verdicts if not verdict.passed]
 
     @property
-    def felt(self) -> Mapping[float, float | None]:
+    def latencies(self) -> Mapping[float, float | None]:
         """What whoever asked for the operations felt: from due where they were due, else from
         start."""
         due = any(value is not None for value in self.response.values())

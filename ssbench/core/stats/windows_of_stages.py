@@ -28,15 +28,15 @@ class Span(NamedTuple):
         return None if self.high_ns == NEVER_NS else (self.high_ns - self.low_ns) / SECOND_NS
 
 
-def planned_end_ns(begin_ns: int, facts: ScenarioView) -> int:
+def planned_end_ns(begin_ns: int, view: ScenarioView) -> int:
     """When a load that begins then is to end; NEVER_NS where its operations end it."""
-    seconds = facts.run_seconds
+    seconds = view.run_seconds
     if seconds is None or not 0 <= seconds < NEVER_NS / SECOND_NS:
         return NEVER_NS
     return begin_ns + round(seconds * SECOND_NS)
 
 
-def load_end_ns(marks: Sequence[MarkRecord], facts: ScenarioView) -> int | None:
+def load_end_ns(marks: Sequence[MarkRecord], view: ScenarioView) -> int | None:
     """When a load ended: at its first ``end`` mark, and not after its time was over.
 
     :param marks: of one run.
@@ -46,36 +46,36 @@ def load_end_ns(marks: Sequence[MarkRecord], facts: ScenarioView) -> int | None:
     begin_ns = next((mark.at_ns for mark in marks if mark.name == "stage"), None)
     if marked_ns is None or begin_ns is None:
         return marked_ns
-    return min(marked_ns, planned_end_ns(begin_ns, facts))
+    return min(marked_ns, planned_end_ns(begin_ns, view))
 
 
-def counts_from_ns(stage: int, begin_ns: int, first_ns: int, facts: ScenarioView) -> int:
+def counts_from_ns(stage: int, begin_ns: int, first_ns: int, view: ScenarioView) -> int:
     """Where the warm-ups of a stage are over: its own, and the run's, which may reach into it.
 
     :param begin_ns: when the stage began; ``first_ns``: when the first one did.
     """
-    own_ns = begin_ns + round(facts.stage_warmup_s(stage) * SECOND_NS)
-    return max(own_ns, first_ns + round(facts.warmup_s * SECOND_NS))
+    own_ns = begin_ns + round(view.stage_warmup_s(stage) * SECOND_NS)
+    return max(own_ns, first_ns + round(view.warmup_s * SECOND_NS))
 
 
-def counts_until_ns(end_ns: int | None, facts: ScenarioView) -> int:
+def counts_until_ns(end_ns: int | None, view: ScenarioView) -> int:
     """Where the cool-down begins.
 
     :param end_ns: when the load ended; None: not known, and NEVER_NS is the answer.
     """
-    return NEVER_NS if end_ns is None else end_ns - round(facts.cooldown_s * SECOND_NS)
+    return NEVER_NS if end_ns is None else end_ns - round(view.cooldown_s * SECOND_NS)
 
 
-def spans(begins_ns: Sequence[int], end_ns: int | None, facts: ScenarioView) -> list[Span]:
+def spans(begins_ns: Sequence[int], end_ns: int | None, view: ScenarioView) -> list[Span]:
     """What counts of each stage.
 
     :param begins_ns: of each stage.
     :param end_ns: when the load ended; None where that isn't known.
     """
-    last_ns = counts_until_ns(end_ns, facts)
+    last_ns = counts_until_ns(end_ns, view)
     found = []
     for stage, (begin_ns, after_ns) in enumerate(pairwise([*begins_ns, last_ns])):
-        low_ns = counts_from_ns(stage, begin_ns, begins_ns[0], facts)
+        low_ns = counts_from_ns(stage, begin_ns, begins_ns[0], view)
         found.append(Span(low_ns, max(low_ns, min(after_ns, last_ns))))
     return found
 

@@ -55,14 +55,14 @@ def test_ranks_are_those_of_the_printed_number(percent: float, rank: int) -> Non
 
 @given(st.lists(st.lists(durations), max_size=4), st.randoms(use_true_random=False))
 def test_parts_in_any_order_are_the_whole(parts: list[list[int]], rng: random.Random) -> None:
-    """Invariant: however values are cut, and whenever they are settled, the counts are equal."""
+    """Invariant: however values are cut, and whenever they are flushed, the counts are equal."""
     shares = []
     for part in parts:
         share = Buckets()
         for value in part:
             share.add([value])
             if rng.random() < 0.3:
-                share.settle()
+                share.flush()
         shares.append(share)
     rng.shuffle(shares)
     assert merged(shares) == of(*(value for part in parts for value in part))
@@ -70,7 +70,7 @@ def test_parts_in_any_order_are_the_whole(parts: list[list[int]], rng: random.Ra
 
 def test_a_merge_leaves_the_other_as_it_was() -> None:
     one, other = of(1, 2), of(3)
-    one.settle()
+    one.flush()
     other.merge(one)
     one.add([7])
     assert (one.count, other.count) == (3, 3)
@@ -83,7 +83,7 @@ def test_thinned_buckets_keep_the_error_stated_for_them(
     values: list[int], bits: int, percent: float
 ) -> None:
     buckets = of(*values)
-    buckets.thin(bits)
+    buckets.coarsen(bits)
     (found,) = buckets.quantiles((percent,))
     true = sorted(values)[rank_of(percent, len(values)) - 1]
     assert found == pytest.approx(true, rel=relative_error(bits))
@@ -94,8 +94,8 @@ def test_thinned_buckets_keep_the_error_stated_for_them(
 def test_thinning_by_steps_is_thinning(values: list[int], some: int, more: int) -> None:
     steps, once = of(*values), of(*values)
     for bits in (some, max(some, more), max(some, more)):
-        steps.thin(bits)
-    once.thin(max(some, more))
+        steps.coarsen(bits)
+    once.coarsen(max(some, more))
     assert steps == once
 
 
@@ -103,7 +103,7 @@ def test_thinning_makes_room() -> None:
     buckets = of(*range(1_000_000, 2_000_000, 100))
     sizes = []
     for bits in range(MOST_BITS + 1):
-        buckets.thin(bits)
+        buckets.coarsen(bits)
         sizes.append(buckets.size)
     assert sizes[0] > 500
     assert sizes == sorted(sizes, reverse=True)
@@ -122,7 +122,7 @@ def test_many_of_one_value_are_all_counted(times: int) -> None:
 def test_a_second_at_rest_takes_little() -> None:
     """A day of four types in an open loop has 700,000 of them."""
     one = of(*[100_000 * 2**n for n in range(15)] * 7)
-    one.settle()
+    one.flush()
     held = (one, one._packed_keys, one._counts)
     assert sum(map(sys.getsizeof, held)) < 150 + 3 * one.size
     assert one._waiting is Buckets()._waiting

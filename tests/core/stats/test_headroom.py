@@ -18,7 +18,7 @@ CALM = {
 }  # fmt: skip
 
 
-def seat(
+def process(
     *seconds: dict[str, float],
     worker_id: str = "w1",
     host: str = "h",
@@ -38,14 +38,14 @@ BUSY = {"loop_cpu_percent": 98.0}
 
 
 def test_without_figures_nothing_is_known() -> None:
-    assert judge([]).room is Headroom.UNKNOWN
-    assert judge([seat()]).room is Headroom.UNKNOWN
-    assert judge([seat(CALM, low_s=5)]).room is Headroom.UNKNOWN
+    assert judge([]).headroom is Headroom.UNKNOWN
+    assert judge([process()]).headroom is Headroom.UNKNOWN
+    assert judge([process(CALM, low_s=5)]).headroom is Headroom.UNKNOWN
 
 
 def test_a_calm_generator_had_room_and_says_how_much() -> None:
-    verdict = judge([seat(*[CALM] * 3), seat({"loop_cpu_percent": 10.0}, worker_id="w2")])
-    assert verdict.room is Headroom.ENOUGH
+    verdict = judge([process(*[CALM] * 3), process({"loop_cpu_percent": 10.0}, worker_id="w2")])
+    assert verdict.headroom is Headroom.ENOUGH
     assert verdict.findings == []
     assert verdict.busiest == Who("w1", "h")
     assert verdict.busiest_loop_percent == pytest.approx(30)
@@ -54,8 +54,8 @@ def test_a_calm_generator_had_room_and_says_how_much() -> None:
 
 
 def test_a_loop_with_all_of_a_core_was_the_limit() -> None:
-    verdict = judge([seat(CALM), seat(*[BUSY] * 41, *[CALM] * 19, worker_id="w2")])
-    assert verdict.room is Headroom.NONE
+    verdict = judge([process(CALM), process(*[BUSY] * 41, *[CALM] * 19, worker_id="w2")])
+    assert verdict.headroom is Headroom.NONE
     (finding,) = verdict.findings
     assert (finding.who.worker_id, finding.cause) == ("w2", Cause.CORE)
     assert (finding.seconds, finding.of_seconds) == (41, 60)
@@ -72,7 +72,7 @@ def test_a_loop_with_all_of_a_core_was_the_limit() -> None:
     ],
 )
 def test_how_long_it_was_so_decides(busy: int, calm: int, room: Headroom) -> None:
-    assert judge([seat(*[BUSY] * busy, *[CALM] * calm)]).room is room
+    assert judge([process(*[BUSY] * busy, *[CALM] * calm)]).headroom is room
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_how_long_it_was_so_decides(busy: int, calm: int, room: Headroom) -> Non
     ],
 )
 def test_each_cause(second: dict[str, float], cause: Cause, value: float) -> None:
-    (finding,) = judge([seat(second)]).findings
+    (finding,) = judge([process(second)]).findings
     assert finding.cause is cause
     assert finding.value == pytest.approx(value)
 
@@ -108,28 +108,28 @@ def test_each_cause(second: dict[str, float], cause: Cause, value: float) -> Non
     ],
 )
 def test_what_is_no_cause(second: dict[str, float]) -> None:
-    assert judge([seat(second)]).room is Headroom.ENOUGH
+    assert judge([process(second)]).headroom is Headroom.ENOUGH
 
 
 def test_only_what_counts_of_the_run_is_judged() -> None:
     seconds = [BUSY, BUSY, CALM, CALM, CALM, BUSY]
-    assert judge([seat(*seconds)]).room is Headroom.NONE
-    assert judge([seat(*seconds, low_s=2, high_s=5)]).room is Headroom.ENOUGH
+    assert judge([process(*seconds)]).headroom is Headroom.NONE
+    assert judge([process(*seconds, low_s=2, high_s=5)]).headroom is Headroom.ENOUGH
 
 
 def test_a_machine_is_told_of_once_whoever_runs_on_it() -> None:
     full = {"network_busiest_percent": 99.0}
-    seats = [
-        seat(full, worker_id="w1", boot_id="b1"),
-        seat(full, full, worker_id="w2", boot_id="b1", host="container"),
-        seat(full, worker_id="", boot_id="b2"),
+    processes = [
+        process(full, worker_id="w1", boot_id="b1"),
+        process(full, full, worker_id="w2", boot_id="b1", host="container"),
+        process(full, worker_id="", boot_id="b2"),
     ]
-    assert sorted(finding.seconds for finding in judge(seats).findings) == [1, 2]
+    assert sorted(finding.seconds for finding in judge(processes).findings) == [1, 2]
 
 
 def test_the_gravest_comes_first() -> None:
-    seats = [seat(BUSY, CALM, worker_id="half"), seat(BUSY, worker_id="all")]
-    assert [finding.who.worker_id for finding in judge(seats).findings] == ["all", "half"]
+    processes = [process(BUSY, CALM, worker_id="half"), process(BUSY, worker_id="all")]
+    assert [finding.who.worker_id for finding in judge(processes).findings] == ["all", "half"]
 
 
 CORES = {"core_0_percent": 90.0, "core_1_percent": 94.0, "cpu_percent": 92.0}
@@ -138,10 +138,10 @@ CORES = {"core_0_percent": 90.0, "core_1_percent": 94.0, "cpu_percent": 92.0}
 def test_what_else_kept_the_cores_busy_is_told_of_each_machine() -> None:
     """Two processes of ours with 33 % of a core each are 33 % of a machine of two cores."""
     ours = [
-        seat(*[CORES] * 3, boot_id="a"),
-        seat(*[CORES] * 3, worker_id="w2", boot_id="a"),
-        seat({**CORES, "cpu_percent": 20.0}, worker_id="w3", host="calm", boot_id="b"),
-        seat(CALM, worker_id="w4", host="mute"),
+        process(*[CORES] * 3, boot_id="a"),
+        process(*[CORES] * 3, worker_id="w2", boot_id="a"),
+        process({**CORES, "cpu_percent": 20.0}, worker_id="w3", host="calm", boot_id="b"),
+        process(CALM, worker_id="w4", host="mute"),
     ]
     first, second = judge(ours).hosts
     assert first.host == "h"
@@ -150,7 +150,7 @@ def test_what_else_kept_the_cores_busy_is_told_of_each_machine() -> None:
     assert first.waiting_percent == pytest.approx(1)
     assert (second.host, second.other_percent) == ("calm", pytest.approx(3.5))
     assert [load.host for load in judge(ours).hosts if load.taken] == ["h"]
-    assert judge(ours).room is Headroom.ENOUGH
+    assert judge(ours).headroom is Headroom.ENOUGH
 
 
 def test_cores_that_ssbench_itself_fills_are_not_taken_by_others() -> None:
@@ -159,6 +159,6 @@ def test_cores_that_ssbench_itself_fills_are_not_taken_by_others() -> None:
 
 
 def test_operations_that_failed_for_our_own_shortage_make_us_the_limit() -> None:
-    assert judge([], 1).room is Headroom.NONE
-    verdict = judge([seat(*[CALM] * 3)], 44)
-    assert (verdict.room, verdict.own_failures) == (Headroom.NONE, 44)
+    assert judge([], 1).headroom is Headroom.NONE
+    verdict = judge([process(*[CALM] * 3)], 44)
+    assert (verdict.headroom, verdict.own_failures) == (Headroom.NONE, 44)

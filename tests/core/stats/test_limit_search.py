@@ -19,7 +19,7 @@ def tried(search: Search, keeps: Callable[[float], bool]) -> list[float]:
     while (load := search.next) is not None:
         steps.append(load)
         assert len(steps) < 100
-        search.took(load, kept=keeps(load))
+        search.record(load, kept=keeps(load))
     return steps
 
 
@@ -68,7 +68,7 @@ def test_users_are_whole_whatever_was_given() -> None:
 
 def test_the_most_may_turn_out_to_be_less() -> None:
     search = Search(1, 100)
-    search.took(1, kept=True)
+    search.record(1, kept=True)
     search.limit(5)
     search.limit(70)
     assert tried(search, lambda load: True) == [2, 4, 5]
@@ -156,7 +156,7 @@ def test_what_can_no_longer_be_tried_is_not_confirmed() -> None:
     search = Search(4, 9, confirm=1)
     for load, kept in ((4, True), (8, False), (6, False), (5, True)):
         assert search.next == load
-        search.took(load, kept=kept)
+        search.record(load, kept=kept)
     search.limit(5)
     assert tried(search, lambda load: True) == [5]
     assert (search.kept, search.broken) == (5, 6)
@@ -173,7 +173,7 @@ def test_noise_never_hangs_it_however_often_it_tries(rng: Random, most: int, con
     search = Search(rng.randint(1, 600), most, confirm=confirm)
     steps = 0
     while (load := search.next) is not None:
-        search.took(load, kept=coin(load))
+        search.record(load, kept=coin(load))
         steps += 1
         assert steps < 1000
     for bound, kept in ((search.kept, True), (search.broken, False)):
@@ -184,9 +184,9 @@ def test_noise_never_hangs_it_however_often_it_tries(rng: Random, most: int, con
 
 def test_a_load_out_of_the_search_is_refused() -> None:
     search = Search(8, 100)
-    search.took(8, kept=True)
+    search.record(8, kept=True)
     with pytest.raises(ValueError, match="load 8 was not asked for"):
-        search.took(8, kept=False)
+        search.record(8, kept=False)
     for wrong in ({"least": 0}, {"least": 200}, {"precision": 0}):
         with pytest.raises(ValueError, match="a least load"):
             Search(1, 100, **wrong)

@@ -197,18 +197,18 @@ def test_a_later_versions_operation_is_shown_by_number() -> None:
 def test_host_figures_make_a_verdict_and_no_operation() -> None:
     stats = runs.stats_of([HostRecord(-1, 0.0, {"cpu": 1.0})])
     assert stats.total().operations == 0
-    assert stats.verdict().room is Headroom.UNKNOWN
+    assert stats.verdict().headroom is Headroom.UNKNOWN
     busy = runs.stats_of(runs.normal()).verdict()
-    assert busy.room is Headroom.NONE
+    assert busy.headroom is Headroom.NONE
     assert busy.findings[0].who == Who("alpha", "bench-01")
 
 
 def test_only_the_run_phase_is_judged_and_of_it_what_counts() -> None:
     full = runs.host(0, 0, loop_cpu_percent=99.0)
     cleanup = replace(full, phase=Phase.CLEANUP)
-    assert runs.stats_of([runs.header(), cleanup]).verdict().room is Headroom.UNKNOWN
+    assert runs.stats_of([runs.header(), cleanup]).verdict().headroom is Headroom.UNKNOWN
     records = [*of_load([MarkRecord(0, "stage")], warmup=1.0), full, runs.host(0, 1)]
-    assert runs.stats_of(records).verdict().room is Headroom.ENOUGH
+    assert runs.stats_of(records).verdict().headroom is Headroom.ENOUGH
 
 
 def test_two_runs_merge_to_one_verdict() -> None:

@@ -154,7 +154,7 @@ def test_as_long_as_there_is_room_nothing_is_coarser() -> None:
     assert series_of(read(0, 1)).relative_error == RELATIVE_ERROR
 
 
-def test_two_runs_stand_side_by_side_by_the_clock_on_the_wall() -> None:
+def test_two_runs_stand_cells_by_second_by_the_clock_on_the_wall() -> None:
     merged = series_of(read(0, 1), origin_ns=10 * S)
     merged.merge(series_of(read(0, 2.5), read(0, 0.5), origin_ns=13 * S + S // 2))
     assert merged.per_second() == [0, 1, 0, 1, 0, 1]

@@ -34,12 +34,12 @@ def test_the_figures_are_those_of_the_report() -> None:
     assert found.bytes_per_s == total.bytes_per_s
     assert found.service[100.0] == total.last_byte.histogram.max
     assert found.response == dict.fromkeys(PERCENTILES)
-    assert found.felt is found.service
+    assert found.latencies is found.service
 
 
 def test_what_was_felt_where_operations_were_due_is_the_response_time() -> None:
     found = step(records=runs.lasting(4, 100, due=True))
-    assert found.felt is found.response
+    assert found.latencies is found.response
     assert found.response[50.0] > found.service[50.0]  # type: ignore[operator]
 
 
@@ -70,7 +70,7 @@ def test_a_run_with_fewer_users_than_asked_for_has_counts_and_nothing_else() -> 
     found = step("p50 < 1m", records=[*records[: at + 1], short, *records[at + 1 :]])
     assert (found.users_asked, found.users_ran, found.short_of_users) == (4, 1, True)
     assert (found.operations, found.rate_per_s, found.bytes_per_s) == (400, None, None)
-    assert found.felt == dict.fromkeys(PERCENTILES)
+    assert found.latencies == dict.fromkeys(PERCENTILES)
     assert found.verdicts == ()
     assert not found.kept
     assert not step().short_of_users
