@@ -15,6 +15,7 @@ from typing import Any
 
 from ssbench import __version__
 from ssbench.core.dispatch.dispatcher import Dispatcher
+from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.stage_schedule import StageSchedule
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
 from ssbench.core.messages import Ack, Heartbeat, Host, Ready, Results, Returned
@@ -209,8 +210,10 @@ class Master:
     ) -> PhaseRunner:
         number, batch = self._numbers
         dispatcher = Dispatcher(
-            workload, self.roster, self.limits.max_batch, next_number=number, next_batch=batch
-        )
+            workload, self.roster, self.limits.max_batch,
+            ResultBounds(self.settings.sizes, len(self.settings.storage_urls)),
+            next_number=number, next_batch=batch,
+        )  # fmt: skip
         course = StageSchedule(stages or [Stage(math.inf if seconds is None else seconds, users)])
         exchange = JobTransport(
             dispatcher, self._crew, self.keeping, self._observer, self._wire.send_jobs, self._clock

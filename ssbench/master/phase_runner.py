@@ -89,6 +89,7 @@ class PhaseRunner:
         crew, workload = self._crew, self._workload
         started_ns = self._clock() + (LEAD_NS if workload.ahead else 0)
         crew.expect(started_ns)
+        self._dispatcher.bounds.begin(crew.start_ns)
         self.course.begin(started_ns)
         if self._settling:
             self._settling.begin(started_ns)

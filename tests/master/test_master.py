@@ -673,9 +673,20 @@ def with_odd_columns(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
     honest(puppet, batch, jobs)
 
 
+def with_impossible_results(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+    data = pack(pack_results([row(job)._replace(start_ns=10**17) for job in jobs]))
+    puppet.wire.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
+    honest(puppet, batch, jobs)
+
+
+def with_impossible_results_alone(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+    data = pack(pack_results([row(job)._replace(size_class=-1) for job in jobs]))
+    puppet.wire.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
+
+
 @pytest.mark.parametrize(
     "script", [honest, twice, forged, malformed, of_another_run, on_the_wrong_port,
-               with_odd_columns]
+               with_odd_columns, with_impossible_results]
 )  # fmt: skip
 def test_lies_are_refused_and_each_job_counts_once(script: Any) -> None:
     with scene() as here:
@@ -685,6 +696,16 @@ def test_lies_are_refused_and_each_job_counts_once(script: Any) -> None:
         assert adds_up(outcome)
         refused = here.master.refused
         assert bool(refused) == (script is not honest)
+
+
+def test_jobs_whose_results_were_refused_are_lost_and_the_run_ends() -> None:
+    with scene(Limits(worker_timeout_s=1, worker_wait_s=20)) as here:
+        here.puppet(with_impossible_results_alone)
+        outcome = here.run(Ledger(8), users=4)
+        assert (outcome.ended, outcome.counts.done, outcome.counts.lost) == ("complete", 0, 8)
+        assert adds_up(outcome)
+        assert here.master.refused
+        assert here.recorder.batches == 0
 
 
 def test_a_worker_that_loses_its_jobs_is_not_waited_for_for_ever() -> None:

@@ -17,15 +17,16 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from operator import itemgetter, lt
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ssbench.core.columns import result_count, unpack_column
+from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.throughput import ThroughputMeter
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import unpack
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, ErrorKind, Job, Result
+from ssbench.core.model import ErrorKind, Job, Result
 from ssbench.core.workload.workload import Workload
 
 MAX_BATCH = 256
@@ -50,15 +51,6 @@ _NUMBER = 1 + Result._fields.index("number")
 _STATUS = 1 + Result._fields.index("status")
 _ERROR = 1 + Result._fields.index("error")
 _UNKNOWN = 1 + Result._fields.index("unknown")
-#: The least that a column of numbers can have where that isn't 0: of times that there aren't or
-#: that aren't known, and of a start before the phase's by a clock that isn't known well yet.
-_BELOW_0 = {
-    "due_ns": NONE_NS,
-    "start_ns": -60 * SECOND,
-    "headers_ns": UNCERTAIN_NS,
-    "first_byte_ns": UNCERTAIN_NS,
-}
-_LEAST = [_BELOW_0.get(name, 0) for name in Result._fields[:RESULT_NUMBERS]]
 
 
 class Batch(NamedTuple):
@@ -98,6 +90,7 @@ class Dispatcher:
     workload: Workload
     roster: WorkerRegistry
     max_batch: int = MAX_BATCH
+    bounds: ResultBounds = field(default_factory=ResultBounds)  #: of what results can have
     counts: JobCounts = field(default_factory=JobCounts)
     ending: bool = False  #: nothing is left to be sent: workers give back what no user is free for
     stopping: bool = False  #: time is up, or somebody interrupted
@@ -231,7 +224,7 @@ class Dispatcher:
         try:
             columns: list[Any] = unpack(packed)
             count = result_count(columns)
-            _must_be_possible(columns[1 : 1 + RESULT_NUMBERS])
+            self.bounds.check(columns, now_ns)
             numbers = unpack_column(columns[_NUMBER], count)
             errors = unpack_column(columns[_ERROR], count) if columns[_ERROR] != 0 else None
             statuses = unpack_column(columns[_STATUS], count) if errors else ()
@@ -364,21 +357,6 @@ class Dispatcher:
             self._put_back(self._arrived(number))
         for incarnation in list(self._held):
             self.gone(incarnation)
-
-
-def _must_be_possible(columns: Sequence[Any]) -> None:
-    """What no operation can have must not reach the stat file. Looks at what columns begin with,
-    above which all of their values are, so it takes no longer for many rows.
-
-    :raises MessageError: where a column has, or may have, less than it can.
-    """
-    try:
-        lows = [column if type(column) is int else column[0] for column in columns]
-        impossible = type(sum(lows)) is not int or any(map(lt, lows, _LEAST))
-    except (TypeError, LookupError) as error:
-        raise MessageError("a malformed column") from error
-    if impossible:
-        raise MessageError("results that no operation can have")
 
 
 def _first_detail(details: object) -> str:

@@ -461,6 +461,15 @@ def test_results_that_no_operation_can_have_are_refused(field: str, value: Any) 
     assert fleet.dispatcher.results(worker.incarnation, packed(batch.jobs), 0)
 
 
+def test_results_of_responses_that_were_read_late_are_kept() -> None:
+    """Their times are UNCERTAIN_NS, below NONE_NS: a batch with one was refused, and lost."""
+    fleet = Fleet()
+    worker, batch = one_held(fleet)
+    late = [row(job)._replace(headers_ns=UNCERTAIN_NS, first_byte_ns=-2) for job in batch.jobs]
+    assert fleet.dispatcher.results(worker.incarnation, pack(pack_results(late)), 0)
+    assert fleet.dispatcher.counts.refused == 0
+
+
 def test_strangers_take_nothing() -> None:
     fleet = Fleet()
     worker = fleet.hello("w", 4)
