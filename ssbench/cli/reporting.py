@@ -34,7 +34,7 @@ def read_stats(path: str) -> RunStats:
     """
     tune_garbage_collector()
     with statfile.read(path) as reader:
-        records = reader.gathered()
+        records = reader.merged()
         first = next(records)
         stats = RunStats.of(chain([first], records), _end_of_load_ns(path, first))
         stats.run.damage += reader.damage
@@ -54,7 +54,7 @@ def _end_of_load_ns(path: str, first: Record) -> int | None:
         raise UsageError("stdin: a run with a cool-down is read twice: name the file")
     facts = RunRecords()
     with statfile.read(path) as reader:
-        for record in reader.but_for_results():
+        for record in reader.without_results():
             if isinstance(record, RunHeader | MarkRecord):
                 facts.add(record)
     return facts.end_ns

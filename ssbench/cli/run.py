@@ -71,7 +71,7 @@ class Run:
                 self.path, overwrite=self.options.force, hold=True
             ) as writer:
                 self._writer = writer
-                if self.options.thresholds and not writer.kept:
+                if self.options.thresholds and not writer.readable:
                     raise UsageError(
                         f"--threshold needs results to judge by: {self.path} keeps none"
                     )
@@ -282,7 +282,7 @@ class Run:
 
         Thresholds that were missed join ``reasons``.
         """
-        if self._writer and not self._writer.kept:
+        if self._writer and not self._writer.readable:
             self.say(f"No report: the results went to {self.path}")
         else:
             self._print_report()
@@ -323,4 +323,4 @@ class Run:
             )
 
     def _has_results(self) -> bool:
-        return self._writer is not None and self._writer.kept and self._writer.blocks > 0
+        return self._writer is not None and self._writer.readable and self._writer.blocks > 0

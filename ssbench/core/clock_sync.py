@@ -24,7 +24,7 @@ class ClockSync:
         self._master = 0
         self._delays_ns: deque[int] = deque(maxlen=_DELAYS)  # of beats: arrival - master's clock
 
-    def hear(self, beat: ControlState, arrived_ns: int) -> None:
+    def update(self, beat: ControlState, arrived_ns: int) -> None:
         """A beat arrived. Another master has another clock: what was known is forgotten."""
         if beat.master != self._master:
             self._master = beat.master

@@ -17,13 +17,13 @@ from ssbench.core.operations import RECEIVING
 
 Row = tuple[Any, ...]  #: in the order of Result's fields
 #: (Job, when on the clock it began, Timing) of a success at the first attempt; else a Row.
-Finished = tuple[Any, ...]
+Completed = tuple[Any, ...]
 
 _WIDTH = len(Result._fields)
 _LAST_BYTE = Result._fields.index("last_byte_ns")
 
 
-def pack_finished(finished: Sequence[Finished], origin_ns: int) -> list[Any]:
+def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:
     """As ``pack_results`` packs the rows of them.
 
     :param origin_ns: the phase's start on the clock.
@@ -50,7 +50,7 @@ def pack_finished(finished: Sequence[Finished], origin_ns: int) -> list[Any]:
     ]  # fmt: skip
 
 
-def rows_of(finished: Sequence[Finished], origin_ns: int) -> list[Row]:
+def rows_of(finished: Sequence[Completed], origin_ns: int) -> list[Row]:
     """All as rows."""
     return [entry if len(entry) == _WIDTH else _row(entry, origin_ns) for entry in finished]
 
@@ -94,7 +94,7 @@ def _pack_lasts(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
     return packed if least >= 0 else pack_column(list(map(last_ns, times, starts)))
 
 
-def latencies_ns(finished: Sequence[Finished]) -> list[int]:
+def latencies_ns(finished: Sequence[Completed]) -> list[int]:
     """How long each of them took."""
     took = [
         entry[_LAST_BYTE] if len(entry) == _WIDTH else entry[2].last_byte_ns - entry[1]
@@ -103,7 +103,7 @@ def latencies_ns(finished: Sequence[Finished]) -> list[int]:
     return took if min(took, default=0) >= 0 else [max(ns, 0) for ns in took]
 
 
-def _row(done: Finished, origin_ns: int) -> Row:
+def _row(done: Completed, origin_ns: int) -> Row:
     job, start_ns, timing = done
     return (
         job.number, job.operation, job.size_class, job.object, job.due_ns,
@@ -114,7 +114,7 @@ def _row(done: Finished, origin_ns: int) -> Row:
     )  # fmt: skip
 
 
-def _first_ns(done: Finished) -> int:
+def _first_ns(done: Completed) -> int:
     job, start_ns, timing = done
     if job.operation not in RECEIVING:
         return NONE_NS

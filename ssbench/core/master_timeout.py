@@ -18,17 +18,17 @@ class MasterTimeout:
     """
 
     def __init__(self, now_ns: int) -> None:
-        self.lasted_ns = 0  #: since the newest beat, or since the beginning
+        self.silent_ns = 0  #: since the newest beat, or since the beginning
         self._newest: object = None
         self._ticked_ns = now_ns
 
     def __repr__(self) -> str:
-        return f"<Silence of {self.lasted_ns / _SECOND:.1f} s>"
+        return f"<MasterTimeout {self.silent_ns / _SECOND:.1f} s>"
 
     def tick(self, newest: object, now_ns: int) -> int:
-        """The newest beat is this one (None: none ever came); gives ``lasted_ns``."""
+        """The newest beat is this one (None: none ever came); gives ``silent_ns``."""
         step_ns = min(now_ns - self._ticked_ns, _SECOND)
         self._ticked_ns = now_ns
-        self.lasted_ns = self.lasted_ns + step_ns if newest is self._newest else 0
+        self.silent_ns = self.silent_ns + step_ns if newest is self._newest else 0
         self._newest = newest
-        return self.lasted_ns
+        return self.silent_ns

@@ -11,15 +11,15 @@ from enum import Enum, auto
 from ssbench.core.messages import ControlState
 
 
-class Reply(Enum):
+class MembershipStatus(Enum):
     """What a beat means for the worker that hears it."""
 
-    NOTHING = auto()  #: it speaks of others
-    WELCOME = auto()  #: the worker is one of the master's
+    UNMENTIONED = auto()  #: it speaks of others
+    ACCEPTED = auto()  #: the worker is one of the master's
     REFUSED = auto()  #: the master doesn't want it
     QUIT = auto()  #: it is to end
-    GIVEN_UP = auto()  #: the master that knew it knows it no more
-    SUPPLANTED = auto()  #: another master has come
+    DROPPED = auto()  #: the master that knew it knows it no more
+    REPLACED = auto()  #: another master has come
 
 
 class Membership:
@@ -36,24 +36,24 @@ class Membership:
         self._refused_since_ns: int | None = None
 
     def __repr__(self) -> str:
-        return f"<Standing {'known' if self.known else 'unknown'} to {self.master or 'nobody'}>"
+        return f"<Membership {'known' if self.known else 'unknown'} to {self.master or 'nobody'}>"
 
-    def judge(self, beat: ControlState) -> Reply:
+    def status_in(self, beat: ControlState) -> MembershipStatus:
         """What it means for us; changes nothing."""
         ours, refused = self.incarnation in beat.workers, self.incarnation in beat.refused
         if beat.quit and (ours or refused):
             # Not before: our way to the master may be open later than its to us, and the bye
             # that names us would be lost.
-            return Reply.QUIT
+            return MembershipStatus.QUIT
         if refused:
-            return Reply.REFUSED
+            return MembershipStatus.REFUSED
         if ours:
-            return Reply.WELCOME
+            return MembershipStatus.ACCEPTED
         if not self.known:
-            return Reply.NOTHING
-        return Reply.GIVEN_UP if beat.master == self.master else Reply.SUPPLANTED
+            return MembershipStatus.UNMENTIONED
+        return MembershipStatus.DROPPED if beat.master == self.master else MembershipStatus.REPLACED
 
-    def welcome(self, beat: ControlState) -> None:
+    def accept(self, beat: ControlState) -> None:
         """This master knows us."""
         self.known, self.master, self._refused_since_ns = True, beat.master, None
 
@@ -64,7 +64,7 @@ class Membership:
             return None
         return now_ns - self._refused_since_ns
 
-    def must_greet(self, newest: ControlState | None) -> bool:
+    def must_say_hello(self, newest: ControlState | None) -> bool:
         """Whether we have to say who we are, or say it again.
 
         Not where a master knows us, or is about to. And not where the newest beat is without us
@@ -73,7 +73,7 @@ class Membership:
         """
         return not self.known and (newest is None or self.incarnation not in newest.workers)
 
-    def begin_anew(self, incarnation: int) -> None:
+    def renew(self, incarnation: int) -> None:
         """Go under another one, which nobody knows."""
         self.previous, self.incarnation = self.incarnation, incarnation
         self.known = False

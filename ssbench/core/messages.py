@@ -49,7 +49,7 @@ _MAX_NAME = 64
 _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
 #: Of a pulse's live counts: core.live's buckets have 17 bits; latencies are in a few hundred.
 MAX_BUCKETS, MAX_BUCKET = 4096, 1 << 17
-#: Of a clock, so that the difference of two is still 64 bits. Of three it isn't: see ``in_reach``.
+#: Of a clock, so that the difference of two is still 64 bits. Three need ``in_clock_range``.
 MAX_CLOCK_NS = 1 << 62
 #: Of anything counted or measured: no sum of such, and no clock, is beyond reckoning.
 MAX_NUMBER = 1e18
@@ -71,7 +71,7 @@ class Heartbeat(NamedTuple):
     """The heartbeat; one for each beat."""
 
     incarnation: int
-    beat: int  #: serial of the beat that it answers
+    answered_serial: int  #: serial of the control state that it answers
     worker_ns: int  #: the worker's monotonic clock when this was sent
     hold_ns: int  #: time between the beat's arrival and this
     hub_idle_ns: int  #: time since the worker's event loop last ran
@@ -116,7 +116,7 @@ class Results(NamedTuple):
     incarnation: int
     run: str
     phase: int
-    took: Sequence[int]  #: batches taken since the last message, as Took says it
+    acked: Sequence[int]  #: batches that the worker holds since its last message, as in Ack
     packed: bytes
 
 
@@ -172,8 +172,8 @@ class ControlState(NamedTuple):
     ending: bool  #: nothing is left to be sent: give back what no user is free for
     stopping: bool  #: start nothing more: give everything back
     quit: bool  #: end the process
-    think_least_s: float = 0.0  #: pause of a user after each operation, uniform from this
-    think_longest_s: float = 0.0  #: to this
+    think_min_s: float = 0.0  #: pause of a user after each operation, uniform from this
+    think_max_s: float = 0.0  #: to this
 
     @property
     def is_goodbye(self) -> bool:
@@ -199,7 +199,7 @@ Message = (
 Check = Callable[[Any], bool]
 
 
-def in_reach(time_ns: int) -> int | None:
+def in_clock_range(time_ns: int) -> int | None:
     """A time reckoned from clocks of other machines; None where no message could carry it, which
     is where a clock is nonsense."""
     return time_ns if -MAX_CLOCK_NS < time_ns < MAX_CLOCK_NS else None

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 NO_KEY = "without a key; workers need the master's --zmq-key-file"
 OTHER_KEY = "with another key; workers need the master's --zmq-key-file"
-A_KEY = "with a key, of which this master has none; give it the same --zmq-key-file"
-NO_PEER = "whose protocol isn't that of ssbench"
-HANGS_UP = "who hung up before keys were compared; both sides need the same key file, or none"
-TALKS = "who sent more than a worker ever says there"
-HUNG_UP = "hung up"
+UNEXPECTED_KEY = "with a key, of which this master has none; give it the same --zmq-key-file"
+OTHER_PROTOCOL = "whose protocol isn't that of ssbench"
+CLOSED_EARLY = "who hung up before keys were compared; both sides need the same key file, or none"
+UNEXPECTED_DATA = "who sent more than a worker ever says there"
+CLOSED = "hung up"
 #: A friend may be killed in the middle of a handshake, but not so often in a row.
-ENOUGH = 4
+MAX_CLOSED_EARLY = 4
 _MOST_TOLD = 10  #: addresses, in a line each
-MOST_COUNTED = 1000
+MAX_COUNTED = 1000
 _PATIENCE_S = 1.5  #: a stranger whose address was missed is likely to knock again
 
 
@@ -49,9 +49,9 @@ class PendingPeers:
         self._hung_up: Counter[str] = Counter()  # since somebody was let in
 
     def __repr__(self) -> str:
-        return f"<Porch {self.port}, {len(self._outside)} of {len(self._here)} outside>"
+        return f"<PendingPeers {self.port}, {len(self._outside)} of {len(self._here)} outside>"
 
-    def came(self, fd: int, address: str) -> None:
+    def connected(self, fd: int, address: str) -> None:
         """A connection, whose handshake is to come."""
         self._here[fd] = address
         self._cut.discard(fd)
@@ -64,29 +64,29 @@ class PendingPeers:
     def cut_off(self, fd: int) -> RejectedPeer:
         """A connection was ended for what it sent; that it is gone may be told later, or never."""
         self._cut.add(fd)
-        return RejectedPeer(self._here[fd], self.port, TALKS)
+        return RejectedPeer(self._here[fd], self.port, UNEXPECTED_DATA)
 
-    def let_in(self) -> None:
+    def handshake_succeeded(self) -> None:
         """One of the connections has the right key."""
         self._outside.clear()
         self._hung_up.clear()
 
-    def turned_away(self, why: str) -> None:
+    def handshake_failed(self, why: str) -> None:
         """A handshake failed; whose, is told next."""
         self._why = why
 
-    def gone(self, fd: int) -> RejectedPeer | None:
+    def disconnected(self, fd: int) -> RejectedPeer | None:
         """A connection is no more; a stranger's, where that is certain."""
         why, self._why = self._why, ""
         was_outside = fd in self._outside
         self._outside.discard(fd)
         self._cut.discard(fd)
         address = self._here.pop(fd, "")
-        if why == HUNG_UP:
-            return RejectedPeer(address, self.port, HANGS_UP) if self._is_odd(address) else None
+        if why == CLOSED:
+            return RejectedPeer(address, self.port, CLOSED_EARLY) if self._is_odd(address) else None
         if not (why or was_outside):
             return None
-        return RejectedPeer(address, self.port, why or NO_PEER)
+        return RejectedPeer(address, self.port, why or OTHER_PROTOCOL)
 
     def _is_odd(self, address: str) -> bool:
         """Whether one that hung up is certainly no worker of ours, that was killed just then.
@@ -94,8 +94,8 @@ class PendingPeers:
         Which side sees first that the keys don't fit, and hangs up, is left to chance.
         """
         self._hung_up[address] += 1
-        often = self._hung_up[address] >= ENOUGH
-        if len(self._hung_up) > MOST_COUNTED:
+        often = self._hung_up[address] >= MAX_CLOSED_EARLY
+        if len(self._hung_up) > MAX_COUNTED:
             self._hung_up.clear()
         may_be_friend = address in self._friends if address else bool(self._friends)
         return often or (self._locked and not may_be_friend)

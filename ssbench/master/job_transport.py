@@ -84,7 +84,7 @@ class JobTransport:
     def took(self, took: Ack) -> None:
         """A worker has these batches."""
         if took.run == self._crew.settings.run_id:
-            self.dispatcher.took(took.incarnation, took.batches, self._clock())
+            self.dispatcher.acked(took.incarnation, took.batches, self._clock())
 
     def results(self, results: Results) -> bool:
         """A worker did these; False where they are of another phase, or of nobody here."""
@@ -93,8 +93,8 @@ class JobTransport:
         here = (crew.settings.run_id, crew.phase)
         if worker is None or (results.run, results.phase) != here:
             return False
-        if results.took:
-            dispatcher.took(results.incarnation, results.took, self._clock())
+        if results.acked:
+            dispatcher.acked(results.incarnation, results.acked, self._clock())
         packed = dispatcher.results(results.incarnation, results.packed, self._clock())
         if packed is not None:
             self._keeping.append_results(crew.phase, worker.index, results.packed)
@@ -117,4 +117,4 @@ class JobTransport:
 
     def gone(self, incarnation: int) -> int:
         """A worker is here no more; gives how many operations are lost with it."""
-        return self.dispatcher.gone(incarnation)
+        return self.dispatcher.worker_lost(incarnation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ssbench.core.dispatch.abort_policy import too_many_errors, why_give_up
+from ssbench.core.dispatch.abort_policy import abort_reason, error_limit_reason
 from ssbench.core.dispatch.progress_tracker import ProgressTracker
 from ssbench.core.dispatch.stage_schedule import StageSchedule
 from ssbench.core.dispatch.worker_registry import SECOND
@@ -14,7 +14,7 @@ from ssbench.core.messages import Heartbeat
 from ssbench.core.model import Phase
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.workload.pacing import LEAD_NS
+from ssbench.core.workload.pacing import START_DELAY_NS
 from ssbench.core.workload.workload import Workload
 from ssbench.master.job_transport import JobTransport
 from ssbench.master.phases import Limits, PhaseOutcome
@@ -87,7 +87,7 @@ class PhaseRunner:
     def work(self) -> None:
         """Begin now, and go on until the last result is in or it was stopped."""
         crew, workload = self._crew, self._workload
-        started_ns = self._clock() + (LEAD_NS if workload.ahead else 0)
+        started_ns = self._clock() + (START_DELAY_NS if workload.ahead else 0)
         crew.expect(started_ns)
         self._dispatcher.bounds.begin(crew.start_ns)
         self.course.begin(started_ns)
@@ -104,9 +104,9 @@ class PhaseRunner:
         ended, reason = self._ending
         if ended == "complete" and workload.exhausted:
             ended, reason = "exhausted", workload.exhausted
-        never = workload.never_started(self.course.over_ns / SECOND)
+        never = workload.never_started(self.course.ended_ns / SECOND)
         return PhaseOutcome(
-            dispatcher.counts, self._took_s, ended, reason, dispatcher.example, never,
+            dispatcher.counts, self._took_s, ended, reason, dispatcher.first_error, never,
             self._short_of_users,
         )  # fmt: skip
 
@@ -159,8 +159,8 @@ class PhaseRunner:
     def _mark_end(self, now_ns: int) -> None:
         """The load ended: when its time was over, however late we come to look."""
         end_ns = self.course.end_ns
-        self.course.over_ns = now_ns if end_ns is None else min(now_ns, end_ns)
-        self._mark("end", self.course.over_ns)
+        self.course.ended_ns = now_ns if end_ns is None else min(now_ns, end_ns)
+        self._mark("end", self.course.ended_ns)
 
     def _mark(self, name: str, at_ns: int) -> None:
         """Note what begins, or ends; in the run, also in the stat file."""
@@ -173,10 +173,10 @@ class PhaseRunner:
     def _count_users(self, at_ns: int) -> None:
         """Note from when on there are workers for more, or fewer, users than were noted last."""
         roster = self._crew.roster
-        if roster.shared != self._users:
-            self._users = roster.shared
-            self._note(at_ns, "users", roster.shared)
-        self._short_of_users = self._short_of_users or roster.shared < roster.users
+        if roster.assigned_users != self._users:
+            self._users = roster.assigned_users
+            self._note(at_ns, "users", roster.assigned_users)
+        self._short_of_users = self._short_of_users or roster.assigned_users < roster.users
 
     def _note(self, at_ns: int, name: str, users: int) -> None:
         if self._crew.phase is Phase.RUN:
@@ -211,10 +211,10 @@ class PhaseRunner:
     def _why_give_up(self, now_ns: int) -> Ending | None:
         dispatcher, crew = self._dispatcher, self._crew
         if crew.phase is Phase.RUN:
-            reason = too_many_errors(dispatcher, self._ties.limits.max_consecutive_errors)
+            reason = error_limit_reason(dispatcher, self._ties.limits.max_consecutive_errors)
         else:
             timeout_s = crew.settings.network_timeout_s
-            reason = why_give_up(crew.phase, dispatcher, crew.start_ns, now_ns, timeout_s)
+            reason = abort_reason(crew.phase, dispatcher, crew.start_ns, now_ns, timeout_s)
         return ("failed", reason) if reason else None
 
     # In the master's loop -----------------------------------------------------------------
@@ -233,7 +233,7 @@ class PhaseRunner:
 
     def heard(self, pulse: Heartbeat) -> None:
         """A worker told of latencies."""
-        self._watch.heard((self._clock() - self._crew.start_ns) / SECOND, pulse.live)
+        self._watch.add_latencies((self._clock() - self._crew.start_ns) / SECOND, pulse.live)
 
     def progress(self, now_ns: int) -> RunProgress:
         """Where it stands."""
@@ -243,7 +243,7 @@ class PhaseRunner:
             counts.done + counts.failed,
             counts.failed,
             len(roster.workers),
-            roster.shared,
+            roster.assigned_users,
         )
         rate = self.course.stage.rate
         return replace(progress, target_rate=rate, late=self._late(now_ns)) if rate else progress
@@ -253,7 +253,7 @@ class PhaseRunner:
         exactly so."""
         dispatcher, workload = self._dispatcher, self._workload
         if dispatcher.stopping:
-            return workload.never_started(self.course.over_ns / SECOND)
+            return workload.never_started(self.course.ended_ns / SECOND)
         since_s = workload.waiting_since(now_ns / SECOND)
         if since_s is None:
             return 0
@@ -261,4 +261,4 @@ class PhaseRunner:
         if workload.total is not None:
             waiting = min(waiting, workload.total - workload.taken)
         # All that workers hold was due before that, and more of it than they have users waits.
-        return waiting + max(dispatcher.in_flight - self._crew.roster.shared, 0)
+        return waiting + max(dispatcher.in_flight - self._crew.roster.assigned_users, 0)

@@ -179,7 +179,7 @@ class WorkerManager:
         yield from self._check_children(now_ns)
         for worker in self.roster.overdue(now_ns):
             reason = f"no sign of life for {self._limits.worker_timeout_s:g} s"
-            if not worker.beat:
+            if not worker.answered_serial:
                 port = self._wire.ports.control
                 reason += f" (can it reach port {port}, --zmq-control-port?)"
             yield self._part(worker, reason, left=False)
@@ -228,7 +228,7 @@ class WorkerManager:
                 self.settings.run_id if running else "",
                 self.phase,
                 self.start_ns,
-                self.roster.shares(),
+                self.roster.assignments(),
                 dict(self.roster.refused),
                 self.settings.to_map() if running else {},
                 float(self._limits.worker_timeout_s),
@@ -245,14 +245,14 @@ class WorkerManager:
 
     def _gap(self, now_ns: int) -> int:
         """How long until the next beat: twice as long each time, while somebody is unheard of."""
-        if all(worker.beat for worker in self.roster.workers.values()):
+        if all(worker.answered_serial for worker in self.roster.workers.values()):
             return self._beat_ns
         return min(max(now_ns - self.newest_hello_ns, _UNHEARD_NS), self._beat_ns)
 
     # What workers say of themselves -------------------------------------------------------
 
     def _on_hello(self, hello: Hello) -> Iterator[Event]:
-        worker, replaced = self.roster.greet(hello, self._clock())
+        worker, replaced = self.roster.register(hello, self._clock())
         for other in replaced:
             yield WorkerLeft(other, "it came back under a new incarnation", left=False)
         self.news = True
@@ -261,7 +261,7 @@ class WorkerManager:
             yield WorkerJoined(worker)
 
     def _on_pulse(self, pulse: Heartbeat) -> Iterable[Event]:
-        worker = self.roster.pulse(pulse, self._clock(), self._wall_clock())
+        worker = self.roster.heartbeat(pulse, self._clock(), self._wall_clock())
         return () if worker is None else (pulse,)
 
     def _on_ready(self, ready: Ready) -> Iterable[Event]:
@@ -277,11 +277,11 @@ class WorkerManager:
         worker = self.roster.workers.get(bye.incarnation)
         if worker:
             return (self._part(worker, bye.reason or "it ended", left=True),)
-        self.roster.leave(bye.incarnation)  # one that was refused
+        self.roster.remove(bye.incarnation)  # one that was refused
         return ()
 
     def _part(self, worker: WorkerState, reason: str, *, left: bool) -> WorkerLeft:
-        self.roster.leave(worker.hello.incarnation)
+        self.roster.remove(worker.hello.incarnation)
         # A worker may come and go within one turn of the loop, so it is noted here.
         if len(self.gone) < MAX_NAMES:
             self.gone[worker.name] = None

@@ -41,7 +41,7 @@ _INFLATED_SLACK = 32 << 20
 _ITEMS_SLACK = 1 << 18
 
 Item = TypeVar("Item")
-Say = Callable[[str], None]
+OnDamage = Callable[[str], None]
 
 
 _PIECE = 1 << 15  #: bytes that are compressed at a time
@@ -201,7 +201,7 @@ def looks_like_blocks(source: Source) -> bool:
 
 
 def read_blocks(
-    source: Source, say: Say, inflate: Callable[[int], None] = _no_bounds
+    source: Source, on_damage: OnDamage, inflate: Callable[[int], None] = _no_bounds
 ) -> Iterator[Block]:
     """Every block that is whole, in order; ``say`` hears of what is damaged or missing.
 
@@ -214,18 +214,18 @@ def read_blocks(
         start = source.offset
         frame = _next_frame(source)
         if source.offset > start and not told:
-            say(f"bytes {start} to {source.offset - 1} are damaged")
+            on_damage(f"bytes {start} to {source.offset - 1} are damaged")
         if frame is None:
             return
         check_version(frame.version)
         if frame.number > expected:
-            say(_missing(expected, frame.number - 1))
+            on_damage(_missing(expected, frame.number - 1))
         try:
             member = source.peek(frame.length)
             inflate(len(member))
             data = _inflate(member, frame.length, inflate)
         except _DamagedError as error:
-            say(f"block {frame.number} at byte {source.offset} {error}")
+            on_damage(f"block {frame.number} at byte {source.offset} {error}")
             told = True
             # Not by its length: bytes may be missing from its middle, and the next block with them.
             source.skip(1)
@@ -236,7 +236,7 @@ def read_blocks(
             if frame.number >= expected:
                 yield Block(frame.number, offset, data)
             else:
-                say(f"block {frame.number} at byte {offset} is out of order and left out")
+                on_damage(f"block {frame.number} at byte {offset} is out of order and left out")
         expected = max(expected, frame.number + 1)
 
 
@@ -303,7 +303,7 @@ def _inflate(member: bytes, length: int, inflate: Callable[[int], None]) -> byte
     return data
 
 
-def read_plain(source: Source, say: Say) -> Iterator[bytes]:
+def read_plain(source: Source, on_damage: OnDamage) -> Iterator[bytes]:
     """Inflated pieces of plain gzip, bounded in size; ``say`` hears where it breaks off.
 
     A file that isn't packed comes as it is.
@@ -321,14 +321,14 @@ def read_plain(source: Source, say: Say) -> Iterator[bytes]:
                 pending = source.peek(_WINDOW)
                 source.skip(len(pending))
             if not pending:
-                say(f"it is cut off at byte {source.offset}")
+                on_damage(f"it is cut off at byte {source.offset}")
                 return
             try:
                 piece = engine.decompress(pending, _WINDOW)
             except zlib.error as error:
-                say(f"it is damaged before byte {source.offset}: {error}; the rest is lost")
+                on_damage(f"it is damaged before byte {source.offset}: {error}; the rest is lost")
                 return
             yield piece
         source.push_back(engine.unused_data)
     if source.peek(1):
-        say(f"what follows byte {source.offset} is not gzip")
+        on_damage(f"what follows byte {source.offset} is not gzip")

@@ -34,7 +34,7 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.text import plural, printable
-from ssbench.statfile.failures import gather_secrets, kind_of, safe_detail, text_of
+from ssbench.statfile.legacy_failures import collect_secrets, kind_of, safe_detail, text_of
 
 _CHUNK = 10_000  #: results that are gathered into batches at a time
 _NS = 10**9
@@ -213,7 +213,7 @@ class LegacyRun:
         if auth_kwargs and auth_kwargs != self._auth_kwargs:
             self._auth_kwargs = auth_kwargs
             self._secrets = set()
-            gather_secrets(auth_kwargs, self._secrets)
+            collect_secrets(auth_kwargs, self._secrets)
 
     def _failed(self, row: Result, result: dict[bytes, Any]) -> Result:
         text = text_of(result[b"exception"])

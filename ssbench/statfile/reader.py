@@ -23,9 +23,9 @@ from ssbench.statfile.blocks import (
     read_plain,
 )
 from ssbench.statfile.legacy import LegacyRun
+from ssbench.statfile.merge_batches import is_results, merge_batches
 from ssbench.statfile.path import PACKED, existing_path
 from ssbench.statfile.records import UnknownRecordError, decode, objects
-from ssbench.statfile.stretch import is_results, stretched
 
 _DAMAGE_LIMIT = 100
 _LEAST_PIECE = 4096  #: bytes that a piece counts for at least: an empty one takes its time, too
@@ -79,11 +79,11 @@ class StatFileReader:
         self.unknown_records = 0  #: of a kind that this version doesn't know
         self.legacy = False  #: True for a file of ssbench 0.3.9
         self._footer = False
-        self._way: Callable[[Iterable[Any]], Iterable[Any]] = iter
+        self._select: Callable[[Iterable[Any]], Iterable[Any]] = iter
         source = Source(file)
         self._bounds = Bounds(source) if bounded else None
-        with self._faults_named():
-            records = self._until_too_much(self._open(source))
+        with self._named_errors():
+            records = self._within_bounds(self._open(source))
             first = next(records, None)
             if first is None:
                 raise StatFileError("; ".join(["nothing of a run is in it", *self.damage[:1]]))
@@ -95,24 +95,24 @@ class StatFileReader:
         return self._footer and not self.damage
 
     def __iter__(self) -> Iterator[Record]:
-        with self._faults_named():
+        with self._named_errors():
             yield from self._records
 
-    def gathered(self) -> Iterator[Record]:
+    def merged(self) -> Iterator[Record]:
         """As iterating, with many batches of results put together to few: far faster to count.
 
         Results of one phase and worker keep their order, and pass no phase, mark or clock.
         """
-        self._way = stretched
+        self._select = merge_batches
         if not self.legacy:
             return iter(self)
         from ssbench.core.stats.batches import gathered  # no run needs it: they begin the sooner
 
         return gathered(self)
 
-    def but_for_results(self) -> Iterator[Record]:
+    def without_results(self) -> Iterator[Record]:
         """As iterating, without the results, which aren't even unpacked."""
-        self._way = partial(filterfalse, is_results)
+        self._select = partial(filterfalse, is_results)
         return (record for record in self if not isinstance(record, ResultBatch))
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class StatFileReader:
         return f"<StatFileReader {self.name} {state}>"
 
     @contextmanager
-    def _faults_named(self) -> Iterator[None]:
+    def _named_errors(self) -> Iterator[None]:
         try:
             yield
         except StatFileError as error:
@@ -139,7 +139,7 @@ class StatFileReader:
         except OSError as error:
             raise StatFileError(f"{self.name}: can't be read: {error.strerror}") from error
 
-    def _say(self, fault: str) -> None:
+    def _add_damage(self, fault: str) -> None:
         if len(self.damage) < _DAMAGE_LIMIT:
             self.damage.append(fault)
         elif len(self.damage) == _DAMAGE_LIMIT:
@@ -148,22 +148,22 @@ class StatFileReader:
     def _open(self, source: Source) -> Iterator[Record]:
         if looks_like_blocks(source):
             inflate = {"inflate": self._bounds.inflate} if self._bounds else {}
-            blocks = read_blocks(source, self._say, **inflate)
-            each = (objects([block.data], self._say) for block in blocks)
+            blocks = read_blocks(source, self._add_damage, **inflate)
+            each = (objects([block.data], self._add_damage) for block in blocks)
             return self._decoded(chain.from_iterable(each))
-        inflated = self._inflated(read_plain(source, self._say))
+        inflated = self._inflated(read_plain(source, self._add_damage))
         first = next((piece for piece in inflated if piece), b"")
         pieces = chain([first], inflated)
         if first[:1] in MAP_MARKS:
             self.legacy = True
-            items = self._counted(objects(pieces, self._say, raw=True))
+            items = self._counted(objects(pieces, self._add_damage, raw=True))
             run = LegacyRun(items, self.damage, self.notes)
-            return self._watched(run.records())
+            return self._until_footer(run.records())
         if first[:1] in ARRAY_MARKS:  # blocks that someone has put together into one
-            return self._decoded(objects(pieces, self._say))
+            return self._decoded(objects(pieces, self._add_damage))
         raise StatFileError("it is gzip, but no stat file")
 
-    def _until_too_much(self, records: Iterator[Record]) -> Iterator[Record]:
+    def _within_bounds(self, records: Iterator[Record]) -> Iterator[Record]:
         try:
             yield from records
         except TooMuchError as error:
@@ -179,11 +179,11 @@ class StatFileReader:
         return items if self._bounds is None else map(self._bounds.count, items)
 
     def _decoded(self, items: Iterator[Any]) -> Iterator[Record]:
-        return self._watched(self._once(self._known(self._counted(items))))
+        return self._until_footer(self._one_header(self._known(self._counted(items))))
 
     def _known(self, items: Iterator[Any]) -> Iterator[Record]:
         yield from self._decodable(islice(items, 1))
-        yield from self._decodable(self._way(items))  # chosen when the first is out
+        yield from self._decodable(self._select(items))  # chosen when the first is out
 
     def _decodable(self, items: Iterable[Any]) -> Iterator[Record]:
         for item in items:
@@ -195,9 +195,9 @@ class StatFileReader:
             except UnknownRecordError:
                 self.unknown_records += 1
             except MessageError as error:
-                self._say(f"a record is malformed: {error}")
+                self._add_damage(f"a record is malformed: {error}")
 
-    def _once(self, records: Iterable[Record]) -> Iterator[Record]:
+    def _one_header(self, records: Iterable[Record]) -> Iterator[Record]:
         """The records with one header, which stands twice in the file."""
         header = None
         for record in records:
@@ -207,15 +207,15 @@ class StatFileReader:
                 header = record
                 yield record
             elif record.run_id != header.run_id:
-                self._say(f"a second run begins, {record.run_id}: only the first is read")
+                self._add_damage(f"a second run begins, {record.run_id}: only the first is read")
                 return
         if header is None:
-            self._say("the run's header is lost")
+            self._add_damage("the run's header is lost")
 
-    def _watched(self, records: Iterable[Record]) -> Iterator[Record]:
+    def _until_footer(self, records: Iterable[Record]) -> Iterator[Record]:
         for record in records:
             if isinstance(record, RunFooter):
                 self._footer = True
             yield record
         if not self._footer:
-            self._say("there is no footer: the run was cut off, or is still going on")
+            self._add_damage("there is no footer: the run was cut off, or is still going on")

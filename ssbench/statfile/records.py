@@ -33,11 +33,11 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.stats.joined import Joined
-from ssbench.statfile.blocks import FORMAT, Say, check_version
+from ssbench.statfile.blocks import FORMAT, OnDamage, check_version
 
 RESULTS = 3
 #: Code on disk -> record. Append only.
-_COLD: dict[int, type[Any]] = {
+_RECORD_TYPES: dict[int, type[Any]] = {
     0: RunHeader,
     1: WorkerRecord,
     2: PhaseRecord,
@@ -47,8 +47,8 @@ _COLD: dict[int, type[Any]] = {
     7: ClockRecord,
 }
 #: Codes of records that bear on no result, so that results may pass them by; they come often.
-PASSED_BY = (1, 4)
-_CODES = {record: code for code, record in _COLD.items()}
+UNORDERED = (1, 4)
+_CODES = {record: code for code, record in _RECORD_TYPES.items()}
 
 MAX_OBJECT = 16 << 20  #: bytes of one msgpack object
 _MAX_ITEMS = 16384  #: of one array (msgpack makes room for all of them before the first is read)
@@ -101,7 +101,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a record can't hold a {type(value).__name__}")
 
 
-def objects(pieces: Iterable[bytes], say: Say, *, raw: bool = False) -> Iterator[Any]:
+def objects(pieces: Iterable[bytes], on_damage: OnDamage, *, raw: bool = False) -> Iterator[Any]:
     """The msgpack objects of a stream, each bounded in size and in what it unfolds to.
 
     Ends early, after telling ``say``, where the bytes are no msgpack or break a bound.
@@ -116,7 +116,7 @@ def objects(pieces: Iterable[bytes], say: Say, *, raw: bool = False) -> Iterator
                     budget.renew()
                     yield item
     except unpacking.FAULTS as error:
-        say(f"it holds bytes that are no record ({type(error).__name__})")
+        on_damage(f"it holds bytes that are no record ({type(error).__name__})")
 
 
 class UnknownRecordError(Exception):
@@ -134,7 +134,7 @@ def decode(item: Any) -> Record:
         raise MessageError("no record")
     if item[0] == RESULTS:
         return _decode_results(item)
-    record = _COLD.get(item[0])
+    record = _RECORD_TYPES.get(item[0])
     if record is None:
         raise UnknownRecordError
     if len(item) != 2 or type(item[1]) is not dict:
@@ -145,7 +145,7 @@ def decode(item: Any) -> Record:
     return decoded
 
 
-def together(phase: int, worker: int, packed: bytearray, sizes: Sequence[int]) -> ResultBatch:
+def merge_packed(phase: int, worker: int, packed: bytearray, sizes: Sequence[int]) -> ResultBatch:
     """Batches of one phase and worker as one.
 
     :param packed: each as a record holds it, one behind the other.

@@ -28,11 +28,11 @@ class StatFileWriter:
     One thread at a time. After an error nothing more is written; what was, stays readable.
     """
 
-    def __init__(self, file: int, path: str, *, new: bool, kept: bool = True) -> None:
+    def __init__(self, file: int, path: str, *, new: bool, readable: bool = True) -> None:
         """Use ``create``."""
         self._file = file
         self._new = new  # there was no such file before
-        self.kept = kept  #: False where what is written can't be read again: /dev/null
+        self.readable = readable  #: False where what is written can't be read again: /dev/null
         self._closed = False
         self.path = path
         self.blocks = 0  #: written so far
@@ -71,7 +71,7 @@ class StatFileWriter:
             raise StatFileError(f"{path}: can't be written: {error.strerror}") from error
         mode = _mode_of(path)
         if _is_sink(mode):
-            return cls(_open_sink(path), path, new=False, kept=False)
+            return cls(_open_sink(path), path, new=False, readable=False)
         if stat.S_ISREG(mode) and not overwrite:
             raise UsageError(f"{path}: is there already; --force overwrites it")
         return cls(_open_again(path), path, new=False)
@@ -139,7 +139,7 @@ class StatFileWriter:
             return
         member = self._builder.finish(self.blocks)
         try:
-            if not self.blocks and self.kept:
+            if not self.blocks and self.readable:
                 # Not before: a run that fails in its beginnings must not cost an older run's file.
                 os.ftruncate(self._file, 0)
             _write_all(self._file, member)
@@ -176,7 +176,7 @@ class StatFileWriter:
             self.flush()
 
     def _what_is_kept(self) -> str:
-        if not (self.blocks and self.kept):
+        if not (self.blocks and self.readable):
             return "nothing was kept"
         return (
             f"the first {self.bytes_written} bytes ({self.blocks} blocks) are kept and can be read"

@@ -22,13 +22,13 @@ import zmq
 from zmq.utils import z85
 
 from ssbench.core.rejected_peers import (
-    A_KEY,
-    ENOUGH,
-    HUNG_UP,
-    MOST_COUNTED,
+    CLOSED,
+    MAX_CLOSED_EARLY,
+    MAX_COUNTED,
     NO_KEY,
-    NO_PEER,
     OTHER_KEY,
+    OTHER_PROTOCOL,
+    UNEXPECTED_KEY,
     PendingPeers,
     RejectedPeer,
     RejectedPeers,
@@ -68,7 +68,7 @@ class ZapAuthenticator:
         self._ears: dict[zmq.Socket[bytes], PendingPeers] = {}  # in the same order
         self._quiet: list[PendingPeers] = []  # where peers have nothing to say
         self._friends: set[str] = set()
-        self._seen: deque[RejectedPeer] = deque(maxlen=MOST_COUNTED)
+        self._seen: deque[RejectedPeer] = deque(maxlen=MAX_COUNTED)
         self._strangers = RejectedPeers()
         self._thread = threading.Thread(target=self._run, name="ssbench-doorkeeper", daemon=True)
         self._zap = context.socket(zmq.REP)
@@ -164,15 +164,15 @@ class ZapAuthenticator:
         """Act on what a monitor says; False for its last words."""
         event, value = _heard(ear)
         if event == zmq.EVENT_ACCEPTED:
-            porch.came(value, _address_of(value))
+            porch.connected(value, _address_of(value))
         elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            porch.let_in()
+            porch.handshake_succeeded()
         elif event == zmq.EVENT_DISCONNECTED:
-            stranger = porch.gone(value)
+            stranger = porch.disconnected(value)
             if stranger:
                 self._seen.append(stranger)
         elif event != zmq.EVENT_MONITOR_STOPPED:
-            porch.turned_away(_reason(event, value, has_key=self._key is not None))
+            porch.handshake_failed(_reason(event, value, has_key=self._key is not None))
         return bool(event != zmq.EVENT_MONITOR_STOPPED)
 
 
@@ -220,8 +220,8 @@ class ConnectionMonitor:
 
     def refusal(self) -> str:
         """Why the master doesn't let us in, in words and once; "" for nothing to tell."""
-        if self._hung_up >= ENOUGH:
-            self._why = self._why or HUNG_UP
+        if self._hung_up >= MAX_CLOSED_EARLY:
+            self._why = self._why or CLOSED
         if not self._why or self._told:
             return ""
         self._told = True
@@ -230,7 +230,7 @@ class ConnectionMonitor:
         if self._why == NO_KEY:
             return "this worker has a key (--zmq-key-file), the master has none"
         # A master that hangs up first doesn't say which of the two.
-        or_none = ", or it has none" if self._why == HUNG_UP else ""
+        or_none = ", or it has none" if self._why == CLOSED else ""
         return f"its key is another one than ours{or_none}: --zmq-key-file must name the same one"
 
     def close(self) -> None:
@@ -266,12 +266,12 @@ def _heard(ear: zmq.Socket[bytes]) -> tuple[int, int]:
 def _reason(event: int, value: int, *, has_key: bool) -> str:
     """Why a handshake failed, as the side sees it that has a key, or none."""
     if event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-        return HUNG_UP
+        return CLOSED
     if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
         return OTHER_KEY
     if value == zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH:
-        return NO_KEY if has_key else A_KEY
-    return OTHER_KEY if value == zmq.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC else NO_PEER
+        return NO_KEY if has_key else UNEXPECTED_KEY
+    return OTHER_KEY if value == zmq.PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC else OTHER_PROTOCOL
 
 
 def _address_of(fd: int) -> str:

@@ -17,7 +17,7 @@ import gevent
 from gevent import getcurrent
 from gevent.hub import get_hub
 
-from ssbench.core.completed import Finished, Row, duration_ns, last_ns
+from ssbench.core.completed import Completed, Row, duration_ns, last_ns
 from ssbench.core.errors import StorageError
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Timing
 from ssbench.core.operations import OPERATIONS, RECEIVING, row_of
@@ -67,7 +67,7 @@ class UserPool:
         operation_timeout_s: float,
         think_s: tuple[float, float] = (0.0, 0.0),
         on_low: Callable[[], None],
-        on_rows: Callable[[list[Finished]], None],
+        on_rows: Callable[[list[Completed]], None],
         on_fence: Callable[[], None],
         on_exhausted: Callable[[], None],
         renew: Callable[[int], bool],
@@ -92,7 +92,7 @@ class UserPool:
         self._greenlets = 0
         self._idle: list[Any] = []
         self._waking = False  # one of them is on its way
-        self._rows: list[Finished] = []
+        self._rows: list[Completed] = []
         self._enough = 1  # rows that something is done about
         self._handed = 0  # rows since the last tick
         self._kept = 0  # rows that were there at the last tick

@@ -27,7 +27,7 @@ from ssbench import __version__
 from ssbench.core.clock_sync import ClockSync
 from ssbench.core.errors import ExitStatus
 from ssbench.core.master_timeout import MasterTimeout
-from ssbench.core.membership import Membership, Reply
+from ssbench.core.membership import Membership, MembershipStatus
 from ssbench.core.messages import (
     MAX_NAME_BYTES,
     MAX_TEXT,
@@ -260,7 +260,7 @@ class Worker:
             self._greeting.stop()  # a loop that is woken so often costs as much as some operations
             return
         now_ns, newest = self._clock(), self._pulse.newest
-        if not self._standing.must_greet(newest[0] if newest else None):
+        if not self._standing.must_say_hello(newest[0] if newest else None):
             return
         if now_ns >= self._next_hello_ns and self._wire.send(
             Hello(
@@ -294,27 +294,27 @@ class Worker:
         if self._pulse.newest is None or self._over.is_set():
             return
         beat, arrived_ns = self._pulse.newest
-        self._beats.hear(beat, arrived_ns)
+        self._beats.update(beat, arrived_ns)
         if self._duty.stint:
             self._duty.stint.users.lease_expires_ns = self._beats.lease_expires_ns
-        word = self._standing.judge(beat)
-        if word is Reply.REFUSED:
+        word = self._standing.status_in(beat)
+        if word is MembershipStatus.REFUSED:
             self._be_refused(beat.refused[self.incarnation])
         elif not self._last_words:
             self._act(word, beat)
 
-    def _act(self, word: Reply, beat: ControlState) -> None:
-        if word is Reply.WELCOME:
+    def _act(self, word: MembershipStatus, beat: ControlState) -> None:
+        if word is MembershipStatus.ACCEPTED:
             self._be_welcome(beat)
-        elif word is Reply.QUIT:
+        elif word is MembershipStatus.QUIT:
             self.stop("the master says so")
-        elif word is Reply.GIVEN_UP:
+        elif word is MembershipStatus.DROPPED:
             self._fence("The master has given this worker up")
-        elif word is Reply.SUPPLANTED:
+        elif word is MembershipStatus.REPLACED:
             self._lose_master("another one has come")
 
     def _be_welcome(self, beat: ControlState) -> None:
-        self._standing.welcome(beat)
+        self._standing.accept(beat)
         self._dropped, self._cut = 0, False
         if self._exit_with_master and beat.is_goodbye:
             cut = self._duty.jobs
@@ -349,7 +349,7 @@ class Worker:
         self._cut = self._cut or self._duty.phase is not Phase.IDLE
         self._dropped += self._duty.leave()
         self._unsent.clear()
-        self._standing.begin_anew(_new_incarnation())
+        self._standing.renew(_new_incarnation())
         self._say_hello()
         self._greeting.again(self._say_hello)
 

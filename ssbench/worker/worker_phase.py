@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ssbench.core.clock_sync import ClockSync
 from ssbench.core.columns import unpack_jobs
-from ssbench.core.completed import Finished, latencies_ns, pack_finished
+from ssbench.core.completed import Completed, latencies_ns, pack_completed
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import (
     Ack,
@@ -84,7 +84,7 @@ class WorkerPhase:
             origin_ns=origin_ns,
             retries=ties.retries,
             operation_timeout_s=beat.operation_timeout_s,
-            think_s=(beat.think_least_s, beat.think_longest_s),
+            think_s=(beat.think_min_s, beat.think_max_s),
             on_low=self.fetch_jobs,
             on_rows=self._report,
             on_fence=ties.on_fence,
@@ -140,7 +140,7 @@ class WorkerPhase:
             self._accept(data, took, refused)
         if took:
             # Before any of it is started: what nobody is known to hold is given to others in time.
-            # Finished rows take the word along.
+            # Completed rows take the word along.
             self._took += took
             users.flush()
             self._tell_taken()
@@ -182,8 +182,8 @@ class WorkerPhase:
 
     # Results out --------------------------------------------------------------------------
 
-    def _report(self, finished: list[Finished]) -> None:
-        packed = pack_finished(finished, self.origin_ns)
+    def _report(self, finished: list[Completed]) -> None:
+        packed = pack_completed(finished, self.origin_ns)
         if self._live:
             self._ties.on_latencies(latencies_ns(finished))
         took, self._took = self._took, []

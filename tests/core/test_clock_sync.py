@@ -23,37 +23,37 @@ def test_the_fastest_beat_tells_the_distance() -> None:
         (200, 1210, 1010),
         (300, 1390, 1010),
     ):
-        clock.hear(beat(master_ns), arrived_ns)
+        clock.update(beat(master_ns), arrived_ns)
         assert clock.delay_ns == delay_ns
 
 
 def test_a_fast_beat_of_long_ago_is_forgotten() -> None:
     clock = ClockSync()
-    clock.hear(beat(0), 1000)
+    clock.update(beat(0), 1000)
     for serial in range(1, 65):
-        clock.hear(beat(serial), serial + 1005)
+        clock.update(beat(serial), serial + 1005)
     assert clock.delay_ns == 1005
 
 
 def test_another_master_has_another_clock() -> None:
     clock = ClockSync()
-    clock.hear(beat(0), 1000)
-    clock.hear(beat(0, master=2), 9000)
+    clock.update(beat(0), 1000)
+    clock.update(beat(0, master=2), 9000)
     assert clock.delay_ns == 9000
 
 
 def test_the_fence_is_half_a_time_out_after_the_newest_beat_was_sent() -> None:
     clock = ClockSync()
-    clock.hear(beat(0), 1000)
+    clock.update(beat(0), 1000)
     assert clock.lease_expires_ns == 5 * SECOND + 1000
     # One that was long on its way says nothing of the time since.
-    clock.hear(beat(SECOND, timeout_s=2.0), 4 * SECOND)
+    clock.update(beat(SECOND, timeout_s=2.0), 4 * SECOND)
     assert clock.lease_expires_ns == 2 * SECOND + 1000
 
 
 def test_stale_is_what_was_on_its_way_for_half_the_time_out() -> None:
     clock = ClockSync()
-    clock.hear(beat(0), 1000)
+    clock.update(beat(0), 1000)
     assert not clock.is_stale(0, 5 * SECOND + 1000)
     assert clock.is_stale(0, 5 * SECOND + 1001)
 
@@ -74,6 +74,6 @@ def test_the_fence_never_falls_too_late(ahead_ns: int, beats: list[tuple[int, in
     clock = ClockSync()
     for sent_ns, way_ns in sorted(beats):
         arrived_ns = sent_ns + way_ns + ahead_ns
-        clock.hear(beat(sent_ns), arrived_ns)
+        clock.update(beat(sent_ns), arrived_ns)
         assert clock.lease_expires_ns <= arrived_ns + 5 * SECOND
         assert clock.lease_expires_ns >= sent_ns + ahead_ns + 5 * SECOND

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.columns import unpack_results
-from ssbench.core.completed import Finished, latencies_ns, pack_finished, rows_of
+from ssbench.core.completed import Completed, latencies_ns, pack_completed, rows_of
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Result, Timing
 from ssbench.core.operations import OPERATIONS, READ, Operation
 
@@ -26,7 +26,7 @@ IDS = st.just(b"tx0" + b"a" * 31) | st.binary(max_size=9).map(lambda text: text.
 
 
 @st.composite
-def done(draw: st.DrawFn) -> Finished:
+def done(draw: st.DrawFn) -> Completed:
     job, start = draw(JOBS), draw(st.integers(ORIGIN_NS, 2**50))
     moments = [start + draw(DURATION)] * 3
     if draw(st.booleans()):
@@ -41,20 +41,20 @@ def done(draw: st.DrawFn) -> Finished:
 ROWS = st.tuples(*[st.integers(-(2**62), 2**62)] * RESULT_NUMBERS, IDS, st.text(max_size=9))
 
 
-def unpacked(finished: list[Finished]) -> list[tuple[Any, ...]]:
+def unpacked(finished: list[Completed]) -> list[tuple[Any, ...]]:
     packed = msgpack.unpackb(
-        msgpack.packb(pack_finished(finished, ORIGIN_NS)), strict_map_key=False
+        msgpack.packb(pack_completed(finished, ORIGIN_NS)), strict_map_key=False
     )
     return list(zip(*unpack_results(packed), strict=True))
 
 
 @given(st.lists(done(), min_size=1, max_size=20))
-def test_successes_are_packed_as_their_rows_would_be(finished: list[Finished]) -> None:
+def test_successes_are_packed_as_their_rows_would_be(finished: list[Completed]) -> None:
     assert unpacked(finished) == rows_of(finished, ORIGIN_NS)
 
 
 @given(st.lists(done() | ROWS, min_size=1, max_size=10))
-def test_failures_may_be_among_them(finished: list[Finished]) -> None:
+def test_failures_may_be_among_them(finished: list[Completed]) -> None:
     assert unpacked(finished) == rows_of(finished, ORIGIN_NS)
     assert latencies_ns(finished) == [
         max(Result._make(row).last_byte_ns, 0) for row in rows_of(finished, ORIGIN_NS)

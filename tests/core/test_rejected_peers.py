@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.rejected_peers import (
-    HANGS_UP,
+    CLOSED_EARLY,
     NO_KEY,
-    NO_PEER,
     OTHER_KEY,
+    OTHER_PROTOCOL,
     PendingPeers,
     RejectedPeer,
     RejectedPeers,
@@ -23,29 +23,29 @@ def porch(*friends: str, locked: bool = True) -> PendingPeers:
 
 def hangs_up(there: PendingPeers, address: str = "192.0.2.1") -> bool:
     """Whether one that does is told of."""
-    there.came(11, address)
-    there.turned_away("hung up")
-    return there.gone(11) == RejectedPeer(address, 5, HANGS_UP)
+    there.connected(11, address)
+    there.handshake_failed("hung up")
+    return there.disconnected(11) == RejectedPeer(address, 5, CLOSED_EARLY)
 
 
 def test_who_is_turned_away_is_the_one_that_goes_next() -> None:
     there = porch()
-    there.came(11, "192.0.2.1")
-    there.came(12, "192.0.2.2")
-    there.let_in()  # it might be either
-    there.turned_away(NO_KEY)
-    assert there.gone(12) == RejectedPeer("192.0.2.2", 5, NO_KEY)
-    assert there.gone(11) is None
+    there.connected(11, "192.0.2.1")
+    there.connected(12, "192.0.2.2")
+    there.handshake_succeeded()  # it might be either
+    there.handshake_failed(NO_KEY)
+    assert there.disconnected(12) == RejectedPeer("192.0.2.2", 5, NO_KEY)
+    assert there.disconnected(11) is None
 
 
 def test_who_goes_before_anybody_was_let_in_never_was_in() -> None:
     there = porch()
-    there.came(11, "192.0.2.1")
-    assert there.gone(11) == RejectedPeer("192.0.2.1", 5, NO_PEER)
-    there.came(11, "192.0.2.1")
-    there.let_in()
-    assert there.gone(11) is None
-    assert there.gone(11) is None
+    there.connected(11, "192.0.2.1")
+    assert there.disconnected(11) == RejectedPeer("192.0.2.1", 5, OTHER_PROTOCOL)
+    there.connected(11, "192.0.2.1")
+    there.handshake_succeeded()
+    assert there.disconnected(11) is None
+    assert there.disconnected(11) is None
 
 
 def test_who_hangs_up_before_it_showed_a_key_is_told_of() -> None:
@@ -67,7 +67,7 @@ def test_who_may_be_a_friend_has_to_hang_up_time_and_again(
     there: PendingPeers, address: str
 ) -> None:
     assert [hangs_up(there, address) for _ in range(3)] == [False] * 3
-    there.let_in()
+    there.handshake_succeeded()
     assert [hangs_up(there, address) for _ in range(4)] == [False, False, False, True]
 
 

@@ -88,7 +88,7 @@ def test_results_are_kept_counted_and_shown() -> None:
     here = Scene()
     here.exchange.send(here.now_ns)
     (number, jobs), *_ = here.batches()
-    assert here.exchange.results(here.done(jobs, took=[number]))
+    assert here.exchange.results(here.done(jobs, acked=[number]))
     assert here.exchange.dispatcher.counts.done == len(jobs) == here.observer.rows
     assert here.recorder.batches == 1
     here.observer.wants_results = False
@@ -108,7 +108,7 @@ def test_results_of_nobody_here_or_of_another_phase_are_none_of_ours(
     here = Scene()
     here.exchange.send(here.now_ns)
     (number, jobs), *_ = here.batches()
-    assert not here.exchange.results(here.done(jobs, took=[number], **other))
+    assert not here.exchange.results(here.done(jobs, acked=[number], **other))
     assert here.exchange.dispatcher.counts.done == here.recorder.batches == 0
 
 

@@ -18,7 +18,7 @@ from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.stats.steady import AutoStop
-from ssbench.core.workload.pacing import LEAD_NS
+from ssbench.core.workload.pacing import START_DELAY_NS
 from ssbench.master.phase_runner import WAIT_S, Ending, PhaseRunner, PhaseServices
 from ssbench.master.phases import Limits
 from tests.core.workload.fleet import Ledger, packed
@@ -72,7 +72,7 @@ class Scene(test_job_transport.Scene):
         if self.works:
             for number, jobs in self.batches():
                 data = packed(jobs, error=self.error, status=503 if self.error else 200)
-                self.exchange.results(self.done(jobs, took=[number])._replace(packed=data))
+                self.exchange.results(self.done(jobs, acked=[number])._replace(packed=data))
             self.sent.clear()
         self.then()
 
@@ -103,7 +103,7 @@ def test_it_ends_with_the_last_result() -> None:
     assert outcome.seconds == pytest.approx(len(here.waits) * WAIT_S)
     assert here.marks() == [(0.0, "stage", 0), (outcome.seconds, "end", 0)]
     assert set(here.beats) == {(False, False)}
-    assert "Shift <Course stage 1 of 1>" in repr(here.shift)
+    assert "Shift <StageSchedule stage 1 of 1>" in repr(here.shift)
 
 
 def test_outside_of_the_run_nothing_is_marked() -> None:
@@ -117,7 +117,7 @@ def test_a_load_model_with_a_lead_starts_later() -> None:
     here = Scene(0)
     here.ledger.ahead = 1
     here.end()
-    assert here.marks()[0][0] == LEAD_NS / SECOND
+    assert here.marks()[0][0] == START_DELAY_NS / SECOND
 
 
 def test_stages_follow_each_other_each_with_its_users() -> None:
@@ -400,7 +400,7 @@ def test_the_load_ends_when_its_time_is_over_however_late_the_master_looks() -> 
     here.then = then
     assert here.end() == ("complete", "")
     assert here.marks()[-1] == (0.12, "end", 0)
-    assert here.shift.course.over_ns == here.crew.start_ns + round(0.12 * SECOND)
+    assert here.shift.course.ended_ns == here.crew.start_ns + round(0.12 * SECOND)
 
 
 def test_a_load_that_is_halted_ends_at_once() -> None:

@@ -457,7 +457,8 @@ def test_a_fault_is_told_once_and_gives_a_new_serial_all_the_same() -> None:
 def test_it_shows_no_secret(phase: Phase) -> None:
     here = Scene()
     here.crew.enter(phase)
-    assert repr(here.crew) == f"<WorkerManager {phase.name} <Roster 0 workers for 0 users>>"
+    manager = f"<WorkerManager {phase.name} <WorkerRegistry 0 workers for 0 users>>"
+    assert repr(here.crew) == manager
 
 
 # Strangers --------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from ssbench.core.stats.batches import shifted
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.blocks import FORMAT
-from ssbench.statfile.records import _COLD, RESULTS
+from ssbench.statfile.records import _RECORD_TYPES, RESULTS
 from tests.ports import held_port
 from tests.report import runs
 
@@ -220,7 +220,7 @@ def test_a_file_with_all_that_a_run_can_meet(tmp_path: Path) -> None:
 
 def test_codes_and_columns_are_those_of_the_code() -> None:
     assert {code: name for name, code in CODES.items()} == {
-        **{code: record.__name__ for code, record in _COLD.items()},
+        **{code: record.__name__ for code, record in _RECORD_TYPES.items()},
         RESULTS: "results",
     }
     assert list(Result._fields) == COLUMNS
@@ -234,7 +234,7 @@ def test_enumerations_are_whole(found: dict[int, str], rows: Iterable[Any]) -> N
     assert found == {int(each): each.name for each in rows}
 
 
-@pytest.mark.parametrize("record", _COLD.values())
+@pytest.mark.parametrize("record", _RECORD_TYPES.values())
 def test_every_field_of_every_record_is_there(record: type[Any]) -> None:
     written = {
         row[0].removesuffix(" *"): row[0].endswith("*")

@@ -297,7 +297,7 @@ def test_gathered_records_are_the_same_in_fewer_batches(tmp_path: Path) -> None:
     path = tmp_path / "run.stat.gz"
     write_run(path, [*RECORDS[:-1], *[RECORDS[5]] * 3, FOOTER])
     with read(path) as one_by_one, read(path) as together:
-        slow, fast = list(one_by_one), list(together.gathered())
+        slow, fast = list(one_by_one), list(together.merged())
     others = [record for record in slow if not isinstance(record, ResultBatch)]
     assert [record for record in fast if not isinstance(record, ResultBatch)] == others
     assert [len(record) for record in fast if isinstance(record, ResultBatch)] == [6]
@@ -313,7 +313,7 @@ def test_a_damaged_batch_costs_no_other_when_gathered(tmp_path: Path) -> None:
         for record in RECORDS[4:]:
             writer.write(record)
     with read(path) as reader:
-        batches = [r for r in reader.gathered() if isinstance(r, ResultBatch)]
+        batches = [r for r in reader.merged() if isinstance(r, ResultBatch)]
     assert sum(map(len, batches)) == 3
     assert reader.damage == ["a record is malformed: malformed results"]
 
@@ -323,9 +323,9 @@ def test_what_is_no_result_can_be_had_alone(tmp_path: Path) -> None:
     write_run(path)
     wanted = [record for record in RECORDS if not isinstance(record, ResultBatch)]
     with read(path) as reader:
-        assert list(reader.but_for_results()) == wanted
+        assert list(reader.without_results()) == wanted
     write_old(tmp_path / "old.stat", [old_result()])
     with read(tmp_path / "old.stat") as old:
-        kinds = {type(record) for record in old.but_for_results()}
+        kinds = {type(record) for record in old.without_results()}
     assert ResultBatch not in kinds
     assert RunFooter in kinds

@@ -22,8 +22,8 @@ from ssbench.core.records import (
 )
 from ssbench.statfile.blocks import FORMAT
 from ssbench.statfile.records import (
-    _COLD,
     _FROM_DISK,
+    _RECORD_TYPES,
     UnknownRecordError,
     decode,
     encode,
@@ -55,7 +55,7 @@ VALUES: dict[str, Any] = {
     "Mapping[str, float]": st.dictionaries(TEXT, NUMBER, max_size=4),
     "Sequence[str]": st.lists(TEXT, max_size=4).map(tuple),
 }
-COLD: Any = st.sampled_from(list(_COLD.values())).flatmap(
+COLD: Any = st.sampled_from(list(_RECORD_TYPES.values())).flatmap(
     lambda cls: st.builds(cls, **{f.name: VALUES[f.type] for f in fields(cls)})
 )
 ROWS = st.lists(

@@ -252,7 +252,7 @@ def test_devices_are_written_to_as_they_are(overwrite: bool) -> None:
     before = os.stat("/dev/null").st_mode
     with StatFileWriter.create("/dev/null", overwrite=overwrite) as writer:
         writer.write(HEADER)
-        assert (writer.kept, writer.blocks) == (False, 2)
+        assert (writer.readable, writer.blocks) == (False, 2)
         with StatFileWriter.create("/dev/null") as another:  # nobody holds it
             another.write(HEADER)
     assert os.stat("/dev/null").st_mode == before

@@ -13,7 +13,7 @@ import pytest
 import zmq
 
 from ssbench.core.messages import Bye, Jobs, encode
-from ssbench.core.rejected_peers import A_KEY, HANGS_UP, NO_KEY, OTHER_KEY
+from ssbench.core.rejected_peers import CLOSED_EARLY, NO_KEY, OTHER_KEY, UNEXPECTED_KEY
 from ssbench.transport import authenticator
 from ssbench.transport.authenticator import ZapAuthenticator
 from ssbench.transport.key import CurveKey
@@ -60,10 +60,10 @@ def password(sock: zmq.Socket[bytes], key: CurveKey) -> None:
 
 LOCKS = {
     # Either side may be the first to see that they don't fit, and hang up.
-    "no key": (no_lock, {NO_KEY, HANGS_UP}),
+    "no key": (no_lock, {NO_KEY, CLOSED_EARLY}),
     "another key": (another_key, {OTHER_KEY}),
     "the server's key, but another client's": (wrong_client, {OTHER_KEY}),
-    "a password": (password, {NO_KEY, HANGS_UP}),
+    "a password": (password, {NO_KEY, CLOSED_EARLY}),
 }
 
 
@@ -176,7 +176,7 @@ def test_without_a_key_too_a_worker_that_has_one_is_told_of() -> None:
     ):
         lines: list[str] = []
         assert until(lambda: tended(wire, control) and told(master, lines), 20)
-        assert lines[0].endswith((A_KEY, HANGS_UP))
+        assert lines[0].endswith((UNEXPECTED_KEY, CLOSED_EARLY))
 
 
 def test_addresses_of_ipv4_are_plain_where_both_kinds_come_in() -> None:

@@ -51,7 +51,7 @@ def test_each_beat_is_answered_and_the_newest_kept() -> None:
     assert thread.newest[0].serial == 2
     for serial, pulse in enumerate(wire.sent, 1):
         assert isinstance(pulse, Heartbeat)
-        assert (pulse.incarnation, pulse.beat) == (7, serial)
+        assert (pulse.incarnation, pulse.answered_serial) == (7, serial)
         assert (pulse.hub_idle_ns, pulse.busy, pulse.queued, pulse.live) == (5, 3, 2, {4000: 1})
         assert before_ns < pulse.worker_ns - pulse.hold_ns <= pulse.worker_ns
         assert wall_ns <= pulse.wall_ns <= time.time_ns()

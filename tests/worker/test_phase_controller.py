@@ -120,7 +120,7 @@ class Scene:
             "settings": SETTINGS.to_map(), "timeout_s": 10.0, "operation_timeout_s": 0.0,
             "pipe": 3, "live": False, "ending": False, "stopping": False, "quit": False, **other,
         }  # fmt: skip
-        self.beats.hear(ControlState(**said), self.now_ns)
+        self.beats.update(ControlState(**said), self.now_ns)
         self.duty.follow(ControlState(**said), incarnation)
         self.settle()
 

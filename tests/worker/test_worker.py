@@ -89,7 +89,7 @@ def test_it_says_hello_until_a_beat_knows_it() -> None:
         assert hello == again
         assert (hello.worker_id, hello.concurrency, hello.previous) == ("name", 7, 0)
         master.beat(workers={hello.incarnation: (0, None)})
-        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
         before = len(master.all_of(Hello))
         for _ in range(60):
             master.listen()
@@ -128,7 +128,7 @@ def test_it_answers_beats() -> None:
         assert pulse.incarnation == hello.incarnation
         assert 0 <= pulse.hold_ns < 10**9
         assert (pulse.busy, pulse.queued, pulse.live) == (0, 0, {})
-        beats = [pulse.beat for pulse in master.all_of(Heartbeat)]
+        beats = [pulse.answered_serial for pulse in master.all_of(Heartbeat)]
         assert len(set(beats)) == len(beats)
 
 
@@ -214,7 +214,7 @@ def test_one_that_was_refused_is_taken_after_all(monkeypatch: pytest.MonkeyPatch
     with ScriptedMaster() as master, WorkerThread(master):
         incarnation = master.expect(Hello).incarnation
         master.beat(refused={incarnation: "taken by another"})
-        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
         master.share(incarnation, 1, refused={})
         master.expect(Ready)
 
@@ -235,7 +235,7 @@ def test_jobs_are_taken_done_and_reported() -> None:
         batch = master.send(jobs(1, 2, 3))
         results = master.expect(Results)
         told = [number for message in master.all_of(Ack) for number in message.batches]
-        assert [*told, *results.took] == [batch]
+        assert [*told, *results.acked] == [batch]
         assert (results.incarnation, results.run, results.phase) == (incarnation, RUN, Phase.RUN)
         rows = rows_of(results)
         while len(rows) < 3:
@@ -255,7 +255,7 @@ def test_connections_are_made_before_it_is_ready() -> None:
 def test_pulses_tell_of_latencies_where_they_are_wanted() -> None:
     with at_work() as (master, _):
         master.beat(live=True)
-        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
         master.send(jobs(1, 2, 3))
         counted = 0
         while counted < 3:
@@ -314,7 +314,7 @@ def test_the_next_phase_begins_where_the_last_one_ended() -> None:
         master.send(jobs(2))
         assert master.expect(Results).phase == Phase.RUN
         master.beat(run="", phase=int(Phase.IDLE), settings={})
-        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
         master.wait_until_nobody_takes_jobs()
 
 
@@ -450,7 +450,7 @@ def test_what_nobody_has_caught_ends_the_worker_with_a_word(
         return storage
 
     monkeypatch.setattr(
-        "ssbench.worker.worker_phase.pack_finished", raises(ValueError("no number"))
+        "ssbench.worker.worker_phase.pack_completed", raises(ValueError("no number"))
     )
     with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
         master.begin(1)
@@ -477,7 +477,7 @@ def test_without_beats_it_starts_nothing_more_and_comes_back_as_another() -> Non
     gate = Gate()
     with at_work(1, open_driver=gate.driver) as (master, first):
         master.beat(timeout_s=1.6)
-        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
         master.send(jobs(1))
         master.send(jobs(2))
         master.expect(Heartbeat, lambda pulse: (pulse.busy, pulse.queued) == (1, 1))
@@ -519,7 +519,7 @@ def test_a_master_with_another_clock_is_believed_at_once() -> None:
         state = {**master.state, "master": 2, "start_ns": ahead_ns}
         sent = ControlState(serial=master.serial, master_ns=ahead_ns, **state)
         master.wire.send_control_state(sent)
-        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
         master.batch += 1
         data = encode(Jobs(RUN, Phase.RUN, master.batch, ahead_ns, pack_jobs(jobs(1))))
         master.send_raw(data)
@@ -564,7 +564,7 @@ def test_an_idle_worker_notices_too(caplog: pytest.LogCaptureFixture) -> None:
     with ScriptedMaster() as master, WorkerThread(master):
         hello = master.expect(Hello)
         master.beat(timeout_s=0.5, workers={hello.incarnation: (1, None)})
-        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
         master.beating = False
         _wait_for("The master is gone (no word for 0.5 s): waiting for the next one", caplog)
         master.expect(Hello, lambda again: again.previous == hello.incarnation)
@@ -590,7 +590,7 @@ def test_to_exit_with_a_master_that_falls_silent(phase: Phase, status: ExitStatu
         incarnation = master.begin()
         run = RUN if phase else ""
         master.beat(timeout_s=0.5, phase=int(phase), run=run)
-        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
         assert incarnation in master.state["workers"]
         master.beating = False
         assert worker.wait() is status
@@ -603,7 +603,7 @@ def test_to_exit_with_a_master_that_says_goodbye() -> None:
         master.send(jobs(1))
         master.expect(Results)
         master.beat(run="", phase=int(Phase.IDLE), settings={})  # between two phases
-        master.expect(Heartbeat, lambda pulse: pulse.beat == master.serial)
+        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
         assert worker.status is None
         master.beat(workers={incarnation: (0, None)})
         assert worker.wait() is ExitStatus.OK

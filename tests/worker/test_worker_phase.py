@@ -50,7 +50,7 @@ class Scene:
         self.gate = gevent.event.Event()
         self.gate.set()
         beats = ClockSync()
-        beats.hear(BEAT._replace(master_ns=self.now_ns), self.now_ns)
+        beats.update(BEAT._replace(master_ns=self.now_ns), self.now_ns)
         storage = NoopStorage(StorageSettings())
         storage.actions = dict.fromkeys(OPERATIONS, self._act)
         self.batch = 0
@@ -137,7 +137,7 @@ def test_finished_rows_take_the_word_of_new_batches_along() -> None:
     assert here.done(6) == [1, 2, 3, 4, 5, 6]
     assert [took.batches for took in here.all_of(Ack)] == [[1]]
     first = here.all_of(Results)[0]
-    assert ([row.number for row in rows_of(first)], first.took) == ([1], [2])
+    assert ([row.number for row in rows_of(first)], first.acked) == ([1], [2])
 
 
 def test_no_more_is_read_than_users_can_use() -> None:

@@ -14,7 +14,7 @@ Durations are of one clock, and exact.
 from __future__ import annotations
 
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
-from ssbench.core.messages import in_reach
+from ssbench.core.messages import in_clock_range
 from ssbench.core.model import Phase
 from ssbench.core.records import ClockRecord
 from ssbench.core.text import plural
@@ -50,7 +50,7 @@ class ClockSkewTracker:
             return None  # its origin is that of another phase
         if worker.origin_ns is None or worker.offset_ns is None:
             return None
-        shift_ns = in_reach(worker.origin_ns - (start_ns + worker.offset_ns))
+        shift_ns = in_clock_range(worker.origin_ns - (start_ns + worker.offset_ns))
         if shift_ns is None:
             return None
         known = self._written.get(worker.index)

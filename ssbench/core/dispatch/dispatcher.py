@@ -36,15 +36,15 @@ CREDIT = 2
 #: many at most. Of a store that answers at once each wake-up of a worker is then worth some jobs:
 #: with a batch at most, those of one job went out a fifth slower, those of eight a third. Of a slow
 #: store they would only be drawn too early: their objects can't be had for others meanwhile.
-ON_THE_WAY = 128
-_ON_THE_WAY_S = 0.01
+MAX_IN_TRANSIT = 128
+_IN_TRANSIT_S = 0.01
 #: A batch on its way counts against the credit for this long at least, and a quarter longer than
 #: it should take until all that waits has been begun. Later it doesn't, so that what a stopped
 #: worker's buffers swallowed can't keep the others from their work. (With less, ever more batches
 #: that wait at busy workers are taken for swallowed; with half as long again, others starved.)
-YOUNG_NS = SECOND // 10
+IN_TRANSIT_NS = SECOND // 10
 #: How long held jobs may be unevenly spread at the end before they are called back.
-PATIENCE_NS = SECOND // 4
+REBALANCE_AFTER_NS = SECOND // 4
 
 _number_of = itemgetter(Job._fields.index("number"))
 _NUMBER = 1 + Result._fields.index("number")
@@ -77,7 +77,7 @@ class JobCounts:
 class _Sent:
     jobs: Sequence[Job]
     at_ns: int
-    old: bool = False  # on its way for so long that it doesn't count against the credit
+    uncounted: bool = False  # on its way for so long that it doesn't count against the credit
 
 
 @dataclass(slots=True)
@@ -88,31 +88,31 @@ class Dispatcher:
     """
 
     workload: Workload
-    roster: WorkerRegistry
+    registry: WorkerRegistry
     max_batch: int = MAX_BATCH
     bounds: ResultBounds = field(default_factory=ResultBounds)  #: of what results can have
     counts: JobCounts = field(default_factory=JobCounts)
     ending: bool = False  #: nothing is left to be sent: workers give back what no user is free for
     stopping: bool = False  #: time is up, or somebody interrupted
-    example: str = ""  #: detail of the first error
+    first_error: str = ""  #: detail of the first error
     failures_in_a_row: int = 0  #: errors since the last operation that was done
     most_failures_in_a_row: int = 0  #: the longest such row so far
-    done_ns: int = 0  #: when that was heard of
+    last_success_ns: int = 0  #: when that was heard of
     #: Jobs and batches are numbered through the whole run: one phase goes on where the last ended.
     next_number: int = 1
     next_batch: int = 1
     _sent: dict[int, _Sent] = field(default_factory=dict)
     _held: dict[int, dict[int, Job]] = field(default_factory=dict)
-    _again: deque[Job] = field(default_factory=deque)
+    _resend: deque[Job] = field(default_factory=deque)
     _held_count: int = 0
-    _young_count: int = 0
-    _active_ns: dict[int, int] = field(default_factory=dict)  # a worker's last took or results
-    _pace: ThroughputMeter = field(default_factory=ThroughputMeter)
+    _counted_in_transit: int = 0
+    _last_message_ns: dict[int, int] = field(default_factory=dict)  # by incarnation
+    _throughput: ThroughputMeter = field(default_factory=ThroughputMeter)
     _drained_ns: int | None = None  # since when the workload has had nothing more
 
     def __repr__(self) -> str:
         return (
-            f"<Dispatcher {len(self.roster.workers)} workers, {self._held_count} held, "
+            f"<Dispatcher {len(self.registry.workers)} workers, {self._held_count} held, "
             f"{len(self._sent)} batches on their way, {self.counts.done} done>"
         )
 
@@ -121,7 +121,7 @@ class Dispatcher:
         """Jobs that were given out and have no outcome yet."""
         return (
             self._held_count
-            + len(self._again)
+            + len(self._resend)
             + sum(len(sent.jobs) for sent in self._sent.values())
         )
 
@@ -133,7 +133,7 @@ class Dispatcher:
     @property
     def idle(self) -> bool:
         """Whether nothing is held, on its way or waiting to be sent again."""
-        return not (self._held_count or self._sent or self._again)
+        return not (self._held_count or self._sent or self._resend)
 
     @property
     def finished(self) -> bool:
@@ -156,7 +156,8 @@ class Dispatcher:
         """
         if self.stopping:
             return []
-        most = batch_limit(self.max_batch, self.roster.shared, self.roster.sharing)
+        registry = self.registry
+        most = batch_limit(self.max_batch, registry.assigned_users, registry.workers_with_users)
         credit = self._credit(most)
         if credit <= 0:
             return []
@@ -166,8 +167,8 @@ class Dispatcher:
             if self._drained_ns is None and self.workload.finished:
                 self._drained_ns = now_ns
             return []
-        self._pace.begin(now_ns)
-        self._young_count += len(jobs)
+        self._throughput.begin(now_ns)
+        self._counted_in_transit += len(jobs)
         first, starts = self.next_batch, range(0, len(jobs), most)
         batches = [Batch(n, jobs[at : at + most]) for n, at in enumerate(starts, first)]
         self.next_batch += len(batches)
@@ -175,19 +176,19 @@ class Dispatcher:
         return batches
 
     def _credit(self, batch: int) -> int:
-        users, workers = self.roster.shared, self.roster.sharing
+        users, workers = self.registry.assigned_users, self.registry.workers_with_users
         limit = users
         if not self.ending:
-            quick = min(int(self._pace.per_s * _ON_THE_WAY_S), ON_THE_WAY * workers)
+            quick = min(int(self._throughput.per_s * _IN_TRANSIT_S), MAX_IN_TRANSIT * workers)
             limit = CREDIT * users + max(batch * workers, quick)
         limit += self.workload.ahead
-        return limit - self._held_count - self._young_count
+        return limit - self._held_count - self._counted_in_transit
 
     def _take(self, limit: int, now_ns: int) -> list[Job]:
-        if self._again:
-            count = min(limit, len(self._again))
+        if self._resend:
+            count = min(limit, len(self._resend))
             numbers = range(self.next_number, self.next_number + count)
-            jobs = [self._again.popleft()._replace(number=number) for number in numbers]
+            jobs = [self._resend.popleft()._replace(number=number) for number in numbers]
         else:
             jobs = self.workload.take(self.next_number, limit, now_ns / SECOND)
             self.counts.sent += len(jobs)
@@ -196,23 +197,23 @@ class Dispatcher:
 
     # What arrived -------------------------------------------------------------------------
 
-    def took(self, incarnation: int, batches: Iterable[int], now_ns: int) -> None:
+    def acked(self, incarnation: int, batches: Iterable[int], now_ns: int) -> None:
         """A worker holds these batches. Those that were given up on meanwhile are ignored: the
         worker's results for them will be refused, and it gives back what is that old anyway.
         """
-        if incarnation not in self.roster.workers:
+        if incarnation not in self.registry.workers:
             return
-        self._active_ns[incarnation] = now_ns
-        jobs = list(chain.from_iterable(self._arrived(n) for n in batches if n in self._sent))
+        self._last_message_ns[incarnation] = now_ns
+        jobs = list(chain.from_iterable(self._pop_sent(n) for n in batches if n in self._sent))
         held = self._held.setdefault(incarnation, {})
         held.update(zip(map(_number_of, jobs), jobs, strict=True))
         self._held_count += len(jobs)
 
-    def _arrived(self, number: int) -> Sequence[Job]:
+    def _pop_sent(self, number: int) -> Sequence[Job]:
         """The jobs of a batch that is no longer on its way."""
         sent = self._sent.pop(number)
-        if not sent.old:
-            self._young_count -= len(sent.jobs)
+        if not sent.uncounted:
+            self._counted_in_transit -= len(sent.jobs)
         return sent.jobs
 
     def results(self, incarnation: int, packed: bytes, now_ns: int) -> list[Any] | None:
@@ -232,23 +233,23 @@ class Dispatcher:
         except MessageError:
             self.counts.refused += 1
             return None
-        jobs = self._let_go(incarnation, numbers)
+        jobs = self._release(incarnation, numbers)
         if jobs is None:
             self.counts.refused += 1
             return None
         self._held_count -= count
-        self._active_ns[incarnation] = now_ns
-        self._pace.add(count, now_ns)
+        self._last_message_ns[incarnation] = now_ns
+        self._throughput.add(count, now_ns)
         if errors is None:
             self.counts.done += count
-            self.failures_in_a_row, self.done_ns = 0, now_ns
+            self.failures_in_a_row, self.last_success_ns = 0, now_ns
             self.workload.succeeded(jobs, now_ns / SECOND)
         else:
-            self.example = self.example or _first_detail(columns[-1])
-            self._settle(jobs, errors, statuses, unknowns, now_ns)
+            self.first_error = self.first_error or _first_detail(columns[-1])
+            self._record_outcomes(jobs, errors, statuses, unknowns, now_ns)
         return columns
 
-    def _let_go(self, incarnation: int, numbers: Iterable[int]) -> list[Job] | None:
+    def _release(self, incarnation: int, numbers: Iterable[int]) -> list[Job] | None:
         """The jobs of these numbers, held no more; None where one isn't, and then all stay."""
         held = self._held.get(incarnation, {})
         jobs: list[Job] = []
@@ -259,7 +260,7 @@ class Dispatcher:
             return None
         return jobs
 
-    def _settle(
+    def _record_outcomes(
         self,
         jobs: Sequence[Job],
         errors: Sequence[int],
@@ -273,7 +274,7 @@ class Dispatcher:
         self.counts.failed += len(jobs) - len(done)
         self.counts.corrupt += errors.count(ErrorKind.CORRUPT)
         if done:
-            self.done_ns = now_ns
+            self.last_success_ns = now_ns
             self.workload.succeeded(done, now_s)
         for job, error, status, unknown in zip(jobs, errors, statuses, unknowns, strict=True):
             self.failures_in_a_row = self.failures_in_a_row + 1 if error else 0
@@ -293,9 +294,9 @@ class Dispatcher:
             self.counts.withdrawn += len(jobs)
             self.workload.withdrawn(jobs)
         else:
-            self._again.extend(jobs)
+            self._resend.extend(jobs)
 
-    def gone(self, incarnation: int) -> int:
+    def worker_lost(self, incarnation: int) -> int:
         """A worker is lost, or has left: what it still held is lost. Gives how many jobs."""
         jobs = list(self._held.pop(incarnation, {}).values())
         self._held_count -= len(jobs)
@@ -308,55 +309,55 @@ class Dispatcher:
 
     def tick(self, now_ns: int) -> bool:
         """Time passed: give up on batches that nobody took. True where beats must say more."""
-        waiting = max(self._held_count + self._young_count - self.roster.shared, 0)
-        young_ns = max(YOUNG_NS, self._pace.within_ns(waiting, now_ns) * 5 // 4)
+        waiting = max(self._held_count + self._counted_in_transit - self.registry.assigned_users, 0)
+        in_transit_ns = max(IN_TRANSIT_NS, self._throughput.expected_ns(waiting, now_ns) * 5 // 4)
         for number, sent in list(self._sent.items()):
             age_ns = now_ns - sent.at_ns
-            if age_ns > young_ns and not sent.old:
-                sent.old = True
-                self._young_count -= len(sent.jobs)
-            if age_ns > self.roster.timeout_ns:
-                self._put_back(self._arrived(number))
+            if age_ns > in_transit_ns and not sent.uncounted:
+                sent.uncounted = True
+                self._counted_in_transit -= len(sent.jobs)
+            if age_ns > self.registry.timeout_ns:
+                self._put_back(self._pop_sent(number))
         for incarnation in [i for i, held in self._held.items() if held]:
-            if self._is_empty(incarnation, now_ns):
-                self.gone(incarnation)
+            if self._results_lost(incarnation, now_ns):
+                self.worker_lost(incarnation)
         if self.ending or self._drained_ns is None or self.stopping:
             return False
-        if now_ns - self._drained_ns > PATIENCE_NS and self._uneven():
+        if now_ns - self._drained_ns > REBALANCE_AFTER_NS and self._uneven():
             self.ending = True
         return self.ending
 
-    def _is_empty(self, incarnation: int, now_ns: int) -> bool:
+    def _results_lost(self, incarnation: int, now_ns: int) -> bool:
         """Whether a worker has long said that it has no jobs: its results never got here."""
-        worker = self.roster.workers.get(incarnation)
+        worker = self.registry.workers.get(incarnation)
         if worker is None or worker.empty_since_ns is None:
             return False
-        since_ns = max(worker.empty_since_ns, self._active_ns.get(incarnation, 0))
-        return now_ns - since_ns > self.roster.timeout_ns
+        since_ns = max(worker.empty_since_ns, self._last_message_ns.get(incarnation, 0))
+        return now_ns - since_ns > self.registry.timeout_ns
 
     def _uneven(self) -> bool:
         """Whether jobs wait somewhere while a user is free somewhere else."""
-        held = {i: len(self._held.get(i, ())) for i in self.roster.workers}
+        held = {i: len(self._held.get(i, ())) for i in self.registry.workers}
         waiting = bool(self._sent) or any(
-            held[i] > worker.users for i, worker in self.roster.workers.items()
+            held[i] > worker.users for i, worker in self.registry.workers.items()
         )
-        free = any(held[i] < worker.users for i, worker in self.roster.workers.items())
+        free = any(held[i] < worker.users for i, worker in self.registry.workers.items())
         return waiting and free
 
     def stop(self) -> None:
         """Send nothing more; what was not started comes back uncounted."""
         self.stopping = True
-        unsent = list(self._again)
-        self._again.clear()
+        unsent = list(self._resend)
+        self._resend.clear()
         self._put_back(unsent)
 
     def close(self) -> None:
         """The phase is over: what is still on its way is withdrawn, what is held is lost."""
         self.stopping = True
         for number in list(self._sent):
-            self._put_back(self._arrived(number))
+            self._put_back(self._pop_sent(number))
         for incarnation in list(self._held):
-            self.gone(incarnation)
+            self.worker_lost(incarnation)
 
 
 def _first_detail(details: object) -> str:

@@ -21,7 +21,7 @@ class ProgressTracker:
         self._done: deque[tuple[float, int]] = deque([(0.0, 0)])
         self._latencies: deque[tuple[float, Counter[int]]] = deque()
 
-    def heard(self, at_s: float, counts: Mapping[int, int]) -> None:
+    def add_latencies(self, at_s: float, counts: Mapping[int, int]) -> None:
         """A worker's pulse told of latencies."""
         if not counts:
             return

@@ -20,10 +20,10 @@ class StageSchedule:
         self._stages = tuple(stages)
         self._begin_ns = 0
         self.index = 0  #: of the present stage
-        self.over_ns = 0  #: when the load ended, once it has
+        self.ended_ns = 0  #: when the load ended, once it has
 
     def __repr__(self) -> str:
-        return f"<Course stage {self.index + 1} of {len(self._stages)}>"
+        return f"<StageSchedule stage {self.index + 1} of {len(self._stages)}>"
 
     def begin(self, now_ns: int) -> None:
         """The first stage begins."""

@@ -17,22 +17,22 @@ class ThroughputMeter:
         self.per_s = 0.0
         self._count = 0
         self._marks: deque[tuple[int, int]] = deque()  # (when, how many there were)
-        self._heard_ns = 0
+        self._newest_ns = 0
 
     def __repr__(self) -> str:
-        return f"<Pace {self.per_s:.1f}/s>"
+        return f"<ThroughputMeter {self.per_s:.1f}/s>"
 
     def begin(self, now_ns: int) -> None:
         """Something is sent; the first time is what the pace counts from."""
         if not self._marks:
             self._marks.append((now_ns, 0))
-            self._heard_ns = now_ns
+            self._newest_ns = now_ns
 
     def add(self, count: int, now_ns: int) -> None:
         """So many results came."""
         self.begin(now_ns)
         self._count += count
-        self._heard_ns = now_ns
+        self._newest_ns = now_ns
         marks = self._marks
         if now_ns - marks[-1][0] < _STEP_NS:
             return
@@ -42,12 +42,12 @@ class ThroughputMeter:
         self.per_s = (self._count - before) * SECOND / (now_ns - since_ns)
         marks.append((now_ns, self._count))
 
-    def within_ns(self, count: int, now_ns: int) -> int:
+    def expected_ns(self, count: int, now_ns: int) -> int:
         """In what time so many jobs should be done.
 
         Where nothing has come for some time it is half of that time at least: a store that stalls,
         or takes long for its first answers, is no reason to send ever more.
         """
-        silent_ns = now_ns - self._heard_ns
-        expected_ns = int(count * SECOND / self.per_s) if self.per_s else 0
-        return max(expected_ns, silent_ns // 2)
+        idle_ns = now_ns - self._newest_ns
+        by_rate_ns = int(count * SECOND / self.per_s) if self.per_s else 0
+        return max(by_rate_ns, idle_ns // 2)

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ssbench.core.messages import Heartbeat, Hello, in_reach
+from ssbench.core.messages import Heartbeat, Hello, in_clock_range
 
 SECOND = 1_000_000_000
 #: A namesake may take a worker's place when that one's newest answer is older than this.
 SILENT_NS = 3 * SECOND
 _STATES_REMEMBERED = 128
 #: Bounds of what hellos can make a master keep, and say in each beat.
-MAX_WORKERS, MAX_NAMES, MAX_REFUSED, MAX_GONE = 2048, 16384, 256, 16384
+MAX_WORKERS, MAX_NAMES, MAX_REFUSED, MAX_DEPARTED = 2048, 16384, 256, 16384
 #: Newcomers that are taken at once, of all and of one name, and then so many a second. Who comes
 #: when there are too many is not heard, and says hello again a second later.
-_BURST, _BURST_OF_A_NAME = MAX_WORKERS, 16
-_PER_S, _PER_S_OF_A_NAME = 20, 1
+_BURST, _BURST_PER_NAME = MAX_WORKERS, 16
+_PER_S, _PER_S_PER_NAME = 20, 1
 
 
 @dataclass(slots=True, eq=False)
@@ -54,7 +54,7 @@ class WorkerState:
     round_trip_ns: int = 0  #: the smallest seen; what the offset was taken from
     wall_offset_ns: int | None = None  #: its wall clock minus the master's; None: not known
     origin_ns: int | None = None  #: what it takes for the phase's start, on its clock
-    beat: int = 0  #: serial of the newest beat that it answered
+    answered_serial: int = 0  #: serial of the newest beat that it answered
     #: the newest Ready: run, phase, and whether it has stopped there
     ready: tuple[str, int, bool] = ("", 0, False)
     jobs: int = 0  #: what it had by its newest pulse: queued, in flight, not yet reported
@@ -79,18 +79,18 @@ class WorkerRegistry:
         self.workers: dict[int, WorkerState] = {}
         self.refused: dict[int, str] = {}  #: incarnation -> why
         self.users = 0  #: to be shared out
-        self.shared = 0  #: of these, how many there are workers for
-        self.sharing = 0  #: how many workers have a share
+        self.assigned_users = 0  #: of these, how many there are workers for
+        self.workers_with_users = 0  #: how many workers have a share
         self.serial = 0  #: of the newest beat
         self._sent_ns: dict[int, int] = {}  # when each remembered beat went out
         self._names: dict[str, tuple[int, _Quota]] = {}  # worker id -> index
         self._by_name: dict[str, WorkerState] = {}  # of those here
         self._quota = _Quota(_BURST, _PER_S)
-        self._gone: dict[int, None] = {}  # incarnations that don't come back, the newest last
+        self._departed: dict[int, None] = {}  # incarnations that don't come back, the newest last
         self._refused_ns: dict[int, int] = {}  # when each of the refused said hello last
 
     def __repr__(self) -> str:
-        return f"<Roster {len(self.workers)} workers for {self.users} users>"
+        return f"<WorkerRegistry {len(self.workers)} workers for {self.users} users>"
 
     @property
     def concurrency(self) -> int:
@@ -102,10 +102,10 @@ class WorkerRegistry:
         self.serial += 1
         self._sent_ns[self.serial] = now_ns
         self._sent_ns.pop(self.serial - _STATES_REMEMBERED, None)
-        self._forget_refused(now_ns)
+        self._expire_refusals(now_ns)
         return self.serial
 
-    def _forget_refused(self, now_ns: int) -> None:
+    def _expire_refusals(self, now_ns: int) -> None:
         """Who is refused says hello once a second. One that died can't say bye, and would be in
         every beat from then on."""
         for incarnation, hello_ns in list(self._refused_ns.items()):
@@ -113,14 +113,14 @@ class WorkerRegistry:
                 del self._refused_ns[incarnation]
                 self.refused.pop(incarnation, None)
 
-    def greet(self, hello: Hello, now_ns: int) -> tuple[WorkerState | None, list[WorkerState]]:
+    def register(self, hello: Hello, now_ns: int) -> tuple[WorkerState | None, list[WorkerState]]:
         """A worker said hello.
 
         Gives the worker if it is new here (None: known already, or refused) and those
         that it replaces: its own earlier incarnation, or a silent one of the same id.
         One that was given up has to come back as another: what it held is accounted for.
         """
-        if hello.incarnation in self.workers or hello.incarnation in self._gone:
+        if hello.incarnation in self.workers or hello.incarnation in self._departed:
             return None, []
         before = self.workers.get(hello.previous)
         namesake = self._by_name.get(hello.worker_id)
@@ -129,25 +129,25 @@ class WorkerRegistry:
             self._refuse(hello, taken, now_ns)
             return None, []
         replaced = list(dict.fromkeys(worker for worker in (before, namesake) if worker))
-        reason = "" if replaced else self._why_no_more(hello)
+        reason = "" if replaced else self._why_full(hello)
         if reason:
             self._refuse(hello, reason, now_ns)
             return None, []
         index, quota = self._names.get(hello.worker_id) or (
-            len(self._names), _Quota(_BURST_OF_A_NAME, _PER_S_OF_A_NAME)
+            len(self._names), _Quota(_BURST_PER_NAME, _PER_S_PER_NAME)
         )  # fmt: skip
         if not (quota.allows(now_ns) and self._quota.allows(now_ns)):
             return None, []
         self._names[hello.worker_id] = index, quota
         for other in replaced:
-            self._remove(other)
-        self._forgive(hello.incarnation)
+            self._drop(other)
+        self._forget_refusal(hello.incarnation)
         worker = WorkerState(index, hello, fresh_ns=now_ns)
         self.workers[hello.incarnation] = self._by_name[hello.worker_id] = worker
         self.allocate_users()
         return worker, replaced
 
-    def _why_no_more(self, hello: Hello) -> str:
+    def _why_full(self, hello: Hello) -> str:
         """Why nobody else can be taken; "" where there is room."""
         if len(self.workers) >= MAX_WORKERS:
             return f"there are {MAX_WORKERS} workers; a master takes no more"
@@ -161,19 +161,19 @@ class WorkerRegistry:
             self.refused[hello.incarnation] = reason
             self._refused_ns[hello.incarnation] = now_ns
 
-    def _forgive(self, incarnation: int) -> None:
+    def _forget_refusal(self, incarnation: int) -> None:
         self.refused.pop(incarnation, None)
         self._refused_ns.pop(incarnation, None)
 
-    def _remove(self, worker: WorkerState) -> None:
+    def _drop(self, worker: WorkerState) -> None:
         del self.workers[worker.hello.incarnation]
         if self._by_name.get(worker.hello.worker_id) is worker:
             del self._by_name[worker.hello.worker_id]
-        self._gone[worker.hello.incarnation] = None
-        if len(self._gone) > MAX_GONE:
-            del self._gone[next(iter(self._gone))]
+        self._departed[worker.hello.incarnation] = None
+        if len(self._departed) > MAX_DEPARTED:
+            del self._departed[next(iter(self._departed))]
 
-    def pulse(self, pulse: Heartbeat, now_ns: int, wall_ns: int = 0) -> WorkerState | None:
+    def heartbeat(self, heartbeat: Heartbeat, now_ns: int, wall_ns: int = 0) -> WorkerState | None:
         """A heartbeat arrived; None where it is nobody's here, or answers no beat, or one again.
 
         :param wall_ns: the wall clock, now; 0: not known.
@@ -183,36 +183,36 @@ class WorkerRegistry:
         A beat is answered once: what comes again is nobody's heartbeat. Clocks that no message
         could carry the difference of stay unknown.
         """
-        worker = self.workers.get(pulse.incarnation)
-        sent_ns = self._sent_ns.get(pulse.beat)
-        if worker is None or sent_ns is None or pulse.beat <= worker.beat:
+        worker = self.workers.get(heartbeat.incarnation)
+        sent_ns = self._sent_ns.get(heartbeat.answered_serial)
+        if worker is None or sent_ns is None or heartbeat.answered_serial <= worker.answered_serial:
             return None
-        worker.beat = pulse.beat
-        worker.jobs = pulse.queued + pulse.busy
+        worker.answered_serial = heartbeat.answered_serial
+        worker.jobs = heartbeat.queued + heartbeat.busy
         if worker.jobs:
             worker.empty_since_ns = None
         elif worker.empty_since_ns is None:
             worker.empty_since_ns = now_ns
-        if pulse.hub_idle_ns < self.timeout_ns:
+        if heartbeat.hub_idle_ns < self.timeout_ns:
             worker.fresh_ns = max(worker.fresh_ns, sent_ns)
-        round_trip_ns = max(now_ns - sent_ns - max(pulse.hold_ns, 0), 0)
+        round_trip_ns = max(now_ns - sent_ns - max(heartbeat.hold_ns, 0), 0)
         worker.round_trip_ns += worker.round_trip_ns // 100 + 1  # clocks drift: old trips fade
         if worker.offset_ns is None or round_trip_ns < worker.round_trip_ns:
             worker.round_trip_ns = round_trip_ns
-            worker.offset_ns = in_reach(pulse.worker_ns - (now_ns - round_trip_ns // 2))
-        if pulse.wall_ns and wall_ns and worker.offset_ns is not None:
+            worker.offset_ns = in_clock_range(heartbeat.worker_ns - (now_ns - round_trip_ns // 2))
+        if heartbeat.wall_ns and wall_ns and worker.offset_ns is not None:
             # Each side knows exactly how far its two clocks are apart, so this is as good as the
             # offset of the monotonic ones, and notices at once when a wall clock is set.
-            apart_ns = (pulse.wall_ns - pulse.worker_ns) - (wall_ns - now_ns)
-            worker.wall_offset_ns = in_reach(apart_ns + worker.offset_ns)
+            apart_ns = (heartbeat.wall_ns - heartbeat.worker_ns) - (wall_ns - now_ns)
+            worker.wall_offset_ns = in_clock_range(apart_ns + worker.offset_ns)
         return worker
 
-    def leave(self, incarnation: int) -> WorkerState | None:
+    def remove(self, incarnation: int) -> WorkerState | None:
         """A worker is gone, by its own word or ours; None where it wasn't here."""
-        self._forgive(incarnation)
+        self._forget_refusal(incarnation)
         worker = self.workers.get(incarnation)
         if worker is not None:
-            self._remove(worker)
+            self._drop(worker)
             self.allocate_users()
         return worker
 
@@ -226,10 +226,10 @@ class WorkerRegistry:
         shares = split(self.users, capacities)
         for incarnation, users in shares.items():
             self.workers[incarnation].users = users
-        self.shared = sum(shares.values())
-        self.sharing = sum(1 for users in shares.values() if users)
+        self.assigned_users = sum(shares.values())
+        self.workers_with_users = sum(1 for users in shares.values() if users)
 
-    def shares(self) -> dict[int, tuple[int, int | None]]:
+    def assignments(self) -> dict[int, tuple[int, int | None]]:
         """What the beat says to each worker: users and clock offset."""
         return {i: (worker.users, worker.offset_ns) for i, worker in self.workers.items()}
 

@@ -41,8 +41,8 @@ MAX_FAULTS = 1000
 _OR_DURATION = 'or a string with a unit, as in "500ms", "90s" or "2h"'
 _OR_SIZE = 'or a string with a unit, as in "4k" or "10MiB"'
 
-SHOWN_LENGTH = 60  #: characters of a value that a fault quotes
-NEAR_LENGTH = 64  #: longer words get no suggestion: difflib is quadratic
+PREVIEW_LENGTH = 60  #: characters of a value that a fault quotes
+MAX_SUGGEST_LENGTH = 64  #: longer words get no suggestion: difflib is quadratic
 
 
 class ValidationError(ValueError):
@@ -189,7 +189,7 @@ def text(raw: object) -> str:
 
 def suggest(word: str, known: Sequence[str]) -> str:
     """``did you mean "tiny"?`` where a known word is near, else ``one of ...``."""
-    close = get_close_matches(word.lower(), known, 1) if len(word) <= NEAR_LENGTH else []
+    close = get_close_matches(word.lower(), known, 1) if len(word) <= MAX_SUGGEST_LENGTH else []
     if close:
         return f"did you mean {preview(close[0])}?"
     return "one of " + ", ".join(map(clipped, known[:20])) if known else "leave it out"
@@ -211,7 +211,7 @@ def preview(raw: object) -> str:
 
 def clipped(words: str) -> str:
     """One short line, without what would move a terminal's cursor."""
-    return printable(words if len(words) <= SHOWN_LENGTH else words[: SHOWN_LENGTH - 3] + "...")
+    return printable(words if len(words) <= PREVIEW_LENGTH else words[: PREVIEW_LENGTH - 3] + "...")
 
 
 def _is_finite(value: int | float) -> bool:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 SECOND_NS = 1_000_000_000
 #: Jobs travel at most this far ahead of their due time, and wait at the worker.
-AHEAD_NS = SECOND_NS // 5
+LOOKAHEAD_NS = SECOND_NS // 5
 #: They travel in helpings of so much time. Sent one by one as each came within reach, they cost
 #: ten times the operation itself: each message is answered, and the answer is a turn for the next.
-HELPING_NS = AHEAD_NS // 4
+SEND_INTERVAL_NS = LOOKAHEAD_NS // 4
 #: So long after all are ready an open loop begins, so that its first jobs have travelled by then.
-LEAD_NS = AHEAD_NS // 2
+START_DELAY_NS = LOOKAHEAD_NS // 2
 
 
 #: ``gaps(rate, rng)``: offsets from the stage's start in ns, rising, without end.
@@ -77,7 +77,7 @@ class PacedWorkload:
 
     def __init__(self, inner: Workload, dues: Iterator[int], most_per_s: float) -> None:
         self.phase: Phase = inner.phase
-        self.ahead = int(most_per_s * AHEAD_NS / SECOND_NS) + 1
+        self.ahead = int(most_per_s * LOOKAHEAD_NS / SECOND_NS) + 1
         self._inner = inner
         self._dues = dues
         self._next: deque[int] = deque()  # taken from dues, and not given to a job yet
@@ -96,8 +96,8 @@ class PacedWorkload:
 
     def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
         """Those that fall due soon, or are due already, in that order."""
-        reach_ns = round((now_s - self._zero_s) * SECOND_NS) + AHEAD_NS
-        horizon_ns = reach_ns - reach_ns % HELPING_NS
+        reach_ns = round((now_s - self._zero_s) * SECOND_NS) + LOOKAHEAD_NS
+        horizon_ns = reach_ns - reach_ns % SEND_INTERVAL_NS
         due = self._due_before(horizon_ns, limit)
         if not due:
             return []

@@ -6,16 +6,16 @@ import pytest
 
 from ssbench.core.dispatch.abort_policy import (
     FAILURES_IN_A_ROW,
-    TIMEOUTS_OF_SILENCE,
-    too_many_errors,
-    why_give_up,
+    TIMEOUTS_WITHOUT_SUCCESS,
+    abort_reason,
+    error_limit_reason,
 )
 from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.model import ErrorKind, Phase
 from tests.core.workload.fleet import Fleet
 
 TIMEOUT_S = 2.0
-PATIENCE_NS = int(TIMEOUTS_OF_SILENCE * TIMEOUT_S * SECOND)
+LIMIT_NS = int(TIMEOUTS_WITHOUT_SUCCESS * TIMEOUT_S * SECOND)
 
 
 def failed(fleet: Fleet, users: int, count: int) -> None:
@@ -34,22 +34,22 @@ def test_as_many_failures_in_a_row_as_users_or_twenty_are_enough(users: int, pha
     fleet = Fleet(1000)
     failed(fleet, users, enough - 1)
     now_ns = fleet.now_ns
-    assert why_give_up(phase, fleet.dispatcher, now_ns, now_ns, TIMEOUT_S) == ""
+    assert abort_reason(phase, fleet.dispatcher, now_ns, now_ns, TIMEOUT_S) == ""
     worker = fleet.workers[0]
     assert fleet.send(worker)
     fleet.round(worker, error=ErrorKind.RESET)
-    reason = why_give_up(phase, fleet.dispatcher, now_ns, now_ns, TIMEOUT_S)
+    reason = abort_reason(phase, fleet.dispatcher, now_ns, now_ns, TIMEOUT_S)
     assert reason.startswith(f"{enough} operations failed in a row: ")
 
 
 @pytest.mark.parametrize(
     ("phase", "since_start_ns", "since_done_ns", "words"),
     [
-        (Phase.CLEANUP, PATIENCE_NS, None, ""),
-        (Phase.CLEANUP, PATIENCE_NS + 1, None, "the store has deleted nothing for 6 s"),
-        (Phase.CLEANUP, 9 * PATIENCE_NS, PATIENCE_NS, ""),
-        (Phase.CLEANUP, 9 * PATIENCE_NS, PATIENCE_NS + 1, "the store has deleted nothing for 6 s"),
-        (Phase.POPULATE, 9 * PATIENCE_NS, None, ""),  # a large upload may take its time
+        (Phase.CLEANUP, LIMIT_NS, None, ""),
+        (Phase.CLEANUP, LIMIT_NS + 1, None, "the store has deleted nothing for 6 s"),
+        (Phase.CLEANUP, 9 * LIMIT_NS, LIMIT_NS, ""),
+        (Phase.CLEANUP, 9 * LIMIT_NS, LIMIT_NS + 1, "the store has deleted nothing for 6 s"),
+        (Phase.POPULATE, 9 * LIMIT_NS, None, ""),  # a large upload may take its time
     ],
 )
 def test_a_cleanup_does_not_wait_for_a_store_that_deletes_nothing(
@@ -58,9 +58,9 @@ def test_a_cleanup_does_not_wait_for_a_store_that_deletes_nothing(
     dispatcher = Fleet(10).dispatcher
     now_ns = 1000 * SECOND
     if since_done_ns is not None:
-        dispatcher.done_ns = now_ns - since_done_ns
+        dispatcher.last_success_ns = now_ns - since_done_ns
     start_ns = now_ns - since_start_ns
-    assert why_give_up(phase, dispatcher, start_ns, now_ns, TIMEOUT_S) == words
+    assert abort_reason(phase, dispatcher, start_ns, now_ns, TIMEOUT_S) == words
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_a_run_ends_at_as_many_failures_in_a_row_as_its_user_said(
     fleet = Fleet(100)
     failed(fleet, 1, 3)
     fleet.dispatcher.failures_in_a_row = 0  # they may be some time ago
-    assert too_many_errors(fleet.dispatcher, most) == words
+    assert error_limit_reason(fleet.dispatcher, most) == words

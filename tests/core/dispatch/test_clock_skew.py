@@ -27,7 +27,7 @@ class Scene:
         self.apart_ns, self.wall_apart_ns = apart_ns, wall_apart_ns
         self.roster, self.book = WorkerRegistry(10), ClockSkewTracker()
         hello = Hello(1, 0, "w", 4, "host", 4711, "1.0")
-        worker, _ = self.roster.greet(hello, 0)
+        worker, _ = self.roster.register(hello, 0)
         assert worker is not None
         self.worker: WorkerState = worker
 
@@ -39,7 +39,7 @@ class Scene:
         worker_wall_ns = at_ns + there_ns + hour_ns + self.wall_apart_ns
         back_at_ns = at_ns + there_ns + back_ns
         pulse = Heartbeat(1, serial, worker_ns, 0, 0, 0, 0, {}, worker_wall_ns)
-        self.roster.pulse(pulse, back_at_ns, back_at_ns + hour_ns)
+        self.roster.heartbeat(pulse, back_at_ns, back_at_ns + hour_ns)
 
     def begin(self, start_ns: int) -> None:
         """The worker takes the phase's start by what the master knows now."""
@@ -167,7 +167,7 @@ def reckoned(data: bytes) -> None:
         for message in messages:
             with suppress(MessageError):
                 _heard(here, decode(encode(message)), now_ns)
-        shares = here.roster.shares()
+        shares = here.roster.assignments()
         beat = ControlState(
             1, serial, now_ns, RUN, 2, SECOND, shares, {}, {}, 10.0, 0.0, 2, *[False] * 4
         )
@@ -181,7 +181,7 @@ def _heard(here: Scene, message: object, now_ns: int) -> None:
     if isinstance(message, Ready):
         here.worker.origin_ns, here.worker.ready = message.origin_ns, (RUN, Phase.RUN, False)
     elif isinstance(message, Heartbeat):
-        here.roster.pulse(message, now_ns + SECOND // 10, 1_700_000_000 * SECOND + now_ns)
+        here.roster.heartbeat(message, now_ns + SECOND // 10, 1_700_000_000 * SECOND + now_ns)
 
 
 @fuzzed(CLOCKS)

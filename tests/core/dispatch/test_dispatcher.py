@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ssbench.core.columns import pack_results
-from ssbench.core.dispatch.dispatcher import CREDIT, ON_THE_WAY, Batch, batch_limit
+from ssbench.core.dispatch.dispatcher import CREDIT, MAX_IN_TRANSIT, Batch, batch_limit
 from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.messages import (
     Ack,
@@ -99,7 +99,7 @@ def test_of_a_quick_store_jobs_for_some_milliseconds_are_on_their_way() -> None:
         fleet.send_all(worker)
         fleet.round(worker)
         fleet.wait(0.001)
-    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + ON_THE_WAY
+    assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + MAX_IN_TRANSIT
 
 
 @pytest.mark.parametrize(
@@ -475,9 +475,9 @@ def test_strangers_take_nothing() -> None:
     worker = fleet.hello("w", 4)
     batch = fleet.send(worker)
     assert batch is not None
-    fleet.dispatcher.took(99, [batch.number], 0)
+    fleet.dispatcher.acked(99, [batch.number], 0)
     fleet.dispatcher.returned(99, [job.number for job in batch.jobs])
-    assert fleet.dispatcher.gone(99) == 0
+    assert fleet.dispatcher.worker_lost(99) == 0
     fleet.round(worker)
     assert fleet.dispatcher.counts.done == len(batch.jobs)
 
@@ -605,7 +605,7 @@ class AnySchedule(RuleBasedStateMachine):
         self.fleet.check()
         dispatcher = self.fleet.dispatcher
         assert dispatcher._held_count >= 0
-        assert dispatcher._young_count >= 0
+        assert dispatcher._counted_in_transit >= 0
 
     def teardown(self) -> None:
         self.end_honestly()

@@ -37,9 +37,9 @@ def test_a_run_by_time_knows_when_it_ends() -> None:
 
 def test_latencies_of_all_workers_count_for_some_seconds() -> None:
     watch = ProgressTracker(None, None)
-    watch.heard(1.0, buckets([1_000_000] * 99))
-    watch.heard(1.5, buckets([1_000_000_000] * 99))
-    watch.heard(1.5, {})
+    watch.add_latencies(1.0, buckets([1_000_000] * 99))
+    watch.add_latencies(1.5, buckets([1_000_000_000] * 99))
+    watch.add_latencies(1.5, {})
     shown = watch.progress(2.0, 1, 0, 2, 2)
     assert shown.p50_s == pytest.approx(0.001, rel=0.03)
     assert shown.p99_s == pytest.approx(1.0, rel=0.03)
@@ -51,7 +51,7 @@ def test_latencies_of_all_workers_count_for_some_seconds() -> None:
 def test_what_is_remembered_does_not_grow() -> None:
     watch = ProgressTracker(None, None)
     for tick in range(10_000):
-        watch.heard(tick / 4, {4000: 1})
+        watch.add_latencies(tick / 4, {4000: 1})
         watch.progress(tick / 4, tick, 0, 1, 1)
     assert len(watch._done) < 30
     assert len(watch._latencies) < 30
@@ -60,6 +60,6 @@ def test_what_is_remembered_does_not_grow() -> None:
 def test_hundreds_of_workers_are_no_more_to_remember_than_one() -> None:
     watch = ProgressTracker(None, None)
     for worker in range(256):
-        watch.heard(1.0 + worker / 10_000, {4000 + worker % 2: 1})
+        watch.add_latencies(1.0 + worker / 10_000, {4000 + worker % 2: 1})
     assert len(watch._latencies) == 1
     assert sum(watch._latencies[0][1].values()) == 256

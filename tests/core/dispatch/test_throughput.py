@@ -28,7 +28,7 @@ def test_it_is_that_of_the_last_seconds() -> None:
 def test_before_anything_has_come_there_is_none() -> None:
     pace, now_ns = paced(every_ns=SECOND)
     assert pace.per_s == 0
-    assert pace.within_ns(1000, now_ns) == 0
+    assert pace.expected_ns(1000, now_ns) == 0
 
 
 def test_many_results_at_once_are_one_look_at_the_clock() -> None:
@@ -40,11 +40,11 @@ def test_many_results_at_once_are_one_look_at_the_clock() -> None:
 
 def test_what_is_out_there_takes_its_time() -> None:
     pace, now_ns = paced(*[50] * 10, every_ns=100 * MS)
-    assert pace.within_ns(250, now_ns) == SECOND // 2
+    assert pace.expected_ns(250, now_ns) == SECOND // 2
 
 
 def test_who_is_silent_may_stay_so_for_a_while() -> None:
     pace, now_ns = paced(*[50] * 10, every_ns=100 * MS)
-    assert pace.within_ns(250, now_ns + 8 * SECOND) == 4 * SECOND
+    assert pace.expected_ns(250, now_ns + 8 * SECOND) == 4 * SECOND
     silent, begun_ns = paced(every_ns=SECOND)
-    assert silent.within_ns(250, begun_ns + SECOND) == SECOND // 2
+    assert silent.expected_ns(250, begun_ns + SECOND) == SECOND // 2

@@ -33,7 +33,7 @@ def hello(incarnation: int, worker_id: str = "w", *, previous: int = 0) -> Hello
 def came(
     worker_registry: WorkerRegistry, incarnation: int, worker_id: str = "w", now_ns: int = 0
 ) -> WorkerState:
-    worker, _ = worker_registry.greet(hello(incarnation, worker_id), now_ns)
+    worker, _ = worker_registry.register(hello(incarnation, worker_id), now_ns)
     assert worker is not None
     return worker
 
@@ -54,7 +54,7 @@ def answer(
     serial = worker_registry.control_state_sent(at_ns)
     left_ns = at_ns + there_ns + hold_ns
     pulse = Heartbeat(incarnation, serial, left_ns + offset_ns, hold_ns, idle_ns, 0, jobs, {})
-    worker_registry.pulse(pulse, left_ns + back_ns)
+    worker_registry.heartbeat(pulse, left_ns + back_ns)
 
 
 # Who is here ------------------------------------------------------------------------------
@@ -64,16 +64,16 @@ def test_a_worker_is_greeted_once() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
     assert worker.name == "w (host, pid 4711)"
-    assert worker_registry.greet(hello(1), 1) == (None, [])
-    assert repr(worker_registry) == "<Roster 1 workers for 0 users>"
+    assert worker_registry.register(hello(1), 1) == (None, [])
+    assert repr(worker_registry) == "<WorkerRegistry 1 workers for 0 users>"
 
 
 def test_a_namesake_is_refused_by_name_unless_the_first_is_silent() -> None:
     worker_registry = WorkerRegistry(10)
     first = came(worker_registry, 1)
-    assert worker_registry.greet(hello(2), SILENT_NS - 1) == (None, [])
+    assert worker_registry.register(hello(2), SILENT_NS - 1) == (None, [])
     assert worker_registry.refused == {2: 'the worker id "w" is taken by w (host, pid 4711)'}
-    second, replaced = worker_registry.greet(hello(2), SILENT_NS)
+    second, replaced = worker_registry.register(hello(2), SILENT_NS)
     assert second is not None
     assert replaced == [first]
     assert list(worker_registry.workers) == [2]
@@ -83,7 +83,7 @@ def test_a_namesake_is_refused_by_name_unless_the_first_is_silent() -> None:
 def test_the_same_worker_comes_back_at_once_and_keeps_its_index() -> None:
     worker_registry = WorkerRegistry(10)
     first, other = came(worker_registry, 1), came(worker_registry, 2, "other")
-    second, replaced = worker_registry.greet(hello(3, previous=1), 1)
+    second, replaced = worker_registry.register(hello(3, previous=1), 1)
     assert second is not None
     assert replaced == [first]
     assert (first.index, other.index, second.index) == (0, 1, 0)
@@ -92,10 +92,10 @@ def test_the_same_worker_comes_back_at_once_and_keeps_its_index() -> None:
 def test_a_refused_worker_that_says_nothing_more_is_forgotten() -> None:
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1)
-    worker_registry.greet(hello(2), SECOND)
-    worker_registry.greet(hello(2), 2 * SECOND)
+    worker_registry.register(hello(2), SECOND)
+    worker_registry.register(hello(2), 2 * SECOND)
     answer(worker_registry, 1, at_ns=8 * SECOND)
-    worker_registry.greet(hello(3), 9 * SECOND)
+    worker_registry.register(hello(3), 9 * SECOND)
     for now_ns, left in [(12 * SECOND, {2, 3}), (13 * SECOND, {3}), (20 * SECOND, set())]:
         answer(worker_registry, 1, at_ns=now_ns)
         assert worker_registry.refused.keys() == left
@@ -104,8 +104,8 @@ def test_a_refused_worker_that_says_nothing_more_is_forgotten() -> None:
 def test_a_refused_worker_that_leaves_is_forgotten() -> None:
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1)
-    worker_registry.greet(hello(2), 1)
-    assert worker_registry.leave(2) is None
+    worker_registry.register(hello(2), 1)
+    assert worker_registry.remove(2) is None
     assert worker_registry.refused == {}
 
 
@@ -114,7 +114,7 @@ def test_a_refusal_fits_in_a_beat_however_long_the_names_are() -> None:
     long = "w" * MAX_NAME_BYTES
     for incarnation in (1, 2):
         greeting = Hello(incarnation, 0, long, 4, long, 1, long)
-        worker_registry.greet(greeting, 0)
+        worker_registry.register(greeting, 0)
     beat = ControlState(
         1,
         1,
@@ -122,7 +122,7 @@ def test_a_refusal_fits_in_a_beat_however_long_the_names_are() -> None:
         "",
         0,
         0,
-        worker_registry.shares(),
+        worker_registry.assignments(),
         worker_registry.refused,
         {},
         10.0,
@@ -141,22 +141,22 @@ def test_leaving() -> None:
     came(worker_registry, 1, "a")
     came(worker_registry, 2, "b")
     assert worker_registry.concurrency == 8
-    assert worker_registry.shares() == {1: (4, None), 2: (4, None)}
-    gone = worker_registry.leave(1)
+    assert worker_registry.assignments() == {1: (4, None), 2: (4, None)}
+    gone = worker_registry.remove(1)
     assert gone is not None
-    assert worker_registry.shares() == {2: (4, None)}
-    assert (worker_registry.shared, worker_registry.sharing) == (4, 1)
-    assert worker_registry.leave(1) is None
+    assert worker_registry.assignments() == {2: (4, None)}
+    assert (worker_registry.assigned_users, worker_registry.workers_with_users) == (4, 1)
+    assert worker_registry.remove(1) is None
 
 
 def test_who_was_given_up_comes_back_as_another_or_not_at_all() -> None:
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1)
-    worker_registry.leave(1)
-    assert worker_registry.greet(hello(1), 1) == (None, [])
+    worker_registry.remove(1)
+    assert worker_registry.register(hello(1), 1) == (None, [])
     came(worker_registry, 2)
-    worker_registry.greet(hello(3, previous=2), 2)
-    assert worker_registry.greet(hello(2), 3) == (None, [])
+    worker_registry.register(hello(3, previous=2), 2)
+    assert worker_registry.register(hello(2), 3) == (None, [])
     assert list(worker_registry.workers) == [3]
 
 
@@ -196,17 +196,18 @@ def test_an_answer_to_no_beat_of_ours_says_nothing() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
     for serial in (0, 1, 1 << 60, -1):
-        assert worker_registry.pulse(Heartbeat(1, serial, 0, 0, 0, 0, 0, {}), 9 * SECOND) is None
+        message = Heartbeat(1, serial, 0, 0, 0, 0, 0, {})
+        assert worker_registry.heartbeat(message, 9 * SECOND) is None
     assert (worker.fresh_ns, worker.offset_ns) == (0, None)
-    assert worker_registry.pulse(Heartbeat(2, 1, 0, 0, 0, 0, 0, {}), 0) is None
+    assert worker_registry.heartbeat(Heartbeat(2, 1, 0, 0, 0, 0, 0, {}), 0) is None
 
 
 def test_a_beat_is_answered_once() -> None:
     worker_registry = WorkerRegistry(10)
     worker = came(worker_registry, 1)
     serial = worker_registry.control_state_sent(0)
-    assert worker_registry.pulse(Heartbeat(1, serial, 5, 0, 0, 0, 0, {}), 0) is worker
-    assert worker_registry.pulse(Heartbeat(1, serial, 9, 0, 0, 0, 0, {}), 0) is None
+    assert worker_registry.heartbeat(Heartbeat(1, serial, 5, 0, 0, 0, 0, {}), 0) is worker
+    assert worker_registry.heartbeat(Heartbeat(1, serial, 9, 0, 0, 0, 0, {}), 0) is None
     assert worker.offset_ns == 5
 
 
@@ -214,9 +215,9 @@ def test_beats_of_long_ago_are_forgotten() -> None:
     worker_registry = WorkerRegistry(1e6)
     worker = came(worker_registry, 1)
     serials = [worker_registry.control_state_sent(n * SECOND) for n in range(1000)]
-    worker_registry.pulse(Heartbeat(1, serials[0], 0, 0, 0, 0, 0, {}), 1000 * SECOND)
-    assert worker.beat == 0
-    worker_registry.pulse(Heartbeat(1, serials[-1], 0, 0, 0, 0, 0, {}), 1000 * SECOND)
+    worker_registry.heartbeat(Heartbeat(1, serials[0], 0, 0, 0, 0, 0, {}), 1000 * SECOND)
+    assert worker.answered_serial == 0
+    worker_registry.heartbeat(Heartbeat(1, serials[-1], 0, 0, 0, 0, 0, {}), 1000 * SECOND)
     assert worker.fresh_ns == 999 * SECOND
 
 
@@ -246,7 +247,7 @@ def test_the_offset_is_taken_from_the_smallest_round_trip() -> None:
             hold_ns=7 * MS, offset_ns=offset,
         )  # fmt: skip
     assert worker.offset_ns == offset
-    assert worker_registry.shares() == {1: (0, offset)}
+    assert worker_registry.assignments() == {1: (0, offset)}
 
 
 trips = st.lists(
@@ -299,9 +300,9 @@ def test_a_beat_can_be_sent_whatever_a_pulse_says(
     serial = worker_registry.control_state_sent(now_ns % (1 << 50))
     pulse = decode(encode(Heartbeat(1, serial, worker_ns, hold_ns, 0, 0, 0, {})))
     assert isinstance(pulse, Heartbeat)
-    worker_registry.pulse(pulse, now_ns % (1 << 50) + 5)
+    worker_registry.heartbeat(pulse, now_ns % (1 << 50) + 5)
     beat = ControlState(
-        1, 1, 0, "", 0, 0, worker_registry.shares(), {}, {}, 10.0, 0.0, 2, *[False] * 4
+        1, 1, 0, "", 0, 0, worker_registry.assignments(), {}, {}, 10.0, 0.0, 2, *[False] * 4
     )
     assert decode(encode(beat)) is not None
 
@@ -336,7 +337,7 @@ def said(worker_registry: WorkerRegistry) -> ControlState:
     """What a worker hears of it."""
     refused = dict(worker_registry.refused)
     beat = ControlState(
-        1, 1, 0, "", 0, 0, worker_registry.shares(), refused, {}, 10.0, 0.0, 2, *[False] * 4
+        1, 1, 0, "", 0, 0, worker_registry.assignments(), refused, {}, 10.0, 0.0, 2, *[False] * 4
     )  # fmt: skip
     heard = decode(encode(beat))
     assert isinstance(heard, ControlState)
@@ -349,7 +350,7 @@ def test_hellos_under_one_name_take_nobody_s_place() -> None:
     came(worker_registry, 1, "w")
     long = "\N{ROLLING ON THE FLOOR LAUGHING}" * (MAX_NAME_BYTES // 4)
     for incarnation in range(2, 5000):
-        worker_registry.greet(Hello(incarnation, 0, long, 4, long, 1, long), incarnation)
+        worker_registry.register(Hello(incarnation, 0, long, 4, long, 1, long), incarnation)
     assert set(said(worker_registry).workers) == {1, 2}
     assert len(worker_registry.refused) == MAX_REFUSED
     worker_registry.control_state_sent(60 * SECOND)
@@ -365,7 +366,7 @@ def test_names_without_end_are_bounded_and_cost_little() -> None:
     try:
         for number in range(2, 20_000):
             name = f"{number:0{MAX_NAME_BYTES}}"
-            worker_registry.greet(Hello(number, 0, name, 4, name, 1, name), number)
+            worker_registry.register(Hello(number, 0, name, 4, name, 1, name), number)
         assert tracemalloc.get_traced_memory()[0] < 30e6
     finally:
         tracemalloc.stop()
@@ -379,11 +380,11 @@ def test_a_worker_that_comes_again_and_again_is_heard_once_a_second() -> None:
     worker_registry = WorkerRegistry(10)
     newcomers = 0
     for number in range(1, 10_000):
-        worker, _ = worker_registry.greet(
+        worker, _ = worker_registry.register(
             hello(number, previous=number - 1), number * SECOND // 1000
         )
         newcomers += worker is not None
-        worker_registry.leave(number)
+        worker_registry.remove(number)
     assert 10 < newcomers < 40
 
 
@@ -402,18 +403,18 @@ def bounded(data: bytes) -> None:
         mock.patch.object(roster_module, "MAX_WORKERS", 5),
         mock.patch.object(roster_module, "MAX_NAMES", 20),
         mock.patch.object(roster_module, "MAX_REFUSED", 4),
-        mock.patch.object(roster_module, "MAX_GONE", 8),
+        mock.patch.object(roster_module, "MAX_DEPARTED", 8),
     ):
         worker_registry, now_ns = WorkerRegistry(10), 0
         size = len(data) - len(data) % _HELLO.size
         for name, incarnation, previous, what, ms in _HELLO.iter_unpack(data[:size]):
             now_ns += ms * 1_000_000
             if what == 0:
-                worker_registry.leave(incarnation)
+                worker_registry.remove(incarnation)
             elif what == 1:
                 worker_registry.control_state_sent(now_ns)
             else:
-                worker, replaced = worker_registry.greet(
+                worker, replaced = worker_registry.register(
                     hello(incarnation, f"w{name}", previous=previous), now_ns
                 )
                 assert worker is None or worker_registry.workers[incarnation] is worker
@@ -424,7 +425,7 @@ def bounded(data: bytes) -> None:
             assert len(worker_registry._names) <= 20 + 5
             assert len(worker_registry.refused) <= 4
             assert worker_registry.refused.keys() == worker_registry._refused_ns.keys()
-            assert len(worker_registry._gone) <= 8
+            assert len(worker_registry._departed) <= 8
             assert set(said(worker_registry).workers) == set(worker_registry.workers)
 
 

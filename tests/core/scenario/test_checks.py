@@ -107,7 +107,7 @@ def test_a_very_long_word_is_compared_with_nothing() -> None:
 
 def test_shown_is_short_and_moves_no_cursor() -> None:
     assert preview("a" * 1000).endswith("aaa...")
-    assert len(preview("a" * 1000)) == checks.SHOWN_LENGTH
+    assert len(preview("a" * 1000)) == checks.PREVIEW_LENGTH
     assert preview("\x7f\u202e\ud800").isprintable()
 
 

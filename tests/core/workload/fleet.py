@@ -147,9 +147,9 @@ class Fleet:
 
     def greet(self, worker: SimWorker) -> bool:
         """The hello arrives; whether the worker is here now."""
-        _, replaced = self.roster.greet(worker.hello, self.now_ns)
+        _, replaced = self.roster.register(worker.hello, self.now_ns)
         for other in replaced:
-            self.dispatcher.gone(other.hello.incarnation)
+            self.dispatcher.worker_lost(other.hello.incarnation)
         return self.here(worker)
 
     def here(self, worker: SimWorker) -> bool:
@@ -183,25 +183,25 @@ class Fleet:
         """As the master does it."""
         dispatcher, now_ns = self.dispatcher, self.now_ns
         if isinstance(message, Ack):
-            dispatcher.took(message.incarnation, message.batches, now_ns)
+            dispatcher.acked(message.incarnation, message.batches, now_ns)
         elif isinstance(message, Results):
-            if message.took:
-                dispatcher.took(message.incarnation, message.took, now_ns)
+            if message.acked:
+                dispatcher.acked(message.incarnation, message.acked, now_ns)
             dispatcher.results(message.incarnation, message.packed, now_ns)
         elif isinstance(message, Returned):
             dispatcher.returned(message.incarnation, message.numbers)
         elif isinstance(message, Heartbeat):
-            self.roster.pulse(message, now_ns)
+            self.roster.heartbeat(message, now_ns)
         elif isinstance(message, Bye):
-            self.roster.leave(message.incarnation)
-            dispatcher.gone(message.incarnation)
+            self.roster.remove(message.incarnation)
+            dispatcher.worker_lost(message.incarnation)
 
     def wait(self, seconds: float) -> None:
         """Time passes."""
         self.now_ns += int(seconds * SECOND)
         for worker in self.roster.overdue(self.now_ns):
-            self.roster.leave(worker.hello.incarnation)
-            self.dispatcher.gone(worker.hello.incarnation)
+            self.roster.remove(worker.hello.incarnation)
+            self.dispatcher.worker_lost(worker.hello.incarnation)
         self.dispatcher.tick(self.now_ns)
 
     def round(self, worker: SimWorker, *, error: int = ErrorKind.NONE) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.model import Stage
 from ssbench.core.workload.pacing import (
-    AHEAD_NS,
+    LOOKAHEAD_NS,
     MODELS,
     SECOND_NS,
     PacedWorkload,
@@ -82,7 +82,7 @@ def test_jobs_are_given_as_far_ahead_as_they_travel() -> None:
     assert len(paced.take(21, 500, 50.1)) == 10
     assert len(paced.take(31, 3, 51.0)) == 3, "what is late waits for the next time"
     assert paced.take(34, 500, 51.0)[0].due_ns - 7 * SECOND == 33 * SECOND // 100
-    assert paced.ahead >= 100 * AHEAD_NS // SECOND
+    assert paced.ahead >= 100 * LOOKAHEAD_NS // SECOND
 
 
 def test_jobs_travel_in_helpings_not_one_by_one() -> None:

@@ -107,7 +107,7 @@ class Sleeper:
             while self.held:
                 self._report(puppet, *self.held.pop())
                 self.results += 1
-        return pulse._replace(beat=0)  # an answer to no beat of today
+        return pulse._replace(answered_serial=0)  # an answer to no beat of today
 
     def _report(self, puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
         rows = [

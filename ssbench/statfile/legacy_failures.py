@@ -49,13 +49,13 @@ def text_of(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def gather_secrets(value: Any, secrets: set[str], depth: int = 0) -> None:
+def collect_secrets(value: Any, secrets: set[str], depth: int = 0) -> None:
     """Every text of ``auth_kwargs``, in each spelling that it may have in an exception."""
     if depth > _DEPTH_LIMIT:
         return
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
-            gather_secrets(item, secrets, depth + 1)
+            collect_secrets(item, secrets, depth + 1)
     elif type(value) is int:
         secrets.add(str(value))
     elif isinstance(value, bytes) and value:

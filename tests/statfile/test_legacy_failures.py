@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.model import ErrorKind
-from ssbench.statfile.failures import gather_secrets, kind_of, safe_detail, text_of
+from ssbench.statfile.legacy_failures import collect_secrets, kind_of, safe_detail, text_of
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_only_the_last_line_is_told_in_printable_characters() -> None:
 
 def test_secrets_are_found_at_any_depth_and_the_longest_first() -> None:
     secrets: set[str] = set()
-    gather_secrets({b"a": [b"key", {b"b": b"key-and-more"}], b"c": 4711, b"d": b""}, secrets)
+    collect_secrets({b"a": [b"key", {b"b": b"key-and-more"}], b"c": 4711, b"d": b""}, secrets)
     assert {"key", "key-and-more", "4711"} <= secrets
     assert "" not in secrets
     assert safe_detail("key-and-more key 4711", secrets) == "*** *** ***"
@@ -49,5 +49,5 @@ def test_nesting_has_an_end() -> None:
     for _ in range(900):
         deep = [deep]
     text_of(deep)
-    gather_secrets(deep, set())
+    collect_secrets(deep, set())
     assert text_of([b"a", {b"b": b"\xe9"}]) == ["a", {"b": "é"}]

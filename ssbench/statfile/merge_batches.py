@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from ssbench.core.errors import MessageError
-from ssbench.statfile.records import PASSED_BY, RESULTS, together
+from ssbench.statfile.records import RESULTS, UNORDERED, merge_packed
 
 #: Bytes of packed results that make a large batch (some 20,000 rows), and of all that may wait:
 #: of many workers each has but a few of them.
@@ -37,11 +37,11 @@ class _Waiting:
             yield bytes(self.packed[end - size : end])
 
 
-def stretched(items: Iterable[Any]) -> Iterator[Any]:
+def merge_batches(items: Iterable[Any]) -> Iterator[Any]:
     """The objects of a stat file, results put together to a ResultBatch wherever they can be.
 
     Results of one phase and worker stay in their order, and behind all objects that they were
-    behind, but for those of PASSED_BY, which bear on no result. Where one of them is damaged they
+    behind, but for those of UNORDERED, which bear on no result. Where one of them is damaged they
     come as they are.
     """
     waiting: dict[tuple[Any, Any], _Waiting] = {}
@@ -82,7 +82,7 @@ def is_results(item: Any) -> bool:
 
 
 def _is_barrier(item: Any) -> bool:
-    return type(item) is not list or not item or item[0] not in PASSED_BY
+    return type(item) is not list or not item or item[0] not in UNORDERED
 
 
 def _released(waiting: dict[tuple[Any, Any], _Waiting]) -> Iterator[Any]:
@@ -93,7 +93,7 @@ def _released(waiting: dict[tuple[Any, Any], _Waiting]) -> Iterator[Any]:
 
 def _together(key: tuple[int, int], found: _Waiting) -> Iterator[Any]:
     try:
-        yield together(*key, found.packed, found.sizes)
+        yield merge_packed(*key, found.packed, found.sizes)
     except MessageError:
         for packed in found.each():
             yield [RESULTS, *key, packed]
