@@ -1,7 +1,7 @@
-"""What a worker knows of the master's clock, and until when it may start anything.
+"""A worker's estimate of the master's clock, and its lease: until when it may start operations.
 
-A pure machine: feed it beats and when they arrived. Times are nanoseconds of the worker's
-monotonic clock, but for what a message says, which is by the master's.
+A pure state machine: feed it control states and their arrival times. Times are nanoseconds of the
+worker's monotonic clock, except those in messages, which are of the master's.
 """
 
 from __future__ import annotations
@@ -11,29 +11,30 @@ from collections import deque
 from ssbench.core.messages import ControlState
 
 _SECOND = 1_000_000_000
-_DELAYS = 64  #: beats that the distance of the clocks is judged by; clocks drift over days
+_DELAYS = 64  #: newest control states that the offset is taken from; clocks drift over days
 
 
 class ClockSync:
-    """The distance of the two clocks and the worker time-out, by the newest beats."""
+    """The offset between the two clocks and the worker timeout, from the newest control states."""
 
     def __init__(self) -> None:
-        self.delay_ns = 0  #: our clock minus the master's, the fastest beat's way included
-        self.lease_expires_ns = 0  #: half the worker time-out after the newest beat was sent
-        self.timeout_ns = 10 * _SECOND  #: the worker time-out
+        self.delay_ns = 0  #: worker's clock minus master's, plus the shortest transit time
+        #: Half the worker timeout after the newest control state was sent.
+        self.lease_expires_ns = 0
+        self.timeout_ns = 10 * _SECOND  #: the worker timeout
         self._master = 0
-        self._delays_ns: deque[int] = deque(maxlen=_DELAYS)  # of beats: arrival - master's clock
+        self._delays_ns: deque[int] = deque(maxlen=_DELAYS)  # arrival minus the master's clock
 
-    def update(self, beat: ControlState, arrived_ns: int) -> None:
-        """A beat arrived. Another master has another clock: what was known is forgotten."""
-        if beat.master != self._master:
-            self._master = beat.master
+    def update(self, control_state: ControlState, arrived_ns: int) -> None:
+        """A control state arrived. A new master has another clock: earlier samples are dropped."""
+        if control_state.master != self._master:
+            self._master = control_state.master
             self._delays_ns.clear()
-        self._delays_ns.append(arrived_ns - beat.master_ns)
+        self._delays_ns.append(arrived_ns - control_state.master_ns)
         self.delay_ns = min(self._delays_ns)
-        self.timeout_ns = int(beat.timeout_s * _SECOND)
-        self.lease_expires_ns = beat.master_ns + self.delay_ns + self.timeout_ns // 2
+        self.timeout_ns = int(control_state.timeout_s * _SECOND)
+        self.lease_expires_ns = control_state.master_ns + self.delay_ns + self.timeout_ns // 2
 
     def is_stale(self, sent_ns: int, now_ns: int) -> bool:
-        """Whether what the master sent then has been on its way for half the time-out."""
+        """Whether a message sent at ``sent_ns`` (master's clock) is older than half the timeout."""
         return now_ns - (sent_ns + self.delay_ns) > self.timeout_ns // 2

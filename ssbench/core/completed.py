@@ -1,8 +1,9 @@
-"""Finished operations on their way from a user to a batch of columns.
+"""Completed operations, between a user and the batch of columns that is sent to the master.
 
-Nearly all succeed at the first attempt. Of such a one only that is kept which is there anyway: the
-job, when it began, and what the driver says of it. The columns of Result are made of all of them
-at once, which takes two thirds of the time that a row of each does. All others are rows.
+Nearly all operations succeed at the first attempt. For these, only objects that exist anyway are
+kept: the job, its start time and the driver's Timing. The columns of Result are then made from all
+of them at once, in two thirds of the time that one row per operation takes. All other operations
+are kept as rows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ssbench.core.model import NONE_NS, UNCERTAIN_NS, Result
 from ssbench.core.operations import RECEIVING
 
 Row = tuple[Any, ...]  #: in the order of Result's fields
-#: (Job, when on the clock it began, Timing) of a success at the first attempt; else a Row.
+#: (Job, start in ns on the clock, Timing) for a success at the first attempt; otherwise a Row.
 Completed = tuple[Any, ...]
 
 _WIDTH = len(Result._fields)
@@ -24,7 +25,7 @@ _LAST_BYTE = Result._fields.index("last_byte_ns")
 
 
 def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:
-    """As ``pack_results`` packs the rows of them.
+    """The result of ``pack_results`` for their rows.
 
     :param origin_ns: the phase's start on the clock.
     """
@@ -35,7 +36,7 @@ def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:
     heads, firsts, lasts, moved, statuses, ids, urls, reconnects = zip(*timings, strict=True)
     began = _pack_offsets(starts, origin_ns)
     headers = _pack_durations(heads, starts)
-    # Most answers come in one piece: these are the same then.
+    # The same for responses that arrive in one piece, as most do.
     first = headers if firsts == heads else _pack_durations(firsts, starts)
     last = headers if lasts == heads else _pack_lasts(lasts, starts)
     kinds = set(operations)
@@ -51,7 +52,7 @@ def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:
 
 
 def rows_of(finished: Sequence[Completed], origin_ns: int) -> list[Row]:
-    """All as rows."""
+    """All of them as rows of Result's fields."""
     return [entry if len(entry) == _WIDTH else _row(entry, origin_ns) for entry in finished]
 
 
@@ -80,10 +81,10 @@ def _pack_offsets(starts: Sequence[int], origin_ns: int) -> PackedColumn:
 
 
 def _pack_durations(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
-    """As ``duration_ns`` gives them."""
+    """Packed ``duration_ns`` of each."""
     packed = pack_column(list(map(sub, times, starts)))
     least = packed if isinstance(packed, int) else packed[0]
-    # Those below 0 are few, and the packed column tells of them at no cost.
+    # Negative ones are rare, and the packed base shows them at no cost.
     return packed if least >= 0 else pack_column(list(map(duration_ns, times, starts)))
 
 
@@ -95,7 +96,7 @@ def _pack_lasts(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
 
 
 def latencies_ns(finished: Sequence[Completed]) -> list[int]:
-    """How long each of them took."""
+    """Duration of each whole operation."""
     took = [
         entry[_LAST_BYTE] if len(entry) == _WIDTH else entry[2].last_byte_ns - entry[1]
         for entry in finished

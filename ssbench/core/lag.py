@@ -1,4 +1,4 @@
-"""How late an event loop gets to what is due: fed by a timer of its own."""
+"""Event loop lag: how late a timer of the loop runs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Callable
 
 _SECOND = 1_000_000_000
-#: Of a timer that runs twenty times a second; who never takes them must not fill the memory.
+#: Samples kept: bounds the memory if nobody takes them. The timer runs twenty times a second.
 _MOST = 10_000
 
 
 class LoopLag:
-    """The lateness of a timer that the loop should run each ``interval_s``.
+    """The lateness of a timer that the loop should run every ``interval_s``.
 
-    Fed in the loop's thread and read in another one.
+    Written in the loop's thread, read in another one.
 
     :param clock: monotonic, nanoseconds.
     """
@@ -22,28 +22,28 @@ class LoopLag:
         self._interval_ns = round(interval_s * _SECOND)
         self._clock = clock
         self._due_ns: int | None = None
-        # A deque's ends may be used from two threads at once.
+        # Appending to a deque and popping from it is thread-safe.
         self._late_ns: deque[int] = deque(maxlen=_MOST)
 
     def __repr__(self) -> str:
         return f"<LoopLag {len(self._late_ns)} not yet taken>"
 
     def ran(self) -> None:
-        """The timer ran."""
+        """The timer ran: record its lateness."""
         now_ns = self._clock()
         due_ns = now_ns if self._due_ns is None else self._due_ns
         self.add(now_ns - due_ns)
-        # As libev reckons: a timer that is late by more than its interval is due at once.
+        # As libev does: a timer that is late by more than its interval is due at once.
         self._due_ns = max(due_ns + self._interval_ns, now_ns)
 
     def add(self, late_ns: int) -> None:
-        """Something that was due ran so late."""
+        """Record a lateness in ns; negative ones count as 0."""
         self._late_ns.append(max(late_ns, 0))
 
     def take(self) -> tuple[float, float] | None:
-        """The most and the mean since the last time, in seconds; None where nothing was due.
+        """Maximum and mean lateness since the last call, in seconds; None if nothing was due.
 
-        A loop that stands still is as late as it is by now.
+        For a blocked loop, the lateness of the timer so far counts.
         """
         late_ns = []
         while self._late_ns:

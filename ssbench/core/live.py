@@ -1,9 +1,8 @@
-"""Where a run stands, for who watches it.
+"""Data of the progress display: the state of a phase, and coarse latency counts.
 
-Coarse latency counts, cheap to make and small in a heartbeat.
-
-A bucket is the upper part of the value's IEEE 754 double, with 5 bits of the mantissa: 3 % wide.
-Reports never use these; they have core.stats.histogram.
+The counts are cheap to make and small in a heartbeat. A bucket is the upper part of the value's
+IEEE 754 double, with 5 bits of the mantissa, so it is 3 % wide. Reports never use these counts;
+they use core.stats.histogram.
 """
 
 from __future__ import annotations
@@ -15,35 +14,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _SHIFT = 52 - 5
-_INFINITE = 0x7FF0_0000_0000_0000 >> _SHIFT  #: from here on buckets are of no number from 0 on
+_INFINITE = 0x7FF0_0000_0000_0000 >> _SHIFT  #: from here on: infinities, NaN, negatives
 
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Where a phase stands."""
+    """The state of a phase."""
 
     elapsed_s: float
     done: int
-    total: int | None = None  #: None where the phase ends by time
+    total: int | None = None  #: None if the phase ends by time
     errors: int = 0
-    rate: float = 0.0  #: operations per second, of the last seconds
-    p50_s: float | None = None  #: latencies of the last seconds
+    rate: float = 0.0  #: operations/s, over the last seconds
+    p50_s: float | None = None  #: latency percentiles over the last seconds
     p99_s: float | None = None
     remaining_s: float | None = None
     workers: int = 0
     users: int = 0
-    target_rate: float | None = None  #: operations a second that fall due; None: a closed loop
-    late: int = 0  #: operations that fell due and have not been started
+    target_rate: float | None = None  #: target arrival rate in operations/s; None in a closed loop
+    late: int = 0  #: operations past their due time that have not started
 
 
 def buckets(values_ns: Sequence[int]) -> Counter[int]:
-    """Counts by bucket."""
+    """Counts of values in ns, by bucket."""
     bits = memoryview(array("d", values_ns)).cast("B").cast("Q")
     return Counter([item >> _SHIFT for item in bits])
 
 
 def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:
-    """The percentile in seconds, within 3 %; None without a value."""
+    """The percentile (0 to 100) in seconds, within 3 %; None if there are no values."""
     rank = sum(counts.values()) * percent / 100
     if not rank:
         return None

@@ -1,7 +1,7 @@
-"""For how long a master has been silent, as far as a worker can tell.
+"""How long a worker has received nothing from its master.
 
-A pure machine: feed it the newest beat and the time, several times a second. Times are
-nanoseconds of any monotonic clock.
+A pure state machine: feed it the newest control state and the time, several times a second. Times
+are nanoseconds of any monotonic clock.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ _SECOND = 1_000_000_000
 
 
 class MasterTimeout:
-    """Silence that was listened to.
+    """Time without a new control state, counted only while the worker was running.
 
-    A worker that was stopped itself (SIGSTOP, a suspended host) heard nothing because it didn't
-    listen, and what was said meanwhile may still lie in its buffers: of such a gap one second
-    counts at most.
+    A worker that was stopped itself (SIGSTOP, a suspended host) could not read, and its buffers
+    may still hold control states. At most one second of such a gap counts.
     """
 
     def __init__(self, now_ns: int) -> None:
-        self.silent_ns = 0  #: since the newest beat, or since the beginning
+        self.silent_ns = 0  #: since the newest control state, or since the start
         self._newest: object = None
         self._ticked_ns = now_ns
 
@@ -26,7 +25,7 @@ class MasterTimeout:
         return f"<MasterTimeout {self.silent_ns / _SECOND:.1f} s>"
 
     def tick(self, newest: object, now_ns: int) -> int:
-        """The newest beat is this one (None: none ever came); gives ``silent_ns``."""
+        """Report the newest control state (None: none yet). Returns ``silent_ns``."""
         step_ns = min(now_ns - self._ticked_ns, _SECOND)
         self._ticked_ns = now_ns
         self.silent_ns = self.silent_ns + step_ns if newest is self._newest else 0

@@ -1,4 +1,4 @@
-"""How a call ended, as a value: for callers to whom an exception can't be raised as it is."""
+"""The outcome of a call, as a value: for callers that an exception cannot propagate to."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 def outcome_of(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
-    """Call, and give a function that gives what came of it: its value, or its exception, raised.
+    """Call, and return a function that returns the call's value or raises its exception.
 
-    A thread of gevent's pool prints the traceback of whatever is raised in it, although its
-    caller handles that. With this nothing is raised there.
+    A thread of gevent's pool prints the traceback of any exception raised in it, even if its
+    caller handles the exception. With this, nothing is raised in the thread.
     """
     try:
         value = call(*args, **kwargs)

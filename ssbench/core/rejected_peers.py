@@ -1,4 +1,5 @@
-"""Who knocked without the right key: what ZeroMQ tells of connections, understood, and in lines."""
+"""Rejected peers: connections without the right key, from ZeroMQ's socket events, and their lines
+in the log."""
 
 from __future__ import annotations
 
@@ -13,123 +14,125 @@ OTHER_PROTOCOL = "whose protocol isn't that of ssbench"
 CLOSED_EARLY = "who hung up before keys were compared; both sides need the same key file, or none"
 UNEXPECTED_DATA = "who sent more than a worker ever says there"
 CLOSED = "hung up"
-#: A friend may be killed in the middle of a handshake, but not so often in a row.
+#: Connections closed during the handshake in a row. A worker may be killed there, but not so often.
 MAX_CLOSED_EARLY = 4
-_MOST_TOLD = 10  #: addresses, in a line each
+_MAX_LOGGED = 10  #: addresses that are logged, one line each
 MAX_COUNTED = 1000
-_PATIENCE_S = 1.5  #: a stranger whose address was missed is likely to knock again
+_WAIT_FOR_ADDRESS_S = 1.5  #: a peer whose address is unknown is likely to connect again
 
 
 class RejectedPeer(NamedTuple):
-    """Somebody who didn't get in."""
+    """A connection that was rejected."""
 
-    address: str  #: "" where it couldn't be had
+    address: str  #: "" if unknown
     port: int
     why: str
 
 
 class PendingPeers:
-    """What ZeroMQ tells of the connections at one port, understood.
+    """The connections at one port whose handshake is pending, from ZeroMQ's socket events.
 
-    It names a connection by its descriptor when it comes and when it goes, but not when a
-    handshake fails (the same connection goes next), or succeeds (any of those present may be it).
+    An event has the connection's descriptor when the connection opens and closes, but not when
+    its handshake fails (the next one to close is the same connection) or succeeds (it may be any
+    of the open ones).
 
-    :param friends: addresses that somebody with the right key came from; grows meanwhile.
-    :param locked: whether it takes a key to come in.
+    :param trusted: addresses from which a peer had the right key; grows meanwhile.
+    :param locked: whether a key is required.
     """
 
-    def __init__(self, friends: set[str], *, locked: bool) -> None:
+    def __init__(self, trusted: set[str], *, locked: bool) -> None:
         self.port = 0
-        self._friends = friends
+        self._trusted = trusted
         self._locked = locked
-        self._here: dict[int, str] = {}  # descriptor -> address
-        self._outside: set[int] = set()  # of these, those that are certainly not in
-        self._cut: set[int] = set()  # of those here, too
+        self._open: dict[int, str] = {}  # descriptor -> address
+        self._pending: set[int] = set()  # open, and certainly without a completed handshake
+        self._shut: set[int] = set()  # open, and already shut down for unexpected data
         self._why = ""
-        self._hung_up: Counter[str] = Counter()  # since somebody was let in
+        self._closed_early: Counter[str] = Counter()  # since the last handshake
 
     def __repr__(self) -> str:
-        return f"<PendingPeers {self.port}, {len(self._outside)} of {len(self._here)} outside>"
+        return f"<PendingPeers {self.port}, {len(self._pending)} of {len(self._open)} pending>"
 
     def connected(self, fd: int, address: str) -> None:
-        """A connection, whose handshake is to come."""
-        self._here[fd] = address
-        self._cut.discard(fd)
-        self._outside.add(fd)
+        """A connection was opened; its handshake follows."""
+        self._open[fd] = address
+        self._shut.discard(fd)
+        self._pending.add(fd)
 
     def connections(self) -> list[int]:
-        """Descriptors of the connections that are here, without those that were cut off."""
-        return [fd for fd in self._here if fd not in self._cut]
+        """Descriptors of the open connections, without those that were shut down."""
+        return [fd for fd in self._open if fd not in self._shut]
 
-    def cut_off(self, fd: int) -> RejectedPeer:
-        """A connection was ended for what it sent; that it is gone may be told later, or never."""
-        self._cut.add(fd)
-        return RejectedPeer(self._here[fd], self.port, UNEXPECTED_DATA)
+    def shut_down(self, fd: int) -> RejectedPeer:
+        """A connection was shut down for unexpected data; its close event may never come."""
+        self._shut.add(fd)
+        return RejectedPeer(self._open[fd], self.port, UNEXPECTED_DATA)
 
     def handshake_succeeded(self) -> None:
-        """One of the connections has the right key."""
-        self._outside.clear()
-        self._hung_up.clear()
+        """A connection has the right key."""
+        self._pending.clear()
+        self._closed_early.clear()
 
     def handshake_failed(self, why: str) -> None:
-        """A handshake failed; whose, is told next."""
+        """A handshake failed; the next close event is of that connection."""
         self._why = why
 
     def disconnected(self, fd: int) -> RejectedPeer | None:
-        """A connection is no more; a stranger's, where that is certain."""
+        """A connection was closed. Returns the rejected peer if it certainly was one."""
         why, self._why = self._why, ""
-        was_outside = fd in self._outside
-        self._outside.discard(fd)
-        self._cut.discard(fd)
-        address = self._here.pop(fd, "")
+        was_pending = fd in self._pending
+        self._pending.discard(fd)
+        self._shut.discard(fd)
+        address = self._open.pop(fd, "")
         if why == CLOSED:
-            return RejectedPeer(address, self.port, CLOSED_EARLY) if self._is_odd(address) else None
-        if not (why or was_outside):
+            suspicious = self._is_suspicious(address)
+            return RejectedPeer(address, self.port, CLOSED_EARLY) if suspicious else None
+        if not (why or was_pending):
             return None
         return RejectedPeer(address, self.port, why or OTHER_PROTOCOL)
 
-    def _is_odd(self, address: str) -> bool:
-        """Whether one that hung up is certainly no worker of ours, that was killed just then.
+    def _is_suspicious(self, address: str) -> bool:
+        """Whether a peer that closed early was certainly not a worker that was killed just then.
 
-        Which side sees first that the keys don't fit, and hangs up, is left to chance.
+        If keys differ, either side may notice first and close.
         """
-        self._hung_up[address] += 1
-        often = self._hung_up[address] >= MAX_CLOSED_EARLY
-        if len(self._hung_up) > MAX_COUNTED:
-            self._hung_up.clear()
-        may_be_friend = address in self._friends if address else bool(self._friends)
-        return often or (self._locked and not may_be_friend)
+        self._closed_early[address] += 1
+        often = self._closed_early[address] >= MAX_CLOSED_EARLY
+        if len(self._closed_early) > MAX_COUNTED:
+            self._closed_early.clear()
+        may_be_trusted = address in self._trusted if address else bool(self._trusted)
+        return often or (self._locked and not may_be_trusted)
 
 
 class RejectedPeers:
-    """Makes lines of strangers: one for each address, a few at most, however often they knock."""
+    """Log lines for rejected peers: one per address, for a limited number of addresses."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
-        self._nameless: RejectedPeer | None = None
-        self._nameless_s = 0.0
+        self._logged: set[str] = set()
+        self._unknown: RejectedPeer | None = None
+        self._unknown_s = 0.0
 
     def lines(self, seen: Iterable[RejectedPeer], now_s: float, *, last: bool = False) -> list[str]:
-        """What is to be told of those just seen.
+        """New lines for these peers.
 
-        :param last: there will be no later call.
+        :param last: no further call follows.
         """
         found = []
-        for stranger in seen:
-            if stranger.address:
-                found += self._tell(stranger)
-            elif self._nameless is None:
-                self._nameless, self._nameless_s = stranger, now_s
-        late = last or now_s - self._nameless_s > _PATIENCE_S
-        if self._nameless and late and not self._told:
-            found += self._tell(self._nameless)
+        for peer in seen:
+            if peer.address:
+                found += self._line(peer)
+            elif self._unknown is None:
+                self._unknown, self._unknown_s = peer, now_s
+        late = last or now_s - self._unknown_s > _WAIT_FOR_ADDRESS_S
+        if self._unknown and late and not self._logged:
+            found += self._line(self._unknown)
         return found
 
-    def _tell(self, stranger: RejectedPeer) -> list[str]:
-        if stranger.address in self._told or len(self._told) > _MOST_TOLD:
+    def _line(self, peer: RejectedPeer) -> list[str]:
+        if peer.address in self._logged or len(self._logged) > _MAX_LOGGED:
             return []
-        self._told.add(stranger.address)
-        if len(self._told) > _MOST_TOLD:
-            return [f"Strangers knock from more than {_MOST_TOLD} addresses; no more are named"]
-        who = stranger.address or "an address that couldn't be had"
-        return [f"Turned away from port {stranger.port}: someone at {who} {stranger.why}"]
+        self._logged.add(peer.address)
+        if len(self._logged) > _MAX_LOGGED:
+            return [f"Strangers knock from more than {_MAX_LOGGED} addresses; no more are named"]
+        who = peer.address or "an address that couldn't be had"
+        return [f"Turned away from port {peer.port}: someone at {who} {peer.why}"]

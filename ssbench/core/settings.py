@@ -1,4 +1,4 @@
-"""What a worker must know to reach the store: it travels in every beat, the token included."""
+"""Storage settings that a worker needs. Every control state carries them, with the token."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ssbench.core.model import SizeClass
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
-    """Settings of a driver for one run. ``token`` is the only secret; no repr shows it."""
+    """Settings of a driver for one run. ``token`` is the only secret; the repr omits it."""
 
     driver: str = "swift"  #: a key of storage.DRIVERS, or "package.module:Class"
     storage_urls: tuple[str, ...] = ()
     token: str = field(default="", repr=False)
     token_serial: int = 0  #: grows with each renewal
     run_id: str = ""
-    worker_id: str = ""  #: who asks, for the store's logs; filled in by each worker
+    worker_id: str = ""  #: for the store's logs; each worker fills it in
     sizes: tuple[SizeClass, ...] = ()
     container_base: str = "ssbench"
     container_count: int = 100
@@ -31,11 +31,11 @@ class StorageSettings:
     cacert_pem: str = ""  #: text of a CA bundle, "" for the system's
     cert_path: str = ""  #: client certificate and key: paths on the worker's own host
     cert_key_path: str = ""
-    compressible: bool = False  #: bodies of one repeated letter, as ssbench 0.3.9 sent
-    verify: bool = False  #: check what is read
+    compressible: bool = False  #: bodies of one repeated letter, as in ssbench 0.3.9
+    verify: bool = False  #: check the content of reads
 
     def to_map(self) -> dict[str, Any]:
-        """A msgpack-able map, secrets included: for the wire only."""
+        """A map that msgpack can encode, secrets included: only for messages."""
         return asdict(self)
 
     @classmethod

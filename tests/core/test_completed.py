@@ -101,7 +101,7 @@ def test_starts_far_apart_have_a_base_near_them() -> None:
         (Job(n, int(READ), 0, 0, 0, 5), at_ns, Timing(at_ns + 90, at_ns + 90, at_ns + 90, 5, 200))
         for n, at_ns in enumerate(starts, 1)
     ]
-    packed = pack_finished(done, clock_ns)
+    packed = pack_completed(done, clock_ns)
     base, _code, _items = packed[1 + Result._fields.index("start_ns")]
     assert base >= 0
     assert list(unpack_results(packed)[Result._fields.index("start_ns")]) == [9, 5_000_000_009]
