@@ -158,7 +158,7 @@ class ZapAuthenticator:
         for porch in self._quiet:
             for fd in porch.connections():
                 if _cut_off(fd, porch.port):
-                    self._seen.append(porch.cut_off(fd))
+                    self._seen.append(porch.shut_down(fd))
 
     def _hear(self, ear: zmq.Socket[bytes], porch: PendingPeers) -> bool:
         """Act on what a monitor says; False for its last words."""

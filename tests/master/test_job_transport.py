@@ -57,7 +57,7 @@ class Scene(test_worker_manager.Scene):
 
     def done(self, jobs: list[Job], **other: object) -> Results:
         """What the worker says of them, but for what is ``other``."""
-        said = {"incarnation": 1, "run": RUN, "phase": Phase.RUN, "took": [], **other}
+        said = {"incarnation": 1, "run": RUN, "phase": Phase.RUN, "acked": [], **other}
         return Results(packed=packed(jobs), **said)  # type: ignore[arg-type]
 
 

@@ -103,7 +103,7 @@ def test_it_ends_with_the_last_result() -> None:
     assert outcome.seconds == pytest.approx(len(here.waits) * WAIT_S)
     assert here.marks() == [(0.0, "stage", 0), (outcome.seconds, "end", 0)]
     assert set(here.beats) == {(False, False)}
-    assert "Shift <StageSchedule stage 1 of 1>" in repr(here.shift)
+    assert "PhaseRunner <StageSchedule stage 1 of 1>" in repr(here.shift)
 
 
 def test_outside_of_the_run_nothing_is_marked() -> None:
