@@ -46,7 +46,7 @@ def pack_column(values: Sequence[int]) -> PackedColumn:
     spread = high - base
     code = "B" if spread < 1 << 8 else "H" if spread < 1 << 16 else "I" if spread < 1 << 32 else "Q"
     if base >= 0 and high < 1 << 8 * WIDTHS[code]:
-        base = 0  # it would save nothing: neither side need reckon with it
+        base = 0  # saves no bytes, and spares both sides an addition per value
     packed = array(code, [value - base for value in values] if base else values)
     if BIG_ENDIAN:
         packed.byteswap()
@@ -89,7 +89,7 @@ def pack_ids(ids: Sequence[bytes]) -> list[Any]:
         packed = _pack_hex_ids(ids, shape, suffix)
         if packed is not None:
             return [shape, suffix, packed]
-    # No header holds a newline, unless the store is out to spoil our files.
+    # A header holds no newline, but a hostile store's response may.
     return ["plain", b"", b"".join(i.replace(b"\n", b" ") + b"\n" for i in ids)]
 
 
@@ -102,7 +102,7 @@ def _pack_hex_ids(ids: Sequence[bytes], shape: str, suffix: bytes) -> bytes | No
         raw = bytes.fromhex(digits.decode("ascii"))
     except ValueError:
         return None
-    # Only what comes back to the letter may take the short form: upper case, say, does not.
+    # The short form must restore the ids exactly: upper case, for example, would be lost.
     return raw if list(ids) == _unpack_hex_ids(shape, suffix, raw) else None
 
 
@@ -150,8 +150,8 @@ def pack_jobs(jobs: Sequence[Job]) -> list[Any]:
 
 
 def _pack_in_haste(values: Sequence[int]) -> PackedColumn:
-    """As ``pack_column``, in a third of its time and up to four times the bytes: for what nobody
-    keeps."""
+    """Like ``pack_column``, in a third of the time and up to four times the bytes: for messages
+    that are not stored."""
     first = values[0]
     if values.count(first) == len(values):
         return first
@@ -193,7 +193,7 @@ def pack_results(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
 def result_count(packed: Any) -> int:
     """The number of rows of packed results.
 
-    :raises MessageError: where the frame of it is malformed (the columns stay unread).
+    :raises MessageError: if the outer list is malformed (columns are not read).
     """
     return _row_count(packed, 1 + RESULT_NUMBERS + 2)
 
@@ -215,7 +215,7 @@ def unpack_results(packed: Any) -> list[Sequence[Any]]:
 def unpack_details(details: Any, count: int) -> list[str]:
     """The text of each row, "" for those that have none.
 
-    :raises MessageError: where a text has no row, or rows don't rise.
+    :raises MessageError: if a text has no row, or the rows don't increase.
     """
     if details == {}:  # as it was before 1.0; a map with entries is none of msgpack that we read
         details = []

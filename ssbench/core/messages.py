@@ -1,23 +1,23 @@
 """The messages between master and workers, as values and as bytes.
 
-On the wire a message is one msgpack array: ``[PROTOCOL, type, field, ...]``. Whatever arrives is
-parsed as hostile: ``decode`` gives a message whose fields have the right types, or MessageError.
+On the wire a message is one msgpack array: ``[PROTOCOL, type, field, ...]``. Input is
+untrusted: ``decode`` returns a message whose fields have the right types, or MessageError.
 
 ========= ============================ =========================================================
 type      direction, channel           says
 ========= ============================ =========================================================
-hello     worker -> master, results    I am here (again)
-heartbeat worker -> master, results    the answer to a control state
-ready     worker -> master, results    connected for this phase; or stopped in it
-ack       worker -> master, results    I hold these batches
-results   worker -> master, results    these operations are done
-returned  worker -> master, results    these jobs were not started and come back
-expired   worker -> master, results    the store refuses the token of this serial
-host      worker -> master, results    figures of my machine and me, of the last second
-bye       worker -> master, results    I end (sent after all of my results)
+hello     worker -> master, results    a worker introduces itself, or repeats it
+heartbeat worker -> master, results    answers a control state
+ready     worker -> master, results    connected for this phase, or stopped in it
+ack       worker -> master, results    the worker has these batches
+results   worker -> master, results    completed operations
+returned  worker -> master, results    jobs that were not started
+expired   worker -> master, results    the store rejected the token of this serial
+host      worker -> master, results    metrics of the host and process, per second
+bye       worker -> master, results    the worker exits (sent after all its results)
 jobs      master -> worker, work       a batch of jobs
-control   master -> worker, control    the control state: all that a worker must know; once a
-                                       second and at changes
+control   master -> worker, control    the control state: all a worker must know; sent once
+                                       a second and at changes
 ========= ============================ =========================================================
 
 History: protocol 1 (ssbench 1.0, before its release); 2: no map has other keys than text, so
@@ -25,7 +25,7 @@ a heartbeat's live counts, a control state's workers and refused, and details of
 arrays; heartbeat, ack and control were called pulse, took and beat.
 
 In every protocol a hello begins with the seven fields that it has in protocol 1, so that a master
-can name a worker of another release.
+can name a worker of another version.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ MAX_NAME_BYTES = 200  #: of a worker's name, host or version, in UTF-8
 MAX_FIGURES = 4096  #: of one machine; each core is one
 _MAX_NAME = 64
 _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
-#: Of a pulse's live counts: core.live's buckets have 17 bits; latencies are in a few hundred.
+#: Of a heartbeat's live counts: core.live's buckets have 17 bits; latencies are in a few hundred.
 MAX_BUCKETS, MAX_BUCKET = 4096, 1 << 17
 #: Of a clock, so that the difference of two is still 64 bits. Three need ``in_clock_range``.
 MAX_CLOCK_NS = 1 << 62
-#: Of anything counted or measured: no sum of such, and no clock, is beyond reckoning.
+#: Of counts and measurements, so that their sums stay finite and exact enough.
 MAX_NUMBER = 1e18
 
 
 class Hello(NamedTuple):
-    """A worker introduces itself; repeated once a second until a beat knows its incarnation."""
+    """Introduces a worker. Repeated once a second until a control state lists its incarnation."""
 
-    incarnation: int  #: 64 random bits; a new one after each time that it was given up
+    incarnation: int  #: 64 random bits; new each time that the master dropped the worker
     previous: int  #: the incarnation that this one replaces, 0 for none
     worker_id: str
     concurrency: int
@@ -68,42 +68,42 @@ class Hello(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """The heartbeat; one for each beat."""
+    """The heartbeat; one per control state."""
 
     incarnation: int
     answered_serial: int  #: serial of the control state that it answers
     worker_ns: int  #: the worker's monotonic clock when this was sent
-    hold_ns: int  #: time between the beat's arrival and this
+    hold_ns: int  #: time from the arrival of the control state to this message
     hub_idle_ns: int  #: time since the worker's event loop last ran
     busy: int  #: users with an operation in flight
     queued: int  #: jobs not yet started
-    live: Mapping[int, int]  #: core.live.buckets of what was done since the last pulse
-    wall_ns: int = 0  #: the worker's wall clock at ``worker_ns``, since 1970; 0: not said
+    live: Mapping[int, int]  #: core.live.buckets of latencies since the last heartbeat
+    wall_ns: int = 0  #: the worker's wall clock at ``worker_ns``, since 1970; 0: unknown
 
 
 class Ready(NamedTuple):
-    """Storage is open and connected for this phase; or, stopped: nothing is queued any more and
-    nothing will be started in it (sent behind what was given back)."""
+    """Storage is open and connected for this phase. With ``stopped``: no jobs are queued, and none
+    will be started (sent after the returned jobs)."""
 
     incarnation: int
     run: str
     phase: int
     stopped: bool
-    #: The phase's start on the worker's clock: what its offsets count from. None: not said.
+    #: The phase's start on the worker's clock, the origin of its offsets. None: unknown.
     origin_ns: int | None = None
 
 
 class Host(NamedTuple):
-    """Live figures of a worker and its machine: core.stats.host_metrics has their names."""
+    """Metrics of a worker and its host. core.stats.host_metrics defines their names."""
 
     incarnation: int
     at_ns: int  #: the worker's clock at the end of the second
-    boot_id: str  #: the same for all that run on one machine; "" where it isn't known
+    boot_id: str  #: the same for all processes on a host; "" if unknown
     figures: Mapping[str, float]
 
 
 class Ack(NamedTuple):
-    """Batches that the worker holds from now on."""
+    """Acknowledges batches: the worker holds them from now on."""
 
     incarnation: int
     run: str
@@ -111,7 +111,7 @@ class Ack(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Finished operations. ``packed`` is columns.pack_results in msgpack, opened only at need."""
+    """Completed operations. ``packed`` is columns.pack_results in msgpack, unpacked if needed."""
 
     incarnation: int
     run: str
@@ -136,7 +136,7 @@ class Expired(NamedTuple):
 
 
 class Bye(NamedTuple):
-    """The worker ends."""
+    """The worker exits."""
 
     incarnation: int
     reason: str
@@ -148,36 +148,36 @@ class Jobs(NamedTuple):
     run: str
     phase: int
     batch: int
-    sent_ns: int  #: the master's monotonic clock: a batch grown old on its way goes back
+    sent_ns: int  #: the master's monotonic clock: workers return batches that arrive too old
     packed: Sequence[Any]
 
 
 class ControlState(NamedTuple):
-    """The state of the run as workers must know it. Complete each time, since beats get lost."""
+    """The state of the run that workers must know. Always complete: messages may get lost."""
 
     master: int  #: 64 random bits; another number is another master, with another clock
     serial: int
     master_ns: int  #: the master's monotonic clock when this was sent
-    run: str  #: "" where there is no run
+    run: str  #: "" without a run
     phase: int
     start_ns: int  #: the phase's start on the master's clock
     #: incarnation -> (users, clock offset: worker's minus master's ns, None while unknown)
     workers: Mapping[int, tuple[int, int | None]]
-    refused: Mapping[int, str]  #: incarnation -> why it can't take part
-    settings: Mapping[str, Any]  #: StorageSettings.to_map(), {} where there is no run
+    refused: Mapping[int, str]  #: incarnation -> the reason why the master refuses it
+    settings: Mapping[str, Any]  #: StorageSettings.to_map(), {} without a run
     timeout_s: float  #: --worker-timeout
     operation_timeout_s: float  #: 0: none
-    pipe: int  #: messages with jobs that may wait at a worker unread
-    live: bool  #: pulses are to carry latencies
-    ending: bool  #: nothing is left to be sent: give back what no user is free for
-    stopping: bool  #: start nothing more: give everything back
-    quit: bool  #: end the process
-    think_min_s: float = 0.0  #: pause of a user after each operation, uniform from this
-    think_max_s: float = 0.0  #: to this
+    pipe: int  #: messages with jobs that may wait unread at a worker
+    live: bool  #: heartbeats carry latency counts
+    ending: bool  #: the master has no more jobs: return those that no idle user can take
+    stopping: bool  #: start no more operations: return all queued jobs
+    quit: bool  #: exit
+    think_min_s: float = 0.0  #: pause of a user after each operation, uniform: minimum
+    think_max_s: float = 0.0  #: maximum
 
     @property
     def is_goodbye(self) -> bool:
-        """Whether the master's run is over: there is no phase, and nobody is to be any user."""
+        """Whether the master's run is over: no phase, and no worker has users."""
         return not self.run and not any(users for users, _ in self.workers.values())
 
 
@@ -200,8 +200,8 @@ Check = Callable[[Any], bool]
 
 
 def in_clock_range(time_ns: int) -> int | None:
-    """A time reckoned from clocks of other machines; None where no message could carry it, which
-    is where a clock is nonsense."""
+    """A time computed from clocks of other hosts; None if it is out of the range of messages, which
+    means that a clock is wrong."""
     return time_ns if -MAX_CLOCK_NS < time_ns < MAX_CLOCK_NS else None
 
 

@@ -1,4 +1,4 @@
-"""When a phase is given up for what fails in it: "" where it goes on, else the reason in words."""
+"""When to abort a phase because of failures. "" means: continue; otherwise the reason."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from ssbench.core.dispatch.dispatcher import Dispatcher
 from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.model import Phase
 
-#: Around the run: failures without a success between, or, of DELETEs, so many network time-outs
-#: without an answer.
+#: Populate and cleanup: failures without a success in between; cleanup also: so many network
+#: timeouts without a success.
 FAILURES_IN_A_ROW = 20
 TIMEOUTS_WITHOUT_SUCCESS = 3
 
@@ -15,24 +15,26 @@ TIMEOUTS_WITHOUT_SUCCESS = 3
 def abort_reason(
     phase: Phase, dispatcher: Dispatcher, start_ns: int, now_ns: int, network_timeout_s: float
 ) -> str:
-    """Whether to go on with the objects around the run: nobody gains by trying a dead store
-    object by object.
+    """Why to abort populate or cleanup: trying each object of a dead store helps nobody.
 
     :param start_ns: when the phase began, on the clock of ``now_ns``.
     """
     in_a_row = dispatcher.failures_in_a_row
     if in_a_row >= max(dispatcher.registry.assigned_users, FAILURES_IN_A_ROW):
         return f"{in_a_row} operations failed in a row: {dispatcher.first_error}"
-    # A DELETE is over in no time, or it isn't over for minutes, retries and all.
-    patience_s = TIMEOUTS_WITHOUT_SUCCESS * network_timeout_s
-    silent_s = (now_ns - max(dispatcher.last_success_ns, start_ns)) / SECOND
-    if phase is Phase.CLEANUP and silent_s > patience_s:
-        return f"the store has deleted nothing for {patience_s:g} s"
+    # A DELETE completes at once or, with its retries, not for minutes.
+    limit_s = TIMEOUTS_WITHOUT_SUCCESS * network_timeout_s
+    idle_s = (now_ns - max(dispatcher.last_success_ns, start_ns)) / SECOND
+    if phase is Phase.CLEANUP and idle_s > limit_s:
+        return f"the store has deleted nothing for {limit_s:g} s"
     return ""
 
 
 def error_limit_reason(dispatcher: Dispatcher, most: int | None) -> str:
-    """Whether a run has had more failures in a row than its user allows; None: any number."""
+    """Why to abort a run with too many failures in a row.
+
+    :param most: the number that ends the run (``--max-errors``); None for no limit.
+    """
     if most is None or dispatcher.most_failures_in_a_row < most:
         return ""
     what = "an operation" if most == 1 else f"{most} operations in a row"

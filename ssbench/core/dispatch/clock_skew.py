@@ -1,14 +1,14 @@
-"""What the master makes of its workers' clocks: how results are corrected, and who is told.
+"""Clock skew between master and workers: correction of results, and warnings.
 
-A worker takes the phase's start for a time of its own clock once, by what the master knew of the
-distance of their clocks then, and counts its results' offsets from it. That knowledge gets better
-with every beat: the correction for it is put into the stat file whenever it changed, for the
-batches that follow.
+A worker converts the phase's start to its own clock once, with the clock offset known to the
+master at that time, and measures the offsets of its results from there. The estimate improves with
+every heartbeat. Whenever it changes, a correction is written to the stat file for the batches that
+follow.
 
-How wrong corrected offsets are: at most half of the smallest round trip that was seen up to then
-(a millisecond or less in a quiet network), the most that a beat and its answer can differ in their
-ways. Old round trips fade by 1 % a beat, so that clocks that drift apart are measured anew.
-Durations are of one clock, and exact.
+The error of corrected offsets is at most half of the smallest round trip so far (a millisecond or
+less in a quiet network), because the two directions may take different times. Old round trips
+are weighted 1 % worse per heartbeat, so that drifting clocks are measured again. Durations come
+from one clock and are exact.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _SAME_NS = SECOND // 10_000
 
 
 class ClockSkewTracker:
-    """Decides when there is something to write, or to say, of a worker's clocks."""
+    """Decides when to write a ClockRecord, or to warn, about a worker's clocks."""
 
     def __init__(self) -> None:
-        self._written: dict[int, ClockRecord] = {}  # by worker's index, of the present phase
+        self._written: dict[int, ClockRecord] = {}  # by worker's index, in the current phase
         self._alarmed: set[str] = set()  # worker ids
 
     def __repr__(self) -> str:
@@ -42,7 +42,7 @@ class ClockSkewTracker:
     def record(
         self, worker: WorkerState, run: str, phase: Phase, start_ns: int
     ) -> ClockRecord | None:
-        """What is to be written of a worker, before its next batch; None for nothing new.
+        """The record to write before a worker's next batch; None if nothing changed.
 
         :param start_ns: the phase's start on the master's clock.
         """
@@ -63,7 +63,7 @@ class ClockSkewTracker:
         return record
 
     def alarm(self, worker: WorkerState) -> str:
-        """A warning of a worker's wall clock, the first time that it is due; else ""."""
+        """A warning about a worker's wall clock, once per worker; otherwise ""."""
         offset_ns = worker.wall_offset_ns
         if offset_ns is None or worker.hello.worker_id in self._alarmed:
             return ""
@@ -72,8 +72,8 @@ class ClockSkewTracker:
         self._alarmed.add(worker.hello.worker_id)
         return (
             f"The clock of worker {worker.name} is {_seconds(offset_ns)}"
-            f" {'ahead of' if offset_ns > 0 else 'behind'} the master's: the report's times are"
-            " the master's; logs of that host don't agree with them (is NTP running there?)"
+            f" {'ahead of' if offset_ns > 0 else 'behind'} the master's: the report uses"
+            " the master's time; logs of that host differ from it (is NTP running there?)"
         )
 
 

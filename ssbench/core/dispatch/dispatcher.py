@@ -1,14 +1,14 @@
-"""The master's machine for one phase: what is in flight, what was lost, what to send next.
+"""Job accounting of one phase in the master: in flight, returned, lost, and what to send next.
 
 A job goes SENT -> HELD(worker) -> done, failed or lost::
 
-    workload.take ──▶ to_send ──▶ SENT ──took──▶ HELD ──results──▶ done / failed
+    workload.take ──▶ to_send ──▶ SENT ──ack──▶ HELD ──results──▶ done / failed
                         ▲          │              │
-                        │   nobody took it        ├─returned──▶ sent again, or withdrawn
+                        │   no ack in time        ├─returned──▶ sent again, or withdrawn
                         └──under new numbers      └─worker lost──▶ lost
 
-No socket, no clock: time comes in as nanoseconds of the master's monotonic clock.
-Every job that ``to_send`` gave is accounted for once in ``Counts``.
+No sockets, no clock: times are arguments, in nanoseconds of the master's monotonic clock.
+Every job that ``to_send`` returned is counted once in ``JobCounts``.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from ssbench.core.model import ErrorKind, Job, Result
 from ssbench.core.workload.workload import Workload
 
 MAX_BATCH = 256
-#: Jobs that workers may hold for each user: one that it is at, and one that is queued.
+#: Credit per user: one job in progress and one queued.
 CREDIT = 2
-#: Besides, a batch may be on its way to each worker, or as many jobs as it does in 10 ms, and so
-#: many at most. Of a store that answers at once each wake-up of a worker is then worth some jobs:
-#: with a batch at most, those of one job went out a fifth slower, those of eight a third. Of a slow
-#: store they would only be drawn too early: their objects can't be had for others meanwhile.
+#: In addition, a batch may be in transit to each worker, or as many jobs as it completes in 10 ms,
+#: up to this many. With a fast store, each wake-up of a worker then yields several jobs: limited to
+#: one batch, throughput fell by a fifth with batches of one job, and by a third with eight. With a
+#: slow store, more jobs would only be drawn too early, and block their objects meanwhile.
 MAX_IN_TRANSIT = 128
 _IN_TRANSIT_S = 0.01
-#: A batch on its way counts against the credit for this long at least, and a quarter longer than
-#: it should take until all that waits has been begun. Later it doesn't, so that what a stopped
-#: worker's buffers swallowed can't keep the others from their work. (With less, ever more batches
-#: that wait at busy workers are taken for swallowed; with half as long again, others starved.)
+#: A batch in transit counts against the credit for at least this long, and for 1.25 times the time
+#: in which all waiting jobs should have started. After that it does not, so that batches in a
+#: stopped worker's buffers don't starve the other workers. (With a shorter time, more and more
+#: batches that wait at busy workers are uncounted; with 1.5 times, other workers starved.)
 IN_TRANSIT_NS = SECOND // 10
-#: How long held jobs may be unevenly spread at the end before they are called back.
+#: How long jobs may be unevenly distributed at the end of a phase before workers return them.
 REBALANCE_AFTER_NS = SECOND // 4
 
 _number_of = itemgetter(Job._fields.index("number"))
@@ -62,27 +62,29 @@ class Batch(NamedTuple):
 
 @dataclass(slots=True)
 class JobCounts:
-    """What became of the jobs. sent = done + failed + lost + withdrawn + in flight."""
+    """Jobs by outcome. sent = done + failed + lost + withdrawn + in flight."""
 
     sent: int = 0
     done: int = 0
     failed: int = 0
     lost: int = 0
     withdrawn: int = 0
-    corrupt: int = 0  #: of those failed, for wrong content
-    refused: int = 0  #: messages of results that nobody here could have sent
+    corrupt: int = 0  #: failed jobs with wrong content
+    refused: int = (
+        0  #: messages of results for jobs that their sender did not hold, or malformed ones
+    )
 
 
 @dataclass(slots=True)
 class _Sent:
     jobs: Sequence[Job]
     at_ns: int
-    uncounted: bool = False  # on its way for so long that it doesn't count against the credit
+    uncounted: bool = False  # in transit for so long that it no longer counts against the credit
 
 
 @dataclass(slots=True)
 class Dispatcher:
-    """Hands the jobs of one phase to the workers of a roster.
+    """Sends the jobs of one phase to the registered workers.
 
     :param max_batch: at most so many jobs in a message (``--batch-size``).
     """
@@ -92,13 +94,13 @@ class Dispatcher:
     max_batch: int = MAX_BATCH
     bounds: ResultBounds = field(default_factory=ResultBounds)  #: of what results can have
     counts: JobCounts = field(default_factory=JobCounts)
-    ending: bool = False  #: nothing is left to be sent: workers give back what no user is free for
-    stopping: bool = False  #: time is up, or somebody interrupted
-    first_error: str = ""  #: detail of the first error
-    failures_in_a_row: int = 0  #: errors since the last operation that was done
-    most_failures_in_a_row: int = 0  #: the longest such row so far
-    last_success_ns: int = 0  #: when that was heard of
-    #: Jobs and batches are numbered through the whole run: one phase goes on where the last ended.
+    ending: bool = False  #: no more jobs to send: workers return those that no idle user can take
+    stopping: bool = False  #: the time is over, or the user interrupted the run
+    first_error: str = ""  #: detail of the first failed operation; "" for none
+    failures_in_a_row: int = 0  #: failures since the last success
+    most_failures_in_a_row: int = 0  #: the highest value of that so far
+    last_success_ns: int = 0  #: when the last success was reported
+    #: Jobs and batches are numbered through the whole run, across phases.
     next_number: int = 1
     next_batch: int = 1
     _sent: dict[int, _Sent] = field(default_factory=dict)
@@ -108,17 +110,17 @@ class Dispatcher:
     _counted_in_transit: int = 0
     _last_message_ns: dict[int, int] = field(default_factory=dict)  # by incarnation
     _throughput: ThroughputMeter = field(default_factory=ThroughputMeter)
-    _drained_ns: int | None = None  # since when the workload has had nothing more
+    _drained_ns: int | None = None  # since when the workload has no more jobs
 
     def __repr__(self) -> str:
         return (
             f"<Dispatcher {len(self.registry.workers)} workers, {self._held_count} held, "
-            f"{len(self._sent)} batches on their way, {self.counts.done} done>"
+            f"{len(self._sent)} batches in transit, {self.counts.done} done>"
         )
 
     @property
     def in_flight(self) -> int:
-        """Jobs that were given out and have no outcome yet."""
+        """Jobs that were sent and have no outcome yet."""
         return (
             self._held_count
             + len(self._resend)
@@ -132,15 +134,15 @@ class Dispatcher:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is held, on its way or waiting to be sent again."""
+        """Whether no job is held, in transit or waiting to be sent again."""
         return not (self._held_count or self._sent or self._resend)
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is in flight and nothing is to come.
+        """Whether no job is in flight and none will follow.
 
-        When stopping, what is still on its way doesn't count: workers give it back unstarted
-        (whoever asks must have heard from each that it has stopped).
+        When stopping, batches in transit don't count: workers return their jobs unstarted. The
+        caller must check that every worker has reported that it stopped.
         """
         if self.stopping:
             return not self._held_count
@@ -149,10 +151,10 @@ class Dispatcher:
     # What to send -------------------------------------------------------------------------
 
     def to_send(self, now_ns: int, most_batches: int = 1) -> list[Batch]:
-        """The next batches, as far as credit goes; [] for nothing now.
+        """The next batches that the credit allows; [] for none now. They count as sent.
 
-        They count as sent from here on. Credit is for jobs that workers hold, so that a user's
-        next job is there when the last one ends; at the end only as many as users are free.
+        Workers hold more jobs than users, so that a user's next job is there when the last one
+        completes. At the end of a phase they hold only one per user.
         """
         if self.stopping:
             return []
@@ -161,7 +163,7 @@ class Dispatcher:
         credit = self._credit(most)
         if credit <= 0:
             return []
-        # All at once: where a batch is a single job, asking for it costs more than drawing it.
+        # In one call: with batches of one job, the call costs more than drawing the job.
         jobs = self._take(min(credit, most * most_batches), now_ns)
         if not jobs:
             if self._drained_ns is None and self.workload.finished:
@@ -198,8 +200,8 @@ class Dispatcher:
     # What arrived -------------------------------------------------------------------------
 
     def acked(self, incarnation: int, batches: Iterable[int], now_ns: int) -> None:
-        """A worker holds these batches. Those that were given up on meanwhile are ignored: the
-        worker's results for them will be refused, and it gives back what is that old anyway.
+        """A worker has these batches. Batches that timed out meanwhile are ignored: the worker's
+        results for them will be refused, and it returns jobs that old anyway.
         """
         if incarnation not in self.registry.workers:
             return
@@ -210,17 +212,17 @@ class Dispatcher:
         self._held_count += len(jobs)
 
     def _pop_sent(self, number: int) -> Sequence[Job]:
-        """The jobs of a batch that is no longer on its way."""
+        """Remove a batch from those in transit; returns its jobs."""
         sent = self._sent.pop(number)
         if not sent.uncounted:
             self._counted_in_transit -= len(sent.jobs)
         return sent.jobs
 
     def results(self, incarnation: int, packed: bytes, now_ns: int) -> list[Any] | None:
-        """Finished operations. Gives the packed columns to be kept; None where refused.
+        """Completed operations. Returns the packed columns to store; None if refused.
 
-        A batch is refused as a whole when the worker doesn't hold every one of its jobs: it is
-        late (its worker was given up), repeated or forged. Nothing is counted twice.
+        A batch is refused as a whole if the worker doesn't hold all of its jobs: it is late (the
+        worker was dropped), a duplicate or forged. Nothing is counted twice.
         """
         try:
             columns: list[Any] = unpack(packed)
@@ -250,11 +252,11 @@ class Dispatcher:
         return columns
 
     def _release(self, incarnation: int, numbers: Iterable[int]) -> list[Job] | None:
-        """The jobs of these numbers, held no more; None where one isn't, and then all stay."""
+        """Remove these jobs from those held; None, and nothing removed, if one is not held."""
         held = self._held.get(incarnation, {})
         jobs: list[Job] = []
         try:
-            jobs.extend(map(held.pop, numbers))  # what came before the one that is missing stays
+            jobs.extend(map(held.pop, numbers))  # keeps those before a missing one
         except KeyError:
             held.update(zip(map(_number_of, jobs), jobs, strict=True))
             return None
@@ -283,7 +285,7 @@ class Dispatcher:
                 self.workload.failed(job, error, status, bool(unknown), now_s)
 
     def returned(self, incarnation: int, numbers: Iterable[int]) -> None:
-        """A worker gives jobs back unstarted: they are sent again, or withdrawn when stopping."""
+        """A worker returned jobs unstarted: send them again, or withdraw them when stopping."""
         held = self._held.get(incarnation, {})
         jobs = [held.pop(number) for number in numbers if number in held]
         self._held_count -= len(jobs)
@@ -297,7 +299,7 @@ class Dispatcher:
             self._resend.extend(jobs)
 
     def worker_lost(self, incarnation: int) -> int:
-        """A worker is lost, or has left: what it still held is lost. Gives how many jobs."""
+        """A worker is lost or has left: the jobs that it held are lost. Returns their number."""
         jobs = list(self._held.pop(incarnation, {}).values())
         self._held_count -= len(jobs)
         self.counts.lost += len(jobs)
@@ -308,7 +310,7 @@ class Dispatcher:
     # Time ---------------------------------------------------------------------------------
 
     def tick(self, now_ns: int) -> bool:
-        """Time passed: give up on batches that nobody took. True where beats must say more."""
+        """Time passed: resend batches without an ack. True if the control state must change."""
         waiting = max(self._held_count + self._counted_in_transit - self.registry.assigned_users, 0)
         in_transit_ns = max(IN_TRANSIT_NS, self._throughput.expected_ns(waiting, now_ns) * 5 // 4)
         for number, sent in list(self._sent.items()):
@@ -328,7 +330,7 @@ class Dispatcher:
         return self.ending
 
     def _results_lost(self, incarnation: int, now_ns: int) -> bool:
-        """Whether a worker has long said that it has no jobs: its results never got here."""
+        """Whether a worker has reported no jobs for the timeout: its results did not arrive."""
         worker = self.registry.workers.get(incarnation)
         if worker is None or worker.empty_since_ns is None:
             return False
@@ -336,7 +338,7 @@ class Dispatcher:
         return now_ns - since_ns > self.registry.timeout_ns
 
     def _uneven(self) -> bool:
-        """Whether jobs wait somewhere while a user is free somewhere else."""
+        """Whether jobs wait at one worker while another has an idle user."""
         held = {i: len(self._held.get(i, ())) for i in self.registry.workers}
         waiting = bool(self._sent) or any(
             held[i] > worker.users for i, worker in self.registry.workers.items()
@@ -345,14 +347,14 @@ class Dispatcher:
         return waiting and free
 
     def stop(self) -> None:
-        """Send nothing more; what was not started comes back uncounted."""
+        """Send no more jobs; those that were not started are withdrawn."""
         self.stopping = True
         unsent = list(self._resend)
         self._resend.clear()
         self._put_back(unsent)
 
     def close(self) -> None:
-        """The phase is over: what is still on its way is withdrawn, what is held is lost."""
+        """The phase is over: jobs in transit are withdrawn, held jobs are lost."""
         self.stopping = True
         for number in list(self._sent):
             self._put_back(self._pop_sent(number))
@@ -361,12 +363,12 @@ class Dispatcher:
 
 
 def _first_detail(details: object) -> str:
-    """From the column of details, which nothing else here reads."""
+    """The first text in a packed column of details; "" for none."""
     texts = details[1::2] if isinstance(details, list) else ()
     return next((text for text in texts if isinstance(text, str)), "")
 
 
 def batch_limit(max_batch: int, users: int, workers: int) -> int:
-    """How many jobs a message should hold: several must be in flight to each worker, or master
-    and worker run in lock-step."""
+    """Jobs per message: several messages must be in transit to each worker, or master and worker
+    run in lockstep."""
     return max(1, min(max_batch, users // max(workers, 1)))

@@ -1,4 +1,4 @@
-"""Figures of the last seconds of a phase, for the progress display."""
+"""Rate and latencies over the last seconds of a phase, for the progress display."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from ssbench.core.live import RunProgress, quantile_s
 
 _WINDOW_S = 5.0
-#: What is heard within this time is summed up at once: of 256 workers it is 256 maps a second.
+#: Counts that arrive within this time are merged: 256 workers send 256 maps per second.
 _GRAIN_S = 0.25
 
 
 class ProgressTracker:
-    """Gathers what a phase's display shows. Times are seconds of the phase."""
+    """Collects the data of a phase's display. Times are seconds since the start of the phase."""
 
     def __init__(self, total: int | None, run_seconds: float | None) -> None:
         self._total = total
@@ -22,7 +22,7 @@ class ProgressTracker:
         self._latencies: deque[tuple[float, Counter[int]]] = deque()
 
     def add_latencies(self, at_s: float, counts: Mapping[int, int]) -> None:
-        """A worker's pulse told of latencies."""
+        """Add the latency counts of a heartbeat."""
         if not counts:
             return
         if not self._latencies or at_s - self._latencies[-1][0] > _GRAIN_S:
@@ -32,7 +32,7 @@ class ProgressTracker:
     def progress(
         self, at_s: float, done: int, errors: int, workers: int, users: int
     ) -> RunProgress:
-        """Where the phase stands now."""
+        """The state of the phase now."""
         self._done.append((at_s, done))
         while len(self._done) > 2 and self._done[0][0] < at_s - _WINDOW_S:
             self._done.popleft()

@@ -1,4 +1,4 @@
-"""The course of a phase: which stage it is in, and when it is over. Pure: the time is told."""
+"""The stages of a phase: which one is current, and when the phase ends. Times are arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECOND_NS = 1_000_000_000
 
 
 class StageSchedule:
-    """Goes through stages, one after the other, without a gap.
+    """Steps through stages without gaps.
 
     :param stages: at least one; the last may be infinitely long.
     """
@@ -19,7 +19,7 @@ class StageSchedule:
     def __init__(self, stages: Sequence[Stage]) -> None:
         self._stages = tuple(stages)
         self._begin_ns = 0
-        self.index = 0  #: of the present stage
+        self.index = 0  #: of the current stage
         self.ended_ns = 0  #: when the load ended, once it has
 
     def __repr__(self) -> str:
@@ -32,27 +32,27 @@ class StageSchedule:
 
     @property
     def stage(self) -> Stage:
-        """The present one."""
+        """The current stage."""
         return self._stages[self.index]
 
     @property
     def began_ns(self) -> int:
-        """When the present stage began, to the nanosecond that its due times count from."""
+        """When the current stage began: exactly the time that its due times count from."""
         seconds = sum(stage.seconds for stage in self._stages[: self.index])
         return self._begin_ns + round(seconds * SECOND_NS)
 
     @property
     def end_ns(self) -> int | None:
-        """When the last stage is over; None where that has no end."""
+        """When the last stage ends; None if it has no end."""
         return self._end_of(len(self._stages) - 1)
 
     @property
     def next_ns(self) -> int | None:
-        """When something changes: the next stage begins, or all is over."""
+        """When the current stage ends; None if it has no end."""
         return self._end_of(self.index)
 
     def due_between(self, from_ns: int, until_ns: int) -> float:
-        """How many operations fall due in a stretch of time, on average; 0 without a rate."""
+        """Expected number of operations due in an interval; 0 without a rate."""
         found, begin_ns = 0.0, float(self._begin_ns)
         for stage in self._stages:
             end_ns = begin_ns + stage.seconds * SECOND_NS
@@ -62,7 +62,7 @@ class StageSchedule:
         return found
 
     def advance(self, now_ns: int) -> bool:
-        """Go on to the stage of this time; True where that is another one."""
+        """Advance to the stage at this time; True if the stage changed."""
         before = self.index
         while self.index + 1 < len(self._stages):
             end_ns = self._end_of(self.index)

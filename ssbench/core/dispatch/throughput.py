@@ -1,4 +1,4 @@
-"""How fast results come: what can be on its way to workers without waiting there for long."""
+"""Throughput of results, from which the dispatcher derives how many jobs may be in transit."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ _STEP_NS = SECOND // 100
 
 
 class ThroughputMeter:
-    """Results a second, over the last five seconds; looked at anew each 10 ms."""
+    """Results per second over the last five seconds, updated every 10 ms."""
 
     def __init__(self) -> None:
         self.per_s = 0.0
         self._count = 0
-        self._marks: deque[tuple[int, int]] = deque()  # (when, how many there were)
+        self._marks: deque[tuple[int, int]] = deque()  # (time, results so far)
         self._newest_ns = 0
 
     def __repr__(self) -> str:
         return f"<ThroughputMeter {self.per_s:.1f}/s>"
 
     def begin(self, now_ns: int) -> None:
-        """Something is sent; the first time is what the pace counts from."""
+        """Jobs are sent; the first call starts the measurement."""
         if not self._marks:
             self._marks.append((now_ns, 0))
             self._newest_ns = now_ns
 
     def add(self, count: int, now_ns: int) -> None:
-        """So many results came."""
+        """Count results."""
         self.begin(now_ns)
         self._count += count
         self._newest_ns = now_ns
@@ -43,10 +43,10 @@ class ThroughputMeter:
         marks.append((now_ns, self._count))
 
     def expected_ns(self, count: int, now_ns: int) -> int:
-        """In what time so many jobs should be done.
+        """The time in ns in which so many jobs should complete.
 
-        Where nothing has come for some time it is half of that time at least: a store that stalls,
-        or takes long for its first answers, is no reason to send ever more.
+        At least half of the time since the newest result: a store that stalls, or is slow with its
+        first responses, must not cause ever more jobs to be sent.
         """
         idle_ns = now_ns - self._newest_ns
         by_rate_ns = int(count * SECOND / self.per_s) if self.per_s else 0

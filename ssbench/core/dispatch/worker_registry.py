@@ -1,7 +1,7 @@
-"""Who is here: the master's list of workers, their shares of the users and their clocks.
+"""The worker registry: the master's list of workers, their users and their clocks.
 
-A pure machine: feed it messages and the time, ask it what the next beat says. Times are
-nanoseconds of the master's monotonic clock.
+A pure state machine: feed it messages and the time, and ask it for the next control state's
+content. Times are nanoseconds of the master's monotonic clock.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from ssbench.core.messages import Heartbeat, Hello, in_clock_range
 
 SECOND = 1_000_000_000
-#: A namesake may take a worker's place when that one's newest answer is older than this.
+#: A worker with the same id may replace one whose newest heartbeat is older than this.
 SILENT_NS = 3 * SECOND
 _STATES_REMEMBERED = 128
-#: Bounds of what hellos can make a master keep, and say in each beat.
+#: Bounds of what hellos can make a master store, and send in each control state.
 MAX_WORKERS, MAX_NAMES, MAX_REFUSED, MAX_DEPARTED = 2048, 16384, 256, 16384
-#: Newcomers that are taken at once, of all and of one name, and then so many a second. Who comes
-#: when there are too many is not heard, and says hello again a second later.
+#: Rate limits of new workers, in all and per id: a burst, then so many per second. A hello above
+#: the limit is ignored; the worker repeats it a second later.
 _BURST, _BURST_PER_NAME = MAX_WORKERS, 16
 _PER_S, _PER_S_PER_NAME = 20, 1
 
 
 @dataclass(slots=True, eq=False)
 class _Quota:
-    """What may come at once, and then steadily: a token bucket."""
+    """A token bucket."""
 
     most: int
     per_s: int
@@ -33,7 +33,7 @@ class _Quota:
     at_ns: int | None = None
 
     def allows(self, now_ns: int) -> bool:
-        """Whether one more may come now."""
+        """Whether one more is allowed now; counts it."""
         earned = self.most if self.at_ns is None else (now_ns - self.at_ns) * self.per_s / SECOND
         self.left, self.at_ns = min(self.left + earned, self.most), now_ns
         if self.left < 1:
@@ -44,21 +44,21 @@ class _Quota:
 
 @dataclass(slots=True, eq=False)
 class WorkerState:
-    """One incarnation of a worker, and how well it is."""
+    """One incarnation of a worker and its state."""
 
     index: int  #: its number in the stat file
     hello: Hello
-    fresh_ns: int  #: when the newest beat that it answered was sent
-    users: int = 0  #: its share
+    fresh_ns: int  #: when the newest control state that it answered was sent
+    users: int = 0  #: assigned to it
     offset_ns: int | None = None  #: its clock minus the master's
-    round_trip_ns: int = 0  #: the smallest seen; what the offset was taken from
-    wall_offset_ns: int | None = None  #: its wall clock minus the master's; None: not known
-    origin_ns: int | None = None  #: what it takes for the phase's start, on its clock
-    answered_serial: int = 0  #: serial of the newest beat that it answered
+    round_trip_ns: int = 0  #: the smallest so far; the offset comes from it
+    wall_offset_ns: int | None = None  #: its wall clock minus the master's; None: unknown
+    origin_ns: int | None = None  #: the phase's start on its clock, by its estimate
+    answered_serial: int = 0  #: serial of the newest control state that it answered
     #: the newest Ready: run, phase, and whether it has stopped there
     ready: tuple[str, int, bool] = ("", 0, False)
-    jobs: int = 0  #: what it had by its newest pulse: queued, in flight, not yet reported
-    empty_since_ns: int | None = None  #: since when its pulses say that it has none
+    jobs: int = 0  #: jobs queued or in flight, by its newest heartbeat
+    empty_since_ns: int | None = None  #: since when its heartbeats report no jobs
 
     @property
     def name(self) -> str:
@@ -67,26 +67,26 @@ class WorkerState:
 
     @property
     def uncertainty_ns(self) -> int:
-        """How wrong the offsets may be: a beat and its answer may differ in their ways."""
+        """Error bound of the offsets: the two directions may take different times."""
         return self.round_trip_ns // 2
 
 
 class WorkerRegistry:
-    """The workers that are here, by incarnation."""
+    """The present workers, by incarnation."""
 
     def __init__(self, timeout_s: float) -> None:
         self.timeout_ns = int(timeout_s * SECOND)
         self.workers: dict[int, WorkerState] = {}
         self.refused: dict[int, str] = {}  #: incarnation -> why
-        self.users = 0  #: to be shared out
-        self.assigned_users = 0  #: of these, how many there are workers for
-        self.workers_with_users = 0  #: how many workers have a share
-        self.serial = 0  #: of the newest beat
-        self._sent_ns: dict[int, int] = {}  # when each remembered beat went out
+        self.users = 0  #: to assign to workers
+        self.assigned_users = 0  #: users that are assigned to workers
+        self.workers_with_users = 0  #: number of workers with at least one user
+        self.serial = 0  #: of the newest control state
+        self._sent_ns: dict[int, int] = {}  # serial -> when that control state was sent
         self._names: dict[str, tuple[int, _Quota]] = {}  # worker id -> index
-        self._by_name: dict[str, WorkerState] = {}  # of those here
+        self._by_name: dict[str, WorkerState] = {}  # of the present workers
         self._quota = _Quota(_BURST, _PER_S)
-        self._departed: dict[int, None] = {}  # incarnations that don't come back, the newest last
+        self._departed: dict[int, None] = {}  # incarnations that may not return, newest last
         self._refused_ns: dict[int, int] = {}  # when each of the refused said hello last
 
     def __repr__(self) -> str:
@@ -94,11 +94,11 @@ class WorkerRegistry:
 
     @property
     def concurrency(self) -> int:
-        """How many users those who are here can be."""
+        """How many users the present workers can run."""
         return sum(worker.hello.concurrency for worker in self.workers.values())
 
     def control_state_sent(self, now_ns: int) -> int:
-        """A beat goes out now; gives its serial."""
+        """A control state is sent now; returns its serial."""
         self.serial += 1
         self._sent_ns[self.serial] = now_ns
         self._sent_ns.pop(self.serial - _STATES_REMEMBERED, None)
@@ -106,19 +106,19 @@ class WorkerRegistry:
         return self.serial
 
     def _expire_refusals(self, now_ns: int) -> None:
-        """Who is refused says hello once a second. One that died can't say bye, and would be in
-        every beat from then on."""
+        """Drop refusals of workers that no longer say hello, which they do once a second: one that
+        died sends no bye."""
         for incarnation, hello_ns in list(self._refused_ns.items()):
             if now_ns - hello_ns > max(self.timeout_ns, SILENT_NS):
                 del self._refused_ns[incarnation]
                 self.refused.pop(incarnation, None)
 
     def register(self, hello: Hello, now_ns: int) -> tuple[WorkerState | None, list[WorkerState]]:
-        """A worker said hello.
+        """A worker sent a hello.
 
-        Gives the worker if it is new here (None: known already, or refused) and those
-        that it replaces: its own earlier incarnation, or a silent one of the same id.
-        One that was given up has to come back as another: what it held is accounted for.
+        Returns the worker if it is new (None: already known, refused or rate-limited) and the
+        workers that it replaces: its own previous incarnation, or an unresponsive one of the same
+        id. A dropped worker must return as a new incarnation: its jobs are accounted for.
         """
         if hello.incarnation in self.workers or hello.incarnation in self._departed:
             return None, []
@@ -148,15 +148,15 @@ class WorkerRegistry:
         return worker, replaced
 
     def _why_full(self, hello: Hello) -> str:
-        """Why nobody else can be taken; "" where there is room."""
+        """Why no more workers are accepted; "" if they are."""
         if len(self.workers) >= MAX_WORKERS:
-            return f"there are {MAX_WORKERS} workers; a master takes no more"
+            return f"the master already has {MAX_WORKERS} workers, which is the maximum"
         if hello.worker_id not in self._names and len(self._names) >= MAX_NAMES:
-            return f"there have been workers of {MAX_NAMES} names; a master takes no more"
+            return f"the master has seen {MAX_NAMES} worker ids, which is the maximum"
         return ""
 
     def _refuse(self, hello: Hello, reason: str, now_ns: int) -> None:
-        """Tell it in beats; where too many are told already, it is left unheard."""
+        """Put the refusal into control states, up to a limit; above it, ignore the hello."""
         if hello.incarnation in self.refused or len(self.refused) < MAX_REFUSED:
             self.refused[hello.incarnation] = reason
             self._refused_ns[hello.incarnation] = now_ns
@@ -174,14 +174,14 @@ class WorkerRegistry:
             del self._departed[next(iter(self._departed))]
 
     def heartbeat(self, heartbeat: Heartbeat, now_ns: int, wall_ns: int = 0) -> WorkerState | None:
-        """A heartbeat arrived; None where it is nobody's here, or answers no beat, or one again.
+        """A heartbeat arrived. Returns its worker; None if the worker is unknown, or the heartbeat
+        answers no recent control state, or one that was already answered.
 
-        :param wall_ns: the wall clock, now; 0: not known.
+        :param wall_ns: the wall clock now; 0: unknown.
 
-        Fresh is judged by the beat that it answers, not by its arrival: an answer that waited
-        in a buffer says nothing of now. One whose event loop stands still is not fresh either.
-        A beat is answered once: what comes again is nobody's heartbeat. Clocks that no message
-        could carry the difference of stay unknown.
+        What counts is when the answered control state was sent, not when the heartbeat arrived,
+        because it may have waited in a buffer. A worker whose event loop is blocked is not fresh
+        either. Clock offsets out of the range of messages stay unknown.
         """
         worker = self.workers.get(heartbeat.incarnation)
         sent_ns = self._sent_ns.get(heartbeat.answered_serial)
@@ -196,19 +196,21 @@ class WorkerRegistry:
         if heartbeat.hub_idle_ns < self.timeout_ns:
             worker.fresh_ns = max(worker.fresh_ns, sent_ns)
         round_trip_ns = max(now_ns - sent_ns - max(heartbeat.hold_ns, 0), 0)
-        worker.round_trip_ns += worker.round_trip_ns // 100 + 1  # clocks drift: old trips fade
+        worker.round_trip_ns += (
+            worker.round_trip_ns // 100 + 1
+        )  # clocks drift: old round trips lose weight
         if worker.offset_ns is None or round_trip_ns < worker.round_trip_ns:
             worker.round_trip_ns = round_trip_ns
             worker.offset_ns = in_clock_range(heartbeat.worker_ns - (now_ns - round_trip_ns // 2))
         if heartbeat.wall_ns and wall_ns and worker.offset_ns is not None:
-            # Each side knows exactly how far its two clocks are apart, so this is as good as the
-            # offset of the monotonic ones, and notices at once when a wall clock is set.
+            # Each side knows the exact difference of its two clocks, so this is as accurate as the
+            # offset of the monotonic ones, and shows at once when a wall clock is set.
             apart_ns = (heartbeat.wall_ns - heartbeat.worker_ns) - (wall_ns - now_ns)
             worker.wall_offset_ns = in_clock_range(apart_ns + worker.offset_ns)
         return worker
 
     def remove(self, incarnation: int) -> WorkerState | None:
-        """A worker is gone, by its own word or ours; None where it wasn't here."""
+        """Remove a worker that left or was dropped; None if it was not present."""
         self._forget_refusal(incarnation)
         worker = self.workers.get(incarnation)
         if worker is not None:
@@ -217,7 +219,7 @@ class WorkerRegistry:
         return worker
 
     def overdue(self, now_ns: int) -> list[WorkerState]:
-        """Workers without a sign of life for the time-out: to be given up."""
+        """Workers without a heartbeat for the timeout, which are to be dropped."""
         return [w for w in self.workers.values() if now_ns - w.fresh_ns > self.timeout_ns]
 
     def allocate_users(self) -> None:
@@ -230,11 +232,11 @@ class WorkerRegistry:
         self.workers_with_users = sum(1 for users in shares.values() if users)
 
     def assignments(self) -> dict[int, tuple[int, int | None]]:
-        """What the beat says to each worker: users and clock offset."""
+        """Content of the control state: incarnation -> users and clock offset."""
         return {i: (worker.users, worker.offset_ns) for i, worker in self.workers.items()}
 
     def all_ready(self, run: str, phase: int, *, stopped: bool = False) -> bool:
-        """Whether every worker with users is connected for the phase (or has stopped in it)."""
+        """Whether every worker with users is connected for the phase (or stopped in it)."""
         return all(w.ready == (run, phase, stopped) for w in self.workers.values() if w.users)
 
     def ready_count(self, run: str, phase: int) -> tuple[int, int]:
@@ -244,10 +246,10 @@ class WorkerRegistry:
 
 
 def split(users: int, capacities: Mapping[int, int]) -> dict[int, int]:
-    """Share ``users`` out in proportion to the capacities, and never above one of them.
+    """Distribute ``users`` in proportion to the capacities, none above its capacity.
 
-    By largest remainder, so that shares of equal workers differ by one at most; what is above
-    the sum of the capacities stays unshared.
+    By largest remainder, so that equal workers differ by at most one. Users above the sum of the
+    capacities are not assigned.
     """
     total = sum(capacities.values())
     users = min(users, total)

@@ -115,8 +115,8 @@ def test_wall_clocks_that_are_far_apart_are_warned_of_once() -> None:
     assert here.worker.wall_offset_ns == 1300 * MS
     said = here.book.alarm(here.worker)
     assert said.startswith(
-        "The clock of worker w (host, pid 4711) is 1.3 s ahead of the master's: the report's"
-        " times are the master's"
+        "The clock of worker w (host, pid 4711) is 1.3 s ahead of the master's: the report"
+        " uses the master's time"
     )
     assert here.book.alarm(here.worker) == ""
     behind = Scene(wall_apart_ns=-7200 * SECOND)
