@@ -16,6 +16,7 @@ from ssbench.core.records import RunHeader
 from ssbench.core.stats.bootstrap import Latencies, Resampled, interval
 from ssbench.core.stats.buckets import Buckets
 from ssbench.core.stats.series import Second
+from ssbench.core.stats.tally import Throughput
 
 #: Of ten figures of two like runs a 95 % interval each would call one different in a third of all
 #: cases; at 99 % it is one case in ten or fewer.
@@ -88,16 +89,25 @@ def compare(
     sides: Sequence[Sequence[Second]],
     rng: random.Random,
     *,
+    throughputs: Sequence[Throughput] | None = None,
     percents: Sequence[float] = PERCENTS,
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
 ) -> list[Row]:
     """The figures of runs side by side, each against the first.
 
+    Seconds have what completed in them, rates what their definition counts. So a rate is that of
+    the run's report, and its interval is as wide, in proportion, as that of the seconds' mean.
+
     :param sides: the whole seconds of each run that count, in order.
     :param rng: what resamples are drawn with: the same seed gives the same intervals.
+    :param throughputs: of each run, what its rates are; None: the means of its seconds are.
     """
-    runs = [_Side(side, rng, resamples, percents) if side else None for side in sides]
+    of_runs: Sequence[Throughput | None] = throughputs or [None] * len(sides)
+    runs = [
+        _Side(side, throughput, rng, resamples, percents) if side else None
+        for side, throughput in zip(sides, of_runs, strict=True)
+    ]
     rows = []
     for measure in _measures(sides, percents):
         figures = [run.figure(measure) if run else _NOTHING for run in runs]
@@ -157,11 +167,13 @@ class _Side:
     def __init__(
         self,
         seconds: Sequence[Second],
+        throughput: Throughput | None,
         rng: random.Random,
         resamples: int,
         percents: Sequence[float],
     ) -> None:
         self._seconds = seconds
+        self._throughput = throughput
         self._percents = percents
         self._resampled = Resampled([second.count for second in seconds], rng, resamples)
         self._latencies: dict[str, Latencies] = {}
@@ -169,9 +181,18 @@ class _Side:
     def figure(self, measure: Measure) -> _Figure:
         if measure.percent is not None:
             return self._percentile(measure.name, measure.percent)
-        by_count = measure.name == "rate"
-        values = [second.count if by_count else second.bytes_moved for second in self._seconds]
-        return self._figure(sum(values) / len(values), self._resampled.means(values))
+        if measure.name == "rate":
+            values = [second.count for second in self._seconds]
+            reported = self._throughput and self._throughput.rate_per_s
+        else:
+            values = [second.bytes_moved for second in self._seconds]
+            reported = self._throughput and self._throughput.bytes_per_s
+        mean = sum(values) / len(values)
+        value = reported if self._throughput else mean
+        if value is None or (value and not mean):
+            return self._figure(value, (), enough=False)
+        scale = value / mean if mean else 1.0
+        return self._figure(value, [draw * scale for draw in self._resampled.means(values)])
 
     def _percentile(self, name: str, percent: float) -> _Figure:
         latencies = self._of(name)
@@ -213,9 +234,9 @@ def _change(first: _Figure, other: _Figure, confidence: float) -> Change:
         for base, mine in zip(first.draws, other.draws, strict=False)
         if base and mine is not None
     ]
-    if not first.value or other.value is None or not ratios:
-        return Change(None, None, None, ChangeVerdict.UNKNOWN)
-    ratio = other.value / first.value
+    ratio = other.value / first.value if first.value and other.value is not None else None
+    if ratio is None or not ratios:
+        return Change(ratio, None, None, ChangeVerdict.UNKNOWN)
     # Each run has a degree of freedom less than blocks.
     blocks, wider = first.blocks + other.blocks - 1, max(first.wider, other.wider)
     low, high = interval(ratios, confidence, blocks, wider)

@@ -114,10 +114,15 @@ def comparison(
 def _rows(
     runs: Sequence[Run], operation: int | None, rng: random.Random, percents: Sequence[float]
 ) -> list[Row]:
-    """Figures of the seconds that count; of a short run those of the whole, without intervals."""
+    """Rates of the reports, latencies of the seconds that count, and intervals by the seconds.
+
+    Of a short run all figures are those of the whole, without intervals.
+    """
     sides = [[] if run.short else whole_seconds(run.stats, operation) for run in runs]
-    by_seconds = {row.measure: row for row in compare(sides, rng, percents=percents)}
     tallies = [run.stats.total(operation) for run in runs]
+    throughputs = [tally.throughput for tally in tallies]
+    found = compare(sides, rng, throughputs=throughputs, percents=percents)
+    by_seconds = {row.measure: row for row in found}
     rows = []
     for measure in _measures(tallies, percents):
         row = by_seconds.get(measure)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ssbench.core.model import Phase
 from ssbench.core.operations import CREATE, DELETE, READ
-from ssbench.core.records import MarkRecord
+from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.stats.compare import ChangeVerdict, Measure
 from ssbench.core.stats.comparison import Comparison, Section, comparison
 from ssbench.core.stats.run_stats import RunStats
@@ -15,9 +16,27 @@ from tests.report import runs
 RATE, THROUGHPUT, P50 = Measure("rate"), Measure("throughput"), Measure("service", 50.0)
 
 
-def compared(*records: list[runs.Record], operations: tuple[int | None, ...] = ()) -> Comparison:
+def compared(*records: list[Record], operations: tuple[int | None, ...] = ()) -> Comparison:
     named = [(f"{at}.gz", RunStats.of(each)) for at, each in enumerate(records)]
     return comparison(named, seed=3, operations=operations, percents=(50.0,))
+
+
+def open_loop(took_s: float, seconds: int = 30) -> list[Record]:
+    """A run of 100 operations a second that fall due, each of which takes so long."""
+    rows = [
+        runs.result(n, READ, due_ns=due, start_ns=due, last_byte_ns=round(took_s * runs.SECOND))
+        for n in range(1, seconds * 100 + 1)
+        for due in [(n - 1) * 10 * runs.MS]
+    ]
+    scenario = {**runs.SCENARIO, "operation_count": None, "run_seconds": seconds}
+    return [
+        runs.header(scenario=scenario),
+        PhaseRecord(Phase.RUN, runs.STARTED_AT, 4),
+        MarkRecord(0, "stage", 0, 4, 100.0),
+        runs.batch(rows),
+        MarkRecord(seconds * runs.SECOND, "end", 0, 4, 100.0),
+        runs.footer(sent=len(rows)),
+    ]
 
 
 def verdicts(section: Section, run: int = 0) -> dict[Measure, ChangeVerdict]:
@@ -34,6 +53,45 @@ def test_a_fifth_more_is_more_than_noise_and_the_same_is_not() -> None:
     assert verdicts(total)[RATE] is ChangeVerdict.NOISE
     assert verdicts(total, 1)[RATE] is ChangeVerdict.REAL
     assert [each.value for each in total.rows[0].estimates] == pytest.approx([50, 50, 60], rel=0.01)
+
+
+def test_an_open_loop_of_slow_answers_has_the_rate_of_its_report() -> None:
+    found = compared(open_loop(0.01), open_loop(5.0))
+    rate, throughput, *_latencies = found.sections[0].rows
+    for row, of in ((rate, 100), (throughput, 500_000)):
+        for estimate, run in zip(row.estimates, found.runs, strict=True):
+            total = run.stats.total()
+            reported = total.rate_per_s if row is rate else total.bytes_per_s
+            assert estimate.value == reported == pytest.approx(of)
+            assert estimate.low is not None
+            assert estimate.high is not None
+            assert estimate.low <= of * 1.000001
+            assert estimate.high >= of / 1.000001
+        (change,) = row.changes
+        assert change.ratio == pytest.approx(1)
+        assert change.verdict is ChangeVerdict.NOISE
+
+
+def test_a_closed_loop_has_the_rate_of_its_report() -> None:
+    found = compared(runs.lasting(20, 50, warmup=3), runs.lasting(20, 60, seed=2))
+    for section in found.sections:
+        for at, run in enumerate(found.runs):
+            total = run.stats.total(section.operation)
+            values = [row.estimates[at].value for row in section.rows[:2]]
+            assert values == [total.rate_per_s, total.bytes_per_s]
+
+
+def test_a_rate_of_which_nothing_completed_in_time_has_no_interval() -> None:
+    found = compared(open_loop(0.01), open_loop(40.0))
+    row = found.sections[0].rows[0]
+    assert row.measure == RATE
+    slow = row.estimates[1]
+    assert slow.value == pytest.approx(100)
+    assert (slow.low, slow.high) == (None, None)
+    (change,) = row.changes
+    assert change.ratio == pytest.approx(1)
+    assert (change.low, change.high) == (None, None)
+    assert change.verdict is ChangeVerdict.UNKNOWN
 
 
 def test_warm_up_is_not_compared() -> None:
