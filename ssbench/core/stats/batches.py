@@ -26,8 +26,8 @@ class Part:
     """The rows of a batch that are of one group, and all failed or all successes."""
 
     __slots__ = (
-        "_columns", "_durations", "_ends_ns", "_pick", "_picked", "_rows", "_span_ns", "counters",
-        "due", "failed", "group",
+        "_bytes_moved", "_columns", "_durations", "_ends_ns", "_extents_ns", "_pick", "_picked",
+        "_range_ns", "_rows", "_span_ns", "counters", "due", "failed", "group",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +51,9 @@ class Part:
         self._durations: dict[str, Durations] = {}
         self._ends_ns: Sequence[int] | None = None
         self._span_ns: tuple[int, int] | None = None
+        self._extents_ns: tuple[Sequence[int], Sequence[int]] | None = None
+        self._range_ns: tuple[int, int] | None = None
+        self._bytes_moved: int | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -91,6 +94,42 @@ class Part:
         if self._span_ns is None:
             self._span_ns = min(self.column("start_ns")), max(self.ends_ns)
         return self._span_ns
+
+    @property
+    def extents_ns(self) -> tuple[Sequence[int], Sequence[int]]:
+        """From when and to when each row counts to a rate, as offsets from the phase's start.
+
+        Its start and its end; of an open loop both are its due time (where it has none, its start).
+        """
+        if self._extents_ns is None:
+            if self.due:
+                dues = self.column("due_ns")
+                if min(dues) < 0:
+                    starts = self.column("start_ns")
+                    pairs = zip(dues, starts, strict=True)
+                    dues = [start if due < 0 else due for due, start in pairs]
+                self._extents_ns = dues, dues
+            else:
+                self._extents_ns = self.column("start_ns"), self.ends_ns
+        return self._extents_ns
+
+    @property
+    def range_ns(self) -> tuple[int, int]:
+        """The first and the last of all times in ``extents_ns``."""
+        if self._range_ns is None:
+            if self.due:
+                dues, _dues = self.extents_ns
+                self._range_ns = min(dues), max(dues)
+            else:
+                self._range_ns = self.span_ns
+        return self._range_ns
+
+    @property
+    def bytes_moved(self) -> int:
+        """By all of its rows."""
+        if self._bytes_moved is None:
+            self._bytes_moved = sum(self.column("bytes_moved"))
+        return self._bytes_moved
 
     @property
     def responses(self) -> Durations | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from ssbench.core.stats.batches import Part
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.tally import SHARE, Basis, Throughput
-from ssbench.core.stats.windows import before, extents
+from ssbench.core.stats.windows import before
 from ssbench.core.stats.windows_of_stages import SECOND_NS, Span
 
 #: That are looked at for what was under way at the last start: of a part, and of all in all.
 _LEAST_ROWS, _MOST_ROWS = 1 << 8, 1 << 16
+_MOST_WAITING = 1 << 8  #: parts
 
 
 def basis_of(run: RunRecords, finished: int) -> Basis:
@@ -45,6 +50,16 @@ def rate_windows(run: RunRecords, basis: Basis, first_ns: int | None) -> list[Sp
     return windows
 
 
+class _Waiting(NamedTuple):
+    """Rows that may have been under way at the last start."""
+
+    last_ns: int  #: of all its times
+    failed: bool
+    lows: Sequence[int]
+    highs: Sequence[int]
+    sizes: Sequence[int]  #: bytes moved
+
+
 class LastStart:
     """When the last operation began, and what was done until then.
 
@@ -52,34 +67,73 @@ class LastStart:
     under way then is among the last rows of each worker, as they come in the order of completion:
     only so many as there may be users are looked at.
 
+    Parts wait, and most of them are passed over unseen: those that ended before some later
+    operation began.
+
     :param users: how many operations may be under way at once.
     """
 
     def __init__(self, users: int | None) -> None:
-        self.at_ns: int | None = None  #: as an offset from the run phase's start; or due
+        self._at_ns: int | None = None
         self._most = min(max(_LEAST_ROWS, 2 * (users or 0)), _MOST_ROWS)
         #: (start, end, bytes) of successes that end later than that; (due, due, bytes) of others.
         self._rows: list[tuple[int, int, int]] = []
+        self._begun_ns = -sys.maxsize  # the last start isn't before
+        self._waiting: list[_Waiting] = []
+        self._waiting_rows = 0
 
     def __repr__(self) -> str:
         return f"<LastStart at {self.at_ns} ns, {len(self._rows)} rows under way>"
 
+    @property
+    def at_ns(self) -> int | None:
+        """The last start, or due time, as an offset from the run phase's start; None of none."""
+        self._settle()
+        return self._at_ns
+
     def add(self, part: Part) -> None:
         """Take note of some operations that count."""
-        lows, highs, sizes = (
-            column[-self._most :] for column in (*extents(part), part.column("bytes_moved"))
-        )
-        self._rows += [] if part.failed else zip(lows, highs, sizes, strict=True)
-        self._move_to(max(lows))
+        lows, _highs = part.extents_ns
+        first_ns, last_ns = part.range_ns
+        self._begun_ns = max(self._begun_ns, first_ns, lows[-1])
+        if last_ns < self._begun_ns:
+            return
+        most = self._most
+        columns = [*part.extents_ns, part.column("bytes_moved")]
+        if len(part) > most:
+            columns = [column[-most:] for column in columns]
+        self._waiting.append(_Waiting(last_ns, part.failed, *columns))
+        self._waiting_rows += len(columns[0])
+        if len(self._waiting) >= _MOST_WAITING or self._waiting_rows > _MOST_ROWS:
+            self._pass_over()
 
     def merge(self, other: LastStart) -> None:
         """Add ``other``, which stays as it is."""
+        at_ns = other.at_ns
+        self._settle()
         self._rows += other._rows
-        if other.at_ns is not None:
-            self._move_to(other.at_ns)
+        if at_ns is not None:
+            self._move_to(at_ns)
+
+    def _pass_over(self) -> None:
+        self._waiting = [each for each in self._waiting if each.last_ns >= self._begun_ns]
+        self._waiting_rows = sum(len(each.lows) for each in self._waiting)
+        if len(self._waiting) > _MOST_WAITING // 2 or self._waiting_rows > _MOST_ROWS // 2:
+            self._settle()
+
+    def _settle(self) -> None:
+        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
+        if not waiting:
+            return
+        at_ns = max(self._begun_ns, *(max(each.lows) for each in waiting))
+        for each in waiting:
+            if not each.failed and each.last_ns >= at_ns:
+                rows = zip(each.lows, each.highs, each.sizes, strict=True)
+                self._rows += [row for row in rows if row[1] >= at_ns]
+        self._move_to(at_ns)
 
     def _move_to(self, at_ns: int) -> None:
-        self.at_ns = at_ns = at_ns if self.at_ns is None else max(self.at_ns, at_ns)
+        self._at_ns = at_ns = at_ns if self._at_ns is None else max(self._at_ns, at_ns)
         self._rows = [row for row in self._rows if row[1] >= at_ns][-_MOST_ROWS:]
 
     def until(self, count: int, moved_bytes: int, first_ns: int) -> Throughput:
@@ -88,7 +142,8 @@ class LastStart:
         :param count: all successes, and ``moved_bytes`` that they moved.
         :param first_ns: the first start.
         """
-        at_ns = first_ns if self.at_ns is None else self.at_ns
+        last_ns = self.at_ns
+        at_ns = first_ns if last_ns is None else last_ns
         sizes = [size for _low, _high, size in self._rows]
         shares, byte_shares = before(at_ns, self._rows)
         operations = (count - len(sizes)) * SHARE + shares

@@ -411,7 +411,7 @@ class RunStats:
             _add_latencies(tally, part)
 
     def _add_counts(self, counts: Counts, part: Part, origin_ns: int) -> None:
-        moved = sum(part.column("bytes_moved"))
+        moved = part.bytes_moved
         if part.failed:
             counts.errors += len(part)
             counts.failed_bytes += moved

@@ -128,19 +128,18 @@ class Windows:
 
         Rows that come before their edge is known are on its near side: they ended before.
         """
-        cuts, moved = self._rates, part.column("bytes_moved")
-        lows, highs = extents(part)
-        first_ns, last_ns = (min(lows), max(highs)) if part.due else part.span_ns
-        at, last = cuts.part_of(first_ns), cuts.part_of(last_ns)
+        cuts = self._rates
+        at, last = map(cuts.part_of, part.range_ns)
         given = (0, 0)
-        rows = list(zip(lows, highs, moved, strict=True)) if last > at else []
+        columns = *part.extents_ns, part.column("bytes_moved")
+        rows = list(zip(*columns, strict=True)) if last > at else []
         for edge in cuts.edges[at + 1 : last + 1]:
             until = before(edge, rows)
             if cuts.stage_of(at) != LEFT_OUT:
                 yield cuts.stage_of(at), until[0] - given[0], until[1] - given[1]
             at, given = at + 1, until
         if cuts.stage_of(at) != LEFT_OUT:
-            count, size = len(part) << SHARE_BITS, sum(moved) << SHARE_BITS
+            count, size = len(part) << SHARE_BITS, part.bytes_moved << SHARE_BITS
             yield cuts.stage_of(at), count - given[0], size - given[1]
 
 
@@ -159,17 +158,6 @@ def before(edge_ns: int, rows: Sequence[tuple[int, int, int]]) -> tuple[int, int
             count += share
             size += share * each
     return count, size
-
-
-def extents(part: Part) -> tuple[Sequence[int], Sequence[int]]:
-    """From when and to when each row is in the load: its start and end, or both times its due."""
-    if not part.due:
-        return part.column("start_ns"), part.ends_ns
-    dues = part.column("due_ns")
-    if min(dues) < 0:
-        starts = part.column("start_ns")
-        dues = [start if due < 0 else due for due, start in zip(dues, starts, strict=True)]
-    return dues, dues
 
 
 def _times(batch: ResultBatch) -> Sequence[int]:
