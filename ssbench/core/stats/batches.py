@@ -104,7 +104,7 @@ class Part:
         if self._extents_ns is None:
             if self.due:
                 dues = self.column("due_ns")
-                if min(dues) < 0:
+                if self.durations("due_ns").least < 0:
                     starts = self.column("start_ns")
                     pairs = zip(dues, starts, strict=True)
                     dues = [start if due < 0 else due for due, start in pairs]
@@ -117,11 +117,14 @@ class Part:
     def range_ns(self) -> tuple[int, int]:
         """The first and the last of all times in ``extents_ns``."""
         if self._range_ns is None:
-            if self.due:
+            known = self.durations("due_ns") if self.due else None
+            if known is None:
+                self._range_ns = self.span_ns
+            elif known.least >= 0:
+                self._range_ns = known.least, known.most
+            else:
                 dues, _dues = self.extents_ns
                 self._range_ns = min(dues), max(dues)
-            else:
-                self._range_ns = self.span_ns
         return self._range_ns
 
     @property
