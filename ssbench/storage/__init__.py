@@ -1,4 +1,4 @@
-"""The drivers by name, and how one is opened."""
+"""The table of storage drivers, and how to open one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Storage
 
-#: Name -> "module:Class". A class takes the settings and a seed; it is loaded when used.
+#: Name -> "module:Class". The class takes the settings and a seed; it is imported on use.
 DRIVERS = {
     "noop": "ssbench.storage.noop:NoopStorage",
     "swift": "ssbench.storage.swift:SwiftStorage",
@@ -17,10 +17,10 @@ DRIVERS = {
 
 
 def open_storage(settings: StorageSettings, seed: int | None = None) -> Storage:
-    """The driver that ``settings.driver`` names, ready for this thread's gevent hub.
+    """Open the driver that ``settings.driver`` names, for this thread's gevent hub.
 
-    :param seed: for what a driver draws by chance (which storage URL); None for any.
-    :raises UsageError: where there is no such driver, or the settings don't suit it.
+    :param seed: of the driver's random choices (which storage URL); None: not reproducible.
+    :raises UsageError: the driver is unknown or can't be imported, or rejects the settings.
     """
     place = DRIVERS.get(settings.driver, settings.driver)
     module_name, colon, class_name = place.partition(":")

@@ -1,7 +1,7 @@
-"""Credentials -> a token and a storage URL, by one keystoneauth1 session for every version.
+"""Authentication: credentials -> token and storage URL, through keystoneauth1 for all versions.
 
-Blocking: call it off the gevent hub. The password goes to the auth URL's own host and nowhere
-else; no exception, note or repr holds it, or the token.
+The calls block: make them outside the gevent hub. The password is sent only to the auth URL's own
+host. No exception, note or repr contains the password or the token.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ssbench.core.credentials import Credentials, Login, check_http_url, plan_lo
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage.authhttp import SameHostSession, keystone_session, reason_of
 
-#: Login.method -> keystoneauth1 plugin, loaded when used.
+#: Login.method -> keystoneauth1 plugin, imported on use.
 PLUGINS = {
     "v1password": "swiftclient.authv1:PasswordPlugin",
     "v2password": "keystoneauth1.identity.v2:Password",
@@ -31,12 +31,12 @@ PLUGINS = {
 }
 
 INSECURE_NOTE = (
-    "--insecure: certificates are not checked, so whoever sits between us and the store "
+    "--insecure: certificates are not verified, so anyone between ssbench and the store "
     "can read the password and the token"
 )
 
 
-UNUSED_TOKEN_NOTE = (  # nosec B105 # words about one
+UNUSED_TOKEN_NOTE = (  # nosec B105 # a message, not a token
     "the token that was given (-T or OS_AUTH_TOKEN) is not used, since there is no storage URL "
     "(-S) to use it at: logging in with user and key"
 )
@@ -44,17 +44,16 @@ UNUSED_TOKEN_NOTE = (  # nosec B105 # words about one
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """What a login gave. The token is in no repr."""
+    """The result of a login. The repr leaves out the token."""
 
     token: str = field(repr=False)
     storage_url: str
 
 
 class Authenticator:
-    """Logs in, and again when a token has run out. May be called from several threads.
+    """Logs in, and renews the token. Thread-safe.
 
-    :param credentials: what the user gave.
-    :raises UsageError: nothing was given, or something is missing or wrong; nothing was sent.
+    :raises UsageError: the credentials are missing, incomplete or invalid; nothing was sent.
     """
 
     def __init__(self, credentials: Credentials) -> None:
@@ -62,12 +61,12 @@ class Authenticator:
         self._login = plan_login(credentials)
         self._cached: Authenticated | None = None
         self._lock = threading.Lock()
-        #: Lines that the user should see once.
+        #: Messages to show to the user once.
         self.notes: list[str] = [INSECURE_NOTE] if credentials.insecure else []
         is_unused = credentials.os_auth_token and not credentials.os_storage_url
         if is_unused and self._login and not self._login.method.endswith("token"):
             self.notes.append(UNUSED_TOKEN_NOTE)
-        #: Text of the CA bundle that --os-cacert names, "" for the system's.
+        #: Text of the CA bundle that --os-cacert names, "" for the system's CA certificates.
         self.cacert_pem = read_text(credentials.os_cacert, "--os-cacert")
         read_text(credentials.os_cert, "--os-cert")
         read_text(credentials.os_key, "--os-key")
@@ -79,13 +78,13 @@ class Authenticator:
         return f"<Authenticator {how}>"
 
     def authenticate(self) -> Authenticated:
-        """The token and storage URL; asks the server the first time only.
+        """The token and storage URL; only the first call sends requests.
 
-        A token and storage URL that the user gave are used as they are, without a login; the store
-        is asked once whether it takes the token.
+        A token and storage URL that the user gave are used without a login, after one request that
+        checks whether the store accepts the token.
 
-        :raises AuthError: one line, with the URL and what happened there; also for a given token
-            that the store refuses: it isn't silently replaced by a login.
+        :raises AuthError: one line with the URL and the reason. Also if the store rejects a given
+            token: ssbench doesn't silently replace it by a login.
         """
         with self._lock:
             if self._cached is None:
@@ -99,9 +98,9 @@ class Authenticator:
             return self._cached
 
     def renew(self) -> Authenticated:
-        """A fresh token from the server, even where the one at hand looks valid.
+        """Fetch a new token from the server, even if the current one looks valid.
 
-        :raises AuthError: as ``authenticate``; also where all there is is a given token.
+        :raises AuthError: as ``authenticate``; also without user and key to log in with.
         """
         with self._lock:
             self._cached = self._log_in()
@@ -111,14 +110,14 @@ class Authenticator:
         login = self._login
         if login is None:
             raise AuthError(
-                "the store refused the token that was given, and there is nothing to get "
-                "another with: give a user and a key, or a fresh token"
+                "the store rejected the given token, and there are no credentials to get "
+                "another one: give a user and a key, or a new token"
             )
         with SameHostSession(self._credentials) as http:
             access = _get_access(login, keystone_session(self._credentials, http))
         try:
             token = _checked_token(access.auth_token)
-            # A given storage URL is reason enough not to look for one in the catalog.
+            # With a given storage URL, the catalog needs no object store.
             url = self._credentials.os_storage_url
             if not url:
                 url = check_http_url(_storage_url(login, access, self._credentials), "storage URL")
@@ -131,9 +130,9 @@ class Authenticator:
 
 
 def read_text(path: str, option: str) -> str:
-    """The file's text, "" for no path.
+    """The file's text; "" if the path is empty.
 
-    :raises UsageError: with the option's name and the reason.
+    :raises UsageError: names the option and the reason.
     """
     if not path:
         return ""
@@ -144,11 +143,11 @@ def read_text(path: str, option: str) -> str:
         raise UsageError(f"{option} {path}: {reason}") from e
 
 
-# --- asking
+# --- Requests
 
 
 def _get_access(login: Login, session: Session) -> Any:
-    """keystoneauth1's AccessInfo, of whatever version.
+    """keystoneauth1's AccessInfo, of any version.
 
     :raises AuthError: one line, without a cause: libraries quote headers in their messages.
     """
@@ -164,11 +163,11 @@ def _get_access(login: Login, session: Session) -> Any:
 
 
 def _check_token_accepted(token: str, credentials: Credentials) -> None:
-    """Ask the store whether it takes a token that the user gave.
+    """Check that the store accepts a token that the user gave.
 
-    Whatever else goes wrong there is left to the run's own requests, which are tried again.
+    Ignores all other failures: the run's own requests meet them too, and are retried.
 
-    :raises AuthError: it answers 401.
+    :raises AuthError: the store responds with 401.
     """
     url = credentials.os_storage_url
     try:
@@ -202,7 +201,7 @@ def _check_encrypted(login: Login, storage_url: str, credentials: Credentials) -
         )
 
 
-# --- reading answers
+# --- Responses
 
 
 _NOT_AN_AUTH_RESPONSE = "the answer is not one of an authentication service: is the URL right?"
@@ -227,9 +226,9 @@ _STATUSES = {
 
 
 def _describe_error(error: ks.ClientException, login: Login) -> str:
-    """The error as half a line, made of nothing but its kind and status."""
+    """A phrase for the error, from its type and status only (its text may hold secrets)."""
     if isinstance(error, ks.MissingAuthMethods):
-        return "Keystone wants a second factor, which ssbench can't give"
+        return "Keystone requires a second factor, which ssbench doesn't support"
     if isinstance(error, ks.ConnectionError):
         return reason_of(error)
     response = getattr(error, "response", None)
@@ -243,9 +242,9 @@ def _describe_error(error: ks.ClientException, login: Login) -> str:
 
 
 def _checked_token(token: object) -> str:
-    """The token, fit for a header of every request of the run.
+    """Check that the token can be sent as a header value.
 
-    :raises AuthError: it holds what would end the header.
+    :raises AuthError: the token is empty or has characters that a header can't hold.
     """
     if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
         raise AuthError("the token is empty or holds characters that no token has")
@@ -253,9 +252,9 @@ def _checked_token(token: object) -> str:
 
 
 def _storage_url(login: Login, access: Any, credentials: Credentials) -> str:
-    """The object store's endpoint in what the login gave.
+    """The object store's endpoint in the service catalog.
 
-    :raises AuthError: there is none; names what the catalog has instead.
+    :raises AuthError: there is none; the message lists what the catalog has.
     """
     if login.method == "v1password":
         return str(access.service_catalog.storage_url)
@@ -276,7 +275,7 @@ def _storage_url(login: Login, access: Any, credentials: Credentials) -> str:
 
 
 def _describe_catalog(access: Any, service_type: str) -> str:
-    """What there is instead, without what a server could do to a terminal."""
+    """What the catalog has, without characters that could control a terminal."""
     catalog = access.service_catalog.get_endpoints_data()
     if not catalog:
         return "the catalog is empty: has the user a role in the project?"

@@ -1,7 +1,7 @@
-"""A bound on what a login's answer may take: in time as a whole, and in bytes.
+"""Limits on the response to a login: total time, and bytes.
 
-requests bounds the silence between two bytes only, and reads whatever comes into memory; a server
-that drips, or never ends, would hold up the master for ever.
+requests limits only the time between two bytes, and reads a body of any size into memory. A server
+that sends very slowly, or without end, would block the master forever.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from ssbench.core.errors import AuthError
 
-MAX_RESPONSE = 8 * 1024 * 1024  #: bytes of an answer: a catalog of thousands of endpoints
+MAX_RESPONSE = 8 * 1024 * 1024  #: bytes of a response: a catalog of thousands of endpoints
 _PIECE = 65536
-_LATE = "the answer was not whole in time"
+_LATE = "the response was not complete in time"
 
 
 class BoundedAdapter(HTTPAdapter):
-    """Sends a request and reads the whole answer, or gives up.
+    """Sends a request and reads the complete response within limits.
 
-    :param longest_s: from the first try to connect to the answer's last byte.
+    :param longest_s: from the first connection attempt to the response's last byte.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -43,11 +43,11 @@ class BoundedAdapter(HTTPAdapter):
     def send(
         self, request: requests.PreparedRequest, *args: Any, **kwargs: Any
     ) -> requests.Response:
-        """The answer, its body read.
+        """Send the request; returns the response with its body read.
 
-        :raises requests.Timeout: where it wasn't whole in time.
-        :raises requests.ConnectionError: the connection broke, or what came is no HTTP.
-        :raises AuthError: where it has more than LONGEST bytes.
+        :raises requests.Timeout: the response wasn't complete in time.
+        :raises requests.ConnectionError: the connection failed, or the data isn't HTTP.
+        :raises AuthError: the body has more than MAX_RESPONSE bytes.
         """
         sockets = self._sockets
         sockets.expired = False
@@ -65,7 +65,7 @@ class BoundedAdapter(HTTPAdapter):
             raise requests.ConnectionError(error) from error
         finally:
             timer.cancel()
-        if sockets.expired:  # http.client takes headers that were cut off for whole ones
+        if sockets.expired:  # http.client accepts truncated headers as complete
             raise requests.Timeout(_LATE)
         return response
 
@@ -82,7 +82,7 @@ class _OpenSockets:
         self._socks: list[socket.socket] = []
 
     def add(self, sock: socket.socket) -> None:
-        # A duplicate: TLS takes the original over. Shut, it is the connection that is shut.
+        # A duplicate, since TLS detaches the original. Shutting it down shuts the connection down.
         self._socks.append(sock.dup())
         if self.expired:
             self.shut_down()
@@ -90,7 +90,7 @@ class _OpenSockets:
     def shut_down(self) -> None:
         self.expired = True
         for sock in self._socks:
-            with suppress(OSError):  # the server may have gone
+            with suppress(OSError):  # the peer may have closed it
                 sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class _OpenSockets:
 
 
 def _read(response: requests.Response) -> bytes:
-    """The body as it came: nothing else was asked for, and compressed bytes may be bombs."""
+    """The undecoded body: we request no compression, and compressed data may be a bomb."""
     body = bytearray()
     while piece := response.raw.read(_PIECE, decode_content=False):
         body += piece
@@ -110,7 +110,7 @@ def _read(response: requests.Response) -> bytes:
     return bytes(body)
 
 
-# Classes made for each login would be left for the collector, which comes by seldom.
+# Defined once: classes created per login would pile up, because the garbage collector runs rarely.
 
 
 class _HttpConnection(HTTPConnection):
@@ -148,13 +148,13 @@ class _HttpsPool(HTTPSConnectionPool):
 
 
 def _with_sockets(made: Any, sockets: _OpenSockets) -> Any:
-    """A pool or connection of the classes above, told where to note connections down."""
+    """Attach the registry of open sockets to a pool or connection of the classes above."""
     made.sockets = sockets
     return made
 
 
 def _pool_classes(sockets: _OpenSockets) -> dict[str, Any]:
-    """What makes urllib3's pools, which note down their connections."""
+    """Factories of urllib3 pools whose connections register their sockets."""
     return {
         "http": lambda *args, **kwargs: _with_sockets(_HttpPool(*args, **kwargs), sockets),
         "https": lambda *args, **kwargs: _with_sockets(_HttpsPool(*args, **kwargs), sockets),

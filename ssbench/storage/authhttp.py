@@ -1,4 +1,4 @@
-"""The HTTP under a login: straight to one host, and a plain word for what went wrong there."""
+"""HTTP for logins: requests to one host only, and short descriptions of failures."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _READ_TIMEOUT = "no answer within --network-timeout"
 
 
 class SameHostSession(requests.Session):
-    """Sends requests straight to their host; follows redirects there only.
+    """Sends requests without proxies, and follows redirects to the same host only.
 
-    keystoneauth1 would send user and key along to wherever a redirect points. Proxies and
-    .netrc are left aside, as they are in the run itself.
+    keystoneauth1 would send user and key to the target of any redirect. Proxy variables and
+    .netrc are ignored, as in the run itself.
     """
 
     def __init__(self, credentials: Credentials) -> None:
         super().__init__()
         self.trust_env = False
-        # Of headers that it can't read it logs what they hold: the token may be among it.
+        # urllib3 logs the content of headers that it can't parse, which may include the token.
         logging.getLogger("urllib3.connection").setLevel(logging.CRITICAL)
         self._timeouts = (credentials.connect_timeout_s, credentials.network_timeout_s)
         self.headers["Accept-Encoding"] = "identity"
@@ -42,7 +42,7 @@ class SameHostSession(requests.Session):
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
         kwargs["timeout"] = self._timeouts
         kwargs["allow_redirects"] = False
-        # requests would send Latin-1, and refuse the rest of Unicode; Swift reads UTF-8.
+        # requests would encode as Latin-1 and reject the rest of Unicode; Swift expects UTF-8.
         headers = kwargs.get("headers") or {}
         kwargs["headers"] = {n: v.encode() if isinstance(v, str) else v for n, v in headers.items()}
         for _ in range(_MAX_REDIRECTS):
@@ -61,7 +61,7 @@ class SameHostSession(requests.Session):
 
 
 def _same_host(here: SplitResult, target: str) -> bool:
-    """True for the same scheme, host and port, and for a step up from http to https."""
+    """True for the same scheme, host and port, and for an upgrade from http to https."""
     try:
         there = urlsplit(target)
         ports = [part.port or {"http": 80, "https": 443}.get(part.scheme) for part in (here, there)]
@@ -79,7 +79,7 @@ def _host(url: str) -> str:
 def keystone_session(credentials: Credentials, http: requests.Session) -> Session:
     c = credentials
     if c.insecure:
-        # urllib3 would warn at each request; INSECURE_NOTE says it once.
+        # urllib3 would warn for each request; INSECURE_NOTE says it once.
         warnings.filterwarnings("ignore", category=InsecureRequestWarning)
     cert = (c.os_cert, c.os_key) if c.os_cert and c.os_key else c.os_cert or None
     return Session(
@@ -92,13 +92,13 @@ def keystone_session(credentials: Credentials, http: requests.Session) -> Sessio
 
 
 def _system_bundle() -> str | bool:
-    """The system's CA certificates, which the run itself trusts too; True for requests' own."""
+    """The system's CA certificates, which the run trusts too; True for those of requests."""
     paths = ssl.get_default_verify_paths()
     return paths.cafile or paths.capath or True
 
 
 def reason_of(error: BaseException) -> str:
-    """Why there was no answer, from the innermost exception of those that libraries nest."""
+    """Why there was no response, from the innermost of the exceptions that libraries nest."""
     chain = list(_chain(error))
     for e in chain:
         if isinstance(e, requests.ConnectTimeout):
@@ -109,7 +109,7 @@ def reason_of(error: BaseException) -> str:
             why = e.verify_message
             return f"its certificate is not trusted ({why}): give its CA with --os-cacert"
         if isinstance(e, ssl.SSLError):
-            return f"TLS failed: {getattr(e, 'reason', None) or 'is there TLS at all?'}"
+            return f"TLS failed: {getattr(e, 'reason', None) or 'does the server use TLS?'}"
     for e in reversed(chain):
         if isinstance(e, OSError) and e.strerror:
             return e.strerror.lower()
@@ -117,7 +117,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The error, then what it was raised from, outermost first."""
+    """The error and its causes, outermost first."""
     found: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in found:

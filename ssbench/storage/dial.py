@@ -1,4 +1,4 @@
-"""Opening streams: names, addresses, connecting, the TLS handshake, all within a time-out."""
+"""Opening connections: name lookup, connect and TLS handshake, all within the connect timeout."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ssbench.core.outcome import outcome_of
 from ssbench.storage.stream import WRITE, PlainStream
 from ssbench.storage.tlsstream import CIPHERTEXT_SIZE, TlsStream
 
-#: What our own host is short of, whatever the store does: descriptors, local ports, memory.
+#: Errors of our own host, not of the store: no descriptors, local ports or memory left.
 _LOCAL_SHORTAGES = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
 )
 
 
 class Endpoint(NamedTuple):
-    """Where a storage URL leads."""
+    """Host, port and scheme of a storage URL."""
 
     host: str
     port: int
@@ -36,7 +36,7 @@ class Endpoint(NamedTuple):
 
 
 class Dialler:
-    """Opens streams to one endpoint within the connect time-out."""
+    """Opens streams to one endpoint within the connect timeout."""
 
     def __init__(
         self, endpoint: Endpoint, timeout_s: float, context: ssl.SSLContext | None = None
@@ -44,16 +44,16 @@ class Dialler:
         self.endpoint = endpoint
         self._timeout_s = timeout_s
         self._context = context
-        # What comes over TLS passes through it; nothing stays in it over a wait.
+        # Receive buffer shared by all TLS streams; empty whenever a greenlet waits.
         self._ciphertext = memoryview(bytearray(CIPHERTEXT_SIZE if context else 0))
         self._addresses: list[tuple[Any, ...]] = []
 
     def open(self, deadline_ns: int = 0) -> PlainStream:
-        """A connected stream, TLS included.
+        """Connect, including the TLS handshake.
 
-        :raises StorageError: CONNECT, CONNECT_TIMEOUT, NAME_LOOKUP, TLS, LOAD_GENERATOR where
-            our own host had nothing left to connect with, or OPERATION_TIMEOUT where the deadline
-            comes before the connect time-out; nothing was sent.
+        :raises StorageError: CONNECT, CONNECT_TIMEOUT, NAME_LOOKUP, TLS, LOAD_GENERATOR if our
+            own host has no resources left to connect with, or OPERATION_TIMEOUT if the deadline
+            is before the connect timeout; no request was sent.
         """
         limit_s, timeout_kind = self._timeout_s, ErrorKind.CONNECT_TIMEOUT
         if deadline_ns:
@@ -72,8 +72,8 @@ class Dialler:
             del timeout  # see _open
 
     def _open(self) -> PlainStream:
-        """Try the addresses in turn; the last one's failure is the one that counts, but a
-        shortage of our own only where each failed for one."""
+        """Try the addresses in order. Raises the last one's failure; a local shortage only if every
+        address failed with one."""
         if not self._addresses:
             self._addresses = self._look_up()
         failure: OSError | None = None
@@ -83,15 +83,15 @@ class Dialler:
             except OSError as error:
                 if failure is None or not _is_local_shortage(error):
                     failure = error
-        # The name may lead elsewhere by the next try.
+        # Look the name up again next time: it may resolve differently.
         self._addresses = []
         try:
             is_local = _is_local_shortage(failure)
             kind = ErrorKind.LOAD_GENERATOR if is_local else ErrorKind.CONNECT
             raise self._failure(kind, _cause(failure)) from failure
         finally:
-            # It knows this frame, and this frame it: kept until the collector comes by, which is
-            # seldom. At a store that is down that is megabytes in a minute.
+            # Break the cycle between exception and frame: the garbage collector runs rarely, and
+            # with a store that is down such cycles grow by megabytes per minute.
             del failure
 
     def _look_up(self) -> list[tuple[Any, ...]]:
@@ -100,13 +100,13 @@ class Dialler:
             ip_address(host)
         except ValueError:
             return self._look_up_name(host, port)
-        if "%" in host:  # the zone's number is the resolver's to find
+        if "%" in host:  # only the resolver can map the zone to its number
             return self._look_up_name(host, port)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return [(family, (host, port))]
 
     def _look_up_name(self, host: str, port: int) -> list[tuple[Any, ...]]:
-        """The name's addresses, IPv4 first. The resolver blocks: it works in a thread."""
+        """The name's addresses, IPv4 first. The resolver blocks, so it runs in a thread."""
         try:
             looked_up = get_hub().threadpool.apply(
                 outcome_of, (socket.getaddrinfo, host, port, 0, socket.SOCK_STREAM)
@@ -134,10 +134,10 @@ class Dialler:
         except OSError as error:
             stream.close()
             cause = _cause(error)
-            if not isinstance(error, ssl.SSLError):  # they say themselves what it is about
+            if not isinstance(error, ssl.SSLError):  # SSL errors name TLS in their own text
                 cause = f"TLS failed: {cause}"
             raise self._failure(ErrorKind.TLS, cause) from error
-        except BaseException:  # killed or out of time: leave no descriptor behind
+        except BaseException:  # killed or timed out: leak no descriptor
             stream.close()
             raise
         return stream
@@ -178,7 +178,7 @@ def _is_local_shortage(error: BaseException | None) -> bool:
 
 
 def _cause(error: BaseException | None) -> str:
-    """One line for a failure: the system's or OpenSSL's own words."""
+    """One line for a failure, from the text of the system or OpenSSL."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate refused: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -1,4 +1,4 @@
-"""The bodies of answers: in what forms they come, and how long they may be."""
+"""Reading response bodies: framing, and limits on their length."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ssbench.core.model import ErrorKind
 from ssbench.storage.httpparse import CHUNKED, UNTIL_CLOSE, BadResponse, ChunkedBody
 from ssbench.storage.stream import PlainStream
 
-MAX_ERROR_BODY = 1024 * 1024  #: bytes that the body of any answer may have: an error's page, say
+MAX_ERROR_BODY = 1024 * 1024  #: bytes; any response may have a body this long (an error page, say)
 
 
 class Collector:
-    """Asks for an answer's headers and body, which the hot path doesn't keep.
+    """Keeps a response's headers and body, which the hot path discards.
 
-    :param limit: the longest body that is accepted.
+    :param limit: maximum length of the body in bytes.
     :param bodiless: the request is HEAD.
     """
 
@@ -31,7 +31,7 @@ class Collector:
 
 
 class StreamingCollector(Collector):
-    """As Collector, but hands the body over as it arrives, and keeps nothing of it."""
+    """A Collector that passes the body on as it arrives, and keeps none of it."""
 
     def __init__(self, limit: int, feed: Callable[[memoryview], None]) -> None:
         super().__init__(limit)
@@ -46,9 +46,9 @@ class StreamingCollector(Collector):
 
 
 class BodyPrefix:
-    """Keeps what a body begins with, and hands the body on.
+    """Keeps the first bytes of a body, and passes the body on.
 
-    :param add: what takes it; None where nobody does.
+    :param add: receives each part; None: nobody does.
     """
 
     _LIMIT = 1024  #: bytes
@@ -64,11 +64,11 @@ class BodyPrefix:
 
 
 class BodyTooLong(BadResponse):
-    """More body than the request can bring."""
+    """The body is longer than the response to this request can be."""
 
 
 class ConnectionClosed(Exception):
-    """The stream came to its end within an answer."""
+    """The peer closed the connection before the response was complete."""
 
     def __init__(self, kind: ErrorKind, where: str) -> None:
         super().__init__(where)
@@ -76,10 +76,11 @@ class ConnectionClosed(Exception):
 
 
 class BodyReader:
-    """What a connection does with the body of an answer.
+    """The part of a connection that reads response bodies.
 
-    ``longest`` is everywhere the longest object that the answer may bring, in bytes; 0 where it is
-    to bring none: then its bytes are no sign of life, and it must be whole within a time-out.
+    ``longest`` is the length in bytes of the longest object that the response may carry. 0 means
+    no object: then body bytes do not reset the idle timeout, and the response must be complete
+    within one network timeout.
     """
 
     __slots__ = (
@@ -94,10 +95,10 @@ class BodyReader:
 
     def __init__(self, stream: PlainStream, buffer: bytearray) -> None:
         self.stream = stream
-        self.alive = True  #: bytes moved since the last sweep
+        self.alive = True  #: bytes were transferred since the last sweep
         self._recv_into, self._arrived_ns = stream.recv_into, stream.arrived_ns
         self._buffer = buffer
-        self._response_started = False  #: a byte of the current answer has come
+        self._response_started = False  #: received a byte of the current response
         self._abort_cause: tuple[ErrorKind, str] | None = None
 
     def _slow_body(
@@ -108,10 +109,12 @@ class BodyReader:
         add: Callable[[memoryview], None] | None,
         longest: int,
     ) -> tuple[int, int, int]:
-        """Receive a body that ``got`` begins: (its bytes, first byte's time, last byte's).
+        """Receive a body; returns (length, time of the first byte, time of the last byte).
 
-        :param now: when ``got`` came; negative where a part of it may have come long before. So is
-            the time of the first byte given, and not that of the last one.
+        :param got: the part of the body that is already here.
+        :param now: when ``got`` arrived; negative if a part of it may have arrived long before.
+            The returned time of the first byte has the same sign convention; that of the last
+            byte is always positive.
         """
         if length == CHUNKED:
             return self._chunked_body(got, now, add, longest)
@@ -132,7 +135,7 @@ class BodyReader:
         add: Callable[[memoryview], None] | None,
         longest: int,
     ) -> tuple[int, int]:
-        """Receive a body of known length; (time of its first byte, of its last)."""
+        """Receive a body of known length; returns (time of its first byte, of its last)."""
         _check_length(length, longest)
         left = length - got
         if left < 0:
@@ -203,7 +206,7 @@ class BodyReader:
             count = self._recv_into(self._buffer)
             last = self._arrived_ns()
             if not count:
-                # Ours or the server's end? Only the latter ends the body.
+                # Only the server's close ends the body; our own abort is a failure.
                 if self._abort_cause is not None:
                     raise ConnectionClosed(ErrorKind.RESET, "")
                 return received, first or now, abs(last)
@@ -212,7 +215,7 @@ class BodyReader:
             got = memoryview(self._buffer)[:count]
 
     def _receive(self, kind: ErrorKind, where: str) -> int:
-        """Bytes into the buffer; their end is a failure of this kind."""
+        """Receive into the buffer; the end of the stream is a failure of this kind."""
         count = self._recv_into(self._buffer)
         if not count:
             raise ConnectionClosed(kind, where)
@@ -220,13 +223,13 @@ class BodyReader:
         return count
 
     def _on_first_byte(self) -> None:
-        """Bytes of an answer are there; the first ones show that the server lives."""
+        """Note that response bytes arrived. Only the first ones reset the idle timeout."""
         if not self._response_started:
             self._response_started = self.alive = True
 
 
 def _check_length(length: int, longest: int) -> None:
-    """Refuse a body that is longer than any object that it can be, and than an error's page."""
+    """Reject a body that is longer than the longest possible object and any error page."""
     most = max(longest, MAX_ERROR_BODY)
     if length > most:
         raise BodyTooLong(f"a body of more than {most} bytes")

@@ -1,9 +1,9 @@
 """A timed HTTP/1.1 connection: the hot path of every run.
 
-``Connection.exchange`` is what an operation costs: a head and perhaps a body go out in one system
-call, one wait, one receive, one look at the answer's head, and a Timing. All that a well-behaved
-server rarely does (an answer in several pieces, chunks, 1xx, an early word during an upload)
-leaves that path and goes through the plain code behind it.
+``Connection.request`` is what an operation costs: one system call that sends the head and any
+body, one wait, one receive, one parse of the response's head, and a Timing. Whatever a well-behaved
+server rarely sends (a response in several pieces, chunks, 1xx, a response during an upload) leaves
+this fast path for the general code behind it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ssbench.storage.httpparse import MAX_HEAD, BadResponse, Head, HeadPatternCa
 from ssbench.storage.stream import PlainStream
 
 BUFFER_SIZE = 65536
-IDLE = -1  #: Connection.deadline_ns while nobody uses it
-_MAX_INTERIM = 100  #: 1xx answers to one request
-_PIECES_PER_SEND = 16  #: pieces of a large body that go out in one system call
-_timing = tuple.__new__  # Timing(...) without its detour through keyword arguments
+IDLE = -1  #: Connection.deadline_ns of an idle connection
+_MAX_INTERIM = 100  #: 1xx responses to one request
+_PIECES_PER_SEND = 16  #: pieces of a large body sent by one system call
+_timing = tuple.__new__  # Timing(...) without the cost of keyword arguments
 
 
 class Upload(NamedTuple):
-    """A request's body: its first piece, and what gives the others anew for each attempt."""
+    """A request's body: its first piece, and a factory of the others (called per attempt)."""
 
     size: int
     first: memoryview | bytes
@@ -42,9 +42,9 @@ class Upload(NamedTuple):
 
 
 class Disconnected(StorageError):
-    """The connection ended before any byte of a response came.
+    """The connection was closed before any byte of a response arrived.
 
-    :param unheard: it is certain that it had been closed before the request reached the server.
+    :param unheard: certainly, the server closed it before it received the request.
     """
 
     def __init__(self, detail: str, *, never_received: bool) -> None:
@@ -53,24 +53,24 @@ class Disconnected(StorageError):
 
 
 class EndpointState:
-    """What the connections to one storage URL have in common.
+    """State shared by the connections to one storage URL.
 
-    :param name: of the endpoint, for errors.
+    :param name: of the endpoint, for error messages.
     :param url: the storage URL's index, for Timing.
     """
 
     def __init__(self, name: str, url: int) -> None:
         self.name = name
         self.url = url
-        self.buffer = bytearray(BUFFER_SIZE)  #: nothing stays in it over a wait
+        self.buffer = bytearray(BUFFER_SIZE)  #: receive buffer; empty whenever a greenlet waits
         self.head_patterns = HeadPatternCache()
-        #: What the body of the last response that was no success began with: for whoever made that
-        #: request, before the next wait.
+        #: First bytes of the body of the last unsuccessful response. Valid for the caller of that
+        #: request until its next wait.
         self.error_body = b""
 
 
 class Connection(BodyReader):
-    """One connection; one request at a time. ``request`` is all that it does."""
+    """One connection; serves one request at a time."""
 
     __slots__ = (
         "_any_sent", "_early", "_head_patterns", "_in_head", "_interim", "_name", "_read_head",
@@ -81,21 +81,21 @@ class Connection(BodyReader):
     def __init__(self, stream: PlainStream, shared: EndpointState) -> None:
         super().__init__(stream, shared.buffer)
         self.deadline_ns = IDLE
-        self.last_active_ns = 0  #: the sweep that last saw it alive
+        self.last_active_ns = 0  #: time of the last sweep that saw it active
         self.reusable = True
-        #: Of the response before, None where there was none: since then the connection was idle,
-        #: and the server may have closed it.
+        #: Timing of the previous response, None: there was none. The connection has been idle
+        #: since then, and the server may have closed it.
         self.last: Timing | None = None
-        self.idle_ns = 0  #: the sweep that last saw it idle
-        self._any_sent = True  #: the system took a byte of the request in flight
+        self.idle_ns = 0  #: time of the last sweep that saw it idle
+        self._any_sent = True  #: the kernel accepted a byte of the request in flight
         self._send, self._send_parts = stream.send, stream.send_parts
         self._name, self._url = shared.name, shared.url
         self._shared = shared
         self._head_patterns = shared.head_patterns
         self._read_head = shared.head_patterns.read
-        self._in_head = False  #: of an answer that came in pieces
-        self._early = bytearray()  #: of an answer, received during the upload
-        self._interim = 0  #: answers during the upload
+        self._in_head = False  #: reading the head of a response that arrived in pieces
+        self._early = bytearray()  #: response bytes received during the upload
+        self._interim = 0  #: 1xx responses during the upload
 
     def request(
         self,
@@ -105,11 +105,11 @@ class Connection(BodyReader):
         collector: Collector | None,
         longest: int = 0,
     ) -> Timing:
-        """Send a request and receive its whole answer.
+        """Send a request and receive its complete response, whatever its status.
 
-        :param longest: bytes of the longest object that the answer may bring; 0 where it is to
-            bring none. Then it must be whole within the network time-out of its first byte.
-        :raises StorageError: any failure but a status; Disconnected where no response began.
+        :param longest: bytes of the longest object that the response may carry; 0: none. Then the
+            response must be complete within the network timeout after its first byte.
+        :raises StorageError: any failure; Disconnected if no byte of a response arrived.
         """
         self.deadline_ns = deadline_ns
         self.alive = True
@@ -122,11 +122,11 @@ class Connection(BodyReader):
                 elif upload.rest is None:
                     sent = self._send_parts((head, upload.first))
                 else:
-                    sent = 0  # long: as much as there is room for, at once
+                    sent = 0  # long: sent piece by piece in _send_rest
                     if self.last is not None:
                         self._check_open()
             except OSError:
-                sent = 0  # once more, with care
+                sent = 0  # _send_rest tries again and handles the error
             if sent != len(head) + moved:
                 self._send_rest(head, upload, sent)
             if self._early or collector is not None:
@@ -147,7 +147,7 @@ class Connection(BodyReader):
                 if now < 0:
                     now = self.stream.resolve_late(now, count)
                 first, last = self._count_body(length, count - end, now, None, longest)
-                self.stream.count_segments()  # so long a body took more than one reading
+                self.stream.count_segments()  # a body this long took more than one receive
         except (OSError, BadResponse, ConnectionClosed) as error:
             raise self._failure(error, len(head) + (upload.size if upload else 0)) from error
         if upload is None:
@@ -155,7 +155,7 @@ class Connection(BodyReader):
         return _timing(Timing, (now, first, last, moved, status, identifier, self._url, 0))
 
     def abort(self, kind: ErrorKind, why: str) -> None:
-        """End the request in flight with this failure, or the connection if there is none."""
+        """Fail the request in flight with this error, and shut the connection down."""
         if self._abort_cause is None:
             self._abort_cause = (kind, why)
             self.reusable = False
@@ -163,12 +163,12 @@ class Connection(BodyReader):
 
     @property
     def aborted(self) -> bool:
-        """``doom`` was called."""
+        """``abort`` was called."""
         return self._abort_cause is not None
 
     @property
     def stall_reason(self) -> str:
-        """What it does when nothing seems to move."""
+        """How the error of a network timeout begins."""
         return (
             "headers unfinished after" if self._in_head and self._response_started else "silent for"
         )
@@ -178,7 +178,7 @@ class Connection(BodyReader):
         self.stream.close()
 
     def _send_rest(self, head: bytes, upload: Upload | None, sent: int) -> None:
-        """Send all but the first ``sent`` bytes, unless the server answers before."""
+        """Send all but the first ``sent`` bytes, unless the server responds first."""
         self._interim = 0
         self._any_sent = sent > 0
         parts: Iterator[Any] = iter((head,))
@@ -191,7 +191,7 @@ class Connection(BodyReader):
                 return
 
     def _send_views(self, views: list[memoryview]) -> bool:
-        """False where an answer came (or the connection ended) before all was sent."""
+        """False: a response (or the end of the stream) arrived before everything was sent."""
         while views:
             try:
                 _skip(views, self._send_parts(views))
@@ -199,26 +199,26 @@ class Connection(BodyReader):
             except BlockingIOError:
                 pass
             except OSError:
-                # The server may have said why before it closed.
+                # The server may have sent a response before it closed the connection.
                 if self._abort_cause is None and self._read_early() and self._early:
                     return False
                 raise
-            # What is left had no room: to try at once would be in vain.
+            # The socket's send buffer is full: wait before the next attempt.
             if views and self.stream.wait_writable() and self._read_early():
                 return False
         return True
 
     def _check_open(self) -> None:
-        """Before a long upload, make sure that the server hasn't closed the kept connection.
+        """Before a long upload, check that the server hasn't closed the kept connection.
 
-        Afterwards it couldn't be told from an upload that was cut off.
+        Later, this couldn't be told from an upload that the server cut off.
         """
         self._any_sent = False
         if self._read_early() and not self._early:
             raise ConnectionClosed(ErrorKind.RESET, "before the request")
 
     def _read_early(self) -> bool:
-        """Take what the server says during an upload. True where it won't hear the rest."""
+        """Receive early response bytes. True if the server won't read the rest of the upload."""
         try:
             count = self.stream.recv_now(self._buffer)
         except BlockingIOError:
@@ -231,7 +231,7 @@ class Connection(BodyReader):
             head, _ = parse_head(bytes(self._early))
             if head.status >= 200:
                 return True
-            del self._early[: head.end]  # 100 Continue, unasked
+            del self._early[: head.end]  # an unrequested 100 Continue
             self._interim += 1
             if self._interim > _MAX_INTERIM:
                 raise BadResponse(f"more than {_MAX_INTERIM} interim answers")
@@ -247,7 +247,7 @@ class Connection(BodyReader):
         collector: Collector | None,
         longest: int,
     ) -> Timing:
-        """Read an answer of any form, of which ``count`` bytes came in at ``now``."""
+        """Read a response of any form; ``count`` bytes of it arrived at ``now``."""
         held = self._early + memoryview(self._buffer)[:count]
         self._early = bytearray()
         if held:
@@ -265,7 +265,7 @@ class Connection(BodyReader):
             add = beginning.add
         received, first, last = self._slow_body(head.length, body, now, add, longest)
         if fails:
-            # Its layout isn't learned: it will come here again, and what it says is told.
+            # Don't learn its pattern: error responses must come through here, for error_body.
             self._shared.error_body = bytes(beginning.body)
         elif collector is None:
             self._head_patterns.learn(bytes(held[: head.end]))
@@ -275,9 +275,10 @@ class Connection(BodyReader):
     def _final_head(
         self, held: bytearray, now: int, *, bodiless: bool
     ) -> tuple[Head, dict[str, str], int]:
-        """Receive into ``held`` until a whole final head stands at its start, and tell when.
+        """Receive into ``held`` until it starts with a complete final head.
 
-        No piece but the first is a sign of life: it must be there within a network time-out.
+        Returns the head, the headers by lower-case name, and the time of its last byte. Only the
+        first piece resets the idle timeout: the head must be complete within a network timeout.
         """
         self._in_head = True
         for _ in range(_MAX_INTERIM):
@@ -301,9 +302,9 @@ class Connection(BodyReader):
         raise BadResponse(f"more than {_MAX_INTERIM} interim answers")
 
     def _failure(self, error: Exception, length: int) -> StorageError:
-        """What a failed exchange raises.
+        """The StorageError of a failed request.
 
-        :param length: bytes of the request, its body included.
+        :param length: bytes of the request, including its body.
         """
         if self._abort_cause is not None:
             kind, why = self._abort_cause
@@ -320,7 +321,7 @@ class Connection(BodyReader):
             kind, why = ErrorKind.RESET, (strerror or type(error).__name__).lower()
         detail = f"{self._name}: {why}"
         if kind is ErrorKind.RESET and not self._response_started and self._abort_cause is None:
-            ended = isinstance(error, ConnectionClosed)  # by a FIN, not by a reset
+            ended = isinstance(error, ConnectionClosed)  # by a FIN, not by a RST
             never_received = not self._any_sent or (
                 ended and self.stream.never_acknowledged(length)
             )
@@ -332,7 +333,7 @@ class Connection(BodyReader):
 
 
 def _skip(views: list[memoryview], count: int) -> int:
-    """Drop the first ``count`` bytes; gives how many of them were not there."""
+    """Drop the first ``count`` bytes; returns how many more than the views hold were asked for."""
     while views and count >= len(views[0]):
         count -= len(views.pop(0))
     if views:

@@ -1,7 +1,8 @@
-"""What an HTTP/1.1 answer says, from its bytes. Pure.
+"""Parsing of HTTP/1.1 responses. Pure.
 
-Two readers of a head: ``parse_head`` reads any; ``Layouts`` reads those that look like one read
-before. Whatever the second accepts, the first reads the same; a property test holds them to that.
+There are two parsers of a response head: ``parse_head`` parses any; ``HeadPatternCache`` only those
+that match a head parsed before. A property test checks that whatever the cache accepts,
+``parse_head`` parses to the same result.
 """
 
 from __future__ import annotations
@@ -14,45 +15,46 @@ from typing import NamedTuple
 from ssbench.core.errors import SsbenchError
 from ssbench.core.text import printable
 
-MAX_HEAD = 65536  #: bytes of status line and headers; more is refused
-_MAX_CHUNK_LINE = 1024  #: a chunk's size and its extensions
-#: More chunks than that have this many bytes on average: reading 1 MiB of dwarfs takes seconds.
+MAX_HEAD = 65536  #: bytes of status line and headers; longer heads are rejected
+_MAX_CHUNK_LINE = 1024  #: bytes of a chunk's size and extensions
+#: Beyond so many chunks, the mean size must reach this many bytes: 1 MiB in one-byte chunks would
+#: take seconds to parse.
 _MANY_CHUNKS, _MIN_CHUNK_MEAN = 4096, 64
 _MAX_LENGTH_DIGITS = 18
-_MAX_ID = 256  #: bytes kept of a transaction id: results carry it, stat files hold it
+_MAX_ID = 256  #: bytes kept of a transaction id, which goes into results and stat files
 
-CHUNKED = -1  #: Head.length: the body comes in chunks
-UNTIL_CLOSE = -2  #: Head.length: the body ends where the connection does
+CHUNKED = -1  #: Head.length: chunked transfer coding
+UNTIL_CLOSE = -2  #: Head.length: the body ends when the connection is closed
 
 _ID_HEADERS = ("x-trans-id", "x-openstack-request-id", "x-amz-request-id")
 _ID_NAMES = tuple(name.encode() for name in _ID_HEADERS)
 _SPACE = b" \t"
 _BODILESS = (204, 304)
-_MAX_ERROR_LINE = 120  #: characters of an error's body that are shown
+_MAX_ERROR_LINE = 120  #: characters shown of an error's body
 _TAG = re.compile(r"<[/!?]?[A-Za-z][^<>]*>|<!--[^<>]*>")
-_SECRET_START = 12  #: characters of a secret that tell it: what follows them may be cut off
+_SECRET_START = 12  #: characters that identify a secret; the rest may be cut off
 
 
 class BadResponse(SsbenchError):
-    """The bytes are no valid HTTP answer; the message says why."""
+    """The bytes are not a valid HTTP response; the message says why."""
 
 
 class Head(NamedTuple):
-    """What the engine must know of an answer's head."""
+    """The fields of a response head that a connection needs."""
 
     status: int
     length: int  #: bytes of the body, or CHUNKED, or UNTIL_CLOSE
     keep: bool  #: the connection may serve another request
     transaction_id: bytes
-    end: int  #: where in the bytes the body begins
+    end: int  #: offset of the body
 
 
 class HeadPatternCache:
-    """Reads heads of the layouts that it was shown before, ten times as fast as ``parse_head``.
+    """Parses heads that match a learned pattern, ten times as fast as ``parse_head``.
 
-    A server's answers look alike: the same headers in the same order. So the careful reader reads
-    the first one, and a pattern made of its layout reads the others. It fits no head that has
-    other headers, in another order or spelling, so nothing that matters can hide in one.
+    A server's responses look alike: the same headers in the same order. ``parse_head`` parses the
+    first one, and a pattern made from it parses the others. The pattern matches no head with other
+    headers, or in another order or spelling, so no significant header goes unnoticed.
     """
 
     def __init__(self) -> None:
@@ -60,9 +62,9 @@ class HeadPatternCache:
         self._patterns: set[bytes] = set()
 
     def read(self, data: bytearray, count: int) -> Head | None:
-        """The head that ``data[:count]`` begins with; None where its layout isn't known.
+        """The head at the start of ``data[:count]``; None if no pattern matches.
 
-        Not for answers to HEAD.
+        Not for responses to HEAD.
         """
         for match, status, length_group, id_group in self._known:
             found = match(data, 0, count)
@@ -73,10 +75,10 @@ class HeadPatternCache:
         return None
 
     def learn(self, data: bytes) -> None:
-        """Know the layout of a head that ``parse_head`` accepted, if it is of the usual form.
+        """Add the pattern of a head that ``parse_head`` accepted, if it has the usual form.
 
-        The usual form: HTTP/1.1, one Content-Length (or no body for its status), no chunks, no
-        folded lines, and no word of closing the connection.
+        The usual form: HTTP/1.1, one Content-Length (or a status without body), no chunked coding,
+        no folded lines, and no ``Connection: close``.
         """
         head, _ = parse_head(data)
         lines = data[: head.end - 4].split(b"\r\n")
@@ -97,7 +99,7 @@ class HeadPatternCache:
         self._add(lines, names, head.status)
 
     def _add(self, lines: list[bytes], names: list[bytes], status: int) -> None:
-        """Make the pattern; its groups are the body's length and the transaction id."""
+        """Build the pattern; its groups are the body's length and the transaction id."""
         id_name = next((name for name in _ID_NAMES if name in names), b"")
         length_name = b"" if status in _BODILESS else b"content-length"
         groups = {length_name: 0, id_name: 0}
@@ -117,23 +119,23 @@ class HeadPatternCache:
             self._known.append((match, status, groups[length_name], groups[id_name]))
 
 
-_MAX_PATTERNS = 32  #: a server that has more is read carefully
-_MAX_PATTERN_HEAD = 4096  #: bytes of a head worth a pattern
+_MAX_PATTERNS = 32  #: further heads are left to parse_head
+_MAX_PATTERN_HEAD = 4096  #: bytes of the longest head that gets a pattern
 _PLAIN_NAME = re.compile(rb"[a-z0-9_-]+\Z").match
 _ANY_VALUE = rb"[^\r]*"
 _LENGTH_VALUE = rb"[ \t]*([0-9]{1,%d})[ \t]*" % _MAX_LENGTH_DIGITS
 _ID_VALUE = rb"([^\r]{0,%d})" % _MAX_ID
-_head = tuple.__new__  # Head(...) without its detour through keyword arguments
+_head = tuple.__new__  # Head(...) without the cost of keyword arguments
 
 
 def parse_head(data: bytes, *, bodiless: bool = False) -> tuple[Head, dict[str, str]]:
-    """The head that ``data`` begins with, blank line included, and its headers.
+    """Parse the head at the start of ``data``; returns it with its headers.
 
-    Header names are in lower case; of a repeated header the values are joined by ", ". Lines
-    that are no header are passed over, as the field's clients do.
+    Header names are in lower case; the values of a repeated header are joined by ", ". Lines
+    that are not headers are ignored, as in other HTTP clients.
 
     :param bodiless: the request was HEAD: whatever the headers say, there is no body.
-    :raises BadAnswer: where it isn't HTTP, or the body's length can't be told.
+    :raises BadResponse: the data isn't HTTP, or the body's length is invalid.
     """
     end = data.find(b"\r\n\r\n")
     if end < 0:
@@ -170,7 +172,7 @@ def _status_line(line: bytes) -> tuple[int, int]:
 
 
 def _fields(lines: list[bytes]) -> dict[str, list[str]]:
-    """Header name -> values; a line that begins with a space goes on with the one before."""
+    """Header name -> values; a line that starts with a space or tab continues the previous one."""
     fields: dict[str, list[str]] = {}
     values: list[str] = []
     for line in lines:
@@ -202,8 +204,8 @@ def _body_length(fields: dict[str, list[str]]) -> int:
     return int(value)
 
 
-def error_line(body: bytes, secret: str = "") -> str:  # nosec B107 # "" is for none
-    """The first line with words that an error's body begins with, without markup; may be "".
+def error_line(body: bytes, secret: str = "") -> str:  # nosec B107 # "": no secret
+    """The first line of an error's body that has text, without markup; may be "".
 
     :param secret: shown as ``***`` where the body repeats it.
     """
@@ -218,24 +220,24 @@ def error_line(body: bytes, secret: str = "") -> str:  # nosec B107 # "" is for 
 
 
 class ChunkedBody:
-    """Takes a chunked body in any pieces; ``done`` once it is complete. Holds no data.
+    """Incremental parser of chunked transfer coding. Keeps no body data.
 
-    Trailers are read and forgotten.
+    Trailers are parsed and ignored.
     """
 
     def __init__(self) -> None:
         self.done = False
-        self.rest = 0  #: bytes fed behind the end of the body
-        self._left = 0  #: of the current chunk
-        self._line: bytearray | None = bytearray()  #: None while in a chunk's data
-        self._expect = self._on_size  #: what takes the next whole line
+        self.rest = 0  #: bytes fed after the end of the body
+        self._left = 0  #: bytes left in the current chunk
+        self._line: bytearray | None = bytearray()  #: the current line; None within a chunk's data
+        self._expect = self._on_size  #: handles the next complete line
         self._trailers = 0
         self._chunks = self._announced = 0
 
     def feed(self, data: memoryview) -> list[memoryview]:
-        """The parts of ``data`` that are body.
+        """Returns the parts of ``data`` that are body.
 
-        :raises BadAnswer: where it isn't chunked coding.
+        :raises BadResponse: the data isn't valid chunked coding.
         """
         parts = []
         at = 0
@@ -253,7 +255,7 @@ class ChunkedBody:
         return parts
 
     def _take_line(self, data: memoryview, at: int) -> int:
-        """Add to the current line, at most up to its end; gives the bytes used."""
+        """Append to the current line, up to its end; returns the number of bytes consumed."""
         assert self._line is not None  # nosec B101 # for the type checker
         window = bytes(data[at : at + _MAX_CHUNK_LINE])
         end = window.find(b"\n") + 1

@@ -1,7 +1,7 @@
-"""Kept connections to one storage URL, and the time-outs of all requests on them.
+"""Keep-alive connections to one storage URL, and the timeouts of all requests on them.
 
-Time-outs cost a request nothing: a request sets two fields, and one timer per pool looks at all
-connections in flight and shuts those whose time is up, which wakes whoever waits there.
+Timeouts cost a request almost nothing: it sets two fields, and one timer per pool periodically
+checks all connections in use. It shuts down those that timed out, which wakes the waiting greenlet.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ssbench.storage.dial import Dialler
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import IDLE, Connection, Disconnected, EndpointState, Upload
 
-_SWEEP_S = 0.08  #: how late a time-out may come
-_SUSPENDED_NS = 1_000_000_000  #: a sweep that late means that we slept, not the servers
-#: Servers close idle connections after seconds. One that is closed sooner was closed in service, as
-#: far as anybody knows.
+_SWEEP_S = 0.08  #: interval of the timeout checks: the error of a timeout
+_SUSPENDED_NS = 1_000_000_000  #: a sweep this late means that our process was suspended
+#: Servers close idle connections after seconds. One that was idle for less is taken to have been
+#: closed while it served the request.
 _LONG_IDLE_NS = 1_000_000_000
 _CONNECT_AT_ONCE = 64
 
 
 class ConnectionPool:
-    """The connections to one storage URL: the last one given back is the next one used."""
+    """The connections to one storage URL, reused in LIFO order."""
 
     def __init__(self, dialler: Dialler, network_timeout_s: float, url: int = 0) -> None:
         self._dialler = dialler
@@ -37,13 +37,15 @@ class ConnectionPool:
         self._all: set[Connection] = set()
         self._closed = False
         self._network_timeout_s = network_timeout_s
-        # ref=False: the sweep alone doesn't keep the hub's loop alive.
+        # ref=False: the timer alone doesn't keep the hub's loop alive.
         interval = min(_SWEEP_S, network_timeout_s / 4)
         loop: Any = get_hub().loop
         self._timer = loop.timer(interval, interval, ref=False)
         self._sweeping = False
         self._last_sweep_ns = 0
-        self._in_use_ns = 0  # since when the sweep goes on; nothing was in flight just before
+        self._in_use_ns = (
+            0  # start of the current series of sweeps; nothing was in flight just before
+        )
 
     def request(
         self,
@@ -53,13 +55,13 @@ class ConnectionPool:
         collector: Collector | None = None,
         longest: int = 0,
     ) -> Timing:
-        """The Timing of the answer, whatever its status.
+        """Send a request; returns the Timing of the response, whatever its status.
 
-        :param longest: bytes of the longest object that the answer may bring.
-        A request that no response began to is repeated over a fresh connection where the kept one
-        was closed while it was idle: that is certain, or it had been idle for a second.
+        A request without any response byte is sent again over a new connection if the kept one
+        was closed while idle: if that is certain, or it had been idle for at least a second.
 
-        :raises StorageError: where no whole answer came.
+        :param longest: bytes of the longest object that the response may carry.
+        :raises StorageError: there was no complete response.
         """
         connection = self._idle.pop() if self._idle else self._open(deadline_ns)
         if not self._sweeping:
@@ -70,7 +72,7 @@ class ConnectionPool:
             self._drop(connection)
             if not self._was_closed_idle(connection, error):
                 raise
-        except BaseException:  # a killed greenlet's connection is in the middle of an answer
+        except BaseException:  # a killed greenlet leaves the connection in the middle of a response
             self._drop(connection)
             raise
         else:
@@ -80,14 +82,14 @@ class ConnectionPool:
 
     @property
     def error_body(self) -> bytes:
-        """What the body of the last response with a status of 300 or more began with.
+        """First bytes of the body of the last response with a status of 300 or above.
 
-        It is that of the caller's request until the caller waits for anything.
+        Belongs to the caller's request until the caller's next wait.
         """
         return self._shared.error_body
 
     def connect(self, count: int) -> None:
-        """Open connections until ``count`` are there; gives up quietly on those that fail."""
+        """Open connections until there are ``count``; stops silently at the first failure."""
         failures: list[str] = []
         openers = GreenletPool(_CONNECT_AT_ONCE)
         for _ in range(count - len(self._all)):
@@ -95,7 +97,7 @@ class ConnectionPool:
         openers.join()
 
     def close(self) -> None:
-        """Close all; requests in flight fail with RESET."""
+        """Close all connections; requests in flight fail with RESET."""
         self._closed = True
         for connection in self._idle:
             self._all.discard(connection)
@@ -115,10 +117,10 @@ class ConnectionPool:
         collector: Collector | None,
         longest: int,
     ) -> Timing:
-        """Once more over a fresh connection, in place of a kept one that was closed."""
+        """Send the request again over a new connection, after the kept one was closed."""
         try:
             connection = self._open(deadline_ns)
-            if not self._sweeping:  # nobody was in flight while it was opened
+            if not self._sweeping:  # nothing was in flight while it was opened
                 self._start_sweeping()
             try:
                 timing = connection.request(head, upload, deadline_ns, collector, longest)
@@ -126,17 +128,18 @@ class ConnectionPool:
                 self._drop(connection)
                 raise
         except StorageError as error:
-            error.sent = True  # over the closed one: it may have been heard there
+            error.sent = True  # over the closed connection, where the server may have received it
             error.reconnects = 1
             raise
         self._release(connection, timing)
         return timing._replace(reconnects=1)
 
     def _was_closed_idle(self, connection: Connection, error: Disconnected) -> bool:
-        """Whether it was the connection that had been closed, and not the request that failed.
+        """Whether the connection was closed while idle, rather than because of the request.
 
-        When the request began isn't noted: it costs time, and all but a few don't fail. But it was
-        after a sweep that saw the connection idle, and after nothing was in flight.
+        The start of a request isn't recorded, since that costs time and few requests fail. It is at
+        or after the last sweep that saw the connection idle, and the start of the current series of
+        sweeps. So this gives a lower bound of the idle time.
         """
         if connection.last is None:
             return False
@@ -166,14 +169,14 @@ class ConnectionPool:
         return connection
 
     def _open_idle(self, failures: list[str]) -> None:
-        if failures:  # one time-out is enough to wait for
+        if failures:  # wait for one timeout at most
             return
         try:
             connection = self._open(0)
             now = perf_counter_ns()
             self._release(connection, Timing(now, now, now, 0, 0))
         except StorageError as error:
-            # The first operation meets the same failure, and tells of it.
+            # The first operation meets the same failure and reports it.
             failures.append(error.detail)
 
     def _start_sweeping(self) -> None:
@@ -182,7 +185,7 @@ class ConnectionPool:
         self._timer.start(self._sweep)
 
     def _sweep(self) -> None:
-        """Doom what is over its deadline or silent for too long; stop when nothing is in flight."""
+        """Abort requests past their deadline or idle for too long; stop if nothing is in flight."""
         now = perf_counter_ns()
         suspended = now - self._last_sweep_ns > _SUSPENDED_NS
         self._last_sweep_ns = now
@@ -207,7 +210,7 @@ class ConnectionPool:
                     f"{connection.stall_reason} {self._network_timeout_s:g} s",
                 )
             else:
-                connection.stream.wake_reader()  # a few bytes are a sign of life, too
+                connection.stream.wake_reader()  # a few bytes reset the idle timeout, too
         if not busy:
             self._timer.stop()
             self._sweeping = False

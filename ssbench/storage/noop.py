@@ -1,4 +1,4 @@
-"""A store that does nothing, at once and always with success: it measures ssbench itself."""
+"""A driver whose operations succeed at once without doing anything: measures ssbench itself."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ssbench.storage.base import (
     StoreLimits,
 )
 
-#: What a Swift answers, by the way that the content travels.
+#: The status that Swift would return, by the direction of the content.
 _STATUS = {Body.SENT: 201, Body.RECEIVED: 200, Body.NONE: 204}
 
 
 class NoopStorage:
-    """Keeps no state: what was made isn't found in listings, and everything can be read."""
+    """Keeps no state: listings are empty, and every object can be read."""
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._policy = settings.policy
@@ -32,10 +32,10 @@ class NoopStorage:
         }
 
     def connect(self, count: int) -> None:
-        """There is nothing to connect to."""
+        """Does nothing."""
 
     def set_token(self, token: str, serial: int) -> None:
-        """Remembers the serial only."""
+        """Stores the serial only."""
         self._serial = serial
 
     @property
@@ -74,11 +74,11 @@ class NoopStorage:
         return True
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Does nothing."""
 
 
 def _pretend(status: int, *, moves: bool) -> Action:
-    """An action that takes no time; the size counts as moved where the operation moves bytes."""
+    """An action that takes no time; its size counts as moved if ``moves``."""
 
     def moving(job: Job, deadline_ns: int) -> Timing:
         now = perf_counter_ns()

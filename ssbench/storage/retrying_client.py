@@ -1,7 +1,7 @@
-"""The errands around a run (make, list, delete), with retries and one token renewal for all.
+"""Retries and token renewal for the master's own requests (create, list, delete).
 
-A driver never tries again by itself. In a run that is the worker's decision; for the master's
-own requests it is made here.
+Drivers never retry. During a run the worker decides on retries; for the master's requests, this
+module does.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ssbench.core.outcome import outcome_of
 from ssbench.core.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIED_KINDS, RETRIED_STATUSES
 from ssbench.storage.base import Storage
 
-RENEWALS = 3  #: of the token, for one request
+RENEWALS = 3  #: token renewals per request
 
-#: Gets a new token: ``(token, serial)``. May block: it is called in a thread of the hub's.
+#: Fetches a new token: returns ``(token, serial)``. May block: runs in the hub's thread pool.
 Renew = Callable[[], tuple[str, int]]
 
 P = ParamSpec("P")
@@ -27,18 +27,18 @@ T = TypeVar("T")
 
 
 def is_transient(error: StorageError) -> bool:
-    """Whether the same request may succeed a little later."""
+    """Whether the same request may succeed on a later attempt."""
     return error.status in RETRIED_STATUSES or error.kind in RETRIED_KINDS
 
 
 class RetryingClient:
-    """Calls of a Storage by many greenlets, at most ``concurrency`` in flight at once.
+    """Calls methods of a Storage for many greenlets, with at most ``concurrency`` in flight.
 
-    :param retries: attempts after a first one that failed for a passing reason.
-    :param renew: called once for all greenlets when the store refuses the token; None: a 401
+    :param retries: attempts after a first one that failed with a transient error.
+    :param renew: called once for all greenlets when the store rejects the token; None: a 401
         is an error like any other.
-    :param stopping: once true, what failed isn't tried again.
-    :param sleep: how to wait between attempts; tests don't.
+    :param stopping: once true, failed requests are not retried.
+    :param sleep: waits between attempts.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RetryingClient:
         self._renewing = BoundedSemaphore(1)
 
     def call(self, request: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What ``request`` gives, a bound method of the storage.
+        """Call ``request``, a bound method of the storage; returns its result.
 
         :raises StorageError: of the last attempt.
         """
@@ -78,7 +78,7 @@ class RetryingClient:
                     renewals += 1
                     self._renew_token(self._renew, serial)
                 elif is_transient(error) and retries < self._retries:
-                    # The slot is free meanwhile: others needn't wait for our pause.
+                    # Outside the slot, so that others can use it during the pause.
                     self._sleep(min(FIRST_PAUSE_S * 2**retries, LONGEST_PAUSE_S))
                     retries += 1
                     self.retried += 1
@@ -88,7 +88,7 @@ class RetryingClient:
     def _renew_token(self, renew: Renew, refused_serial: int) -> None:
         with self._renewing:
             if self._storage.token_serial != refused_serial:
-                return  # another greenlet has a new one by now
+                return  # another greenlet has renewed it
             renewed = gevent.get_hub().threadpool.apply(outcome_of, (renew,))
             token, serial = renewed()
             self._storage.set_token(token, serial)

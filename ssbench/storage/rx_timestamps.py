@@ -1,15 +1,15 @@
-"""When bytes came, not when we got to reading them.
+"""Receive timestamps: when bytes arrived, not when we read them.
 
-A loop that wakes finds the answers of several connections and hands them out one after another, and
-while it does more come in. By the time that the last one is read, it has been there for as long as
-all the others took: with 64 users that is 0.1 to 3 ms, which is ours and not the store's. Another
-thread, or the garbage collector, can keep the loop from waking at all.
+When the event loop wakes, it handles the responses of several connections one after another, while
+more arrive. The last response has waited for as long as all the others took: with 64 users, 0.1 to
+3 ms, which is time of the load generator and not of the store. Another thread or the garbage
+collector can delay the loop further.
 
-So the kernel is asked to note when it took each packet in (socket(7), SO_TIMESTAMPNS). Where there
-is no such note, the clock that is looked at as the loop wakes has to do.
+So we let the kernel timestamp each packet (socket(7), SO_TIMESTAMPNS). Without a kernel timestamp,
+the time at which the loop woke is used.
 
-The note is of the last segment that one reading took in. Who reads late may take in several, of
-which the first came before: how long before isn't known.
+The timestamp is that of the last segment that a receive call returned. A late read may return
+several segments; how long before the last one the first arrived is then unknown.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from weakref import WeakKeyDictionary
 
 from gevent import get_hub
 
-_SO_TIMESTAMPNS = 35  #: of Linux; Python has no name for it
+_SO_TIMESTAMPNS = 35  #: on Linux; Python has no constant for it
 _TIMESPEC = Struct("ll")
 _unpack = _TIMESPEC.unpack
 ANCILLARY_SIZE = socket.CMSG_SPACE(_TIMESPEC.size)  #: recvmsg's ``ancbufsize``
 
-#: Two clocks read one after the other are of one moment if it took no longer than this (0.2 µs is
-#: usual). Else another process had the core in between, which can be milliseconds.
+#: Two clocks read in succession count as simultaneous if that took no longer than this (0.2 µs is
+#: usual). Otherwise the process was preempted in between, possibly for milliseconds.
 _CLOCK_PAIR_NS = 20_000
-#: What a loop that isn't held up finds as it wakes came no longer ago than this.
+#: What an undelayed loop finds when it wakes arrived at most this long before.
 _LATE_NS = 1_000_000
-#: What came so long after the waking came behind what the loop was woken for.
+#: What arrived this long after the wake-up is not what the loop woke for.
 _AFTER_WAKE_NS = 200_000
 _TRIES = 5
 
@@ -42,16 +42,16 @@ AncillaryData = list[tuple[int, int, bytes]]  #: recvmsg's ``ancdata``
 
 
 def enable_timestamps(sock: socket.socket) -> None:
-    """Have each receiving note when the last of its bytes came, if the system can do that."""
+    """Have each receive call return the arrival time of its last bytes, where supported."""
     if sys.platform == "linux":
         with suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
 
 
 class RxTimestamps:
-    """Tells when bytes came that one hub's greenlets received.
+    """Arrival times of the bytes that one hub's greenlets receive.
 
-    Set ``ancillary`` after a receiving, and ask before the next wait.
+    Set ``ancillary`` after a receive call, and call ``now`` before the next wait.
     """
 
     __slots__ = (
@@ -65,34 +65,32 @@ class RxTimestamps:
 
     def __init__(self) -> None:
         self.ancillary: AncillaryData = []
-        self.watcher: Any = None  #: kept for as long as this is
+        self.watcher: Any = None  #: the loop watcher, kept alive by this reference
         self._woken_ns = 0
-        self._timely_since_ns = 0  #: what came between this and the waking was read in time
-        self._wall_offset_ns = _wall_offset()  #: how far the wall clock is ahead
+        self._timely_since_ns = 0  #: what arrived between this and the wake-up was read in time
+        self._wall_offset_ns = _wall_offset()  #: wall clock minus perf_counter_ns
         self.wake()
 
     def wake(self) -> None:
-        """The loop has come back from the system, with what had come by now."""
+        """Record that the loop returned from waiting for events."""
         self._before_ns = before_ns = self._woken_ns
         self._woken_ns = now_ns = perf_counter_ns()
         certain_ns = now_ns - _LATE_NS
         self._timely_since_ns = certain_ns if certain_ns > before_ns else before_ns
         wall_ns = time_ns()
         if perf_counter_ns() - now_ns < _CLOCK_PAIR_NS:
-            self._wall_offset_ns = (
-                wall_ns - now_ns
-            )  # else that of the waking before is the better one
+            self._wall_offset_ns = wall_ns - now_ns  # else the previous offset is more accurate
 
     def came_after_wake(self, at_ns: int) -> bool:
-        """Whether other bytes were there before what came then: those that the loop woke for."""
+        """Whether bytes of this time arrived after those that the loop woke for."""
         return at_ns - self._woken_ns > _AFTER_WAKE_NS
 
     def now(self) -> int:
-        """The time of perf_counter_ns at which the last of the bytes was there.
+        """The perf_counter_ns time at which the last of the bytes arrived.
 
-        Negative, of the same amount, where the first of them may have been there long before: they
-        were read late. The notes are of the wall clock, which may be set. But what came before the
-        waking before this one was told of then: nothing is further off than that.
+        Negated if they were read late, so that the first of them may have arrived long before.
+        Kernel timestamps are of the wall clock, which may be set. But what arrived before the
+        previous wake-up was reported then, which bounds the error.
         """
         ancillary = self.ancillary
         if not ancillary:
@@ -106,7 +104,7 @@ class RxTimestamps:
 
 
 def _wall_offset() -> int:
-    """How far the wall clock is ahead of perf_counter_ns: of some tries, the one least held up."""
+    """Wall clock minus perf_counter_ns; of several attempts, the least delayed one."""
     tries = []
     for _ in range(_TRIES):
         before_ns = perf_counter_ns()
@@ -116,7 +114,7 @@ def _wall_offset() -> int:
 
 
 class _ReadTime(RxTimestamps):
-    """For libuv, which tells of what came before it lets us look at the clock."""
+    """For libuv, which reports events before our wake-up callback runs."""
 
     def now(self) -> int:
         return perf_counter_ns()
@@ -126,7 +124,7 @@ _BY_HUB: WeakKeyDictionary[Any, RxTimestamps] = WeakKeyDictionary()
 
 
 def hub_timestamps() -> RxTimestamps:
-    """This hub's. Only for who has waited for the loop before each receiving."""
+    """The instance of the current hub. Callers must wait for the loop before each receive call."""
     hub: Any = get_hub()
     found = _BY_HUB.get(hub)
     if found is None:
@@ -138,7 +136,7 @@ def _timestamps_of(loop: Any) -> RxTimestamps:
     if not type(loop).__module__.startswith("gevent.libev"):
         return _ReadTime()
     found = RxTimestamps()
-    # Before anything else that the loop does as it wakes.
+    # Runs before all other callbacks of a wake-up.
     watcher = loop.check(ref=False, priority=loop.MAXPRI)
     watcher.start(found.wake)
     found.watcher = watcher

@@ -1,4 +1,4 @@
-"""Where storage URLs lead, and the connections there."""
+"""Parsing of storage URLs, and their connection pools."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ssbench.storage.httppool import ConnectionPool
 from ssbench.storage.tls import client_context
 
 _PORTS = {"http": 80, "https": 443}
-#: What says which interface an IPv6 address is behind: our host's matter, not the server's.
+#: The zone of an IPv6 address: it names an interface of our host, so it isn't sent.
 _ZONE = re.compile(r"%[^\]]*(?=\])")
 
 
 class StorageUrl(NamedTuple):
-    """A storage URL taken apart."""
+    """The parts of a storage URL."""
 
     endpoint: Endpoint
     netloc: str  #: for the Host header
@@ -27,9 +27,9 @@ class StorageUrl(NamedTuple):
 
 
 def parse_storage_url(url: str) -> StorageUrl:
-    """A storage URL's parts.
+    """Parse a storage URL.
 
-    :raises UsageError: where it isn't one.
+    :raises UsageError: the URL is invalid, or contains a user or password.
     """
     try:
         parts = urlsplit(url)
@@ -37,9 +37,9 @@ def parse_storage_url(url: str) -> StorageUrl:
     except ValueError as error:
         raise UsageError(f"storage URL {url!r}: {error}") from error
     if "@" in parts.netloc:
-        raise UsageError(f"storage URL of {host}: it may hold no user or password")
+        raise UsageError(f"storage URL of {host}: it must not contain a user or password")
     if parts.scheme not in _PORTS or not host:
-        raise UsageError(f"storage URL {url!r}: it should be like https://host:port/v1/AUTH_name")
+        raise UsageError(f"storage URL {url!r}: expected the form https://host:port/v1/AUTH_name")
     path = quote(parts.path.rstrip("/"), safe="/%:~")
     return StorageUrl(
         # RFC 6874 writes fe80::1%eth0 as fe80::1%25eth0 in a URL.
@@ -50,7 +50,7 @@ def parse_storage_url(url: str) -> StorageUrl:
 
 
 def open_pools(settings: StorageSettings, sites: Sequence[StorageUrl]) -> list[ConnectionPool]:
-    """A pool for each storage URL; one TLS context for all."""
+    """One connection pool per storage URL; they share one TLS context."""
     context = client_context(settings) if any(site.endpoint.tls for site in sites) else None
     return [
         ConnectionPool(

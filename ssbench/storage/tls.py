@@ -1,4 +1,4 @@
-"""The TLS context that a run's settings ask for."""
+"""The TLS context for a run's settings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ssbench.core.settings import StorageSettings
 
 
 def client_context(settings: StorageSettings) -> ssl.SSLContext:
-    """Verifies the server against the settings' CA bundle, or the system's, unless insecure.
+    """A context that verifies servers by the settings' CA bundle or the system's, unless insecure.
 
-    :raises UsageError: where a certificate can't be read.
+    :raises UsageError: a certificate or key can't be read.
     """
     try:
         context = ssl.create_default_context(cadata=settings.cacert_pem or None)

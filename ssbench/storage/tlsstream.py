@@ -1,9 +1,9 @@
 """A byte stream for gevent's hub: TLS over TCP.
 
-OpenSSL works between two buffers in memory, and the socket is ours, as without TLS. So one system
-call takes in all that came (on a socket of its own, OpenSSL makes two for each record of 16 KiB),
-one puts out what several records were made for, what is there is waited for before it is read, and
-the kernel's note of when it came is had. ``ssl.SSLSocket`` costs a fifth more.
+OpenSSL works on two memory buffers, and we do the socket I/O, as without TLS. So one system call
+receives everything available (OpenSSL itself makes two for each record of 16 KiB), one sends
+several records, we wait before we read, and we get the kernel's receive timestamps.
+``ssl.SSLSocket`` costs a fifth more.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ssbench.storage.rx_timestamps import ANCILLARY_SIZE, AncillaryData
 from ssbench.storage.stream import PlainStream
 
 CIPHERTEXT_SIZE = 256 * 1024  #: bytes of the buffer that a stream must be given
-_SEND_SIZE = 256 * 1024  #: bytes that are made into records before they go out
-_RECORD = 16384 + 512  #: the longest record, with what isn't content (RFC 8446, 5.2)
-_DISCARD_BUFFER = memoryview(bytearray(65536))  #: where bytes go that nobody reads
+_SEND_SIZE = 256 * 1024  #: bytes of encrypted records to collect before sending them
+_RECORD = 16384 + 512  #: bytes of the longest record, including overhead (RFC 8446, 5.2)
+_DISCARD_BUFFER = memoryview(bytearray(65536))  #: receives discarded bytes
 
 
 class TlsStream(PlainStream):
-    """The same as without TLS. The handshake is done by ``handshake``.
+    """A PlainStream over TLS. Call ``handshake`` before anything else.
 
-    :param host: that the certificate must be for, if the context checks that.
-    :param sealed: SEALED_SIZE bytes, which the streams of a hub share.
-    :raises ValueError: for a host that can't be in a certificate.
+    :param host: the name that the certificate must match, if the context checks that.
+    :param ciphertext: CIPHERTEXT_SIZE bytes, shared by the streams of a hub.
+    :raises ValueError: the host can't be in a certificate.
     """
 
     def __init__(
@@ -40,15 +40,15 @@ class TlsStream(PlainStream):
         self._read: Callable[[int, Any], int] = self._tls.read  # type: ignore[assignment] # typeshed
         super().__init__(sock)
         self._ciphertext = ciphertext
-        self._unsent = b""  #: records that the socket had no room for
-        self._ancillary: AncillaryData = []  #: of what is in ``_incoming``
+        self._unsent = b""  #: records that did not fit into the send buffer
+        self._ancillary: AncillaryData = []  #: timestamp of what is in ``_incoming``
         self.send = self._send
         self.send_parts = self._send_parts
 
     def handshake(self) -> None:
-        """Shake hands and check the server's certificate.
+        """Perform the handshake, and verify the server's certificate.
 
-        :raises OSError: ssl.SSLError among others.
+        :raises OSError: including ssl.SSLError.
         """
         while True:
             try:
@@ -58,7 +58,7 @@ class TlsStream(PlainStream):
                 self._fetch()
             except ssl.SSLError:
                 with suppress(OSError):
-                    self._flush()  # the server is told why
+                    self._flush()  # send the alert that tells the server why
                 raise
             else:
                 return self._flush()
@@ -66,32 +66,32 @@ class TlsStream(PlainStream):
     def recv_into(self, buffer: Any) -> int:
         if self._unsent or self._outgoing.pending:
             self._flush()
-        # OpenSSL may hold bytes that the socket no longer shows. Where it holds none, reading
+        # OpenSSL may hold bytes that are no longer in the socket. If it holds none, reading
         # before waiting would cost an exception.
         if not (self._incoming.pending or self._tls.pending()):
             self._fetch()
         while True:
             try:
                 count = self._read(len(buffer), buffer)
-            except ssl.SSLWantReadError:  # part of a record, or none of ours: a session ticket
+            except ssl.SSLWantReadError:  # part of a record, or no data: a session ticket
                 self._flush()
                 self._fetch()
-            except ssl.SSLEOFError:  # closed without a farewell, as many servers do
+            except ssl.SSLEOFError:  # closed without close_notify, as many servers do
                 return 0
             else:
-                self._timestamps.ancillary = self._ancillary  # another's may be there since
+                self._timestamps.ancillary = self._ancillary  # another stream may have replaced it
                 return count
 
     def discard(self, count: int) -> int:
         dropped = self.recv_into(_DISCARD_BUFFER[:count])
-        # All that was fetched with it, too. What is behind it is no sooner there than its own last
-        # byte, which is what the note is of.
+        # Also discard what was received with it: the timestamp is that of the last byte, so it
+        # holds for these bytes, too.
         while 0 < dropped < count and self._incoming.pending:
             try:
                 dropped += self._read(min(count - dropped, len(_DISCARD_BUFFER)), _DISCARD_BUFFER)
             except (ssl.SSLWantReadError, ssl.SSLEOFError):
                 break
-        # Of a record that is here in part, what is missing is less than what it brings.
+        # A partly received record yields more bytes than are still missing: subtract one record.
         self._set_next_wait(count - dropped - _RECORD)
         return dropped
 
@@ -135,11 +135,13 @@ class TlsStream(PlainStream):
         except OSError:
             if not sent_through:
                 raise
-            return sent_through  # an error would say that nothing was; the next call raises it
+            return (
+                sent_through  # an error would mean that nothing was sent; the next call raises it
+            )
         return taken
 
     def _send_records(self, records: bytes) -> None:
-        """Send records; what the socket has no room for stays."""
+        """Send records; what does not fit into the send buffer stays in ``_unsent``."""
         try:
             sent = self._sock.send(records)
         except BlockingIOError:
@@ -147,10 +149,10 @@ class TlsStream(PlainStream):
         self._unsent = records[sent:] if sent < len(records) else b""
 
     def _flush(self) -> None:
-        """Send what was left unsent, and what OpenSSL has to say by itself.
+        """Send unsent records, and those that OpenSSL produced by itself.
 
-        As far as the socket has room where something has come in: the server may have stopped to
-        listen.
+        Waits for space in the send buffer, but stops waiting once bytes arrive: the server may
+        have stopped reading.
         """
         if self._outgoing.pending:
             self._unsent += self._outgoing.read()
@@ -160,7 +162,7 @@ class TlsStream(PlainStream):
                 return
 
     def _fetch(self) -> None:
-        """Wait for bytes, then take in what is there, or the end."""
+        """Wait for bytes (or the end of the stream), then receive them."""
         while True:
             self.wait_readable()
             try:

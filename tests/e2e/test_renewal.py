@@ -51,7 +51,7 @@ def test_a_given_token_that_runs_out_is_told(
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
     options = ["--os-auth-token", account.token, "--os-storage-url", account.url]
     ended = commands.run("-f", path, "-r", "7", *options)
-    assert ended.err.count("refused the token that was given") == 1
+    assert ended.err.count("rejected the given token") == 1
     assert ended.counted()[0] > 0
     assert "401" in ended.out
     ended.fine(0)

@@ -34,7 +34,7 @@ def test_insecure_works_and_says_so_once(commands: Commands, tls_swift: Embedded
     # On the screen, whatever -q keeps off it, and in the report.
     for text in (ended.err, ended.out):
         assert text.count("--insecure") == 1
-        assert text.count("certificates are not checked") == 1
+        assert text.count("certificates are not verified") == 1
 
 
 def test_swift_at_an_ipv6_address(commands: Commands, ipv6_swift: EmbeddedSwift) -> None:

@@ -418,7 +418,7 @@ def test_token_and_storage_url_are_taken_as_they_are() -> None:
         Credentials(os_auth_token="t0ken", os_storage_url="http://h/v1/AUTH_a")
     )
     assert authenticator.authenticate() == Authenticated("t0ken", "http://h/v1/AUTH_a")
-    with pytest.raises(AuthError, match="give a user and a key, or a fresh token"):
+    with pytest.raises(AuthError, match="give a user and a key, or a new token"):
         authenticator.renew()
 
 
@@ -438,7 +438,7 @@ def test_insecure_is_noted_once(v1: AuthV1) -> None:
     authenticator.authenticate()
     authenticator.renew()
     (note,) = authenticator.notes
-    assert note.startswith("--insecure: certificates are not checked")
+    assert note.startswith("--insecure: certificates are not verified")
     assert Authenticator(old(v1)).notes == []
 
 

@@ -36,9 +36,9 @@ def test_a_storage_url_is_taken_apart(url: str, site: StorageUrl) -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("swift.example.com/v1/a", "should be like https://"),
-        ("ftp://h/v1/a", "should be like https://"),
-        ("http:///v1/a", "should be like https://"),
+        ("swift.example.com/v1/a", "expected the form https://"),
+        ("ftp://h/v1/a", "expected the form https://"),
+        ("http:///v1/a", "expected the form https://"),
         ("http://h:port/v1/a", "h:port"),
         ("http://h:99999/v1/a", "h:99999"),
         ("http://[::1/v1/a", "Invalid IPv6"),
@@ -50,7 +50,7 @@ def test_what_is_no_storage_url_is_told_so(url: str, words: str) -> None:
 
 
 def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
-    with pytest.raises(UsageError, match="storage URL of h: it may hold no user") as caught:
+    with pytest.raises(UsageError, match="storage URL of h: it must not contain a user") as caught:
         parse_storage_url("http://me:secret@h/v1/a")
     assert "secret" not in str(caught.value)
 
