@@ -10,7 +10,8 @@ Transaction ids are packed as ``[shape, suffix, bytes]``: shape "uuid" is ``tx``
 digits, 16 raw bytes each; shape "swift" is ``tx``, 21 digits, ``-``, 10 digits and the suffix
 that all share, 16 raw bytes each; shape "plain" is one text with a newline after each id.
 
-Details of errors are packed as ``[row, text, row, text, ...]``, rows in rising order.
+Details of errors are packed as ``[row, text, row, text, ...]``, rows in rising order. More than
+MAX_DETAILS are packed as several such lists in a list: readers bound the length of each.
 
 History: version 1 (ssbench 1.0). Before its release details were a map, row -> text.
 """
@@ -19,15 +20,16 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 from ssbench.core.errors import MessageError
 from ssbench.core.model import RESULT_NUMBERS, Job
 
 MAX_ROWS = 65536  #: more rows in one batch are refused
+MAX_DETAILS = 4096  #: rows in one list of details
 WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}  #: of a column's items, by their typecode
 BIG_ENDIAN = sys.byteorder == "big"
 ID_BYTES = 16  #: of a transaction id of one of HEX_SHAPES
@@ -186,8 +188,16 @@ def pack_results(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
     columns = list(zip(*rows, strict=True))
     details = []
     if any(columns[-1]):
-        details = [item for row in enumerate(columns[-1]) if row[1] for item in row]
+        details = _pack_details(columns[-1])
     return [len(rows), *map(pack_column, columns[:RESULT_NUMBERS]), pack_ids(columns[-2]), details]
+
+
+def _pack_details(texts: Iterable[str]) -> list[Any]:
+    details = [item for row in enumerate(texts) if row[1] for item in row]
+    if len(details) <= 2 * MAX_DETAILS:
+        return details
+    starts = range(0, len(details), 2 * MAX_DETAILS)
+    return [details[at : at + 2 * MAX_DETAILS] for at in starts]
 
 
 def result_count(packed: Any) -> int:
@@ -219,6 +229,8 @@ def unpack_details(details: Any, count: int) -> list[str]:
     """
     if details == {}:  # as it was before 1.0; a map with entries is none of msgpack that we read
         details = []
+    if type(details) is list and details and set(map(type, details)) == {list}:
+        details = list(chain.from_iterable(details))
     if type(details) is not list or len(details) % 2:
         raise MessageError("malformed error details")
     texts = list(repeat("", count))

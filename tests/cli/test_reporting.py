@@ -10,10 +10,11 @@ import pytest
 
 from ssbench.cli.reporting import read_stats, write_report, write_rps
 from ssbench.core.errors import SsbenchError, StatFileError, UsageError
-from ssbench.core.model import Phase
+from ssbench.core.model import RESULT_NUMBERS, Phase, Result
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import SECOND_NS
+from ssbench.report import FORMATS
 from ssbench.statfile import StatFileWriter
 from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result
 
@@ -64,6 +65,32 @@ def test_old_files_are_read(path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert read_stats(str(path)).total().operations
     for line in capsys.readouterr().err.splitlines():
         assert line.startswith(str(path))
+
+
+EXTREMES = [-(2**63), -(2**61), -2, 2**31, 2**63 - 1]
+
+
+@pytest.mark.parametrize("field", Result._fields[:RESULT_NUMBERS])
+@pytest.mark.parametrize("value", EXTREMES)
+def test_a_crafted_file_of_what_no_operation_can_have_is_reported(
+    field: str, value: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, rows = tmp_path / "a.stat.gz", [result(n) for n in range(1, 4)]
+    with StatFileWriter.create(path) as writer:
+        writer.write(HEADER)
+        writer.write(WORKER)
+        writer.write(PhaseRecord(Phase.RUN, 1_700_000_000.0, 1))
+        writer.append_results(Phase.RUN, 0, packed(rows))
+        writer.append_results(Phase.RUN, 0, packed([rows[0]._replace(**{field: value})]))
+        writer.write(FOOTER)
+    stats = read_stats(str(path))
+    for form in FORMATS:
+        write_report(stats, form, [50, 99.9])
+    write_rps(stats, str(tmp_path / "rps"))
+    assert capsys.readouterr().out
+    assert stats.total().operations == len(rows) + 1
+    if field in ("start_ns", "last_byte_ns") and abs(value) >= 2**61:
+        assert stats.out_of_range
 
 
 def a_run_with_a_cooldown(path: Path) -> Path:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.columns import (
+    MAX_DETAILS,
     MAX_ROWS,
     pack_column,
     pack_ids,
@@ -60,6 +61,15 @@ def test_no_details_may_be_an_empty_map() -> None:
     """As it was before 1.0."""
     packed = pack_results([(*[0] * RESULT_NUMBERS, b"tx", "")])
     assert unpack_results([*packed[:-1], {}]) == unpack_results(packed)
+
+
+@pytest.mark.parametrize("count", [MAX_DETAILS, MAX_DETAILS + 1, 3 * MAX_DETAILS, MAX_ROWS])
+def test_details_of_many_rows_come_back_and_no_list_of_them_is_long(count: int) -> None:
+    rows = [(n, *[0] * (RESULT_NUMBERS - 1), b"tx", f"error {n}") for n in range(count)]
+    packed = over_the_wire(pack_results(rows))
+    lists = packed[-1] if isinstance(packed[-1][0], list) else [packed[-1]]
+    assert max(map(len, lists)) <= 2 * MAX_DETAILS
+    assert unpack_results(packed)[-1] == [row[-1] for row in rows]
 
 
 # Round trips ------------------------------------------------------------------------------
@@ -266,7 +276,8 @@ def test_a_malformed_column_is_refused(column: object) -> None:
 @pytest.mark.parametrize(
     "details",
     [None, {0: "x"}, {"0": "x"}, [0], [-1, "x"], [2, "x"], ["0", "x"], [0, b"x"],
-     [True, "x"], [0, "x", 0, "y"], [1, "x", 0, "y"]],
+     [True, "x"], [0, "x", 0, "y"], [1, "x", 0, "y"], [[0, "x"], [0, "y"]], [[1, "x"], [0, "y"]],
+     [[0], ["x"], [1]], [[0, "x"], 1, "y"], [[[0, "x"]]], [[0, "x"], {}]],
 )  # fmt: skip
 def test_malformed_details_are_refused(details: object) -> None:
     row = (*[0] * RESULT_NUMBERS, b"tx", "")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssbench.core.columns import MAX_ROWS
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import ResultBatch, RunFooter
@@ -28,10 +29,13 @@ from tests.statfile.samples import (
     FOOTER,
     HEADER,
     OLD,
+    PHASE,
     RECORDS,
     WORKER,
+    batch,
     old_result,
     plain,
+    result,
     write_old,
     write_run,
 )
@@ -316,6 +320,20 @@ def test_a_damaged_batch_costs_no_other_when_gathered(tmp_path: Path) -> None:
         batches = [r for r in reader.merged() if isinstance(r, ResultBatch)]
     assert sum(map(len, batches)) == 3
     assert reader.damage == ["a record is malformed: malformed results"]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_batch_of_as_many_failed_rows_as_there_may_be_is_read(
+    tmp_path: Path, together: bool
+) -> None:
+    """With more than 8,192 of them the record was refused as damaged."""
+    rows = [result(n, error=1, detail="why", transaction_id=b"") for n in range(MAX_ROWS)]
+    path = tmp_path / "a.stat.gz"
+    write_run(path, [HEADER, PHASE, batch(rows), FOOTER])
+    with read(path) as run:
+        found = [r for r in (run.gathered() if together else run) if isinstance(r, ResultBatch)]
+        assert [list(each.column("detail")) for each in found] == [["why"] * MAX_ROWS]
+        assert run.complete
 
 
 def test_what_is_no_result_can_be_had_alone(tmp_path: Path) -> None:

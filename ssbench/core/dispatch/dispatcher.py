@@ -364,7 +364,9 @@ class Dispatcher:
 
 def _first_detail(details: object) -> str:
     """The first text in a packed column of details; "" for none."""
-    texts = details[1::2] if isinstance(details, list) else ()
+    if not isinstance(details, list):
+        return ""
+    texts = details[0] if details and isinstance(details[0], list) else details
     return next((text for text in texts if isinstance(text, str)), "")
 
 

@@ -11,7 +11,8 @@ import json
 import re
 from typing import NamedTuple
 
-from ssbench.core.scenario.checks import ValidationErrors, kind, preview
+from ssbench.core.scenario.checks import ValidationErrors, clipped, kind, preview
+from ssbench.core.unpacking import MAX_KEY
 
 MAX_BYTES = 4 << 20  #: longer texts are refused unread
 MAX_DEPTH = 20  #: brackets within brackets; a scenario needs three
@@ -176,6 +177,11 @@ def _int(digits: str) -> int | float:
 def _plain_object(value: _Object, place: str, faults: ValidationErrors) -> dict[str, object]:
     for key in value.repeated:
         faults.add(member(place, key), "the key is given more than once", "give it once")
+    for key in value:
+        if len(key) > MAX_KEY:  # no reader would take a stat file with such a header
+            faults.add(
+                member(place, clipped(key)), f"a key of {len(key)} characters", f"at most {MAX_KEY}"
+            )
     return {key: _plain(item, member(place, key), faults) for key, item in value.items()}
 
 

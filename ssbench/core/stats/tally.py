@@ -64,13 +64,16 @@ class Latency:
         return f"<Latency {self.histogram!r}, worst {self.worst}>"
 
     def add(self, durations: Durations, ids: Sequence[bytes]) -> None:
-        """Record the durations; negative ones are passed over, and UNCERTAIN_NS counted.
+        """Record the durations. NONE_NS is passed over, UNCERTAIN_NS counted as such; what is
+        below that is out of range.
 
         :param ids: a transaction id for each value; next to none are asked for.
         """
         slowest = durations.most
         if durations.least <= UNCERTAIN_NS:
             self.uncertain += durations.values_ns.count(UNCERTAIN_NS)
+            impossible = sum(value < UNCERTAIN_NS for value in durations.values_ns)
+            self.histogram.out_of_range += impossible
         if slowest < 0:
             return
         if self.worst is None or slowest >= self.worst[0]:

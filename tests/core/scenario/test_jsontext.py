@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.jsontext import MAX_BYTES, member, read_object
 from ssbench.core.text import printable
+from ssbench.core.unpacking import MAX_KEY
 
 
 def read(text: str | bytes) -> tuple[dict[str, object] | None, list[str]]:
@@ -91,6 +92,15 @@ def test_keys_given_twice_are_told_by_path() -> None:
         "x: a: the key is given more than once; give it once",
         'x: b[0]["odd key"]: the key is given more than once; give it once',
     ]
+
+
+def test_a_key_that_no_reader_of_stat_files_takes_is_refused() -> None:
+    assert read('{"a": {"' + "k" * MAX_KEY + '": 1}}')[1] == []
+    for key in ("k" * (MAX_KEY + 1), "\u00fc " * MAX_KEY):
+        _value, [line] = read('{"a": [{"' + key + '": 1}]}')
+        assert line.startswith("x: a[0]")
+        assert line.endswith(f": a key of {len(key)} characters; at most 4096")
+        assert len(line) < 150
 
 
 def test_huge_numbers_are_read_without_a_fault_of_their_own() -> None:
