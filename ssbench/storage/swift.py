@@ -1,4 +1,4 @@
-"""OpenStack Swift over our own HTTP engine."""
+"""The driver for OpenStack Swift, over our own HTTP client."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ from ssbench.storage.swiftparse import (
 )
 from ssbench.storage.verify import Verifier
 
-#: Bytes of a body's pieces, at the least. The kernel takes megabytes at once, and finds Python's
-#: memory cold after each copy: few pieces save a sixth of what a long upload costs the driver.
+#: Minimum size in bytes of a body's pieces. The kernel accepts megabytes per call, and evicts
+#: Python's memory from the cache with each copy: few pieces save a sixth of a long upload's cost.
 _PIECE = 1024 * 1024
 
 
 class SwiftStorage:
-    """See ``ssbench.storage.base.Storage`` for what each method promises.
+    """Implements ``ssbench.storage.base.Storage``.
 
     :param seed: of the choice among several storage URLs.
-    :raises UsageError: for a storage URL, token or certificate that can't be used.
+    :raises UsageError: a storage URL, token or certificate is invalid.
     """
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         if settings.policy and not settings.policy.isprintable():
-            raise UsageError(f"policy {settings.policy!r} can't stand in a header")
+            raise UsageError(f"policy {settings.policy!r} can't be sent in a header")
         self._settings = settings
         self._naming = Naming(
             settings.sizes,
@@ -71,7 +71,7 @@ class SwiftStorage:
         self._needs_content = settings.verify or any(map(_is_written, settings.sizes))
         self._longest = [size.size_max for size in settings.sizes]
         self._account = account = Account(settings, seed)
-        # Of the account, for the operations below: a look at it for each would be one too many.
+        # Copied from the account to save attribute lookups per operation.
         self._pools, self._sites = account.pools, account.sites
         self._suffixes, self._upload_suffixes = (
             account.header_suffixes,
@@ -79,7 +79,7 @@ class SwiftStorage:
         )
         self._random, self._url_count = account.random, len(account.pools)
         self._verifier = Verifier(settings, self._naming, self._content)
-        # Two ways, so that who doesn't verify pays nothing for it.
+        # Separate methods, so that runs without --verify pay nothing for it.
         read: Action = self._read
         write: Action = self._write
         if settings.verify:
@@ -95,7 +95,7 @@ class SwiftStorage:
             operations.REMOVE: self._remove,
         }
 
-    # --- hot: the operations on objects
+    # --- Hot path: operations on objects
 
     def _read(self, job: Job, deadline_ns: int) -> Timing:
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
@@ -145,14 +145,14 @@ class SwiftStorage:
         raise self._account.status_error("DELETE", timing)
 
     def _remove(self, job: Job, deadline_ns: int) -> Timing:
-        """DELETE, where an object that isn't there is as good."""
+        """DELETE; a missing object counts as success."""
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         timing = self._pools[url].request(
             f"DELETE {self._sites[url].base}{self._path(job)}{self._suffixes[url]}\r\n".encode(),
             None,
             deadline_ns,
         )
-        timing = timing._replace(bytes_moved=0)  # an error's page is no object's bytes
+        timing = timing._replace(bytes_moved=0)  # an error page is no object data
         if 200 <= timing.status < 300 or timing.status == 404:
             return timing
         raise self._account.status_error("DELETE", timing)
@@ -165,7 +165,7 @@ class SwiftStorage:
         raise self._account.status_error("HEAD", timing)
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
-        """New metadata. A POST replaces all of it, and the expiry: uploads' headers go along."""
+        """Set new metadata. POST replaces everything, expiry too: it repeats upload headers."""
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         version = f"{VERSION_HEADER}: {job.version}\r\n" if job.version else ""
         timing = self._pools[url].request(
@@ -181,7 +181,7 @@ class SwiftStorage:
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         # HEAD first: initial objects survive runs, so a second run uploads only what an earlier one
-        # updated. Those that expire are put anew: they might go in the middle of the run.
+        # updated. Objects with an expiry are uploaded again: they might expire during the run.
         if self._settings.delete_after_s is not None:
             return self._write(job, deadline_ns)
         collector = Collector(RESPONSE_MAX, bodiless=True)
@@ -216,7 +216,7 @@ class SwiftStorage:
         first = content.piece(name, job.version, content.block_size)
         return Upload(job.size, first, rest)
 
-    # --- cold: the errands around a run
+    # --- Cold path: administrative requests
 
     def connect(self, count: int) -> None:
         if self._needs_content:
@@ -242,7 +242,7 @@ class SwiftStorage:
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
-        # HEAD first: a PUT would leave our marker on a container that isn't ours.
+        # HEAD first: a PUT would add our marker to a container that isn't ours.
         try:
             found = self.container_info(container)
         except StorageError as error:
@@ -263,7 +263,7 @@ class SwiftStorage:
     def _put_container(
         self, container: str, changing: Callable[[], None] | None
     ) -> ContainerInfo | None:
-        """Make it, or mark it; the facts where somebody else made it meanwhile."""
+        """Create or mark it; returns its metadata if somebody else created it meanwhile."""
         if changing is not None:
             changing()
         policy = self._settings.policy
@@ -313,22 +313,22 @@ class SwiftStorage:
 
 
 def _is_initial(headers: Mapping[str, str], size: int, compressible: bool) -> bool:
-    """Whether a HEAD's answer is of an initial object of this size as it was first uploaded."""
+    """Whether a response to HEAD shows an unmodified initial object of this size."""
     changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
     other = (LETTERS_HEADER.lower() in headers) is not compressible
     return headers.get("content-length") == str(size) and not (changed or other)
 
 
 def _is_written(size: SizeClass) -> bool:
-    """Whether a run may write objects of this class, beyond its initial ones."""
+    """Whether a run may upload objects of this class besides its initial ones."""
     return any(operations.row_of(each).body is operations.Body.SENT for each, _ in size.profile)
 
 
 def _quoted_naming(settings: StorageSettings) -> Naming:
-    """Names as they stand in a path.
+    """A Naming that gives names quoted for a URL path.
 
-    Numbers and underscores need no quoting, so the name of quoted parts is the quoted name:
-    nothing has to be quoted for each request.
+    Numbers and underscores need no quoting, so a name made of quoted parts is the quoted name,
+    and no request has to quote.
     """
     sizes = [replace(size, name=quote(size.name, safe="")) for size in settings.sizes]
     return Naming(
@@ -341,9 +341,9 @@ def _quoted_naming(settings: StorageSettings) -> Naming:
 
 
 def _quoted(name: str) -> str:
-    """A name from outside as it stands in a path.
+    """Quote an arbitrary name for a URL path.
 
-    :raises StorageError: where the path might be taken for another.
+    :raises StorageError: the name has a dot segment, which a server could resolve.
     """
     if has_dot_segment(name):
         raise StorageError(

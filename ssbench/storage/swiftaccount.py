@@ -1,4 +1,4 @@
-"""A Swift account, behind one storage URL or several: requests with the token on them."""
+"""A Swift account at one or more storage URLs: authenticated requests."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from ssbench.storage.httpconn import Upload
 from ssbench.storage.httpparse import error_line
 from ssbench.storage.storage_url import open_pools, parse_storage_url
 
-RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of an answer that is taken in
-_LISTING_MAX = 64 * 1024 * 1024  #: bytes of a page; none of them is kept
+RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of a response body that is kept
+_LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrives
 _TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids
-#: Network time-outs that an errand may take: a bulk delete is minutes, and drips blanks meanwhile.
+#: Deadline of an administrative request, in network timeouts: a bulk delete takes minutes, and
+#: sends blanks meanwhile.
 _ADMIN_TIMEOUTS = 15
 
 
 class Account:
-    """Sends requests, and takes their answers. Paths are quoted, and below the account.
+    """Sends requests. Paths are quoted and relative to the account.
 
-    What operations on objects are made of is public, so that they pay for no call more than they
-    need; the lists of tails stay the same ones, whatever token comes.
+    Pools and header suffixes are public, to save the driver's operations a call. ``set_token``
+    updates the lists of header suffixes in place, so that callers may keep references.
 
     :param seed: of the choice among several storage URLs.
-    :raises UsageError: for a storage URL, token or certificate that can't be used.
+    :raises UsageError: a storage URL, token or certificate is invalid.
     """
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
@@ -41,8 +42,8 @@ class Account:
         self.random = random.Random(seed).random  # nosec B311 # picks storage URLs
         self.header_suffixes: list[
             str
-        ] = []  #: of each storage URL: what ends a request line, and headers
-        self.upload_header_suffixes: list[str] = []  #: the same, where an object's body follows
+        ] = []  #: per storage URL: the end of the request line, and headers
+        self.upload_header_suffixes: list[str] = []  #: the same for uploads
         self.serial = 0  #: of the token
         self._token = ""  # nosec B105 # none yet
         self._settings = settings
@@ -53,12 +54,12 @@ class Account:
         return f"<Account {self.pools!r}>"
 
     def set_token(self, token: str, serial: int) -> None:
-        """Use this one from now on.
+        """Use this token for all further requests.
 
-        :raises UsageError: where it can't be one.
+        :raises UsageError: the token can't be sent in a header.
         """
         if not (token.isascii() and token.isprintable()):
-            raise UsageError("the token holds characters that can't stand in a header")
+            raise UsageError("the token has characters that can't be sent in a header")
         self.serial = serial
         self._token = token
         who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
@@ -72,7 +73,7 @@ class Account:
         self.upload_header_suffixes[:] = [tail + uploads for tail in self.header_suffixes]
 
     def connect(self, count: int) -> None:
-        """Have so many connections to each storage URL, as far as that can be had."""
+        """Open up to ``count`` connections to each storage URL; raises nothing."""
         for pool in self.pools:
             pool.connect(count)
 
@@ -92,7 +93,7 @@ class Account:
         headers: str = "",
         body: bytes | None = None,
     ) -> Timing:
-        """A request whose answer the collector takes, whatever its status."""
+        """Send a request; the collector gets the response, whatever its status."""
         url = 0 if len(self.pools) == 1 else int(self.random() * len(self.pools))
         upload = None
         if body is not None:
@@ -105,7 +106,7 @@ class Account:
         return self.pools[url].request(head, upload, deadline_ns, collector)
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
-        """What is raised for an answer that isn't success; right after it came."""
+        """The error for an unsuccessful response. Call it before any other wait."""
         endpoint = self.sites[timing.url].endpoint
         line = error_line(self.pools[timing.url].error_body, self._token)
         return StorageError(
@@ -115,7 +116,7 @@ class Account:
             timing=timing._replace(bytes_moved=0),
         )
 
-    # Errands: requests around a run, which may take their time ----------------------------
+    # Administrative requests, with a long deadline -----------------------------------------
 
     def request_checked(
         self,
@@ -125,9 +126,9 @@ class Account:
         headers: str = "",
         body: bytes | None = None,
     ) -> Timing:
-        """A request that has to succeed.
+        """Send a request and check its status.
 
-        :raises StorageError: where it doesn't.
+        :raises StorageError: the status is not 2xx, or there was no response.
         """
         timing = self.request(method, path, collector, self._admin_deadline_ns(), headers, body)
         if timing.status // 100 != 2:
@@ -135,21 +136,21 @@ class Account:
         return timing
 
     def listing(self, path: str, feed: Callable[[memoryview], None]) -> None:
-        """Hand over what a GET gives as it arrives; it may be long, and an error's page.
+        """GET a listing and pass its body to ``feed`` as it arrives, an error page too.
 
-        :raises StorageError: where it fails.
+        :raises StorageError: the request fails.
         """
         self.request_checked("GET", path, StreamingCollector(_LISTING_MAX, feed))
 
     def bulk_delete(self, lines: bytes) -> bytes:
-        """Delete what the lines name; gives what the store says of them."""
+        """Delete the objects that the lines name; returns the body of the response."""
         collector = Collector(RESPONSE_MAX)
         headers = "Content-Type: text/plain\r\nAccept: application/json\r\n"
         self.request_checked("POST", "?bulk-delete", collector, headers, lines)
         return bytes(collector.body)
 
     def delete(self, path: str) -> bool:
-        """DELETE; False where there was nothing."""
+        """DELETE; returns False if there was nothing to delete."""
         try:
             self.request_checked("DELETE", path, Collector(RESPONSE_MAX))
         except StorageError as error:
@@ -159,7 +160,7 @@ class Account:
         return True
 
     def info(self) -> bytes | None:
-        """What the cluster says of itself to everyone, without a token; None where it doesn't."""
+        """The body of /info, requested without a token; None if there is none."""
         collector = Collector(RESPONSE_MAX)
         netloc = self.sites[0].netloc
         head = f"GET /info HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: ssbench\r\n\r\n"

@@ -1,4 +1,4 @@
-"""What Swift says in JSON, taken as hostile. Pure."""
+"""Parsing of Swift's JSON responses, treated as untrusted input. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, Sto
 
 Entry = TypeVar("Entry")
 
-_SCAN_SIZE = 1 << 16  #: bytes of a listing that are looked through at a time
+_SCAN_SIZE = 1 << 16  #: bytes of a listing that are scanned at a time
 _ROW_MAX = 1 << 17  #: bytes of one row: a name of 1,024 bytes and a content type, escaped
 _DEPTH_MAX = 8  #: a row has two
 _NAME_MAX = 4096  #: bytes of UTF-8; Swift's own default is 1,024
@@ -28,27 +28,27 @@ _OPENING = b"[{"
 
 
 class Listing(Generic[Entry]):
-    """An account's or a container's listing, read while it arrives: no more than a row is kept of
-    its bytes, and no more than ``limit`` entries come of it. Never raises before ``entries``.
+    """Incremental parser of an account's or container's listing. Buffers at most one row, and
+    keeps at most ``limit`` entries. Only ``entries`` raises errors.
 
-    :param entry: makes an entry of a row; raises StorageError where that is none.
-    :param limit: the rows that were asked for.
+    :param entry: converts a row to an entry; raises StorageError if the row is invalid.
+    :param limit: the number of rows that were requested.
     """
 
     def __init__(self, entry: Callable[[dict[str, Any]], Entry], limit: int) -> None:
         self._entry = entry
         self._limit = limit
         self._entries: list[Entry] = []
-        self._buffered = bytearray()  #: of the row that is arriving, and what is before it
-        self._scanned = 0  #: bytes of these that were looked at
-        self._depth = 0  #: brackets and braces that are open
+        self._buffered = bytearray()  #: bytes of the current row, and what precedes it
+        self._scanned = 0  #: how many of them were scanned
+        self._depth = 0  #: open brackets and braces
         self._quoted = False  #: within a string
         self._rows = 0
         self._ended = False
         self._error: StorageError | None = None
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Take more of it in; what comes behind a fault is dropped."""
+        """Parse more data; data after an error is ignored."""
         for start in range(0, len(data), _SCAN_SIZE):
             if self._error is not None:
                 return
@@ -63,9 +63,9 @@ class Listing(Generic[Entry]):
                 self._entries.clear()
 
     def entries(self) -> list[Entry]:
-        """All entries, once all was fed.
+        """All entries, after all data was fed.
 
-        :raises StorageError: PROTOCOL, where it is no listing, or longer than was asked for.
+        :raises StorageError: PROTOCOL: invalid, or longer than requested.
         """
         if self._error is not None:
             raise self._error
@@ -75,13 +75,13 @@ class Listing(Generic[Entry]):
 
     def _scan(self) -> None:
         held = self._buffered
-        done = 0  # bytes before this are of no use any more
+        done = 0  # bytes before this are parsed
         at = self._scanned
         while (found := _STRUCTURAL.search(held, at)) is not None:
             at = found.start()
             mark = held[at]
             if mark == _BACKSLASH:
-                at += 1  # with what it escapes, which may be still to come
+                at += 1  # skip the escaped byte, which may not be here yet
             elif mark == _QUOTE:
                 self._quoted = not self._quoted
             elif not self._quoted and mark in _OPENING:
@@ -123,14 +123,14 @@ class Listing(Generic[Entry]):
         row = _load_json(text)
         if not isinstance(row, dict) or self._rows > self._limit:
             raise _malformed("a listing")
-        if "subdir" not in row:  # of a delimited listing, without a name; we ask for none
+        if "subdir" not in row:  # only in delimited listings, which we don't request
             self._entries.append(self._entry(row))
 
 
 def container_entry(row: Mapping[str, Any]) -> ContainerEntry:
     """A row of an account's listing.
 
-    :raises StorageError: PROTOCOL, where it is none.
+    :raises StorageError: PROTOCOL: the row is invalid.
     """
     name, count, used = row.get("name"), row.get("count"), row.get("bytes")
     if not (_is_name(name) and _is_count(count) and _is_count(used)):
@@ -141,7 +141,7 @@ def container_entry(row: Mapping[str, Any]) -> ContainerEntry:
 def object_entry(row: Mapping[str, Any]) -> ObjectEntry:
     """A row of a container's listing.
 
-    :raises StorageError: PROTOCOL, where it is none.
+    :raises StorageError: PROTOCOL: the row is invalid.
     """
     name, size = row.get("name"), row.get("bytes", 0)
     if not (_is_name(name) and _is_count(size)):
@@ -150,7 +150,7 @@ def object_entry(row: Mapping[str, Any]) -> ObjectEntry:
 
 
 def container_info(headers: Mapping[str, str]) -> ContainerInfo:
-    """What the answer to a HEAD of a container tells; names of headers in lower case."""
+    """A container's metadata from the response to HEAD; header names are in lower case."""
     count = headers.get("x-container-object-count", "")
     return ContainerInfo(
         policy=headers.get("x-storage-policy"),
@@ -160,10 +160,10 @@ def container_info(headers: Mapping[str, str]) -> ContainerInfo:
 
 
 def bulk_failures(body: bytes, container: str) -> list[tuple[str, int]]:
-    """What a bulk delete could not delete: (object name, status).
+    """The failures of a bulk delete: (object name, status).
 
-    :raises StorageError: STATUS, where it failed as a whole (its answer's own status is always
-        200); PROTOCOL, where it is no such answer.
+    :raises StorageError: STATUS: the bulk delete failed as a whole (the HTTP status is always
+        200); PROTOCOL: the response is invalid.
     """
     response = _load_json(body)
     if not isinstance(response, dict):
@@ -180,7 +180,7 @@ def bulk_failures(body: bytes, container: str) -> list[tuple[str, int]]:
 
 
 def store_limits(body: bytes) -> StoreLimits:
-    """What /info says; None for all that it doesn't say, or says in a form that we don't know."""
+    """The limits in /info; None for those that are missing or invalid."""
     try:
         info = _load_json(body)
     except StorageError:
@@ -200,7 +200,7 @@ def store_limits(body: bytes) -> StoreLimits:
 
 
 def _load_json(body: bytes) -> Any:
-    # Each value but the first stands behind one of these: so much is known before it is unfolded.
+    # Each value but the first follows one of these, which bounds their number before parsing.
     if sum(map(body.count, _BEFORE_VALUES)) > _VALUES_MAX:
         raise _malformed("JSON")
     try:
@@ -210,7 +210,7 @@ def _load_json(body: bytes) -> Any:
 
 
 def _is_name(value: Any) -> TypeGuard[str]:
-    """Text that can be sent back in a URL (JSON may smuggle in half a surrogate pair)."""
+    """Whether this is text that a URL can hold (JSON may contain a lone surrogate)."""
     if not (isinstance(value, str) and value):
         return False
     try:

@@ -1,8 +1,7 @@
-"""What --verify does in a driver: bodies are checked as they are received, ETags against MD5.
+"""--verify in a driver: checks bodies as they arrive, and ETags against their MD5.
 
-A body is neither kept nor copied. What it costs is nearly all MD5, and that only where the store
-says one; the time of an operation ends with its last byte, and what is left to be checked then
-isn't in it.
+Bodies are neither kept nor copied. Nearly all of the cost is MD5, which is computed only if the
+store reports one. An operation's time ends with its last byte; checks after that aren't in it.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from ssbench.core.naming import Naming, initial_size
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.httpbody import Collector
 
-#: Bytes to hash before others get their turn: a millisecond or two.
+#: Bytes to hash before yielding to other greenlets: a millisecond or two.
 _HASH_SLICE = 1024 * 1024
 
 
 class CheckedBody(Collector):
-    """Checks a body in place of collecting it.
+    """Checks a body instead of collecting it.
 
-    :param limit: the longest body that any object of its class has.
+    :param limit: size of the largest object of the size class, in bytes.
     """
 
     def __init__(self, limit: int, check: BodyCheck) -> None:
@@ -37,7 +36,7 @@ class CheckedBody(Collector):
         self._begun = False
 
     def add(self, part: memoryview) -> None:
-        """As Collector's: the headers are there before the first part."""
+        """As Collector.add; the headers are set before the first part."""
         if not self._begun:
             self._begun, self._claimed = True, claimed_md5(self.headers)
         self.check.add(part)
@@ -45,15 +44,15 @@ class CheckedBody(Collector):
             self._hash.update(part)
 
     def etag_mismatch(self) -> str:
-        """What is wrong with the ETag, given the bytes that came; "" for nothing."""
+        """How the ETag differs from the received bytes' MD5; "" if it doesn't."""
         claimed, found = claimed_md5(self.headers), self._hash.hexdigest()
         return f"the ETag is {claimed}, and its MD5 {found}" if claimed not in (None, found) else ""
 
 
 class Verifier:
-    """Judges the answers that a driver gets.
+    """Checks the responses to a driver's requests.
 
-    :param content: whatever its block size.
+    :param content: of any block size.
     """
 
     def __init__(self, settings: StorageSettings, naming: Naming, content: Content) -> None:
@@ -62,7 +61,7 @@ class Verifier:
         self._content = content
 
     def read_collector(self, job: Job) -> CheckedBody:
-        """What is to take the body of this READ."""
+        """The collector for the body of this READ."""
         size = self._sizes[job.size_class]
         initial = job.object < size.initial_files
         expected = Expected(
@@ -75,7 +74,7 @@ class Verifier:
         return CheckedBody(size.size_max, BodyCheck(self._content, expected))
 
     def check_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:
-        """Of an answer that promised success.
+        """Check a successful response to a GET.
 
         :raises StorageError: CORRUPT or STALE.
         """
@@ -91,9 +90,9 @@ class Verifier:
         )
 
     def check_write(self, job: Job, response: Collector, timing: Timing) -> None:
-        """Of the answer to a PUT.
+        """Check the response to a PUT.
 
-        :raises StorageError: CORRUPT, where its ETag isn't the MD5 of what was sent.
+        :raises StorageError: CORRUPT: its ETag isn't the MD5 of the body that was sent.
         """
         claimed = claimed_md5(response.headers)
         if claimed is None:

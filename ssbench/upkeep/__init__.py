@@ -1,1 +1,1 @@
-"""What is done to the store around a run: containers made before it, objects cleared away after."""
+"""Preparation of the store before a run, and cleanup after it."""

@@ -1,7 +1,7 @@
-"""Deleting the benchmark's containers with all that is in them, and nothing else.
+"""Deletes the benchmark's containers with all their objects, and nothing else.
 
-Which containers those are, ``core.naming.why_not_ours`` says. ``plan`` finds them, ``count`` counts
-what is in them, ``delete`` deletes what was planned.
+``core.naming.why_not_ours`` decides which containers these are. ``plan`` finds them, ``count``
+counts their objects, ``delete`` deletes them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from ssbench.upkeep.deletions import (
     pages,
 )
 
-#: A container's listing lags behind its objects: what to wait before looking again.
+#: Pauses before each attempt to empty a container: its listing lags behind its objects.
 PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
-#: Objects of one container, and of all, that are counted by listing them; beyond these a
-#: container's first page tells no more than how many there are at least.
+#: Limits on the objects counted by listing, per container and in total. Beyond these, a count is
+#: a lower bound.
 COUNTED = 10_000
 COUNTED_IN_ALL = 200_000
-EXAMPLES = 5  #: names of containers that are left alone, for each reason
+EXAMPLES = 5  #: names of kept containers, per reason
 
 
 @dataclass(slots=True)
 class KeptContainers:
-    """Containers that are left alone for one reason."""
+    """Containers that cleanup keeps for one reason."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)  #: the first few names
@@ -51,11 +51,11 @@ class KeptContainers:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What there is in the account."""
+    """The containers in the account that match the base name."""
 
-    #: The containers to delete, in the listing's order, with what the account says they hold.
+    #: The containers to delete, in the listing's order, with the account's counts.
     entries: list[ContainerEntry] = field(default_factory=list)
-    #: Those whose names begin with the base, too, and stay.
+    #: Containers whose names start with the base, but that are not ours to delete.
     kept: dict[LeftAlone, KeptContainers] = field(default_factory=dict)
 
 
@@ -70,11 +70,11 @@ def plan(
     stopping: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], object] = gevent.sleep,
 ) -> Plan:
-    """Which containers of the account are to be deleted.
+    """Find the containers to delete.
 
-    :param policy: as ``core.naming.why_not_ours`` has it.
-    :param stopping: once true, no more is asked for.
-    :raises SsbenchError: where the account can't be listed.
+    :param policy: as in ``core.naming.why_not_ours``.
+    :param stopping: once true, no more requests are sent.
+    :raises SsbenchError: the account can't be listed.
     """
     client = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
@@ -83,7 +83,7 @@ def plan(
     policies = limits.policies or ()
 
     def classify(entry: ContainerEntry) -> tuple[ContainerEntry, LeftAlone | SsbenchError | None]:
-        # Handed back, not raised: gevent prints what leaves a greenlet.
+        # Returned, not raised: gevent prints exceptions that leave a greenlet.
         def marked() -> bool:
             return client.call(storage.container_info, entry.name).marked
 
@@ -109,7 +109,7 @@ def plan(
                     planned.entries.append(entry)
                 elif isinstance(reason, LeftAlone):
                     planned.kept.setdefault(reason, KeptContainers()).add(entry.name)
-                elif getattr(reason, "status", 0) != 404:  # 404: it is gone meanwhile
+                elif getattr(reason, "status", 0) != 404:  # 404: deleted meanwhile
                     raise reason
     finally:
         pool.kill()
@@ -118,12 +118,12 @@ def plan(
 
 @dataclass(frozen=True, slots=True)
 class ContainerCount:
-    """What a container holds, by its own listing."""
+    """The contents of a container, counted by its own listing."""
 
-    entry: ContainerEntry  #: as the account has it
+    entry: ContainerEntry  #: from the account's listing
     objects: int
     bytes_used: int
-    complete: bool  #: False: it holds at least so much
+    complete: bool  #: False: the counts are lower bounds
 
 
 def count(
@@ -136,11 +136,11 @@ def count(
     stopping: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], object] = gevent.sleep,
 ) -> list[ContainerCount]:
-    """Count by listing what the containers hold, as far as that is soon done.
+    """Count the containers' objects by listing them, up to a limit.
 
     The account's own counts lag behind, by minutes on a busy cluster.
 
-    :param stopping: once true, no container is counted to its end.
+    :param stopping: once true, the remaining counts are incomplete.
     """
     client = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
@@ -165,7 +165,7 @@ def count(
                 if enough or stopping():
                     return ContainerCount(entry, objects, size, complete=False)
         except SsbenchError as error:
-            # 404: it is gone meanwhile. Whatever else is wrong, the deleting will tell.
+            # 404: deleted meanwhile. Deleting will report any other error.
             return ContainerCount(entry, objects, size, complete=getattr(error, "status", 0) == 404)
         return ContainerCount(entry, objects, size, complete=True)
 
@@ -190,11 +190,11 @@ def delete(
 ) -> CleanupResult:
     """Delete containers and all their objects, at most ``concurrency`` requests in flight.
 
-    Never raises for what the store does: failures are counted. Ctrl-C, ``stopping()`` once
-    true, a token that can't be renewed, and a long row of failures end it early, with what was
-    done so far.
+    Never raises errors of the store: failures are counted. It ends early, and returns what was
+    done so far, on Ctrl-C, if ``stopping()`` is true, if the token can't be renewed, and after
+    many consecutive failures.
 
-    :param progress: called with objects and containers gone, and how many there are in all.
+    :param progress: called with the number of deleted objects and containers, and their total.
     """
     client = RetryingClient(
         storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
@@ -204,7 +204,7 @@ def delete(
 
 
 class _Deletion:
-    """One clean-up: a greenlet per container, one shared pool for the requests about objects."""
+    """One cleanup: a greenlet per container, and one shared pool for the object requests."""
 
     def __init__(
         self,
@@ -222,8 +222,8 @@ class _Deletion:
         self._containers = Pool(concurrency)
         self._deletions = Deletions(storage, client, concurrency, stopping, self._report)
         self._result = self._deletions.result
-        self._planned = 0  #: objects and containers, as the account's listing has it
-        self._found = 0  #: objects and containers, as the containers' listings have it so far
+        self._planned = 0  #: objects and containers, by the account's listing
+        self._found = 0  #: objects and containers, by the containers' listings so far
 
     def run(self, entries: Sequence[ContainerEntry], clock: Callable[[], float]) -> CleanupResult:
         started = clock()
@@ -265,10 +265,12 @@ class _Deletion:
         except CleanupStopped:
             pass
         except KeyboardInterrupt:
-            self._result.interrupted = True  # not to leave the greenlet: gevent would print it
+            self._result.interrupted = (
+                True  # caught here, because gevent prints exceptions that leave a greenlet
+            )
 
     def _empty(self, container: str, *, first: bool) -> int:
-        """Delete every object that is listed, once; gives how many wouldn't go."""
+        """Try to delete each listed object once; returns the number of failures."""
         failed = 0
         try:
             for page in self._deletions.listed(container):

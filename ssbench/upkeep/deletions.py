@@ -1,6 +1,6 @@
-"""Deleting objects, many at once: one rule for all clean-ups of when to give up, and how to count.
+"""Concurrent deletion of objects: shared by all cleanups, with one rule for giving up and counting.
 
-A clean-up says what to delete; ``Deletions`` does it, bulk or singly, and keeps the account.
+A cleanup says what to delete; ``Deletions`` deletes it, in bulk or singly, and counts.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ssbench.core.text import printable
 from ssbench.storage.base import ObjectEntry, Storage, StoreLimits
 from ssbench.storage.retrying_client import RetryingClient
 
-#: Lines of a listing to ask for, at most: what a page takes in memory is bounded by it.
+#: Maximum entries per listing page, which bounds the memory of a page.
 PAGE = 1_000
-#: Names in one bulk delete. Swift takes 10,000, but deletes them two at a time within the one
-#: request: smaller ones keep it below our time-outs, and several run at once.
+#: Names per bulk delete. Swift accepts 10,000, but deletes two at a time within a request: smaller
+#: requests stay below our timeouts, and several run concurrently.
 BULK_NAMES = 1_000
-GIVE_UP_AFTER = 100  #: failures in a row: a store that refuses everything isn't asked for more
+GIVE_UP_AFTER = 100  #: consecutive failures
 EXAMPLES = 5
 
 Work = tuple[str, list[str]]  #: a container, and names of objects in it
@@ -30,23 +30,23 @@ Work = tuple[str, list[str]]  #: a container, and names of objects in it
 
 @dataclass(slots=True)
 class CleanupResult:
-    """What a clean-up did, so far. A failure is an object or a container that is still there."""
+    """What a cleanup has done so far. A failure is an object or container that still exists."""
 
     containers: int = 0  #: deleted
     objects: int = 0  #: deleted
-    absent: int = 0  #: objects that were not there, and only listed or remembered
-    foreign: int = 0  #: objects that stay: a HEAD doesn't show them as the run's
+    absent: int = 0  #: objects that didn't exist: only in a listing, or in the results
+    foreign: int = 0  #: objects kept, since HEAD shows that the run didn't upload them
     failed_containers: int = 0
     failed_objects: int = 0
-    left: int = 0  #: containers, or objects of a run, that it didn't come to before it ended
+    left: int = 0  #: containers, or objects of a run, not processed before it ended early
     seconds: float = 0.0
-    interrupted: bool = False  #: by the user
-    abort_reason: str = ""  #: why it ended early by itself
+    interrupted: bool = False  #: the user stopped it
+    abort_reason: str = ""  #: why it gave up; "": it didn't
     examples: list[str] = field(default_factory=list)  #: of failures, one line each
 
     @property
     def ok(self) -> bool:
-        """Everything that was planned is gone."""
+        """Whether everything planned was deleted."""
         stayed = self.failed_containers or self.failed_objects or self.foreign or self.left
         return not stayed
 
@@ -56,24 +56,24 @@ class CleanupResult:
 
 
 def page_size(limits: StoreLimits) -> int:
-    """Lines of a listing to ask this store for."""
+    """Entries per listing page to request from this store."""
     return min(limits.listing_limit or PAGE, PAGE)
 
 
 class CleanupStopped(Exception):
-    """Unwinds a greenlet once the clean-up is to end early."""
+    """Unwinds a greenlet when the cleanup is to end early."""
 
 
 class Deletions:
-    """Deletes objects, at most ``concurrency`` requests of its own in flight.
+    """Deletes objects, with at most ``concurrency`` requests in flight.
 
-    Never raises for what the store does to objects: failures are counted in ``result``.
+    Failed deletions raise nothing; they are counted in ``result``.
 
-    :param stopping: asked before each request; once true, the clean-up is interrupted.
-    :param on_done: called after each object and container that is dealt with.
-    :param run_id: delete only what a HEAD shows as uploaded by this run; "": whatever is named.
-        Pieces of work are then of one name each.
-    :param dry_run: count, and delete nothing.
+    :param stopping: checked before each request; once true, the cleanup is interrupted.
+    :param on_done: called after each processed object and container.
+    :param run_id: delete only objects that HEAD shows as uploaded by this run; each Work must
+        then have one name. "": delete whatever is named.
+    :param dry_run: count only.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Deletions:
         dry_run: bool = False,
     ) -> None:
         self.result = CleanupResult()
-        self.page = PAGE  #: lines of a listing to ask for
-        self.bulk = 1  #: names to put into one piece of work
+        self.page = PAGE  #: entries per listing page
+        self.bulk = 1  #: names per Work
         self._storage = storage
         self._client = client
         self._concurrency = concurrency
@@ -101,24 +101,24 @@ class Deletions:
         self._consecutive_failures = 0
 
     def fetch_limits(self) -> None:
-        """Learn how long listings and bulk deletes may be."""
+        """Fetch the maximum sizes of listings and bulk deletes."""
         try:
             limits = self._client.call(self._storage.limits)
         except SsbenchError:
-            return  # the deletes will say what is wrong, and may work without
+            return  # the deletes will report the error, and may work without the limits
         self.page = page_size(limits)
         if limits.bulk_delete_max:
             self.bulk = min(limits.bulk_delete_max, BULK_NAMES)
 
     def close(self) -> None:
-        """End what is in flight."""
+        """Cancel the requests in flight."""
         self._requests.kill()
 
     def listed(self, container: str, marker: str = "") -> Iterator[list[ObjectEntry]]:
-        """Pages of a container's objects behind the marker.
+        """Pages of a container's objects after the marker.
 
-        :raises SsbenchError: where it can't be listed.
-        :raises Ended: once the clean-up is to end early.
+        :raises SsbenchError: the container can't be listed.
+        :raises CleanupStopped: the cleanup is to end early.
         """
 
         def page_after(marker: str) -> list[ObjectEntry]:
@@ -128,7 +128,7 @@ class Deletions:
         return pages(page_after, marker)
 
     def delete_all(self, work: Iterable[Work]) -> int:
-        """Delete them all, a request for each piece of work; gives how many wouldn't go."""
+        """Delete the objects, one request per Work; returns the number of failures."""
         requests = self._requests.imap_unordered(self._delete_work, work, maxsize=self._concurrency)
         return sum(requests)
 
@@ -149,7 +149,7 @@ class Deletions:
             return 0
 
     def _delete_bulk(self, container: str, names: list[str]) -> list[str]:
-        """The names that are left: a store that refuses a bulk delete may take single ones."""
+        """Returns the remaining names: a store may reject a bulk delete but accept single ones."""
         try:
             failed = self._client.call(self._storage.bulk_delete, container, names)
         except SsbenchError:
@@ -175,7 +175,7 @@ class Deletions:
         return gone is not None
 
     def _delete_checked(self, container: str, name: str) -> bool | None:
-        """Delete it: True where it went, False where it wasn't there, None where it is to stay."""
+        """Delete it. True: deleted; False: it didn't exist; None: kept, not uploaded by the run."""
         if self._run_id:
             try:
                 run_id = self._client.call(self._storage.object_run_id, container, name)
@@ -188,19 +188,19 @@ class Deletions:
         return self._dry_run or self._client.call(self._storage.delete_object, container, name)
 
     def _record_unsent(self, container: str, name: str) -> None:
-        """Count an object whose path might be taken for another's. No failure of the store's."""
+        """Count an object whose path could be resolved to another. Not a failure of the store."""
         self.result.failed_objects += 1
         self.add_example(f"{container}/{name}", 'not sent: its name has a segment "." or ".."')
 
-    # The account --------------------------------------------------------------------------
+    # Accounting ---------------------------------------------------------------------------
 
     def record_success(self) -> None:
-        """A request did what it should."""
+        """Count a successful request."""
         self._consecutive_failures = 0
         self._on_done()
 
     def record_failure(self, error: SsbenchError) -> None:
-        """A request didn't; after a long row of these, or without a token, all ends."""
+        """Count a failed request. Gives up after many in a row, or without a valid token."""
         self._consecutive_failures += 1
         if isinstance(error, AuthError) or getattr(error, "status", 0) == 401:
             self.result.abort_reason = f"the store refuses our token: {error}"
@@ -208,12 +208,12 @@ class Deletions:
             self.result.abort_reason = f"{GIVE_UP_AFTER} failures in a row, the last one: {error}"
 
     def add_example(self, what: str, why: str) -> None:
-        """Keep a failure as an example, if there is room."""
+        """Keep the first few failures as examples."""
         if len(self.result.examples) < EXAMPLES:
             self.result.examples.append(printable(f"{what}: {why}"))
 
     def raise_if_stopping(self) -> None:
-        """:raises Ended: once the clean-up is to end early."""
+        """:raises CleanupStopped: the cleanup is to end early."""
         if self._stopping():
             self.result.interrupted = True
         if self.result.interrupted or self.result.abort_reason:
@@ -221,24 +221,24 @@ class Deletions:
 
 
 class Named(Protocol):
-    """A line of a listing."""
+    """An entry of a listing."""
 
     @property
     def name(self) -> str:
-        """What the listing is sorted by."""
+        """The key that the listing is sorted by."""
 
 
 Entry = TypeVar("Entry", bound=Named)
 
 
 def pages(page_after: Callable[[str], list[Entry]], marker: str = "") -> Iterator[list[Entry]]:
-    """The pages of a listing behind the marker, to its end.
+    """The pages of a listing after the marker, to its end.
 
-    :param page_after: asks for the page behind a marker.
-    :raises SsbenchError: where names don't sort after the marker and after one another, as those
-        of Swift do (by their bytes in UTF-8): such a listing might never end.
+    :param page_after: fetches the page after a marker.
+    :raises SsbenchError: the names are not in ascending order (Swift sorts by the bytes in
+        UTF-8): such a listing might never end.
     """
-    # A short page may have another behind it (sharded listings): only an empty one is the end.
+    # A short page may be followed by another (sharded listings): only an empty one is the end.
     while page := page_after(marker):
         for entry in page:
             if entry.name <= marker:

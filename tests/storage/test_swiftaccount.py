@@ -82,7 +82,7 @@ def test_the_newest_token_is_on_every_request_and_the_tails_stay_the_same_lists(
         "Content-Type: application/octet-stream\r\nX-Object-Meta-Ssbench-Run: run1\r\n"
         "X-Delete-After: 60\r\nX-Object-Meta-Ssbench-Letters: yes\r\n"
     )
-    with pytest.raises(UsageError, match="can't stand in a header"):
+    with pytest.raises(UsageError, match="can't be sent in a header"):
         account.set_token("new\r\nX-Evil: yes", 6)
     assert (account.serial, account.header_suffixes[0]) == (5, tail)
 
