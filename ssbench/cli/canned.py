@@ -68,12 +68,12 @@ def find_scenario_text(argument: str, stdin: TextIO | BinaryIO) -> tuple[bytes, 
     if name in CANNED:
         return _canned_bytes(name), f"{name}{SUFFIX}"
     if argument and _is_folder(path):
-        raise UsageError(f"{printable(argument)}: a folder; the file of a scenario goes here")
+        raise UsageError(f"{printable(argument)}: a folder; give a scenario file")
     near = get_close_matches(name[:_LONGEST_NAME], [*CANNED, *OLD_NAMES], n=1)
     meant = f"did you mean {OLD_NAMES.get(near[0], near[0])}? " if near else ""
     raise UsageError(
-        f"{printable(argument) or '(empty)'}: no such file, and no canned scenario of that name; "
-        f"{meant}those are {', '.join(CANNED)}"
+        f"{printable(argument) or '(empty)'}: no such file or canned scenario; "
+        f"{meant}canned scenarios: {', '.join(CANNED)}"
     )
 
 
@@ -103,7 +103,7 @@ def _exists(path: Path) -> bool:
         return path.exists() and not path.is_dir()
     except OSError as error:
         why = error.strerror or str(error)
-        raise UsageError(f"{printable(str(path))}: can't be looked at: {why}") from error
+        raise UsageError(f"{printable(str(path))}: cannot be accessed: {why}") from error
     except ValueError:  # a NUL in it (Python before 3.12)
         return False
 

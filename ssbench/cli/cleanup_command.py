@@ -76,8 +76,8 @@ def _announce(counted: Sequence[ContainerCount], verb: str, most: int, file: Tex
             sum(one.entry.bytes_used for one in counted),
         )
         print(
-            f"Large containers were not counted to their end. The account says"
-            f" {plural(said, 'object')} ({bytes_text(used)}) in all; its counts lag behind.",
+            f"Large containers were counted only in part. The account reports"
+            f" {plural(said, 'object')} ({bytes_text(used)}) in total; its counters lag behind.",
             file=file,
         )
 
@@ -87,7 +87,7 @@ def _held(one: ContainerCount) -> str:
     if one.complete:
         return held
     entry = one.entry
-    return f"{held} (the account says {entry.object_count:,}, {bytes_text(entry.bytes_used)})"
+    return f"{held} (the account reports {entry.object_count:,}, {bytes_text(entry.bytes_used)})"
 
 
 def _least(whole: bool) -> str:

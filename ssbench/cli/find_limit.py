@@ -75,12 +75,15 @@ def _check_stages(text: bytes, source: str) -> None:
     """Before all else: a step's length is a fault of stages, which nobody here has asked for."""
     given = read_object(text, ValidationErrors(source)) or {}
     if given.get("stages"):
-        raise UsageError(f"{source}: stages have loads of their own; leave them out")
+        raise UsageError(f"{source}: stages set their own loads; remove them")
 
 
 def _check(scenario: Scenario, over: str) -> None:
     if over == "users" and scenario.rate:
-        raise UsageError(f"{scenario.source}: has a rate, which users don't change: --over rate")
+        raise UsageError(
+            f"{scenario.source}: has a rate, which the number of users does not change: use"
+            " --over rate"
+        )
 
 
 def _search(series: RunSeries, search: Search, *, by_users: bool) -> None:
@@ -99,7 +102,7 @@ def _search(series: RunSeries, search: Search, *, by_users: bool) -> None:
             search.record(load, kept=step.kept)
         elif load in short or not by_users:
             users = f"only {step.users_ran} of {step.users_asked} users ran"
-            series.fail(SsbenchError(f"the search ends: {users} (workers can run {here})"))
+            series.fail(SsbenchError(f"search stopped: {users} (workers can run {here})"))
             return
         else:
             short.add(load)
@@ -111,7 +114,7 @@ def _search(series: RunSeries, search: Search, *, by_users: bool) -> None:
 def _status(series: RunSeries, search: Search) -> ExitStatus:
     if search.kept is None and not series.stopped:
         if any(step.operations for step in series.steps):
-            status, why = ExitStatus.THRESHOLD_MISSED, "no load kept what was asked for"
+            status, why = ExitStatus.THRESHOLD_MISSED, "no load met the SLO"
         else:
             status, why = ExitStatus.FAILED, "no operation succeeded with any load"
         series.reasons.setdefault(status, why)

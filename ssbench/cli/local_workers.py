@@ -63,14 +63,14 @@ def _within_limits(
     here = -(-least_users * workers // (workers + others))
     why = capacity.shortage(found, here, workers, targets)
     if why:
-        raise UsageError(f"{why}; take more workers, or hosts, or raise the limit")
+        raise UsageError(f"{why}; use more workers or hosts, or raise the limit")
     warnings = []
     memory = capacity.memory_warning(found, here, workers)
     if memory:
         warnings.append(memory)
     most, reason = capacity.most_users(found, targets)
     if most is not None and most < each and most_users > least_users:
-        warnings.append(f"A worker of this host can run {most:,} users at most: {reason}")
+        warnings.append(f"A worker on this host can run at most {most:,} users: {reason}")
     return (each if most is None else min(each, most)), warnings
 
 

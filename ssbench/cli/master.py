@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.errno not in _SHORTAGES:
             raise
         _discard_stdout()
-        tell(f"ssbench-master: the system refuses: {error.strerror}")
+        tell(f"ssbench-master: system error: {error.strerror}")
         return int(ExitStatus.FAILED)
     return int(status)
 
@@ -118,7 +118,7 @@ def _report_scenario(namespace: argparse.Namespace) -> ExitStatus:
             reporting.write_host_stats(options.stats_file, options.host_stats)
     reasons = threshold_status.reasons(stats, options.thresholds)
     if not stats.run.complete:
-        reasons[ExitStatus.FAILED] = f"{options.stats_file}: not all results of the run are here"
+        reasons[ExitStatus.FAILED] = f"{options.stats_file}: some results of the run are missing"
     return tell_status(reasons)
 
 
@@ -165,7 +165,7 @@ def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
     for name in ended:
         print(f"Ended worker {printable(name)}")
     for name in left:
-        tell(f"Still here: worker {name}")
+        tell(f"Still running: worker {name}")
     if not ended and not left:
         print("No workers were found.", file=sys.stderr)
     return ExitStatus.OK if ended and not left else ExitStatus.FAILED
@@ -198,7 +198,7 @@ def _make_key(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.transport.key import CurveKey
 
     CurveKey.generate().save(namespace.key_file)
-    print(f"Wrote {namespace.key_file}; copy it to the hosts of all workers, safely")
+    print(f"Wrote {namespace.key_file}; copy it to all worker hosts over a secure channel")
     return ExitStatus.OK
 
 

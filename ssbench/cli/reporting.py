@@ -51,7 +51,7 @@ def _end_of_load_ns(path: str, first: Record) -> int | None:
     if not isinstance(first, RunHeader) or not ScenarioView.of(first.scenario).cooldown_s:
         return None
     if path == "-":
-        raise UsageError("stdin: a run with a cool-down is read twice: name the file")
+        raise UsageError("stdin: a run with a cool-down must be read twice: name the file")
     facts = RunRecords()
     with statfile.read(path) as reader:
         for record in reader.without_results():
@@ -125,7 +125,7 @@ def _refuse_to_overwrite_results(path: str) -> None:
             with open(path, "rb") as file:
                 packed = file.read(len(_GZIP)) == _GZIP
             if packed:
-                raise UsageError(f"{path}: is no report but a stat file, and isn't overwritten")
+                raise UsageError(f"{path}: is a stat file and is not overwritten")
 
 
 def _print(text: str) -> None:
@@ -136,4 +136,4 @@ def _print(text: str) -> None:
         # What Python still holds for it goes nowhere, without a last word when we end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # then whoever read it has enough
-            raise SsbenchError(f"the report can't be printed: {error.strerror}") from error
+            raise SsbenchError(f"cannot print the report: {error.strerror}") from error

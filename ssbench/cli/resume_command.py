@@ -31,14 +31,14 @@ def read(path: str, err: TextIO) -> OrphanedObjects:
     path = statfile.existing_path(path)
     if path != "-" and statfile.is_being_written(path):
         raise UsageError(
-            f"{path}: its run is still going on; Ctrl-C there ends it, and cleans up after it"
+            f"{path}: its run is still in progress; Ctrl-C there ends it and cleans up"
         )
     with statfile.read(path, bounded=True) as reader:
         left = leftovers(reader)
         for line in reader.damage:
             tell(f"{path}: {line}", err)
     if left.ignored_results:
-        tell(f"{path}: {left.ignored_results:,} results name objects that no run makes", err)
+        tell(f"{path}: {left.ignored_results:,} results name objects that no run creates", err)
     return left
 
 
@@ -50,7 +50,7 @@ def leftovers(reader: statfile.StatFileReader) -> OrphanedObjects:
     path, left = reader.name, None
     if reader.legacy:
         raise UsageError(
-            f"{path}: objects of ssbench 0.3.9 carry no run's id, so nobody knows which are"
+            f"{path}: objects of ssbench 0.3.9 carry no run ID, so it is unknown which are"
             f" this run's; {INSTEAD}"
         )
     for record in reader:
@@ -69,7 +69,7 @@ def _begin(path: str, header: RunHeader) -> OrphanedObjects:
     if header.driver == NOOP:
         raise UsageError(f"{path}: its run sent nothing to a store (--noop), so it left nothing")
     if not is_run_id(header.run_id):
-        raise UsageError(f"{path}: its run has no id to know its objects by; {INSTEAD}")
+        raise UsageError(f"{path}: its run has no ID by which to find its objects; {INSTEAD}")
     try:
         scenario = Scenario.from_json(json.dumps(header.scenario), path)
     except ScenarioError as error:

@@ -138,7 +138,7 @@ class Run:
                 self.warn(outcome.reason)
             if outcome.counts.corrupt:
                 met = plural(outcome.counts.corrupt, "operation")
-                self.warn(f"{met} met corrupt content: the exit status is not 0")
+                self.warn(f"{met} found corrupt content; the exit status will not be 0")
             self._clean_up(master, initial)
         finally:
             self._release_workers(master)
@@ -197,7 +197,7 @@ class Run:
             why = populated.example or "they were lost with their worker"
             self.warn(
                 f"{initial.missing} of {initial.total} initial objects could not be uploaded"
-                f" ({why}); the run goes on without them"
+                f" ({why}); the run continues without them"
             )
         else:
             self.session.has_objects = self.scenario.keeps_initial_objects
@@ -264,15 +264,15 @@ class Run:
             )
         if counts.corrupt:
             found[ExitStatus.CORRUPTION] = (
-                f"{plural(counts.corrupt, 'operation')} met corrupt content"
+                f"{plural(counts.corrupt, 'operation')} found corrupt content"
             )
         if self.interrupts.received:
             found[ExitStatus.INTERRUPTED] = self.interrupts.reason
         if master.workers_lost:
             lost = ", ".join(master.workers_lost)
-            found[ExitStatus.WORKERS_LOST] = f"lost before the run's end: {lost}"
+            found[ExitStatus.WORKERS_LOST] = f"workers lost before the run ended: {lost}"
         elif outcome.short_of_users:
-            found[ExitStatus.WORKERS_LOST] = "the workers ran fewer users than asked for"
+            found[ExitStatus.WORKERS_LOST] = "the workers ran fewer users than requested"
         return gravest([*found])
 
     # Afterwards ---------------------------------------------------------------------------
@@ -317,7 +317,7 @@ class Run:
         """Where the run was left in the midst of it: how to be rid of what it created."""
         if self._has_results() and not (self.options.quiet or self.options.noop):
             print(
-                "What the run created may still be there; this deletes it:\n"
+                "Objects of this run may remain in the store; to delete them:\n"
                 f"  {sys.argv[0]} cleanup-containers --resume-cleanup {self.path}",
                 file=sys.stderr,
             )

@@ -93,7 +93,7 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
     """
     if ns.embedded_swift and given_on_command_line(ns):
         raise UsageError(
-            "--embedded-swift has a user and a URL of its own: leave that out, or the options of "
+            "--embedded-swift has its own user and URL: leave it out, or the options of "
             "authentication and -S"
         )
     if ns.workers and ns.expect_workers and ns.expect_workers < ns.workers:
@@ -150,7 +150,7 @@ def _sweep(ns: argparse.Namespace) -> Sweep | None:
     if sweep is not None:
         fixed, option = (ns.user_count, "-u") if sweep.over == "users" else (ns.rate, "--rate")
         if fixed is not None:
-            raise UsageError(f"--sweep says how many {sweep.over} there are: leave out {option}")
+            raise UsageError(f"--sweep sets the {sweep.over}: leave out {option}")
     return sweep
 
 

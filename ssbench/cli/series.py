@@ -28,7 +28,9 @@ def check_paths(path: str | None, over: str, *, force: bool) -> None:
     if path is None:
         return
     if os.path.exists(path) and not os.path.isfile(path):
-        raise UsageError(f"{path}: a table is made of what was kept of each run: name a file")
+        raise UsageError(
+            f"{path}: the table needs the stored results of each run: name a regular file"
+        )
     stem, suffix = _split(path)
     there = sorted(glob.glob(f"{glob.escape(stem)}.{over}[0-9]*{glob.escape(suffix)}"))
     if there and not force:

@@ -155,7 +155,7 @@ class Session:
         if self.options.noop:
             return noop_store()
         if self.options.embedded_swift:
-            self.say("Starting a throw-away Swift on this host")
+            self.say("Starting a temporary Swift on this host")
             return embedded_store(self.stack, self.interrupts)
         assert self.options.store is not None  # nosec B101 # chosen.py sees to it
         try:

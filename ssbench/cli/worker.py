@@ -53,7 +53,7 @@ def _run(options: WorkerOptions) -> ExitStatus:
         show_as_worker()
     place = _place(options)
     if place is None:
-        log.info("The master was gone before it had work")
+        log.info("The master exited before it had work")
         return ExitStatus.OK
     host, ports, key = place
     transport = WorkerTransport(host, ports, key)
@@ -93,8 +93,8 @@ def _possible_users(options: WorkerOptions) -> int:
     if most is None or options.concurrency <= most:
         return options.concurrency
     if most < 1:
-        raise UsageError(f"no user can run here: {why}")
-    log.warning("This worker offers %d users, not %d: %s", most, options.concurrency, why)
+        raise UsageError(f"no user can run on this host: {why}")
+    log.warning("This worker can run %d users, not %d: %s", most, options.concurrency, why)
     return most
 
 

@@ -28,8 +28,8 @@ _LONGEST_VALUE = 40
 _MANY_TIMES = 5  #: from then on a change is told as a factor: +1,190 % makes nobody any wiser
 _HIGHEST_TOLD = 99.0  #: a percentile in the words at the top; what is above hangs on few values
 _CLOSING = (
-    "An interval tells how far off a figure may be by the chance within its run (block bootstrap),",
-    "and not what else was different when the other run was made: repeat the runs to see that.",
+    "An interval covers the random variation within its run (block bootstrap), but not differences",
+    "in conditions between the runs: repeat the runs to see those.",
 )
 
 
@@ -59,9 +59,12 @@ def render_comparison(found: Comparison) -> str:
         for section in found.sections:
             lines += ["", *_table(found, section, other)]
     if found.legacy:
-        lines += ["", "Files of ssbench 0.3.9 don't tell bytes read: no throughput is compared."]
+        lines += ["", "Files of ssbench 0.3.9 do not record bytes read: no throughput is compared."]
     elif found.no_store:
-        lines += ["", "Without a store (--noop) nothing is moved: no throughput is compared."]
+        lines += [
+            "",
+            "Without a store (--noop) no bytes are transferred: no throughput is compared.",
+        ]
     return "\n".join([*lines, "", *_CLOSING]) + "\n"
 
 
@@ -70,7 +73,7 @@ def _settings(found: Comparison) -> Iterator[str]:
     scenario = [each for each in found.unlike if each.of_scenario]
     others = [each for each in found.unlike if not each.of_scenario]
     if scenario:
-        yield "THE SCENARIOS DIFFER, and the figures may because of that:"
+        yield "THE SCENARIOS DIFFER, which may explain differences in the figures:"
         yield from _unlike(scenario)
     else:
         yield "The scenarios are the same."
@@ -101,7 +104,7 @@ def _runs(runs: Sequence[Run]) -> Iterator[str]:
             f"{duration}, {_compared(run)}"
         )
         if not stats.run.complete:
-            yield "  Warning: not all of its results are here"
+            yield "  Warning: some of its results are missing"
         yield from (f"  {line}; it is not judged" for line in missing_users_lines(stats))
         yield from (f"  {line}" for line in steady_lines(stats))
         yield from (f"  {line}" for line in other_work_lines(run.hosts))
@@ -130,7 +133,7 @@ def _in_words(found: Comparison, other: int) -> Iterator[str]:
     taken = [str(number) for number in (1, other + 1) if found.runs[number - 1].disturbed]
     if taken:
         runs = f"run{'s' if len(taken) > 1 else ''} {' and '.join(taken)}"
-        yield f"Other work took the cores in {runs}: figures may differ because of it."
+        yield f"Other processes took the cores in {runs}: figures may differ because of it."
 
 
 def _rows(section: Section) -> Iterator[Row]:

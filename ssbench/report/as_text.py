@@ -33,7 +33,7 @@ _ENDINGS = {
     "failed": "FAILED: the run did not reach its end",
     "exhausted": "EXHAUSTED: no object was left for the operations that the scenario asks for",
 }
-_CUT_OFF = "INCOMPLETE: not all results of the run are here; what follows is of those that are"
+_CUT_OFF = "INCOMPLETE: some results of the run are missing; the figures below cover the rest"
 
 
 def render_text(stats: RunStats, options: ReportOptions) -> str:
@@ -137,7 +137,7 @@ def _ending(stats: RunStats) -> Iterator[str]:
             reason = f" ({printable(footer.reason)})" if footer.reason else ""
             yield _ENDINGS[footer.ended] + reason
         elif footer.reason:
-            yield f"Ended before its time: {printable(footer.reason)}"
+            yield f"Ended early: {printable(footer.reason)}"
     yield from missing_users_lines(stats)
 
 
@@ -237,17 +237,20 @@ def _counters(stats: RunStats) -> Iterator[str]:
         (stats.unaccounted or 0, "Sent, but neither among the results nor known to be lost"),
         (run.late, "Fell due and never started"),
         (total.not_found_retries, "Retries after 404 (not among the retries above)"),
-        (total.rate_limited, "Answers that asked to slow down"),
-        (total.reconnects, "Kept connections found closed and replaced"),
-        (total.renewals, "Operations begun anew with a fresh token"),
-        (total.first_byte.uncertain, "First-byte latencies left out, the response was read late"),
-        (total.headers.uncertain, "Header latencies left out, the response was read late"),
+        (total.rate_limited, "Responses that asked to slow down"),
+        (total.reconnects, "Idle connections found closed and replaced"),
+        (total.renewals, "Operations restarted with a new token"),
+        (
+            total.first_byte.uncertain,
+            "First-byte latencies excluded because the response was read late",
+        ),
+        (total.headers.uncertain, "Header latencies excluded because the response was read late"),
         (stats.out_of_range, "Out of range (longer than an hour, or at an impossible time)"),
-        (run.refused, "Result messages refused (stale or malformed)"),
-        (run.left_behind, "Objects left behind"),
+        (run.refused, "Result messages rejected (stale or malformed)"),
+        (run.left_behind, "Orphaned objects"),
         (
             run.left_unknown,
-            "Objects perhaps left behind (whether they were created, or deleted, is not known)",
+            "Objects possibly orphaned (unknown whether they were created or deleted)",
         ),
     )
     if stats.after_end is not None:

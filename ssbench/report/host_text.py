@@ -27,23 +27,23 @@ _WORDS: dict[Cause, tuple[str, str, str]] = {
     ),
     Cause.CORES: (
         "waited for a core {value:.0f} % of the time",
-        "its machine's cores were taken: move it, or what else runs there",
-        "its machine's cores were taken: move it, or what else runs there",
+        "other processes took its host's cores: move it or them",
+        "other processes took its host's cores: move it or them",
     ),
     Cause.LATE: (
-        "got to what was due {value_ms:.0f} ms late",
-        "see what stops it",
-        "see what stops it",
+        "ran its timers {value_ms:.0f} ms late",
+        "find out what blocks it",
+        "find out what blocks it",
     ),
     Cause.NETWORK: (
         "had its network interface {value:.0f} % full",
-        "add machines",
-        "add machines",
+        "add hosts",
+        "add hosts",
     ),
     Cause.MEMORY: (
         "had {value:.1f} % of its memory left",
-        "add memory or machines",
-        "add memory or machines",
+        "add memory or hosts",
+        "add memory or hosts",
     ),
 }
 _MOST_SENTENCES = 4
@@ -60,8 +60,8 @@ def verdict_lines(verdict: HeadroomVerdict) -> Iterator[str]:
         )
     elif verdict.headroom is Headroom.UNKNOWN:
         yield (
-            "Load generator: not known whether it was the bottleneck (no whole second with figures"
-            " of its machines)"
+            "Load generator: unknown whether it was the bottleneck (no whole second with metrics"
+            " of its hosts)"
         )
     for finding in verdict.findings[:_MOST_SENTENCES]:
         yield _sentence(finding)
@@ -95,7 +95,7 @@ def _sentence(finding: Finding) -> str:
     who = finding.who
     helps = for_workers if who.worker_id else for_master
     at_times = "" if finding.share >= MOST_OF_THE_TIME else " at times"
-    name = f"machine {printable(who.host)}" if finding.cause in _OF_MACHINES else _name(who)
+    name = f"host {printable(who.host)}" if finding.cause in _OF_MACHINES else _name(who)
     return (
         f"{name[0].upper()}{name[1:]} {said} for {finding.seconds} of {finding.of_seconds} s:"
         f" the load generator was the bottleneck{at_times}; {helps}"

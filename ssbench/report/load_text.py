@@ -13,7 +13,7 @@ from ssbench.core.stats.tally import Basis, Latency, Tally
 from ssbench.core.text import plural, printable
 from ssbench.report import cells
 
-_CLOSED = "closed loop: each user begins an operation when its last one is over"
+_CLOSED = "closed loop: each user starts an operation when its previous one has completed"
 _COLUMNS = (
     "#",
     "Seconds",
@@ -30,9 +30,9 @@ _COLUMNS = (
 #: How successes are counted for a rate, and what else there is to say of its time.
 _COUNTED = {
     Basis.DUE: ": successes by when they were due",
-    Basis.SHARE: ": each success by the share of its time in that",
+    Basis.SHARE: ": each success by the share of its time within that",
     Basis.COMPLETED: "",
-    Basis.UNKNOWN_END: " (nothing tells when the load ended)",
+    Basis.UNKNOWN_END: " (unknown when the load ended)",
 }
 _WIDTHS = (3, 9, 9, 9, 10, 8, 11, 10, 15, 15, 15)
 _MOST_CHANGES = 5  #: of the number of users, told of a stage
@@ -47,14 +47,14 @@ def load_lines(stats: RunStats) -> Iterator[str]:
         model = printable(view.arrivals or "uniform")
         found = arrivals(stats)
         started = f"; {found.started_per_s:,.1f}/s were started" if found else ""
-        yield f"Load: open loop, {rates} operations a second fall due ({model} arrivals){started}"
+        yield f"Load: open loop, {rates} operations/s due ({model} arrivals){started}"
     elif view.think_time or stats.stage_count > 1:
         yield f"Load: {_CLOSED}{_thinking(view.think_time)}"
     left_out = leaves_out(stats)
     if left_out:
         yield (
-            f"Left out: {left_out} ({plural(stats.left_out, 'operation')});"
-            " no figure below has them"
+            f"Excluded: {left_out} ({plural(stats.left_out, 'operation')});"
+            " the figures below do not include them"
         )
     yield from _rate_line(stats)
 
@@ -67,9 +67,9 @@ def _rate_line(stats: RunStats) -> Iterator[str]:
         return
     begin, end = "first start", "last completion"
     if basis in (Basis.DUE, Basis.SHARE):
-        begin = "begin of the load" if basis is Basis.DUE else begin
+        begin = "start of the load" if basis is Basis.DUE else begin
         begin = "end of the warm-up" if view.warmup_s or view.stage_warmup_s(0) else begin
-        end = "begin of the cool-down" if view.cooldown_s else "end of the load"
+        end = "start of the cool-down" if view.cooldown_s else "end of the load"
     if any(view.stage_warmup_s(stage) for stage in range(1, stats.stage_count)):
         end += ", without the warm-ups between"
     yield f"Rates: over {seconds:.3f} s, from the {begin} to the {end}{_COUNTED[basis]}"
@@ -94,8 +94,8 @@ def missing_users_lines(stats: RunStats) -> Iterator[str]:
         if users.short:
             stage = f"in stage {number} " if len(stages) > 1 else ""
             yield (
-                f"FEWER USERS THAN ASKED FOR: {stage}{_users_that_ran(users, stages[0])};"
-                f" no figure below is one of {plural(users.asked, 'user')}"
+                f"FEWER USERS THAN REQUESTED: {stage}{_users_that_ran(users, stages[0])};"
+                f" the figures below are not of {plural(users.asked, 'user')}"
             )
 
 

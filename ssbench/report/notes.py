@@ -16,25 +16,22 @@ NO_STORE = (
     " object was uploaded, read or deleted."
 )
 _CLOSED_LOOP = (
-    "In a closed loop users who wait ask nothing, so what would have come meanwhile is in no"
-    " percentile; a run with --rate shows it."
+    "Coordinated omission: in a closed loop, users that wait for a response send nothing, so stalls"
+    " are under-represented in percentiles; a run with --rate shows them."
 )
-_NOTHING = (
-    "Nothing counts: the run was over before its warm-up was, or its cool-down had the rest"
-    " ({:,} operations)."
-)
+_NOTHING = "No results to report: warm-up and cool-down cover the whole run ({:,} operations)."
 _WIDE_SECONDS = (
-    "Percentiles of single seconds are within {:.2g} %: so many seconds, of latencies so widely"
-    " spread, are kept less finely. Those of the whole run are as exact as ever."
+    "Percentiles of single seconds are accurate to {:.2g} %: their buckets were widened to bound"
+    " memory. Those of the whole run are not affected."
 )
 
 _MIX = (
-    "{:.1f} % of the draws found no object to be had, so the mix of operations is not the"
-    " scenario's: more initial objects, or fewer users, mend that."
+    "{:.1f} % of the drawn operations found no object, so the mix of operations differs from the"
+    " scenario's; use more initial objects or fewer users."
 )
 _AFTER_LAST_START = (
-    "{:.0f} % of the time that the rates are of came after the last operation had begun, with fewer"
-    " and fewer users at work; up to then it was {:,.1f} operations a second ({})."
+    "{:.0f} % of the time that the rates cover came after the last operation had started, while"
+    " users went idle; until then the rate was {:,.1f} operations/s ({})."
 )
 _MIX_SHARE = 0.02  #: of draws; fewer leave the mix as it was asked for
 

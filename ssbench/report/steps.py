@@ -20,7 +20,7 @@ from ssbench.report.threshold_text import actual_text, verdict_row
 
 #: What a series is over -> the head of its column, and a load in words.
 _HEADS = {"users": "Users", "rate": "Rate/s"}
-_WORDS = {"users": "{} users", "rate": "{} operations a second"}
+_WORDS = {"users": "{} users", "rate": "{} operations/s"}
 _COLUMNS = (("Seconds", 9), ("Count", 11), ("Errors", 8), ("Ops/s", 11), ("MB/s", 10))
 _LOAD_WIDTHS = {"users": 12, "rate": 9}
 _LATENCY_WIDTH = 12
@@ -68,7 +68,7 @@ class StepTable:
         names = "".join(f"{name:>{width}}" for name, width in columns)
         lines = ["", f"{printable(self.name)}, by {self.over} (latencies in ms: {which})"]
         if self.thresholds:
-            lines.append(f"Promised: {self._promises()}")
+            lines.append(f"Thresholds: {self._promises()}")
         return "\n".join([*lines, f"{_HEADS[self.over]:>{_LOAD_WIDTHS[self.over]}}{names}"]) + "\n"
 
     def row(self, step: Step) -> str:
@@ -112,7 +112,7 @@ class StepTable:
         found += [_GENERATOR] if step.generator is Headroom.NONE else []
         if step.short_of_users:
             ran = f"only {step.users_ran} of {step.users_asked} users ran"
-            return [*found, f"{ran}: counts for nothing"]
+            return [*found, f"{ran}: not counted"]
         if step.ended == "interrupted":
             return found  # what it would have kept nobody knows
         missed = ", ".join(printable(str(threshold)) for threshold in step.missed)
@@ -128,15 +128,15 @@ class StepTable:
         if self.search is None:
             return ""
         kept, broken = self.search.kept, self.search.broken
-        lines = [""] if over else ["", "The search was ended before its end:"]
+        lines = [""] if over else ["", "The search was ended early:"]
         if kept is not None:
             kept_text = self._words(kept) + self._tries(kept, kept=True)
-            lines.append(f"Largest load that kept {self._promises()}: {kept_text}")
+            lines.append(f"Highest load that met {self._promises()}: {kept_text}")
         else:
-            lines.append(f"No load was found that kept {self._promises()}")
+            lines.append(f"No load met {self._promises()}")
         if broken is not None:
             broken_text = self._words(broken) + self._tries(broken, kept=False)
-            lines.append(f"Smallest load that broke it: {broken_text}")
+            lines.append(f"Lowest load that missed it: {broken_text}")
         elif over and kept is not None:
             lines.append(f"The limit may be higher: {self._bound()}")
         return "\n".join(lines) + "\n"

@@ -45,7 +45,7 @@ def _found(verdict: ThresholdResult) -> str:
         return printable(verdict.why)
     notes = [_JUDGED[verdict.latency]] if verdict.latency else []
     if verdict.borderline:
-        notes.append("nearer to it than a percentile is exact")
+        notes.append("closer to the limit than the percentile's accuracy")
     text = actual_text(verdict)
     return f"{text} ({', '.join(notes)})" if notes else text
 

@@ -106,8 +106,8 @@ def test_a_miss_names_the_argument_and_the_nearest_first() -> None:
     with pytest.raises(UsageError) as caught:
         find_scenario_text("delte_only.scenario", NO_STDIN)
     message = str(caught.value)
-    assert message.startswith("delte_only.scenario: no such file, and no canned scenario")
-    assert "did you mean delete_only? those are very_small, small, medium" in message
+    assert message.startswith("delte_only.scenario: no such file or canned scenario")
+    assert "did you mean delete_only? canned scenarios: very_small, small, medium" in message
     assert message.endswith(", ".join(CANNED))
 
 

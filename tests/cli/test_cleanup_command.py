@@ -200,7 +200,7 @@ def test_what_is_not_counted_to_its_end_is_told_so(monkeypatch: pytest.MonkeyPat
     done = Command(store, dry_run=True)
     assert done.out.splitlines()[:3] == [
         "Would delete 1 container with at least 1,000 objects (at least 1.0 MB):",
-        "  ssbench_000000  at least 1,000 objects, 1.0 MB (the account says 2,502, 2.5 MB)",
-        "Large containers were not counted to their end. The account says 2,502 objects (2.5 MB)"
-        " in all; its counts lag behind.",
+        "  ssbench_000000  at least 1,000 objects, 1.0 MB (the account reports 2,502, 2.5 MB)",
+        "Large containers were counted only in part. The account reports 2,502 objects (2.5 MB)"
+        " in total; its counters lag behind.",
     ]

@@ -39,7 +39,7 @@ def test_the_most_is_tried_and_may_not_be_the_limit(
     assert [line.split()[0] for line in lines[4:8]] == ["1", "2", "3", "3"]
     assert all(line.endswith("  kept") for line in lines[4:8])
     assert lines[-2:] == [
-        "Largest load that kept p99 < 10s and errors < 1%: 3 users (in 2 of 2 runs)",
+        "Highest load that met p99 < 10s and errors < 1%: 3 users (in 2 of 2 runs)",
         "The limit may be higher: nothing above 3 users was tried (--max-users)",
     ]
     assert (tmp_path / "x.users3.stat.gz").exists()
@@ -67,7 +67,7 @@ def test_the_workers_bound_the_users(
 def test_scenarios_that_it_is_not_for(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--over rate"):
         find(tmp_path, "p99 < 10s", rate=50)
-    with pytest.raises(UsageError, match="stages have loads of their own"):
+    with pytest.raises(UsageError, match="stages set their own loads"):
         find(tmp_path, "p99 < 10s", stages=[{"seconds": 1, "users": 1}, {"seconds": 1, "users": 2}])
     with pytest.raises(UsageError, match="no size class"):
         find(tmp_path, "p99(huge) < 10s")

@@ -216,7 +216,7 @@ def test_more_users_than_this_host_can_run_are_refused_with_figures(
         assert found.concurrency == 100, "a search goes as far as it can"
         memory, bound = found.warnings
         assert "about 100 MB of memory, and 60 MB can be had" in memory
-        assert bound.startswith("A worker of this host can run 100 users at most: a process may")
+        assert bound.startswith("A worker on this host can run at most 100 users: a process may")
     with ExitStack() as stack:
         found = start_local_workers(options("--workers", "1"), stack, 5000)
         assert found is not None

@@ -310,7 +310,7 @@ def test_a_file_that_was_cut_off_is_reported_as_far_as_it_goes(
         said = shell("report-scenario", "-s", path)
         assert said.status == 1
         assert said.err.splitlines()[-1] == (
-            f"ssbench-master: {path}: not all results of the run are here (exit status 1)"
+            f"ssbench-master: {path}: some results of the run are missing (exit status 1)"
         )
         assert "TOTAL" in said.out
 
@@ -366,7 +366,7 @@ def test_a_disk_without_room_for_our_words_is_one_line() -> None:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
-    assert ended.stderr == "ssbench-master: the system refuses: No space left on device\n"
+    assert ended.stderr == "ssbench-master: system error: No space left on device\n"
     assert ended.returncode == 1
 
 
@@ -379,4 +379,4 @@ def test_descriptors_that_are_used_up_are_one_line(
     monkeypatch.setattr("ssbench.cli.reporting.read_stats", used_up)
     monkeypatch.setattr("ssbench.cli.master._discard_stdout", lambda: None)
     said = shell("report-scenario", "-s", "x")
-    assert said == (1, "", "ssbench-master: the system refuses: Too many open files\n")
+    assert said == (1, "", "ssbench-master: system error: Too many open files\n")

@@ -47,7 +47,7 @@ def test_results_of_a_run_are_never_overwritten_with_a_report(path: Path, tmp_pa
     victim.write_bytes(path.read_bytes())
     for write in (lambda at: write_report(RunStats(), "csv", None, at),
                   lambda at: write_rps(RunStats(), at)):  # fmt: skip
-        with pytest.raises(UsageError, match="stat file, and isn't overwritten"):
+        with pytest.raises(UsageError, match="stat file and is not overwritten"):
             write(str(victim))
         report.write_text("an older one")
         write(str(report))

@@ -165,7 +165,7 @@ def test_a_crafted_file_deletes_nothing_of_somebody_elses(tmp_path: Path) -> Non
         store.add("prod_000000", *(f"backup_{run_id}_{number:06d}" for number in range(9)))
     store.add("prod_000001", *(f"backup_{RUN}_{number:06d}" for number in range(9)), marker=True)
     before = left_in(store)
-    with pytest.raises(UsageError, match="has no id"):
+    with pytest.raises(UsageError, match="has no ID"):
         Command(stat_file(tmp_path / "a", scenario=scenario, run_id="2024"), store)
     path = stat_file(tmp_path / "b", scenario=scenario)
     for use_existing in (False, True):
@@ -223,12 +223,12 @@ def test_who_stops_it_is_told_what_is_left(path: Path) -> None:
     ("header", "why"),
     [
         ({"driver": "noop"}, "so it left nothing"),
-        ({"run_id": ""}, "has no id"),
-        ({"run_id": "a_b"}, "has no id"),
-        ({"run_id": "2024"}, "has no id"),
-        ({"run_id": "5E1F5E1F00"}, "has no id"),
-        ({"run_id": "5e1f5e1f001"}, "has no id"),
-        ({"run_id": "5e1f5e1f0\n"}, "has no id"),
+        ({"run_id": ""}, "has no ID"),
+        ({"run_id": "a_b"}, "has no ID"),
+        ({"run_id": "2024"}, "has no ID"),
+        ({"run_id": "5E1F5E1F00"}, "has no ID"),
+        ({"run_id": "5e1f5e1f001"}, "has no ID"),
+        ({"run_id": "5e1f5e1f0\n"}, "has no ID"),
         ({"scenario": {"name": "x"}}, "the scenario in its header can't be used: .*/x: "),
     ],
 )
@@ -249,14 +249,14 @@ def test_a_file_without_its_header(path: Path) -> None:
 def test_a_file_of_0_3_9(tmp_path: Path) -> None:
     path = tmp_path / "old"
     write_old(path, [old_result()])
-    with pytest.raises(UsageError, match=r"carry no run's id.*cleanup-containers -b"):
+    with pytest.raises(UsageError, match=r"carry no run ID.*cleanup-containers -b"):
         read(str(path), io.StringIO())
 
 
 def test_a_file_that_is_still_being_written(tmp_path: Path) -> None:
     with StatFileWriter.create(tmp_path / "x") as writer:
         writer.write(runs.header(run_id=RUN))
-        with pytest.raises(UsageError, match="still going on"):
+        with pytest.raises(UsageError, match="still in progress"):
             read(str(tmp_path / "x"), io.StringIO())
     read(str(tmp_path / "x"), io.StringIO())
 

@@ -72,7 +72,7 @@ def test_results_do_not_go_where_the_report_goes(command: str) -> None:
 
 
 def test_the_embedded_swift_takes_no_credentials() -> None:
-    with pytest.raises(UsageError, match="--embedded-swift has a user and a URL of its own"):
+    with pytest.raises(UsageError, match="--embedded-swift has its own user and URL"):
         run_options(ns(f"run-scenario -f s --embedded-swift {LOGIN}"), {})
 
 
@@ -171,7 +171,7 @@ def test_when_a_run_is_steady_enough() -> None:
     ("words", "option"), [("users=1,2 -u 3", "-u"), ("rate=1,2 --rate 3", "--rate")]
 )
 def test_a_sweep_says_itself_what_it_is_over(words: str, option: str) -> None:
-    with pytest.raises(UsageError, match=f"^--sweep says how many .*: leave out {option}$"):
+    with pytest.raises(UsageError, match=f"^--sweep sets the .*: leave out {option}$"):
         run_options(ns(f"run-scenario -f s --noop --sweep {words}"), {})
     sweep = run_options(ns("run-scenario -f s --noop --sweep users=1,2 --rate 3"), {}).sweep
     assert sweep is not None

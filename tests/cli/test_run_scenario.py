@@ -320,6 +320,8 @@ def test_a_worker_that_was_told_to_end_before_the_run_did_is_missed(
     out, err = capsys.readouterr()
     assert re.search(r"\nWarning: Worker \S+ \(\S+, pid \d+\) left before the end: SIGTERM\n", out)
     last = err.splitlines()[-1]
-    assert re.fullmatch(r"ssbench-master: lost before the run's end: .* \(exit status 6\)", last)
+    assert re.fullmatch(
+        r"ssbench-master: workers lost before the run ended: .* \(exit status 6\)", last
+    )
     stats = read_stats(str(results))
     assert (len(stats.run.workers_lost), stats.run.lost) == (1, 0)

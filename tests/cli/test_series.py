@@ -53,7 +53,7 @@ def test_a_file_that_is_there_is_told_of_before_the_first_run(tmp_path: Path) ->
 
 
 def test_results_that_go_nowhere_make_no_table() -> None:
-    with pytest.raises(UsageError, match="/dev/null: a table is made of what was kept"):
+    with pytest.raises(UsageError, match="/dev/null: the table needs the stored results"):
         check_paths("/dev/null", "users", force=True)
 
 

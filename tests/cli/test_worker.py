@@ -127,7 +127,7 @@ def test_it_ends_with_a_parent_that_never_said_a_word() -> None:
         os.close(read_end)
         os.close(write_end)
         status, said = worker.end()
-    assert (status, "The master was gone before it had work" in said) == (0, True)
+    assert (status, "The master exited before it had work" in said) == (0, True)
 
 
 def test_a_key_that_the_parent_garbled_is_refused_and_not_shown() -> None:

@@ -25,7 +25,7 @@ def test_a_token_that_runs_out_is_renewed_for_all(
     renewals = stats.total().renewals
     refused = [r for r in requests(swift, "ssbench") if r.status == 401]
     assert 1 <= renewals <= len(refused)
-    assert f"Operations begun anew with a fresh token: {renewals}\n" in ended.out
+    assert f"Operations restarted with a new token: {renewals}\n" in ended.out
     # One login for each life that a token had, and not one for each worker or user.
     assert 2 <= logins(swift) <= ended.took_s / TOKEN_LIFE_S + 2
     # Nobody's latency has the wait for the new token in it.

@@ -77,7 +77,7 @@ def test_a_store_that_refuses_quickly_keeps_no_promise_of_latencies(commands: Co
             "--slo", "p99 < 10s", "--step-seconds", 0.5, "--warmup", 0, *free_ports(),
             "-s", commands.place / "x.stat.gz",
         ).wait()  # fmt: skip
-    assert "No load was found that kept p99 < 10s and errors < 1%" in ended.fine(1).out
+    assert "No load met p99 < 10s and errors < 1%" in ended.fine(1).out
 
 
 def test_an_interrupt_ends_a_sweep_with_the_table_of_what_there_is(commands: Commands) -> None:
@@ -109,7 +109,7 @@ def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
     else:
         ended = commands.run(*words)
     ended.fine()
-    assert "Ended before its time: the rate was steady at second " in ended.out
+    assert "Ended early: the rate was steady at second " in ended.out
     assert ended.took_s < 50
     footer = ended.stats.run.footer
     assert footer is not None
@@ -139,7 +139,7 @@ def test_users_that_no_worker_runs_count_for_nothing(commands: Commands) -> None
     ended = commands.run("-f", path, *common, "-u", 64, workers=None, ports=ports)
     out = ended.fine(6).out
     assert "Concurrency: 4 of 64" in out
-    assert "FEWER USERS THAN ASKED FOR: 4 of 64 users ran; no figure below" in out
+    assert "FEWER USERS THAN REQUESTED: 4 of 64 users ran; no figure below" in out
 
 
 def test_a_limit_that_the_workers_set_is_said_to_be_theirs(commands: Commands) -> None:
@@ -152,7 +152,7 @@ def test_a_limit_that_the_workers_set_is_said_to_be_theirs(commands: Commands) -
         "-s", commands.place / "x.stat.gz", *ports,
     ).wait()  # fmt: skip
     lines = ended.fine(6).out.splitlines()
-    assert "only 4 of 64 users ran: counts for nothing" in lines[4]
+    assert "only 4 of 64 users ran: not counted" in lines[4]
     assert lines[5].split()[0] == "4"
-    assert lines[-2].startswith("Largest load that kept ")
+    assert lines[-2].startswith("Highest load that met ")
     assert lines[-1].startswith("The limit may be higher: the workers can run only 4 users")

@@ -48,7 +48,7 @@ def test_every_lie_is_an_error_and_every_error_a_lie(commands: Commands) -> None
     assert stats.verified.bytes_read == reads * 5000 + told["longer"] - told["truncated"]
     size = bytes_text(stats.verified.bytes_read)
     assert f"Verified: {reads} READs, {size}; {found}" in ended.out
-    assert f"WARNING: {corrupt} operations met corrupt content" in ended.err
+    assert f"WARNING: {corrupt} operations found corrupt content" in ended.err
     details = [row["detail"] for row in rows_of(ended.results) if row["error"]]
     assert all(re.match(r"ssbench_\d{6}/tiny_\w+: ", detail) for detail in details), details
     assert re.search(r"  First corrupt: \w+: ssbench_\d+/tiny\S+: .* tx\w+-\w+\n", ended.out)

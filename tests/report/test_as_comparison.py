@@ -51,7 +51,7 @@ def test_the_verdict_is_in_words() -> None:
 def test_scenarios_that_differ_come_first_and_seeds_after_them() -> None:
     lines = text_of(runs.lasting(12, 20), runs.lasting(12, 20, seed=2, user_count=9)).splitlines()
     assert lines[:4] == [
-        "THE SCENARIOS DIFFER, and the figures may because of that:",
+        "THE SCENARIOS DIFFER, which may explain differences in the figures:",
         "  user_count: 4 | 9",
         "Also different:",
         "  seed: 1 | 2",
@@ -80,7 +80,7 @@ def test_what_is_wrong_with_a_run_is_said_of_it() -> None:
     text = text_of(runs.lasting(30, 30), drifting, runs.lasting(5, 30, seed=3))
     first, second, third = text.split("Run 1: ")[1].split("\n\n")[0].split("Run ")
     assert "Warning" not in first
-    assert "  Warning: not all of its results are here\n" in second
+    assert "  Warning: some of its results are missing\n" in second
     assert "  Warning: The rate of operations rose" in second
     assert "too short for intervals: its figures are of the whole run" in third
 
@@ -99,13 +99,13 @@ def test_what_moves_no_bytes_has_no_throughput() -> None:
 
 def test_it_says_what_an_interval_does_not_know() -> None:
     text = text_of(runs.lasting(12, 20), runs.lasting(12, 20))
-    assert text.endswith("repeat the runs to see that.\n")
+    assert text.endswith("repeat the runs to see those.\n")
 
 
 def test_files_of_0_3_9_are_compared_as_far_as_they_can_be() -> None:
     named = [(name, legacy.stats_of(name)) for name in ("noop", "real")]
     text = render_comparison(comparison(named, seed=1))
-    assert "Files of ssbench 0.3.9 don't tell bytes read: no throughput is compared.\n" in text
+    assert "Files of ssbench 0.3.9 do not record bytes read: no throughput is compared.\n" in text
     assert text.count("too little data to tell") > 20
 
 
@@ -147,9 +147,9 @@ def busy(records: list[runs.Record], cpu_percent: float) -> list[runs.Record]:
 def test_other_work_that_took_the_cores_stands_beside_the_verdict() -> None:
     base, other = runs.lasting(20, 50), busy(runs.lasting(20, 60, seed=2), 97.0)
     lines = text_of(base, other).splitlines()
-    told = lines.index("Other work took the cores in run 2: figures may differ because of it.")
+    told = lines.index("Other processes took the cores in run 2: figures may differ because of it.")
     assert lines[told - 1].startswith("Run 2 against run 1")
     assert any(line.startswith("  Other work used 92 % of all cores of bench-01") for line in lines)
     both = text_of(busy(base, 97.0), other)
-    assert "Other work took the cores in runs 1 and 2: figures may differ" in both
+    assert "Other processes took the cores in runs 1 and 2: figures may differ" in both
     assert "Other work" not in text_of(base, busy(runs.lasting(20, 60, seed=2), 40.0))

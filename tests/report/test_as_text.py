@@ -68,8 +68,8 @@ def test_what_was_read_late_is_in_no_first_byte_figure() -> None:
     records = [runs.header(), runs.worker(0, "w"), runs.batch(rows)]
     stats = runs.stats_of(records)
     text = render("text", stats)
-    assert "First-byte latencies left out, the response was read late: 3\n" in text
-    assert "Header latencies left out, the response was read late: 3\n" in text
+    assert "First-byte latencies excluded because the response was read late: 3\n" in text
+    assert "Header latencies excluded because the response was read late: 3\n" in text
     made = json.loads(render("json", stats))["operations"]["READ"]
     for name, uncertain in (("headers", 3), ("first_byte", 3), ("last_byte", 0)):
         latency = made[f"{name}_latency"]
@@ -123,11 +123,8 @@ def test_errors_around_the_run_have_tables_of_their_own() -> None:
 
 def test_what_may_be_left_behind_is_no_count_of_what_is() -> None:
     text = render("text", around())
-    assert "\nObjects left behind: 2\n" in text
-    assert (
-        "\nObjects perhaps left behind (whether they were created, or deleted, is not known): 3"
-        in (text)
-    )
+    assert "\nOrphaned objects: 2\n" in text
+    assert "\nObjects possibly orphaned (unknown whether they were created or deleted): 3" in (text)
 
 
 def test_without_any_record_there_is_still_a_report() -> None:
@@ -193,5 +190,5 @@ def test_the_manual_names_every_cause_of_an_error() -> None:
 def test_a_run_that_ended_because_it_was_steady_says_so() -> None:
     reason = "the rate was steady at second 31: within 7.5 % for 15 s"
     records = [*runs.normal()[:-1], runs.footer(reason=reason)]
-    assert f"\nEnded before its time: {reason}\n" in render("text", runs.stats_of(records))
+    assert f"\nEnded early: {reason}\n" in render("text", runs.stats_of(records))
     assert "before its time" not in render("text", runs.stats_of(runs.normal()))

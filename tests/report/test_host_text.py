@@ -31,23 +31,22 @@ def sentences(*findings: Finding) -> list[str]:
         (
             WORKER, Cause.CORES, 38.0,
             "Worker w2 (bench-02) waited for a core 38 % of the time for 41 of 60 s: the load"
-            " generator was the bottleneck; its machine's cores were taken: move it, or what else"
-            " runs there",
+            " generator was the bottleneck; other processes took its host's cores: move it or them",
         ),
         (
             WORKER, Cause.LATE, 0.0304,
-            "Worker w2 (bench-02) got to what was due 30 ms late for 41 of 60 s: the load"
-            " generator was the bottleneck; see what stops it",
+            "Worker w2 (bench-02) ran its timers 30 ms late for 41 of 60 s: the load"
+            " generator was the bottleneck; find out what blocks it",
         ),
         (
             WORKER, Cause.NETWORK, 95.0,
-            "Machine bench-02 had its network interface 95 % full for 41 of 60 s: the load"
-            " generator was the bottleneck; add machines",
+            "Host bench-02 had its network interface 95 % full for 41 of 60 s: the load"
+            " generator was the bottleneck; add hosts",
         ),
         (
             MASTER, Cause.MEMORY, 2.5,
-            "Machine bench-01 had 2.5 % of its memory left for 41 of 60 s: the load generator was"
-            " the bottleneck; add memory or machines",
+            "Host bench-01 had 2.5 % of its memory left for 41 of 60 s: the load generator was"
+            " the bottleneck; add memory or hosts",
         ),
     ],
 )  # fmt: skip
@@ -111,8 +110,8 @@ def test_operations_that_our_own_host_failed_make_it_the_bottleneck() -> None:
 
 def test_where_nothing_is_known_that_is_said() -> None:
     assert list(verdict_lines(HeadroomVerdict(Headroom.UNKNOWN))) == [
-        "Load generator: not known whether it was the bottleneck (no whole second with figures of"
-        " its machines)"
+        "Load generator: unknown whether it was the bottleneck (no whole second with metrics of"
+        " its hosts)"
     ]
 
 

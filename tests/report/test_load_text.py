@@ -41,7 +41,7 @@ OPEN = [
 
 def test_an_open_loop_has_both_times_under_their_names() -> None:
     lines = report(run(OPEN[:1] + OPEN[2:], [1, 2, 3], due=True, arrivals="poisson"))
-    assert "Load: open loop, 50 operations a second fall due (poisson arrivals)" in lines
+    assert "Load: open loop, 50 operations/s due (poisson arrivals)" in lines
     service = next(line for line in lines if "Service time (from start)" in line)
     response = next(line for line in lines if "Response time (from due)" in line)
     assert "max 100.000 ms" in service
@@ -71,7 +71,10 @@ def test_closed_stages_and_thinking_users() -> None:
 def test_what_was_left_out_is_told() -> None:
     given = run([OPEN[0], OPEN[2]], [1, 2, 9, 28], due=True, warmup=5, cooldown=3)
     lines = report(given, 30 * SECOND)
-    told = "Left out: the first 5 s and the last 3 s (3 operations); no figure below has them"
+    told = (
+        "Excluded: the first 5 s and the last 3 s (3 operations);"
+        " the figures below do not include them"
+    )
     assert told in lines
     assert any(line.startswith("       Count:     1 ") for line in lines)
 
@@ -91,21 +94,21 @@ def test_the_header_has_the_whole_run_and_how_much_of_it_counts() -> None:
 @pytest.mark.parametrize(
     ("load", "told"),
     [
-        ({"warmup": 5}, "Left out: the first 5 s (4 operations)"),
+        ({"warmup": 5}, "Excluded: the first 5 s (4 operations)"),
         (
             {"warmup": 1.5, "cooldown": 2, "stages": [{}, {"warmup": 3}]},
-            "Left out: the first 1.5 s, the last 2 s and the first 3 s of stage 2 (4 operations)",
+            "Excluded: the first 1.5 s, the last 2 s and the first 3 s of stage 2 (4 operations)",
         ),
         (
             {"stages": [{"warmup": 3}, {"warmup": 3}]},
-            "Left out: the first 3 s of each stage (3 operations)",
+            "Excluded: the first 3 s of each stage (3 operations)",
         ),
     ],
 )
 def test_what_is_left_out_is_named(load: dict[str, object], told: str) -> None:
     lines = report(run(OPEN, [1, 2, 3.5, 12, 28.5, 29, 4], due=True, **load), 30 * SECOND)
-    (line,) = (line for line in lines if line.startswith("Left out"))
-    assert line == f"{told}; no figure below has them"
+    (line,) = (line for line in lines if line.startswith("Excluded"))
+    assert line == f"{told}; the figures below do not include them"
 
 
 def test_warm_ups_of_stages_are_left_out_of_each_and_of_all_together() -> None:
@@ -120,7 +123,7 @@ def test_warm_ups_of_stages_are_left_out_of_each_and_of_all_together() -> None:
     count = next(line for line in lines if line.startswith("       Count:     4 "))
     assert "Average requests per second:   0.1  Throughput: 0.15 MB/s" in count
     assert (
-        "Rates: over 27.000 s, from the begin of the load to the end of the load, without the"
+        "Rates: over 27.000 s, from the start of the load to the end of the load, without the"
         " warm-ups between: successes by when they were due"
     ) in lines
 
@@ -128,10 +131,10 @@ def test_warm_ups_of_stages_are_left_out_of_each_and_of_all_together() -> None:
 @pytest.mark.parametrize(
     ("load", "told"),
     [
-        ({}, "Rates: over 30.000 s, from the begin of the load to the end of the load"),
+        ({}, "Rates: over 30.000 s, from the start of the load to the end of the load"),
         (
             {"warmup": 5, "cooldown": 3},
-            "Rates: over 22.000 s, from the end of the warm-up to the begin of the cool-down",
+            "Rates: over 22.000 s, from the end of the warm-up to the start of the cool-down",
         ),
     ],
 )
@@ -151,7 +154,7 @@ def test_the_users_that_ran_head_the_report() -> None:
     marks = [OPEN[0], MarkRecord(0, "users", 0, 4), OPEN[2]]
     lines = report(run(marks, [1, 2], due=True))
     assert any("Concurrency: 4 of 8  Ran " in line for line in lines)
-    told = "FEWER USERS THAN ASKED FOR: 4 of 8 users ran; no figure below is one of 8 users"
+    told = "FEWER USERS THAN REQUESTED: 4 of 8 users ran; the figures below are not of 8 users"
     assert told in lines
     assert lines.index(told) < lines.index("TOTAL")
     assert not any("FEWER USERS" in line for line in report(run(OPEN, [1, 2], due=True)))
@@ -165,8 +168,10 @@ def test_users_that_went_in_the_midst_of_a_stage_are_told_with_their_second() ->
         OPEN[2],
     ]
     lines = report(run(marks, [1, 2], due=True))
-    (told,) = [line for line in lines if line.startswith("FEWER USERS THAN ASKED FOR")]
+    (told,) = [line for line in lines if line.startswith("FEWER USERS THAN REQUESTED")]
     assert "in stage 2 8 of 8 users ran at first, 3 from second 12.0, 4 from second 13.0" in told
-    assert ", and 2 changes more (--json has them all); no figure below is one of 8 users" in told
+    assert (
+        ", and 2 changes more (--json has them all); the figures below are not of 8 users" in told
+    )
     at = lines.index("STAGES (latencies: response time)")
     assert "3 to 9 of 8" in lines[at + 3]

@@ -17,8 +17,8 @@ from tests.core.stats.test_coordinated_omission import stats_of
 from tests.report import runs
 
 CLOSED = (
-    "In a closed loop users who wait ask nothing, so what would have come meanwhile is in no "
-    "percentile; a run with --rate shows it."
+    "Coordinated omission: in a closed loop, users that wait for a response send nothing, so stalls"
+    " are under-represented in percentiles; a run with --rate shows them."
 )
 
 
@@ -51,8 +51,7 @@ def test_an_open_loop_that_fell_behind_is_a_warning() -> None:
     text = render("text", stats)
     assert f"\n{line}\n" in text
     assert (
-        "\nLoad: open loop, 100 operations a second fall due (uniform arrivals);"
-        " 92.0/s were started\n"
+        "\nLoad: open loop, 100 operations/s due (uniform arrivals); 92.0/s were started\n"
     ) in text
     row = json.loads(render("json", stats))["notes"][0]
     assert (row["note"], row["late"], row["target_per_s"]) == ("behind", 80, 100)
@@ -105,8 +104,7 @@ def test_a_plain_run_has_no_note() -> None:
 def test_a_run_of_which_nothing_counts_says_so() -> None:
     (line,) = note_lines(RunStats.of(runs.lasting(3, 100, warmup=5)))
     assert line == (
-        "Note: Nothing counts: the run was over before its warm-up was, or its cool-down had the "
-        "rest (300 operations)."
+        "Note: No results to report: warm-up and cool-down cover the whole run (300 operations)."
     )
     assert note_rows(RunStats.of(runs.no_results())) == []
 
@@ -116,7 +114,9 @@ def test_seconds_that_are_kept_less_finely_are_told_of(monkeypatch: pytest.Monke
     monkeypatch.setattr(type(stats.series), "relative_error", 0.0048)
     (row,) = note_rows(stats)
     assert (row["note"], row["relative_error"]) == ("wide_seconds", 0.0048)
-    assert note_lines(stats)[0].startswith("Note: Percentiles of single seconds are within 0.48 %")
+    assert note_lines(stats)[0].startswith(
+        "Note: Percentiles of single seconds are accurate to 0.48 %"
+    )
 
 
 def test_a_mix_that_is_not_the_scenarios_is_told_of() -> None:
@@ -125,5 +125,5 @@ def test_a_mix_that_is_not_the_scenarios_is_told_of() -> None:
     (row,) = note_rows(stats)
     assert row["note"] == "mix"
     assert row["skipped_share"] == pytest.approx(30 / 1030)
-    assert note_lines(stats)[0].startswith("Note: 2.9 % of the draws found no object to be had")
+    assert note_lines(stats)[0].startswith("Note: 2.9 % of the drawn operations found no object")
     assert note_rows(RunStats.of([*run, runs.footer(skipped={"UPDATE": 15})])) == []

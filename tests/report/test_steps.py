@@ -84,7 +84,7 @@ def test_a_row_tells_what_its_figures_do_not() -> None:
     assert judged.row(step(kept=True)).endswith("  kept\n")
     assert judged.row(step(kept=False)).endswith("  missed p99 < 50ms\n")
     assert judged.row(replace(step(kept=True), operations=0)).endswith("  no result\n")
-    assert "Promised: p99 < 50ms" in judged.head()
+    assert "Thresholds: p99 < 50ms" in judged.head()
     nothing = replace(step(kept=False), operations=0, ended="interrupted")
     assert judged.row(nothing).endswith("  run interrupted\n")
     ours = replace(step(kept=False), generator=Headroom.NONE)
@@ -102,20 +102,18 @@ def searched(*outcomes: tuple[float, bool], most: float = 100, confirm: int = 0)
 def test_what_a_search_has_found_stands_below() -> None:
     assert table().foot() == ""
     assert searched((1, True), (2, False)) == (
-        "\nLargest load that kept p99 < 50ms: 1 user\nSmallest load that broke it: 2 users\n"
+        "\nHighest load that met p99 < 50ms: 1 user\nLowest load that missed it: 2 users\n"
     )
     assert searched((1, False)) == (
-        "\nNo load was found that kept p99 < 50ms\nSmallest load that broke it: 1 user\n"
+        "\nNo load met p99 < 50ms\nLowest load that missed it: 1 user\n"
     )
     assert searched((1, True), most=1).splitlines()[-1] == (
         "The limit may be higher: nothing above 1 user was tried (--max-users)"
     )
-    assert searched((8, True), (16, False)).splitlines()[1] == (
-        "The search was ended before its end:"
-    )
+    assert searched((8, True), (16, False)).splitlines()[1] == ("The search was ended early:")
     assert searched((1, True), (2, False), (2, True), (2, False), (1, True), confirm=1) == (
-        "\nLargest load that kept p99 < 50ms: 1 user (in 2 of 2 runs)\n"
-        "Smallest load that broke it: 2 users (in 2 of 3 runs)\n"
+        "\nHighest load that met p99 < 50ms: 1 user (in 2 of 2 runs)\n"
+        "Lowest load that missed it: 2 users (in 2 of 3 runs)\n"
     )
 
 
@@ -160,7 +158,7 @@ def test_a_run_with_fewer_users_than_asked_for_counts_for_nothing() -> None:
     row = judged.row(short)
     assert row.split()[:3] == ["4", "of", "64"]
     assert row.split()[6:11] == ["N/A"] * 5
-    assert row.endswith("  only 4 of 64 users ran: counts for nothing\n")
+    assert row.endswith("  only 4 of 64 users ran: not counted\n")
     (made,) = csv.DictReader(io.StringIO(judged.as_csv([short])))
     assert (made["users"], made["users_ran"], made["counts"], made["kept"]) == ("64", "4", "0", "")
     (found,) = json.loads(

@@ -95,7 +95,7 @@ class Step:
 
     @property
     def short_of_users(self) -> bool:
-        """Whether fewer users ran than were asked for: the step counts for nothing."""
+        """Whether fewer users ran than were asked for: the step not counted."""
         asked, ran = self.users_asked, self.users_ran
         return asked is not None and ran is not None and ran < asked
 

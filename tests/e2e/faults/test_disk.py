@@ -154,7 +154,7 @@ def test_a_report_that_can_not_be_printed(commands: Commands, row: Row) -> None:
     done = shell(commands, '"$@" >/dev/full; echo $?', *noop_run(commands))
     assert done.stdout == "1\n"
     last = done.stderr.splitlines()[-1]
-    assert last == "ssbench-master: the report can't be printed: No space left on device"
+    assert last == "ssbench-master: cannot print the report: No space left on device"
     row.accounted(stats_of(commands.place / "x.stat.gz"))
     row.saw("status 1, one line, results kept")
 

@@ -175,7 +175,7 @@ def test_clean_up_of_a_run(fault: str, deed: Deed, commands: Commands, row: Row)
     account = row.accounted(stats)
     assert (account.done, account.failed) == (12, 0)
     assert stats.run.left_behind == 12
-    assert "left behind" in ended.out
+    assert "rphaned" in ended.out
     row.saw(f"status 0, 12 objects left behind; {ended.took_s:.0f} s")
 
 

@@ -99,10 +99,10 @@ def test_one_with_fewer_descriptors_than_users(
     account = row.accounted(ended.stats)
     assert (account.failed, account.lost) == (0, 0)
     possible = TIGHT - WORKER_DESCRIPTORS
-    said = f"This worker offers {possible} users, not 64: a process may open {TIGHT} files"
+    said = f"This worker can run {possible} users, not 64: a process may open {TIGHT} files"
     assert said in poor.talk()
     assert f"can run only {64 + possible} of 80 users (poor (" in ended.err
-    assert f"FEWER USERS THAN ASKED FOR: {64 + possible} of 80 users ran" in ended.out
+    assert f"FEWER USERS THAN REQUESTED: {64 + possible} of 80 users ran" in ended.out
     assert min(ended.stats.requests_per_worker().values()) > 0
     assert poor.process.poll() is None
     agrees_with_log(embedded_swift, "tight", ended.results)
@@ -134,7 +134,9 @@ def test_one_that_cannot_begin(commands: Commands, row: Row, descriptors: int) -
     assert (account.done, account.lost) == (200, 0)
     # Where the event loop's library is the first to find none left, it aborts, in the same words.
     assert poor.wait().status in ([2] if descriptors == 18 else [1, 2, -signal.SIGABRT])
-    assert "Too many open files" in poor.talk() or "no user can run here: a pro" in poor.talk()
+    assert (
+        "Too many open files" in poor.talk() or "no user can run on this host: a pro" in poor.talk()
+    )
     assert poor.talk().count("Traceback") <= 1
     assert ended.stats.requests_per_worker() == {"rich": 200}
     row.saw("it says so and ends; the other does its work")
