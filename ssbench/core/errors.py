@@ -5,11 +5,11 @@
     SsbenchError                 status 1   something failed; the message says what
     ├── UsageError               status 2   the user's input is wrong; the store was not changed
     │   └── ScenarioError                   ... in the scenario: carries every fault found
-    ├── AuthError                status 1   no token to be had
-    ├── NoWorkersError           status 1   nobody came to work
-    │   └── FewerWorkersError    status 6   fewer than were asked for
-    ├── StatFileError            status 1   a stat file can't be written or isn't one
-    ├── MessageError                        bytes off the wire that are no message of ours
+    ├── AuthError                status 1   authentication failed
+    ├── NoWorkersError           status 1   no workers connected
+    │   └── FewerWorkersError    status 6   fewer workers than requested
+    ├── StatFileError            status 1   a stat file can't be written, or the file is not one
+    ├── MessageError                        a message that is not valid
     │   └── ProtocolError                   ... but one of another protocol version
     └── StorageError                        one failed attempt at the store (becomes a Result)
 """
@@ -36,7 +36,7 @@ class ExitStatus(IntEnum):
     WORKERS_LOST = 6
 
 
-#: The gravest first: where several apply, the leftmost wins.
+#: By severity: if several apply, the first one wins.
 GRAVITY = (
     ExitStatus.USAGE,
     ExitStatus.FAILED,
@@ -59,7 +59,7 @@ def most_failed(done: int, failed: int) -> bool:
 
 
 class SsbenchError(Exception):
-    """Base of all our errors. ``str()`` is one line fit for a user."""
+    """Base of ssbench's errors. ``str()`` is one line for the user."""
 
     exit_status = ExitStatus.FAILED
 
@@ -83,11 +83,11 @@ class AuthError(SsbenchError):
 
 
 class NoWorkersError(SsbenchError):
-    """No worker said hello in time."""
+    """No worker connected in time."""
 
 
 class FewerWorkersError(NoWorkersError):
-    """Fewer workers than the user asked for said hello in time: the run doesn't start."""
+    """Fewer workers than requested connected in time: the run doesn't start."""
 
     exit_status = ExitStatus.WORKERS_LOST
 

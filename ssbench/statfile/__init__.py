@@ -1,6 +1,6 @@
-"""A run on disk: written block by block, read back whole or damaged.
+"""Stat files: the records of a run on disk, written and read block by block.
 
-The format is told in docs/stat-file.rst. Files of ssbench 0.3.9 are read as well.
+See docs/stat-file.rst for the format. Files of ssbench 0.3.9 can be read as well.
 """
 
 from ssbench.statfile.path import default_path, existing_path

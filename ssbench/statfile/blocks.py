@@ -1,4 +1,4 @@
-"""Blocks of a stat file: gzip members that a reader can step over, and find again after damage.
+"""Blocks of a stat file: gzip members that a reader can skip, and find again after damage.
 
 A block is one whole gzip member (RFC 1952), so ``zcat`` and Python's gzip read the file as if
 nothing were special about it. Its header has an extra field, id ``SB``, little-endian::
@@ -48,7 +48,7 @@ _PIECE = 1 << 15  #: bytes that are compressed at a time
 
 
 class Block(NamedTuple):
-    """A block that came through whole."""
+    """An undamaged block."""
 
     number: int
     offset: int  #: of its first byte in the file
@@ -56,7 +56,7 @@ class Block(NamedTuple):
 
 
 class BlockBuilder:
-    """Compresses one block piece by piece: no call takes long, none is made for a few bytes."""
+    """Compresses one block in pieces: each call is short, and small writes are collected."""
 
     def __init__(self, level: int = FAST) -> None:
         self._engine = zlib.compressobj(level, zlib.DEFLATED, -15, 9)
@@ -95,12 +95,12 @@ class BlockBuilder:
 
 
 class Source:
-    """A binary file that is read forwards and can be looked ahead in; pipes will do."""
+    """A binary file with lookahead, read sequentially; it may be a pipe."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._buffer = bytearray()
-        self.offset = 0  #: bytes left behind
+        self.offset = 0  #: bytes consumed so far
 
     def peek(self, count: int) -> bytes:
         """The next ``count`` bytes, or fewer where the file ends; they stay."""
@@ -112,18 +112,18 @@ class Source:
         return bytes(memoryview(self._buffer)[:count])
 
     def skip(self, count: int) -> None:
-        """Leave bytes behind that ``peek`` has shown."""
+        """Consume bytes that ``peek`` has returned."""
         del self._buffer[:count]
         self.offset += count
 
     def push_back(self, data: bytes) -> None:
-        """Undo the skipping of bytes that turned out to belong to what comes next."""
+        """Put back consumed bytes that belong to the next member."""
         self._buffer[:0] = data
         self.offset -= len(data)
 
 
 class TooMuchError(Exception):
-    """A file unfolds to far more than a run writes. Its text is one line."""
+    """A file expands to far more than a run writes. The text is one line."""
 
 
 class Bounds:
@@ -179,7 +179,7 @@ def begins_a_block(data: bytes) -> bool:
 
 
 def looks_like_blocks(source: Source) -> bool:
-    """True for a file of blocks, even one whose beginning is damaged or cut off.
+    """True for a file of blocks, even if its beginning is damaged or truncated.
 
     False for plain gzip, and for msgpack that isn't packed at all.
 
@@ -203,13 +203,13 @@ def looks_like_blocks(source: Source) -> bool:
 def read_blocks(
     source: Source, on_damage: OnDamage, inflate: Callable[[int], None] = _no_bounds
 ) -> Iterator[Block]:
-    """Every block that is whole, in order; ``say`` hears of what is damaged or missing.
+    """Every block that is whole, in order; ``on_damage`` is called with what is damaged or missing.
 
     :param inflate: called with the bytes of each block, packed and inflated, before it is read.
     :raises StatFileError: where a newer ssbench has written the file.
     """
     expected = 0
-    told = False  # of the damage that the scan for the next block is about to step over
+    told = False  # the damage that the scan for the next block will skip is already reported
     while True:
         start = source.offset
         frame = _next_frame(source)
@@ -227,7 +227,7 @@ def read_blocks(
         except _DamagedError as error:
             on_damage(f"block {frame.number} at byte {source.offset} {error}")
             told = True
-            # Not by its length: bytes may be missing from its middle, and the next block with them.
+            # Not by its length: if bytes are missing in its middle, that would skip the next block.
             source.skip(1)
         else:
             told = False
@@ -258,7 +258,7 @@ def _parse_frame(head: bytes) -> _Frame | None:
 
 
 def _next_frame(source: Source) -> _Frame | None:
-    """Skips to the next sound header; None, and all is skipped, where there is no more."""
+    """Skip to the next valid header; None at the end of the file."""
     while True:
         window = source.peek(_WINDOW)
         at = window.find(_MAGIC)
@@ -294,7 +294,7 @@ def _inflate(member: bytes, length: int, inflate: Callable[[int], None]) -> byte
     inflate(size)
     engine = zlib.decompressobj(-15)
     try:
-        # One byte more than announced: a bomb shows itself and goes no further.
+        # One byte more than announced, which detects a decompression bomb and stops it.
         data = engine.decompress(memoryview(member)[_FRAME.size : -_TAIL.size], size + 1)
     except zlib.error as error:
         raise _DamagedError(f"is damaged: {error}") from error
@@ -304,7 +304,7 @@ def _inflate(member: bytes, length: int, inflate: Callable[[int], None]) -> byte
 
 
 def read_plain(source: Source, on_damage: OnDamage) -> Iterator[bytes]:
-    """Inflated pieces of plain gzip, bounded in size; ``say`` hears where it breaks off.
+    """Inflated pieces of plain gzip, bounded in size; ``on_damage`` is called with where it ends early.
 
     A file that isn't packed comes as it is.
     """

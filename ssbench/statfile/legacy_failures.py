@@ -1,7 +1,7 @@
-"""What is told of the failed results in stat files of ssbench 0.3.9: never a secret.
+"""Errors of failed results in stat files of ssbench 0.3.9, without secrets.
 
-They hold the job as it was sent, the account's key in its ``auth_kwargs`` included, and the
-exception's text, into which any of that may have found its way.
+Such results hold the job as it was sent, with the account's key in its ``auth_kwargs``, and the
+text of the exception, which may quote any of it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def safe_detail(exception: str, secrets: Iterable[str]) -> str:
         exception = exception.replace(secret, "***")
     lines = _TOKEN.sub("***", exception).strip().splitlines()
     if quotes_job:
-        # What else of the job it tells is anyone's guess: the class must do.
+        # The text may quote any part of the job: keep only the name of the exception's class.
         name = _CLASS_NAME.match(exception)
         return name.group() if name else _UNKNOWN
     return printable(lines[-1].strip())[:_DETAIL_LIMIT] if lines else _UNKNOWN

@@ -1,4 +1,4 @@
-"""Results of a stat file put together while they are packed, for those who count them all."""
+"""Merge small batches of packed results into large ones, which are faster to count."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST = 8 << 20
 
 
 class _Waiting:
-    """What is there of one phase and worker: packed results, one batch behind the other.
+    """Packed results of one phase and worker, one batch after the other in one buffer.
 
-    Not as the objects that they were: those of a megabyte of small batches fall out of the
-    processor's cache until they are needed again, and that takes longer than to copy them.
+    Copying them is faster than keeping the objects: those of a megabyte of small batches would
+    leave the processor's cache before they are needed again.
     """
 
     def __init__(self) -> None:
@@ -32,17 +32,17 @@ class _Waiting:
         self.sizes.append(len(packed))
 
     def each(self) -> Iterator[bytes]:
-        """The batches as they came."""
+        """The batches in their order."""
         for end, size in zip(accumulate(self.sizes), self.sizes, strict=True):
             yield bytes(self.packed[end - size : end])
 
 
 def merge_batches(items: Iterable[Any]) -> Iterator[Any]:
-    """The objects of a stat file, results put together to a ResultBatch wherever they can be.
+    """The objects of a stat file, with results merged into ResultBatches where possible.
 
-    Results of one phase and worker stay in their order, and behind all objects that they were
-    behind, but for those of UNORDERED, which bear on no result. Where one of them is damaged they
-    come as they are.
+    Results of one phase and worker keep their order, and stay after all objects that preceded
+    them, except those of UNORDERED, which affect no results. If a batch is damaged, its group is
+    not merged.
     """
     waiting: dict[tuple[Any, Any], _Waiting] = {}
     total = 0
@@ -69,8 +69,7 @@ def merge_batches(items: Iterable[Any]) -> Iterator[Any]:
 
 
 def is_results(item: Any) -> bool:
-    """Whether an object of a stat file has the form of results; of what is in them it says
-    nothing."""
+    """Whether an object of a stat file has the form of results; their content is not checked."""
     return (
         type(item) is list
         and len(item) == 4

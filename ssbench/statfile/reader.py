@@ -1,4 +1,4 @@
-"""Read a run's stat file, whole or damaged, ours or of ssbench 0.3.9."""
+"""Read a run's stat file, also a damaged one, or one of ssbench 0.3.9."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ssbench.statfile.path import PACKED, existing_path
 from ssbench.statfile.records import UnknownRecordError, decode, objects
 
 _DAMAGE_LIMIT = 100
-_LEAST_PIECE = 4096  #: bytes that a piece counts for at least: an empty one takes its time, too
+_LEAST_PIECE = 4096  #: minimum bytes that a piece counts as: empty ones take time, too
 
 
 def read(
@@ -65,7 +65,7 @@ def read(
 class StatFileReader:
     """Iterates over a run's records, once, in the order of the file.
 
-    ``damage`` and ``notes`` fill up as it goes and are whole at the end of the iteration.
+    ``damage`` and ``notes`` grow during the iteration and are complete at its end.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class StatFileReader:
         """Use ``read``."""
         self._file = file if owned else None
         self.name = name
-        self.damage: list[str] = []  #: what is missing or spoilt, a line each
-        self.notes: list[str] = []  #: what else a reader of figures must know, a line each
-        self.unknown_records = 0  #: of a kind that this version doesn't know
+        self.damage: list[str] = []  #: what is missing or damaged, a line each
+        self.notes: list[str] = []  #: other remarks for the reader of a report, a line each
+        self.unknown_records = 0  #: number of records of types that this version doesn't know
         self.legacy = False  #: True for a file of ssbench 0.3.9
         self._footer = False
         self._select: Callable[[Iterable[Any]], Iterable[Any]] = iter
@@ -91,7 +91,7 @@ class StatFileReader:
 
     @property
     def complete(self) -> bool:
-        """True once all was read, to the footer, and nothing is damaged."""
+        """True once the footer was read and nothing is damaged."""
         return self._footer and not self.damage
 
     def __iter__(self) -> Iterator[Record]:
@@ -99,19 +99,22 @@ class StatFileReader:
             yield from self._records
 
     def merged(self) -> Iterator[Record]:
-        """As iterating, with many batches of results put together to few: far faster to count.
+        """Iterate with batches of results merged into few large ones, which are faster to count.
 
-        Results of one phase and worker keep their order, and pass no phase, mark or clock.
+        Results of one phase and worker keep their order relative to each other and to phase, mark
+        and clock records.
         """
         self._select = merge_batches
         if not self.legacy:
             return iter(self)
-        from ssbench.core.stats.batches import gathered  # no run needs it: they begin the sooner
+        from ssbench.core.stats.batches import (
+            gathered,
+        )  # lazily: runs don't need it, and start faster
 
         return gathered(self)
 
     def without_results(self) -> Iterator[Record]:
-        """As iterating, without the results, which aren't even unpacked."""
+        """Iterate without the results, which are not unpacked."""
         self._select = partial(filterfalse, is_results)
         return (record for record in self if not isinstance(record, ResultBatch))
 
@@ -159,7 +162,7 @@ class StatFileReader:
             items = self._counted(objects(pieces, self._add_damage, raw=True))
             run = LegacyRun(items, self.damage, self.notes)
             return self._until_footer(run.records())
-        if first[:1] in ARRAY_MARKS:  # blocks that someone has put together into one
+        if first[:1] in ARRAY_MARKS:  # blocks that were recompressed into one
             return self._decoded(objects(pieces, self._add_damage))
         raise StatFileError("it is gzip, but no stat file")
 
@@ -183,7 +186,7 @@ class StatFileReader:
 
     def _known(self, items: Iterator[Any]) -> Iterator[Record]:
         yield from self._decodable(islice(items, 1))
-        yield from self._decodable(self._select(items))  # chosen when the first is out
+        yield from self._decodable(self._select(items))  # chosen after the first record was read
 
     def _decodable(self, items: Iterable[Any]) -> Iterator[Record]:
         for item in items:
@@ -198,7 +201,7 @@ class StatFileReader:
                 self._add_damage(f"a record is malformed: {error}")
 
     def _one_header(self, records: Iterable[Record]) -> Iterator[Record]:
-        """The records with one header, which stands twice in the file."""
+        """The records with one header, of which the file has two copies."""
         header = None
         for record in records:
             if not isinstance(record, RunHeader):

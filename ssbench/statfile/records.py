@@ -46,7 +46,7 @@ _RECORD_TYPES: dict[int, type[Any]] = {
     6: MarkRecord,
     7: ClockRecord,
 }
-#: Codes of records that bear on no result, so that results may pass them by; they come often.
+#: Codes of frequent records that affect no results, so that results may be reordered past them.
 UNORDERED = (1, 4)
 _CODES = {record: code for code, record in _RECORD_TYPES.items()}
 
@@ -69,14 +69,14 @@ def encode(record: Record) -> bytes:
         return encode_results(record.phase, record.worker, msgpack.packb(pack_results(rows)))
     values = {field.name: getattr(record, field.name) for field in fields(record)}
     if isinstance(record, RunHeader):
-        values["format"] = FORMAT  # also here: recompressing a file loses the blocks' headers
+        values["format"] = FORMAT  # also here: recompressing a file loses the block headers
     return _pack([_CODES[type(record)], values])
 
 
 def encode_results(phase: Phase, worker: int, packed: bytes) -> bytes:
-    """The record of a batch that is msgpack already.
+    """The record of a batch that is already msgpack.
 
-    :raises StatFileError: where it is so long that no reader would take it.
+    :raises StatFileError: if it is longer than readers accept.
     """
     if len(packed) > MAX_OBJECT - 64:
         raise StatFileError(f"a batch of results is {len(packed)} bytes long, above {MAX_OBJECT}")
@@ -93,7 +93,7 @@ def _pack(record: list[Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """What msgpack doesn't know: read-only mappings, sets and the like."""
+    """Convert types that msgpack doesn't know: read-only mappings, sets and the like."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Iterable):
@@ -104,7 +104,7 @@ def _plain(value: Any) -> Any:
 def objects(pieces: Iterable[bytes], on_damage: OnDamage, *, raw: bool = False) -> Iterator[Any]:
     """The msgpack objects of a stream, each bounded in size and in what it unfolds to.
 
-    Ends early, after telling ``say``, where the bytes are no msgpack or break a bound.
+    Calls ``on_damage`` and ends if the bytes are not msgpack or exceed a bound.
     """
     budget = unpacking.Budget(_MAX_TOTAL_ITEMS)
     unpacker = unpacking.stream_unpacker(MAX_OBJECT, _MAX_ITEMS, _MAX_ENTRIES, budget, raw=raw)
@@ -120,7 +120,7 @@ def objects(pieces: Iterable[bytes], on_damage: OnDamage, *, raw: bool = False) 
 
 
 class UnknownRecordError(Exception):
-    """A record of a kind that came after this version."""
+    """A record type of a newer version."""
 
 
 def decode(item: Any) -> Record:
@@ -146,16 +146,16 @@ def decode(item: Any) -> Record:
 
 
 def merge_packed(phase: int, worker: int, packed: bytearray, sizes: Sequence[int]) -> ResultBatch:
-    """Batches of one phase and worker as one.
+    """Merge batches of one phase and worker.
 
     :param packed: each as a record holds it, one behind the other.
     :param sizes: the bytes of each.
-    :raises MessageError: where any of them is malformed, or too large to be one of many.
+    :raises MessageError: if any of them is malformed, or too large to merge.
     """
     if max(sizes) > _MAX_OF_MANY:
         raise MessageError("a large batch")
-    # Nobody counts what these unfold to, which takes longer than all else: they are short. And
-    # there are no maps in them.
+    # Items are not counted, which would take longer than all else: batches are short, and hold no
+    # maps.
     unpacker = unpacking.stream_unpacker(MAX_OBJECT, _MAX_ITEMS, 0, raw=False)
     unpacker.feed(packed)
     try:
@@ -214,7 +214,7 @@ def _whole_or_none(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float:
-    # Nor one that no sum, and no clock, could be reckoned with: infinite, none, or beyond all.
+    # Infinities, NaN and huge numbers would spoil sums and times.
     if type(value) not in (int, float) or not -_MAX_NUMBER <= value <= _MAX_NUMBER:
         raise MessageError("a number is wanted")
     return float(value)
@@ -247,7 +247,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _anything(value: Any, depth: int = 0) -> Any:
-    """What JSON can say; nested so deep that printing it would fail, it is refused."""
+    """A JSON value. Refused if nested so deeply that printing it would fail."""
     if depth > _MAX_DEPTH:
         raise MessageError("nested too deep")
     if type(value) is dict:

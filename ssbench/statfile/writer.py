@@ -17,22 +17,22 @@ from ssbench.statfile.records import encode, encode_results
 
 BLOCK_BYTES = 1 << 20  #: of records; a block is written when it has them, or once a second
 BLOCK_SECONDS = 1.0
-#: Fewer bytes in a second come of a slow run, where time to compress better is to be had.
+#: With fewer bytes per second, there is time for better compression.
 _SLOW_SECOND = 1 << 19
 _LOOK = 1 << 20  #: bytes of an existing file that show whether it is a stat file
 
 
 class StatFileWriter:
-    """Appends a run's records to a new file, which ends in a whole block whatever happens.
+    """Appends a run's records to a new file, which always ends in a complete block.
 
-    One thread at a time. After an error nothing more is written; what was, stays readable.
+    Not thread-safe. After an error nothing more is written; earlier blocks stay readable.
     """
 
     def __init__(self, file: int, path: str, *, new: bool, readable: bool = True) -> None:
         """Use ``create``."""
         self._file = file
         self._new = new  # there was no such file before
-        self.readable = readable  #: False where what is written can't be read again: /dev/null
+        self.readable = readable  #: False if the file can't be read again: /dev/null
         self._closed = False
         self.path = path
         self.blocks = 0  #: written so far
@@ -89,7 +89,7 @@ class StatFileWriter:
         data = encode(record)
         self._add(data)
         if isinstance(record, RunHeader):
-            # Twice, a block each: one damaged block must not take the meaning from all others.
+            # Twice, in a block each: without a header all other blocks would be useless.
             self.flush()
             self._add(data)
             self.flush()
@@ -118,7 +118,7 @@ class StatFileWriter:
         self._add(encode_results(phase, worker, packed))
 
     def tick(self, now_s: float) -> None:
-        """Tell the time, of any monotonic clock: once a second's worth is there, it is written.
+        """Report the time of any monotonic clock. Flushes once a second.
 
         :raises StatFileError: path, cause and what was kept.
         """
@@ -131,7 +131,7 @@ class StatFileWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Hand all that was appended to the operating system.
+        """Write all appended records to the operating system.
 
         :raises StatFileError: path, cause and what was kept.
         """
@@ -140,7 +140,7 @@ class StatFileWriter:
         member = self._builder.finish(self.blocks)
         try:
             if not self.blocks and self.readable:
-                # Not before: a run that fails in its beginnings must not cost an older run's file.
+                # Not before: a run that fails early must not destroy an older run's file.
                 os.ftruncate(self._file, 0)
             _write_all(self._file, member)
         except OSError as error:
@@ -153,7 +153,7 @@ class StatFileWriter:
         self._builder = BlockBuilder(self._level)
 
     def close(self) -> None:
-        """Write the rest and close; a second time does nothing. A new file that stayed empty goes.
+        """Write the rest and close; repeated calls do nothing. Removes a new, empty file.
 
         :raises StatFileError: path, cause and what was kept.
         """
@@ -164,7 +164,7 @@ class StatFileWriter:
         self._remove_if_empty()
         try:
             os.close(self._file)
-        except OSError as error:  # network file systems tell of a full disk as late as this
+        except OSError as error:  # network file systems may report a full disk only now
             raise StatFileError(f"{self.path}: the end may be lost: {error.strerror}") from error
 
     def _add(self, data: bytes) -> None:
@@ -184,17 +184,17 @@ class StatFileWriter:
 
     def _remove_if_empty(self) -> None:
         if self._new and not self.blocks:
-            with suppress(OSError):  # it is gone already, or stays: no harm in either
+            with suppress(OSError):  # already gone, or stays: both are harmless
                 os.unlink(self.path)
 
     def _give_up(self) -> None:
-        """Cut a partly written block off and close."""
+        """Truncate a partly written block and close."""
         self._closed = True
         self._remove_if_empty()
         try:
             os.ftruncate(self._file, self.bytes_written)
         except OSError:
-            pass  # readers step over the part of a block that now stays at the end
+            pass  # readers skip the partial block at the end
         finally:
             os.close(self._file)
 
@@ -210,11 +210,11 @@ class StatFileWriter:
 
 
 def is_being_written(path: str | os.PathLike[str]) -> bool:
-    """Whether a run writes to this file now, as far as locks can tell."""
+    """Whether a run is writing to this file, according to its lock."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return False  # whoever reads it will be told why not
+        return False  # opening it for reading reports the error
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -236,7 +236,7 @@ def _open_new(path: str) -> int:
 def _mode_of(path: str) -> int:
     """What is there.
 
-    :raises UsageError: for a link: whoever made it would say where our bytes go.
+    :raises UsageError: for a link, whose owner could choose where we write.
     """
     try:
         mode = os.lstat(path).st_mode
@@ -253,13 +253,13 @@ def _is_sink(mode: int) -> bool:
 
 
 def _open_sink(path: str) -> int:
-    # NONBLOCK: a pipe that nobody reads is an error at once.
+    # NONBLOCK: a pipe without a reader fails at once.
     flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
         file = os.open(path, flags)
     except OSError as error:
         raise StatFileError(f"{path}: can't be written: {error.strerror}") from error
-    if not _is_sink(os.fstat(file).st_mode):  # it has changed since we looked
+    if not _is_sink(os.fstat(file).st_mode):  # replaced since the check
         os.close(file)
         raise StatFileError(f"{path}: isn't overwritten: it is no device any more")
     os.set_blocking(file, True)
@@ -267,7 +267,7 @@ def _open_sink(path: str) -> int:
 
 
 def _open_again(path: str) -> int:
-    """Open a file that is there; only if it is ours, and empty or a stat file."""
+    """Open an existing file, only if it is ours, and empty or a stat file."""
     # NONBLOCK: opening a pipe would wait for its other end.
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -305,7 +305,7 @@ def _why_not_replace(file: int) -> str | None:
 
 
 def _lock(file: int) -> bool:
-    """False where another process holds the file; True also where there are no locks."""
+    """False if another process has locked the file; True if locks are unsupported."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

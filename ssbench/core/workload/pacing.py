@@ -1,8 +1,8 @@
 """Load models: when is the next operation due?
 
-A *closed* model has no due times: each user begins its next operation when the last one is over,
-so a slow store slows the load. An *open* one has a rate: operations fall due at times that nothing
-in the run can move, and whoever waits for a late one is counted.
+In a *closed* loop there are no due times: each user starts its next operation when the last one
+completes, so a slow store reduces the load. An *open* loop has an arrival rate: due times do not
+depend on the store, and response times count from them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 SECOND_NS = 1_000_000_000
 #: Jobs travel at most this far ahead of their due time, and wait at the worker.
 LOOKAHEAD_NS = SECOND_NS // 5
-#: They travel in helpings of so much time. Sent one by one as each came within reach, they cost
-#: ten times the operation itself: each message is answered, and the answer is a turn for the next.
+#: They are sent in groups of this much time. Sent one by one, they cost ten times as much as the
+#: operation itself, because each message is acknowledged, and each ack triggers the next message.
 SEND_INTERVAL_NS = LOOKAHEAD_NS // 4
-#: So long after all are ready an open loop begins, so that its first jobs have travelled by then.
+#: An open loop begins this long after all workers are ready, so that they have its first jobs.
 START_DELAY_NS = LOOKAHEAD_NS // 2
 
 
@@ -69,7 +69,7 @@ def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Itera
 class PacedWorkload:
     """A workload whose jobs have due times: an open loop.
 
-    An operation that finds no object takes no due time: another is drawn for it.
+    A skipped operation (no object left) uses no due time: another is drawn instead.
 
     :param dues: as ``due_times`` gives them.
     :param most_per_s: the highest rate that is to come.
@@ -95,7 +95,7 @@ class PacedWorkload:
         self._zero_s, self._begin_ns = now_s, offset_ns
 
     def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
-        """Those that fall due soon, or are due already, in that order."""
+        """Jobs that are due, or due soon, by due time."""
         reach_ns = round((now_s - self._zero_s) * SECOND_NS) + LOOKAHEAD_NS
         horizon_ns = reach_ns - reach_ns % SEND_INTERVAL_NS
         due = self._due_before(horizon_ns, limit)

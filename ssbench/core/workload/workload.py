@@ -1,8 +1,8 @@
-"""What is done to the objects: the jobs of the three phases, one at a time.
+"""Workloads: the jobs of the three phases.
 
-A workload gives jobs and is told what became of each, once: succeeded, failed, lost with its
-worker, or withdrawn (given back unstarted, not to be done). A job may come back under another
-number than it was given; what counts is its operation and its object. The operations of the run
+A workload produces jobs and is told the outcome of each, once: succeeded, failed, lost with its
+worker, or withdrawn (returned unstarted, and not sent again). A job may be reported under another
+number than it was produced with; its operation and object identify it. The operations of the run
 itself are in ``core.workload.bench``.
 """
 
@@ -30,13 +30,13 @@ _new = tuple.__new__  # Job(...) takes twice as long
 
 
 class Workload(Protocol):
-    """Where jobs come from and where their outcome goes."""
+    """A source of jobs that is told their outcomes."""
 
     phase: Phase
 
     @property
     def taken(self) -> int:
-        """Jobs given so far."""
+        """Jobs produced so far."""
 
     @property
     def skipped(self) -> Counter[int]:
@@ -47,40 +47,40 @@ class Workload(Protocol):
         """Jobs that may wait at workers for their time."""
 
     def begin(self, now_s: float, offset_ns: int) -> None:
-        """Jobs are taken from now on, which is so long after the phase's start."""
+        """The load begins now, ``offset_ns`` after the phase's start."""
 
     def never_started(self, now_s: float) -> int:
-        """Jobs that fell due before this time, and were done by nobody."""
+        """Number of jobs due before this time that were never started."""
 
     def waiting_since(self, now_s: float) -> float | None:
         """When jobs began to fall due that nobody has taken so far; None where none has."""
 
     @property
     def total(self) -> int | None:
-        """How many jobs there will be; None where time decides."""
+        """Total number of jobs; None if the phase ends by time."""
 
     @property
     def finished(self) -> bool:
-        """Whether ``take`` will never again give a job, whatever comes back."""
+        """Whether ``take`` will never return another job, whatever the outcomes in flight."""
 
     @property
     def exhausted(self) -> str | None:
-        """Why no job can ever come, in a sentence, where that ended it before its total."""
+        """Why no more jobs are possible before the total is reached, as a sentence; else None."""
 
     def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
         """Up to ``limit`` jobs, numbered upwards from ``first_number``; [] for none just now."""
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
-        """These were done."""
+        """These jobs succeeded."""
 
     def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
-        """This ended with an error; ``unknown`` where it may have happened all the same."""
+        """This job failed. ``unknown``: the store may have applied it nevertheless."""
 
     def lost(self, jobs: Iterable[Job]) -> None:
-        """These were held by a worker that is lost."""
+        """These jobs were held by a worker that is lost."""
 
     def withdrawn(self, jobs: Iterable[Job]) -> None:
-        """These came back unstarted and will not be done."""
+        """These jobs were returned unstarted and will not be sent again."""
 
 
 def initial_jobs(scenario: Scenario) -> InitialWorkload:
