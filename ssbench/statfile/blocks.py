@@ -304,9 +304,9 @@ def _inflate(member: bytes, length: int, inflate: Callable[[int], None]) -> byte
 
 
 def read_plain(source: Source, on_damage: OnDamage) -> Iterator[bytes]:
-    """Inflated pieces of plain gzip, bounded in size; ``on_damage`` is called with where it ends early.
+    """Inflated pieces of plain gzip, bounded in size; ``on_damage`` is told where it breaks off.
 
-    A file that isn't packed comes as it is.
+    A file that is not compressed is read as it is.
     """
     if source.peek(len(_GZIP)) != _GZIP:
         while piece := source.peek(_WINDOW):
