@@ -112,7 +112,7 @@ class TruthServer:
                 elif fd == listener_fd:
                     self._accept()
                 elif fd == timer_fd:
-                    self._timer.expired_timer()
+                    self._timer.expired()
                     self._set_ns = 0
                 elif fd == until_fd:
                     return

@@ -134,7 +134,7 @@ class Run:
         outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
         try:
             outcome = self._populate_and_run(master, initial)
-            if outcome.ended in ("exhausted", "failed") and not master.keeping.error:
+            if outcome.ended in ("exhausted", "failed") and not master.recorder.error:
                 self.warn(outcome.reason)
             if outcome.counts.corrupt:
                 met = plural(outcome.counts.corrupt, "operation")
@@ -142,7 +142,7 @@ class Run:
             self._clean_up(master, initial)
         finally:
             self._release_workers(master)
-            if not master.keeping.error:  # said already, and nothing more can be written
+            if not master.recorder.error:  # said already, and nothing more can be written
                 self._conclude(master, writer, self._footer(master, outcome, initial))
         return self._status(master, outcome)
 
@@ -150,10 +150,10 @@ class Run:
         """Wait for workers; a later run of a series goes on with those who are left."""
         session = self.session
         if session.has_workers:
-            master.gather(self.scenario.most_users, 1)
+            master.wait_for_workers(self.scenario.most_users, 1)
             return
         expected = self.options.expect_workers or self.options.workers
-        master.gather(session.wanted_users, expected)
+        master.wait_for_workers(session.wanted_users, expected)
         session.has_workers = True
 
     def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
@@ -168,7 +168,7 @@ class Run:
         self.skipped = bench.skipped
         return master.run_phase(
             Phase.RUN, bench, scenario.most_users, scenario.run_seconds,
-            stages=scenario.load, settling=self._settling(),
+            stages=scenario.load, steady_state=self._settling(),
         )  # fmt: skip
 
     @property
@@ -221,7 +221,7 @@ class Run:
         try:
             writer.write(footer)
         except StatFileError as error:
-            master.keeping.error = error
+            master.recorder.error = error
             self.warn(str(error))
 
     def _footer(
@@ -253,8 +253,8 @@ class Run:
     def _status(self, master: Master, outcome: PhaseOutcome) -> ExitStatus:
         """The gravest; ``reasons`` has why each applies."""
         counts, found = outcome.counts, self.reasons
-        if master.keeping.error:
-            found[ExitStatus.FAILED] = str(master.keeping.error)
+        if master.recorder.error:
+            found[ExitStatus.FAILED] = str(master.recorder.error)
         elif outcome.ended == "failed":
             found[ExitStatus.FAILED] = outcome.reason
         elif most_failed(counts.done, counts.failed):

@@ -119,7 +119,7 @@ class Session:
     @property
     def concurrency(self) -> int:
         """How many users the workers that are here can be."""
-        return self._master.roster.concurrency if self._master else 0
+        return self._master.registry.concurrency if self._master else 0
 
     def meanwhile(self, work: Callable[[], T]) -> T:
         """Do something that takes long between two runs, with an eye on the workers."""

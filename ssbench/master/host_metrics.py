@@ -68,7 +68,7 @@ class HostMetricsRecorder:
         for sample in self._live.take() if self._live else ():
             self._keep(MASTER, self._host, sample)
 
-    def heard(self, worker: WorkerState, host: Host, now_ns: int) -> None:
+    def on_host(self, worker: WorkerState, host: Host, now_ns: int) -> None:
         """A worker told of its machine. Seconds that it told already, or that are to come, are
         left out: however much it says, the file grows by a record a second."""
         if worker.offset_ns is None:
@@ -86,9 +86,9 @@ class HostMetricsRecorder:
             record = self._clocks.record(worker, self._run, self._phase, self._start_ns)
             if record is not None:
                 self._record(record)
-        alarm = self._clocks.alarm(worker)
-        if alarm:
-            self._warn(alarm)
+        warning = self._clocks.alarm(worker)
+        if warning:
+            self._warn(warning)
 
     def _keep(self, index: int, host: str, sample: Sample) -> None:
         at_s = (sample.at_ns - self._start_ns) / SECOND

@@ -18,8 +18,8 @@ from ssbench.master.worker_manager import WorkerManager
 
 log = logging.getLogger(__name__)
 
-_SENDS_A_TURN = 64
-_SHOWN = [1 + Result._fields.index(name) for name in
+_SENDS_PER_POLL = 64
+_DISPLAYED_COLUMNS = [1 + Result._fields.index(name) for name in
           ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
 
 
@@ -32,15 +32,15 @@ class JobTransport:
     def __init__(
         self,
         dispatcher: Dispatcher,
-        crew: WorkerManager,
-        keeping: SafeRecorder,
+        manager: WorkerManager,
+        recorder: SafeRecorder,
         observer: Observer,
         send: Callable[[bytes], bool],
         clock: Callable[[], int],
     ) -> None:
         self.dispatcher = dispatcher
-        self._crew = crew
-        self._keeping = keeping
+        self._manager = manager
+        self._recorder = recorder
         self._observer = observer
         self._send = send
         self._clock = clock
@@ -50,7 +50,7 @@ class JobTransport:
         return f"<JobTransport {self.dispatcher}>"
 
     @property
-    def waits_for_room(self) -> bool:
+    def has_unsent(self) -> bool:
         """Whether there are jobs that nobody had room for."""
         return bool(self._pending)
 
@@ -63,15 +63,15 @@ class JobTransport:
         """Send what is to be sent now, as far as workers have room."""
         pending, send = self._pending, self._send
         if not pending:
-            run, phase = self._crew.settings.run_id, self._crew.phase
+            run, phase = self._manager.settings.run_id, self._manager.phase
             pending.extend(
                 encode(Jobs(run, phase, batch.number, now_ns, pack_jobs(batch.jobs)))
-                for batch in self.dispatcher.to_send(now_ns, _SENDS_A_TURN)
+                for batch in self.dispatcher.to_send(now_ns, _SENDS_PER_POLL)
             )
         while pending and send(pending[0]):
             pending.popleft()
 
-    def withhold(self) -> None:
+    def drop_unsent(self) -> None:
         """Keep what nobody had room for."""
         self._pending.clear()
 
@@ -81,40 +81,40 @@ class JobTransport:
 
     # What workers say ---------------------------------------------------------------------
 
-    def took(self, took: Ack) -> None:
+    def on_ack(self, ack: Ack) -> None:
         """A worker has these batches."""
-        if took.run == self._crew.settings.run_id:
-            self.dispatcher.acked(took.incarnation, took.batches, self._clock())
+        if ack.run == self._manager.settings.run_id:
+            self.dispatcher.acked(ack.incarnation, ack.batches, self._clock())
 
-    def results(self, results: Results) -> bool:
+    def on_results(self, results: Results) -> bool:
         """A worker did these; False where they are of another phase, or of nobody here."""
-        crew, dispatcher = self._crew, self.dispatcher
-        worker = crew.roster.workers.get(results.incarnation)
-        here = (crew.settings.run_id, crew.phase)
+        manager, dispatcher = self._manager, self.dispatcher
+        worker = manager.registry.workers.get(results.incarnation)
+        here = (manager.settings.run_id, manager.phase)
         if worker is None or (results.run, results.phase) != here:
             return False
         if results.acked:
             dispatcher.acked(results.incarnation, results.acked, self._clock())
         packed = dispatcher.results(results.incarnation, results.packed, self._clock())
         if packed is not None:
-            self._keeping.append_results(crew.phase, worker.index, results.packed)
-            if self._observer.wants_results and crew.phase is Phase.RUN:
+            self._recorder.append_results(manager.phase, worker.index, results.packed)
+            if self._observer.wants_results and manager.phase is Phase.RUN:
                 self._display(packed)
         return True
 
     def _display(self, packed: Sequence[Any]) -> None:
         try:
-            columns = [unpack_column(packed[i], packed[0]) for i in _SHOWN]
+            columns = [unpack_column(packed[i], packed[0]) for i in _DISPLAYED_COLUMNS]
         except MessageError as error:
             log.warning("Results that can't be shown: %s", error)
             return
         self._observer.results(columns)
 
-    def returned(self, returned: Returned) -> None:
+    def on_returned(self, returned: Returned) -> None:
         """A worker gives these back."""
-        if returned.run == self._crew.settings.run_id:
+        if returned.run == self._manager.settings.run_id:
             self.dispatcher.returned(returned.incarnation, returned.numbers)
 
-    def gone(self, incarnation: int) -> int:
+    def on_worker_left(self, incarnation: int) -> int:
         """A worker is here no more; gives how many operations are lost with it."""
         return self.dispatcher.worker_lost(incarnation)

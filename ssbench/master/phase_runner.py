@@ -36,12 +36,12 @@ class PhaseServices:
     :param warn: called with what the user must know.
     """
 
-    crew: WorkerManager
-    keeping: SafeRecorder
+    manager: WorkerManager
+    recorder: SafeRecorder
     limits: Limits
     clock: Callable[[], int]
-    turn: Callable[[float], None]
-    why_halt: Callable[[], Ending | None]
+    poll: Callable[[float], None]
+    abort_reason: Callable[[], Ending | None]
     warn: Callable[[str], None]
 
 
@@ -56,47 +56,47 @@ class PhaseRunner:
 
     def __init__(
         self,
-        ties: PhaseServices,
-        exchange: JobTransport,
+        services: PhaseServices,
+        job_transport: JobTransport,
         workload: Workload,
-        course: StageSchedule,
+        schedule: StageSchedule,
         *,
         seconds: float | None = None,
-        settling: SteadyStateDetector | None = None,
+        steady_state: SteadyStateDetector | None = None,
     ) -> None:
-        self.exchange = exchange
-        self.course = course
-        self._ties = ties
-        self._crew = ties.crew
-        self._clock = ties.clock
+        self.job_transport = job_transport
+        self.schedule = schedule
+        self._services = services
+        self._manager = services.manager
+        self._clock = services.clock
         self._workload = workload
-        self._settling = settling
-        self._dispatcher = exchange.dispatcher
-        self._watch = ProgressTracker(workload.total, seconds)
+        self._steady_state = steady_state
+        self._dispatcher = job_transport.dispatcher
+        self._tracker = ProgressTracker(workload.total, seconds)
         self._drain_until_ns = 0
         self._ending: Ending = ("complete", "")
-        self._took_s = 0.0
+        self._duration_s = 0.0
         self._users = 0  # that run, as noted last
         self._short_of_users = False
 
     def __repr__(self) -> str:
-        return f"<PhaseRunner {self.course} {self._dispatcher}>"
+        return f"<PhaseRunner {self.schedule} {self._dispatcher}>"
 
     # Its course ---------------------------------------------------------------------------
 
-    def work(self) -> None:
+    def run(self) -> None:
         """Begin now, and go on until the last result is in or it was stopped."""
-        crew, workload = self._crew, self._workload
+        manager, workload = self._manager, self._workload
         started_ns = self._clock() + (START_DELAY_NS if workload.ahead else 0)
-        crew.expect(started_ns)
-        self._dispatcher.bounds.begin(crew.start_ns)
-        self.course.begin(started_ns)
-        if self._settling:
-            self._settling.begin(started_ns)
-        workload.begin(started_ns / SECOND, started_ns - crew.start_ns)
-        self._mark("stage", self.course.began_ns)
-        self._go_through()
-        self._took_s = max(self._clock() - started_ns, 0) / SECOND
+        manager.expect(started_ns)
+        self._dispatcher.bounds.begin(manager.start_ns)
+        self.schedule.begin(started_ns)
+        if self._steady_state:
+            self._steady_state.begin(started_ns)
+        workload.begin(started_ns / SECOND, started_ns - manager.start_ns)
+        self._mark("stage", self.schedule.began_ns)
+        self._send_and_poll()
+        self._duration_s = max(self._clock() - started_ns, 0) / SECOND
 
     def outcome(self) -> PhaseOutcome:
         """How it went, once the exchange is closed."""
@@ -104,47 +104,47 @@ class PhaseRunner:
         ended, reason = self._ending
         if ended == "complete" and workload.exhausted:
             ended, reason = "exhausted", workload.exhausted
-        never = workload.never_started(self.course.ended_ns / SECOND)
+        never = workload.never_started(self.schedule.ended_ns / SECOND)
         return PhaseOutcome(
-            dispatcher.counts, self._took_s, ended, reason, dispatcher.first_error, never,
+            dispatcher.counts, self._duration_s, ended, reason, dispatcher.first_error, never,
             self._short_of_users,
         )  # fmt: skip
 
-    def _go_through(self) -> None:
-        dispatcher, course = self._dispatcher, self.course
-        while not self._over():
+    def _send_and_poll(self) -> None:
+        dispatcher, schedule = self._dispatcher, self.schedule
+        while not self._finished():
             now_ns = self._clock()
             if not dispatcher.stopping:
-                self._look_ahead(now_ns)
+                self._advance(now_ns)
             elif now_ns > self._drain_until_ns:
-                self._ties.warn(
+                self._services.warn(
                     f"{dispatcher.held} operations did not end within"
-                    f" {self._ties.limits.drain_timeout_s:g} s; they count as lost"
+                    f" {self._services.limits.drain_timeout_s:g} s; they count as lost"
                 )
                 break
-            self.exchange.send(now_ns)
-            next_ns = None if dispatcher.stopping else course.next_ns
+            self.job_transport.send(now_ns)
+            next_ns = None if dispatcher.stopping else schedule.next_ns
             left_ns = SECOND if next_ns is None else next_ns - now_ns
-            self._ties.turn(min(WAIT_S, left_ns / SECOND))
+            self._services.poll(min(WAIT_S, left_ns / SECOND))
         if not dispatcher.stopping:
             self._mark_end(self._finished_ns())
 
-    def _over(self) -> bool:
+    def _finished(self) -> bool:
         dispatcher = self._dispatcher
         if not dispatcher.finished:
             return False
-        return not dispatcher.stopping or self._crew.ready(stopped=True)
+        return not dispatcher.stopping or self._manager.ready(stopped=True)
 
-    def _look_ahead(self, now_ns: int) -> None:
+    def _advance(self, now_ns: int) -> None:
         """Go on to the next stage, or stop, where it is time."""
-        ending = self._ties.why_halt() or self._why_stop(now_ns)
+        ending = self._services.abort_reason() or self._why_stop(now_ns)
         if ending is not None:
             self._stop(ending, now_ns)
-        elif self.course.advance(now_ns):
-            users = self.course.stage.users
-            if users is not None and users != self._crew.roster.users:
-                self._crew.allocate_users(users)
-            self._mark("stage", self.course.began_ns)
+        elif self.schedule.advance(now_ns):
+            users = self.schedule.stage.users
+            if users is not None and users != self._manager.registry.users:
+                self._manager.allocate_users(users)
+            self._mark("stage", self.schedule.began_ns)
         else:
             self._count_users(now_ns)
 
@@ -152,19 +152,19 @@ class PhaseRunner:
         self._ending = ending
         self._mark_end(self._clock())
         self._dispatcher.stop()
-        self.exchange.withhold()
-        self._crew.news = True
-        self._drain_until_ns = now_ns + int(self._ties.limits.drain_timeout_s * SECOND)
+        self.job_transport.drop_unsent()
+        self._manager.state_changed = True
+        self._drain_until_ns = now_ns + int(self._services.limits.drain_timeout_s * SECOND)
 
     def _mark_end(self, now_ns: int) -> None:
         """The load ended: when its time was over, however late we come to look."""
-        end_ns = self.course.end_ns
-        self.course.ended_ns = now_ns if end_ns is None else min(now_ns, end_ns)
-        self._mark("end", self.course.ended_ns)
+        end_ns = self.schedule.end_ns
+        self.schedule.ended_ns = now_ns if end_ns is None else min(now_ns, end_ns)
+        self._mark("end", self.schedule.ended_ns)
 
     def _mark(self, name: str, at_ns: int) -> None:
         """Note what begins, or ends; in the run, also in the stat file."""
-        users = self.course.stage.users or self._crew.roster.users
+        users = self.schedule.stage.users or self._manager.registry.users
         self._note(at_ns, name, users)
         if name == "stage":
             self._users = users
@@ -172,22 +172,22 @@ class PhaseRunner:
 
     def _count_users(self, at_ns: int) -> None:
         """Note from when on there are workers for more, or fewer, users than were noted last."""
-        roster = self._crew.roster
-        if roster.assigned_users != self._users:
-            self._users = roster.assigned_users
-            self._note(at_ns, "users", roster.assigned_users)
-        self._short_of_users = self._short_of_users or roster.assigned_users < roster.users
+        registry = self._manager.registry
+        if registry.assigned_users != self._users:
+            self._users = registry.assigned_users
+            self._note(at_ns, "users", registry.assigned_users)
+        self._short_of_users = self._short_of_users or registry.assigned_users < registry.users
 
     def _note(self, at_ns: int, name: str, users: int) -> None:
-        if self._crew.phase is Phase.RUN:
-            course, offset_ns = self.course, at_ns - self._crew.start_ns
-            mark = MarkRecord(offset_ns, name, course.index, users, course.stage.rate)
-            self._ties.keeping.write(mark)
+        if self._manager.phase is Phase.RUN:
+            schedule, offset_ns = self.schedule, at_ns - self._manager.start_ns
+            mark = MarkRecord(offset_ns, name, schedule.index, users, schedule.stage.rate)
+            self._services.recorder.write(mark)
 
     def _finished_ns(self) -> int:
         """When a load ended of which all results are in: just now, or, where an open loop had
         nothing more to fall due, when its time is over."""
-        workload, end_ns = self._workload, self.course.end_ns
+        workload, end_ns = self._workload, self.schedule.end_ns
         if end_ns is None or workload.exhausted or workload.taken == workload.total:
             return self._clock()
         return end_ns
@@ -195,57 +195,59 @@ class PhaseRunner:
     # Why it must stop ---------------------------------------------------------------------
 
     def _why_stop(self, now_ns: int) -> Ending | None:
-        if self._crew.no_workers_left(now_ns):
+        if self._manager.no_workers_left(now_ns):
             return "failed", "all workers are gone"
-        end_ns = self.course.end_ns
+        end_ns = self.schedule.end_ns
         if end_ns is not None and now_ns >= end_ns:
             return "complete", ""
         return self._why_enough(now_ns) or self._why_give_up(now_ns)
 
     def _why_enough(self, now_ns: int) -> Ending | None:
-        if self._settling is None:
+        if self._steady_state is None:
             return None
-        steady = self._settling.heard(now_ns, self._dispatcher.counts.done)
+        steady = self._steady_state.heard(now_ns, self._dispatcher.counts.done)
         return ("complete", steady) if steady else None
 
     def _why_give_up(self, now_ns: int) -> Ending | None:
-        dispatcher, crew = self._dispatcher, self._crew
-        if crew.phase is Phase.RUN:
-            reason = error_limit_reason(dispatcher, self._ties.limits.max_consecutive_errors)
+        dispatcher, manager = self._dispatcher, self._manager
+        if manager.phase is Phase.RUN:
+            reason = error_limit_reason(dispatcher, self._services.limits.max_consecutive_errors)
         else:
-            timeout_s = crew.settings.network_timeout_s
-            reason = abort_reason(crew.phase, dispatcher, crew.start_ns, now_ns, timeout_s)
+            timeout_s = manager.settings.network_timeout_s
+            reason = abort_reason(manager.phase, dispatcher, manager.start_ns, now_ns, timeout_s)
         return ("failed", reason) if reason else None
 
     # In the master's loop -----------------------------------------------------------------
 
-    def brief(self) -> bool:
+    def update_state(self) -> bool:
         """Have the crew's beats say how things stand; True where jobs wait for somebody with
         room."""
-        self._crew.ending = self._dispatcher.ending
-        self._crew.stopping = self._dispatcher.stopping
-        return self.exchange.waits_for_room
+        self._manager.ending = self._dispatcher.ending
+        self._manager.stopping = self._dispatcher.stopping
+        return self.job_transport.has_unsent
 
     def tick(self, now_ns: int) -> None:
         """Time passes."""
         if self._dispatcher.tick(now_ns):
-            self._crew.news = True
+            self._manager.state_changed = True
 
-    def heard(self, pulse: Heartbeat) -> None:
+    def on_heartbeat(self, heartbeat: Heartbeat) -> None:
         """A worker told of latencies."""
-        self._watch.add_latencies((self._clock() - self._crew.start_ns) / SECOND, pulse.live)
+        self._tracker.add_latencies(
+            (self._clock() - self._manager.start_ns) / SECOND, heartbeat.live
+        )
 
     def progress(self, now_ns: int) -> RunProgress:
         """Where it stands."""
-        counts, roster = self._dispatcher.counts, self._crew.roster
-        progress = self._watch.progress(
-            (now_ns - self._crew.start_ns) / SECOND,
+        counts, registry = self._dispatcher.counts, self._manager.registry
+        progress = self._tracker.progress(
+            (now_ns - self._manager.start_ns) / SECOND,
             counts.done + counts.failed,
             counts.failed,
-            len(roster.workers),
-            roster.assigned_users,
+            len(registry.workers),
+            registry.assigned_users,
         )
-        rate = self.course.stage.rate
+        rate = self.schedule.stage.rate
         return replace(progress, target_rate=rate, late=self._late(now_ns)) if rate else progress
 
     def _late(self, now_ns: int) -> int:
@@ -253,12 +255,12 @@ class PhaseRunner:
         exactly so."""
         dispatcher, workload = self._dispatcher, self._workload
         if dispatcher.stopping:
-            return workload.never_started(self.course.ended_ns / SECOND)
+            return workload.never_started(self.schedule.ended_ns / SECOND)
         since_s = workload.waiting_since(now_ns / SECOND)
         if since_s is None:
             return 0
-        waiting = int(self.course.due_between(round(since_s * SECOND), now_ns))
+        waiting = int(self.schedule.due_between(round(since_s * SECOND), now_ns))
         if workload.total is not None:
             waiting = min(waiting, workload.total - workload.taken)
         # All that workers hold was due before that, and more of it than they have users waits.
-        return waiting + max(dispatcher.in_flight - self._crew.roster.assigned_users, 0)
+        return waiting + max(dispatcher.in_flight - self._manager.registry.assigned_users, 0)

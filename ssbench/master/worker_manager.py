@@ -21,14 +21,14 @@ from ssbench.master.phases import Limits
 from ssbench.master.renewal import Renewal
 from ssbench.transport.master_transport import MasterTransport
 
-_BEAT_NS = SECOND
+_STATE_INTERVAL_NS = SECOND
 #: Between beats at first, where one who came hasn't answered any: subscribing takes a moment, and
 #: what is said before isn't heard.
-_UNHEARD_NS = SECOND // 200
+_FIRST_GAP_NS = SECOND // 200
 #: Between the exit of a worker process of our own and its loss: what it sent last is read first.
 _LAST_MESSAGES_NS = SECOND // 4
 #: Beats within a worker time-out, at least: workers stop where half of it brought none.
-_BEATS_A_TIMEOUT = 8
+_STATES_PER_TIMEOUT = 8
 
 
 class WorkerJoined(NamedTuple):
@@ -71,7 +71,7 @@ class WorkerManager:
 
     def __init__(
         self,
-        wire: MasterTransport,
+        transport: MasterTransport,
         settings: StorageSettings,
         limits: Limits,
         *,
@@ -81,18 +81,18 @@ class WorkerManager:
         children: Children | None = None,
         wall_clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.roster = WorkerRegistry(limits.worker_timeout_s)
+        self.registry = WorkerRegistry(limits.worker_timeout_s)
         self.settings = settings
         self.phase = Phase.IDLE
         self.start_ns = 0  #: of the phase
         self.live = False  #: pulses are to tell of latencies
         self.ending = self.stopping = self.quit = False  #: as in Beat
-        self.news = True
+        self.state_changed = True
         self.newest_hello_ns = 0  #: when the last one came
-        self.gone: dict[str, None] = {}  #: names of those that left or were given up, in order
+        self.departed: dict[str, None] = {}  #: names of those that left or were given up, in order
         self.children_ended = 0  #: of the worker processes of our own
         self._id = random.SystemRandom().getrandbits(63)
-        self._wire = wire
+        self._transport = transport
         self._limits = limits
         self._renewal = Renewal(renew) if renew else None
         self._renewal_fault = ""
@@ -101,20 +101,20 @@ class WorkerManager:
         self._children = children
         self._exits: list[tuple[int, WorkerExit]] = []  # when they count, and who has ended
         self._wall_clock = wall_clock
-        self._beat_ns = min(_BEAT_NS, self.roster.timeout_ns // _BEATS_A_TIMEOUT)
-        self._gap_ns = self._beat_ns
-        self._next_beat_ns = 0
+        self._interval_ns = min(_STATE_INTERVAL_NS, self.registry.timeout_ns // _STATES_PER_TIMEOUT)
+        self._gap_ns = self._interval_ns
+        self._next_state_ns = 0
         self._alone_since_ns = 0
         self._on: Mapping[type, Callable[[Any], Iterable[Event]]] = {
             Hello: self._on_hello,
-            Heartbeat: self._on_pulse,
+            Heartbeat: self._on_heartbeat,
             Ready: self._on_ready,
             Expired: self._on_expired,
             Bye: self._on_bye,
         }
 
     def __repr__(self) -> str:
-        return f"<WorkerManager {self.phase.name} {self.roster}>"
+        return f"<WorkerManager {self.phase.name} {self.registry}>"
 
     # What one does with it ----------------------------------------------------------------
 
@@ -122,27 +122,27 @@ class WorkerManager:
         """Another phase, or IDLE, from the next beat on."""
         self.phase, self.live = phase, live
         self.ending = self.stopping = False
-        self.news = True
+        self.state_changed = True
 
     def allocate_users(self, users: int) -> None:
         """Be so many users from the next beat on, as far as there are workers for them."""
-        self.roster.users = users
-        self.roster.allocate_users()
-        self.news = True
+        self.registry.users = users
+        self.registry.allocate_users()
+        self.state_changed = True
 
     def ready(self, *, stopped: bool = False) -> bool:
         """Whether all who have users are connected for the phase (or have stopped in it)."""
-        return self.roster.all_ready(self.settings.run_id, self.phase, stopped=stopped)
+        return self.registry.all_ready(self.settings.run_id, self.phase, stopped=stopped)
 
     def expect(self, now_ns: int) -> None:
         """Wait for workers from now on, in ``deserted``; or else since they left."""
-        if self.roster.workers or not self._alone_since_ns:
+        if self.registry.workers or not self._alone_since_ns:
             self._alone_since_ns = now_ns
 
     def no_workers_left(self, now_ns: int) -> bool:
         """Whether nobody is here, and those who left have been waited for; in a former phase, too.
         To be asked again and again."""
-        if self.roster.workers:
+        if self.registry.workers:
             self._alone_since_ns = now_ns
             return False
         if self.hopeless:
@@ -155,7 +155,7 @@ class WorkerManager:
         """Whether no worker will ever join: those of our own have ended, and only they could."""
         return self._children is not None and self._children.hopeless() and not self._exits
 
-    def turn(self, wait_s: float, *, or_room: bool = False) -> Iterator[Event]:
+    def poll(self, wait_s: float, *, or_writable: bool = False) -> Iterator[Event]:
         """A beat if one is due, then whatever arrives within the wait.
 
         Gives who came, who is gone, what those who are here say of themselves, and all that isn't
@@ -163,10 +163,10 @@ class WorkerManager:
 
         :param or_room: don't wait where a worker has room for jobs.
         """
-        if self.news or self._clock() >= self._next_beat_ns:
+        if self.state_changed or self._clock() >= self._next_state_ns:
             self.send_control_state()
         wait_s = min(wait_s, self._gap_ns / SECOND)
-        for message in self._wire.receive(wait_s, or_room=or_room):
+        for message in self._transport.receive(wait_s, or_writable=or_writable):
             handler = self._on.get(type(message))
             if handler is None:
                 yield message
@@ -177,14 +177,14 @@ class WorkerManager:
         """Time passes: whose process has ended, who has been silent for too long, and whether a
         new token is here."""
         yield from self._check_children(now_ns)
-        for worker in self.roster.overdue(now_ns):
+        for worker in self.registry.overdue(now_ns):
             reason = f"no sign of life for {self._limits.worker_timeout_s:g} s"
             if not worker.answered_serial:
-                port = self._wire.ports.control
+                port = self._transport.ports.control
                 reason += f" (can it reach port {port}, --zmq-control-port?)"
-            yield self._part(worker, reason, left=False)
+            yield self._remove(worker, reason, left=False)
         self._take_token()
-        self.tell_strangers()
+        self.warn_of_rejected_peers()
 
     def _check_children(self, now_ns: int) -> Iterator[Event]:
         """Give up those of our own whose process has ended."""
@@ -194,47 +194,47 @@ class WorkerManager:
         while self._exits and now_ns >= self._exits[0][0]:
             _, ended = self._exits.pop(0)
             self.children_ended += 1
-            for worker in list(self.roster.workers.values()):
+            for worker in list(self.registry.workers.values()):
                 if (worker.hello.worker_id, worker.hello.pid) == (ended.worker_id, ended.pid):
-                    yield self._part(worker, ended.reason, left=False)
+                    yield self._remove(worker, ended.reason, left=False)
                     break
             else:
-                if not any(name.startswith(f"{ended.worker_id} (") for name in self.gone):
+                if not any(name.startswith(f"{ended.worker_id} (") for name in self.departed):
                     self._warn(
                         f"Worker {ended.worker_id} (pid {ended.pid}) ended before it joined:"
                         f" {ended.reason}"
                     )
 
-    def tell_strangers(self, *, last: bool = False) -> None:
+    def warn_of_rejected_peers(self, *, last: bool = False) -> None:
         """Warn of those who came without the right key.
 
         :param last: nobody will ask again.
         """
-        for line in self._wire.strangers(last=last):
+        for line in self._transport.rejected_peers(last=last):
             self._warn(line)
 
     def send_control_state(self) -> None:
         """Say now how things stand."""
         now_ns = self._clock()
-        self.news = False
+        self.state_changed = False
         self._gap_ns = self._gap(now_ns)
-        self._next_beat_ns = now_ns + self._gap_ns
+        self._next_state_ns = now_ns + self._gap_ns
         running = self.phase is not Phase.IDLE
-        self._wire.send_control_state(
+        self._transport.send_control_state(
             ControlState(
                 self._id,
-                self.roster.control_state_sent(now_ns),
+                self.registry.control_state_sent(now_ns),
                 now_ns,
                 self.settings.run_id if running else "",
                 self.phase,
                 self.start_ns,
-                self.roster.assignments(),
-                dict(self.roster.refused),
+                self.registry.assignments(),
+                dict(self.registry.refused),
                 self.settings.to_map() if running else {},
                 float(self._limits.worker_timeout_s),
                 # Of the run's own operations: initial objects may be as large as they like.
                 float(self._limits.operation_timeout_s) if self.phase is Phase.RUN else 0.0,
-                self._wire.pipe,
+                self._transport.pipe,
                 self.live,
                 self.ending,
                 self.stopping,
@@ -245,27 +245,27 @@ class WorkerManager:
 
     def _gap(self, now_ns: int) -> int:
         """How long until the next beat: twice as long each time, while somebody is unheard of."""
-        if all(worker.answered_serial for worker in self.roster.workers.values()):
-            return self._beat_ns
-        return min(max(now_ns - self.newest_hello_ns, _UNHEARD_NS), self._beat_ns)
+        if all(worker.answered_serial for worker in self.registry.workers.values()):
+            return self._interval_ns
+        return min(max(now_ns - self.newest_hello_ns, _FIRST_GAP_NS), self._interval_ns)
 
     # What workers say of themselves -------------------------------------------------------
 
     def _on_hello(self, hello: Hello) -> Iterator[Event]:
-        worker, replaced = self.roster.register(hello, self._clock())
+        worker, replaced = self.registry.register(hello, self._clock())
         for other in replaced:
             yield WorkerLeft(other, "it came back under a new incarnation", left=False)
-        self.news = True
+        self.state_changed = True
         if worker is not None:
             self.newest_hello_ns = self._clock()
             yield WorkerJoined(worker)
 
-    def _on_pulse(self, pulse: Heartbeat) -> Iterable[Event]:
-        worker = self.roster.heartbeat(pulse, self._clock(), self._wall_clock())
-        return () if worker is None else (pulse,)
+    def _on_heartbeat(self, heartbeat: Heartbeat) -> Iterable[Event]:
+        worker = self.registry.heartbeat(heartbeat, self._clock(), self._wall_clock())
+        return () if worker is None else (heartbeat,)
 
     def _on_ready(self, ready: Ready) -> Iterable[Event]:
-        worker = self.roster.workers.get(ready.incarnation)
+        worker = self.registry.workers.get(ready.incarnation)
         if worker is None:
             return ()
         if worker.ready[:2] != (ready.run, ready.phase):
@@ -274,18 +274,18 @@ class WorkerManager:
         return (ready,)
 
     def _on_bye(self, bye: Bye) -> Iterable[Event]:
-        worker = self.roster.workers.get(bye.incarnation)
+        worker = self.registry.workers.get(bye.incarnation)
         if worker:
-            return (self._part(worker, bye.reason or "it ended", left=True),)
-        self.roster.remove(bye.incarnation)  # one that was refused
+            return (self._remove(worker, bye.reason or "it ended", left=True),)
+        self.registry.remove(bye.incarnation)  # one that was refused
         return ()
 
-    def _part(self, worker: WorkerState, reason: str, *, left: bool) -> WorkerLeft:
-        self.roster.remove(worker.hello.incarnation)
+    def _remove(self, worker: WorkerState, reason: str, *, left: bool) -> WorkerLeft:
+        self.registry.remove(worker.hello.incarnation)
         # A worker may come and go within one turn of the loop, so it is noted here.
-        if len(self.gone) < MAX_NAMES:
-            self.gone[worker.name] = None
-        self.news = True
+        if len(self.departed) < MAX_NAMES:
+            self.departed[worker.name] = None
+        self.state_changed = True
         return WorkerLeft(worker, reason, left)
 
     # The token ----------------------------------------------------------------------------
@@ -309,4 +309,4 @@ class WorkerManager:
             token=token or self.settings.token,
             token_serial=max(serial, self.settings.token_serial + 1),
         )
-        self.news = True
+        self.state_changed = True

@@ -10,7 +10,7 @@ from ssbench.master.worker_manager import WorkerManager
 from ssbench.transport.master_transport import MasterTransport
 
 #: Without --workers or --expect-workers: nobody new for this long means that all are here.
-SETTLED_NS = 2 * SECOND
+ALL_JOINED_NS = 2 * SECOND
 _MOST_OFFERS = 5  #: of workers, told where they are too few
 
 _REFUSED_TOLD = 3
@@ -25,59 +25,61 @@ class WorkerWait:
 
     def __init__(
         self,
-        wire: MasterTransport,
-        crew: WorkerManager,
+        transport: MasterTransport,
+        manager: WorkerManager,
         users: int,
         expected: int | None,
         wait_s: float,
         *,
         fewer_ok: bool = False,
     ) -> None:
-        self._wire = wire
-        self._crew = crew
+        self._transport = transport
+        self._manager = manager
         self._users = users
         self._expected = expected
         self._wait_s = wait_s
         self._fewer_ok = fewer_ok
 
     def __repr__(self) -> str:
-        return f"<WorkerWait for {self._expected or 'some'} workers, {self._crew.roster}>"
+        return f"<WorkerWait for {self._expected or 'some'} workers, {self._manager.registry}>"
 
     def complete(self, now_ns: int) -> bool:
         """Whether nobody needs to be waited for."""
-        roster = self._crew.roster
-        if self._crew.hopeless:
+        registry = self._manager.registry
+        if self._manager.hopeless:
             return True
         if self._expected:
-            return len(roster.workers) >= max(self._expected - self._crew.children_ended, 1)
-        settled = now_ns - self._crew.newest_hello_ns > SETTLED_NS
-        return settled and roster.concurrency >= self._users
+            return len(registry.workers) >= max(self._expected - self._manager.children_ended, 1)
+        settled = now_ns - self._manager.newest_hello_ns > ALL_JOINED_NS
+        return settled and registry.concurrency >= self._users
 
     def progress(self, left_ns: int) -> str:
         """A line for the user: who is here, who is waited for, and for how long at most."""
-        roster = self._crew.roster
-        here = len(roster.workers)
+        registry = self._manager.registry
+        here = len(registry.workers)
         left = f"({left_ns // SECOND} s left)"
         if self._expected:
             return f"Waiting for workers: {here} of {self._expected} {left}"
         if not here:
             return f"Waiting for workers: none so far {left}"
-        users = f"{min(roster.concurrency, self._users)} of {self._users} users"
+        users = f"{min(registry.concurrency, self._users)} of {self._users} users"
         return f"Waiting for workers: {here} so far, for {users} {left}"
 
     def _why_unreachable(self) -> str:
         """What keeps workers of other hosts away."""
-        if not self._wire.is_loopback:
+        if not self._transport.is_loopback:
             return ""
         key = "make a key (ssbench-master make-key) for --zmq-key-file, or "
         return (
-            f". {self._wire.ip} can be reached from this host only: for workers on other hosts"
-            f" {'' if self._wire.has_key else key}bind another address with --zmq-bind-ip"
+            f". {self._transport.ip} can be reached from this host only: for workers on other hosts"
+            f" {'' if self._transport.has_key else key}bind another address with --zmq-bind-ip"
         )
 
     def _offers(self) -> str:
         """How many users each worker offers, those that offer fewest first."""
-        offers = sorted((w.hello.concurrency, w.name) for w in self._crew.roster.workers.values())
+        offers = sorted(
+            (w.hello.concurrency, w.name) for w in self._manager.registry.workers.values()
+        )
         found = [f"{name}: {users}" for users, name in offers[:_MOST_OFFERS]]
         more = len(offers) - _MOST_OFFERS
         return ", ".join([*found, f"{more} more"] if more > 0 else found)
@@ -88,18 +90,18 @@ class WorkerWait:
         :raises NoWorkersError: where nobody came.
         :raises FewerWorkersError: where fewer than expected came, and that isn't ``fewer_ok``.
         """
-        roster, expected = self._crew.roster, self._expected
-        refused = "; ".join(islice(roster.refused.values(), _REFUSED_TOLD))
+        registry, expected = self._manager.registry, self._expected
+        refused = "; ".join(islice(registry.refused.values(), _REFUSED_TOLD))
         because = f" ({refused})" if refused else ""
-        here = len(roster.workers)
-        if not here and self._crew.hopeless:
+        here = len(registry.workers)
+        if not here and self._manager.hopeless:
             raise NoWorkersError("all local workers have ended, and no other can join")
         if not here:
             raise NoWorkersError(
                 f"no worker came within {self._wait_s:g} s to ports"
-                f" {self._wire.ports.work}, {self._wire.ports.results} and"
-                f" {self._wire.ports.control} of {self._wire.ip}{because}; start"
-                f" ssbench-worker processes {self._wire.key_words}, or give --workers N"
+                f" {self._transport.ports.work}, {self._transport.ports.results} and"
+                f" {self._transport.ports.control} of {self._transport.ip}{because}; start"
+                f" ssbench-worker processes {self._transport.key_hint}, or give --workers N"
                 f"{self._why_unreachable()}"
             )
         found = []
@@ -110,10 +112,10 @@ class WorkerWait:
                     " the run was not started (--fewer-workers-ok runs with fewer)"
                 )
             found.append(f"Only {here} of {expected} workers came{because}; going on with them")
-        if roster.concurrency < self._users:
+        if registry.concurrency < self._users:
             found.append(
-                f"The workers can run only {roster.concurrency} of {self._users} users"
-                f" ({self._offers()}); continuing with {roster.concurrency} (ssbench-worker -c sets"
-                " how many one offers; its log says where its host allows no more)"
+                f"The workers can run only {registry.concurrency} of {self._users} users"
+                f" ({self._offers()}); continuing with {registry.concurrency} (ssbench-worker -c"
+                " sets how many one offers; its log says where its host allows no more)"
             )
         return found

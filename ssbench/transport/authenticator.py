@@ -49,7 +49,7 @@ _EVENTS = (
 _RETRY_S = 1.0
 #: Bytes that a peer may send where it has nothing to say but a handshake (700 with a key) and its
 #: one subscription. ZeroMQ keeps each byte of a subscription as 50 to 100 of memory, without end.
-MOST_SAID = 8192
+MAX_PEER_BYTES = 8192
 _LISTEN_MS = 100  #: between looks at how much was sent
 _TCP_INFO_BYTES, _BYTES_RECEIVED = 192, struct.Struct("=128xQ")  # of Linux' struct tcp_info
 
@@ -65,20 +65,20 @@ class ZapAuthenticator:
         self._key = key
         self._client = z85.decode(key.client_public) if key else b""
         self._watched: list[zmq.Socket[bytes]] = []
-        self._ears: dict[zmq.Socket[bytes], PendingPeers] = {}  # in the same order
-        self._quiet: list[PendingPeers] = []  # where peers have nothing to say
-        self._friends: set[str] = set()
+        self._monitors: dict[zmq.Socket[bytes], PendingPeers] = {}  # in the same order
+        self._receive_only: list[PendingPeers] = []  # where peers have nothing to say
+        self._admitted: set[str] = set()
         self._seen: deque[RejectedPeer] = deque(maxlen=MAX_COUNTED)
-        self._strangers = RejectedPeers()
+        self._rejected = RejectedPeers()
         self._thread = threading.Thread(target=self._run, name="ssbench-doorkeeper", daemon=True)
         self._zap = context.socket(zmq.REP)
         self._zap.setsockopt(zmq.LINGER, 0)
         self._zap.bind(_ZAP)
 
     def __repr__(self) -> str:
-        return f"<ZapAuthenticator of {len(self._ears)} ports>"
+        return f"<ZapAuthenticator of {len(self._monitors)} ports>"
 
-    def lock(self, sock: zmq.Socket[bytes], *, quiet: bool = False) -> None:
+    def lock(self, sock: zmq.Socket[bytes], *, receives_only: bool = False) -> None:
         """Before a socket is bound: nobody gets in without the key, if there is one.
 
         :param quiet: who sends more than MOST_SAID bytes there is cut off.
@@ -94,22 +94,22 @@ class ZapAuthenticator:
         sock.setsockopt_string(zmq.ZAP_DOMAIN, str(number))
         # Without this, clients would pass unasked if nobody answered for them.
         sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
-        porch = PendingPeers(self._friends, locked=self._key is not None)
-        self._ears[_listen(self._context, sock)] = porch
-        if quiet:
-            self._quiet.append(porch)
+        pending = PendingPeers(self._admitted, locked=self._key is not None)
+        self._monitors[_open_monitor(self._context, sock)] = pending
+        if receives_only:
+            self._receive_only.append(pending)
         self._watched.append(sock)
 
     def begin(self, ports: Iterable[int]) -> None:
         """Let people in, once all sockets are bound; to these ports, in the order of locking."""
-        for porch, port in zip(self._ears.values(), ports, strict=True):
-            porch.port = port
+        for pending, port in zip(self._monitors.values(), ports, strict=True):
+            pending.port = port
         self._thread.start()
 
-    def strangers(self, *, last: bool = False) -> list[str]:
+    def rejected_peers(self, *, last: bool = False) -> list[str]:
         """Lines of warning about those who were turned away, each told once."""
         seen = [self._seen.popleft() for _ in range(len(self._seen))]
-        return self._strangers.lines(seen, time.monotonic(), last=last)
+        return self._rejected.lines(seen, time.monotonic(), last=last)
 
     def close(self) -> None:
         """Nobody gets in from now on. To be called before the sockets are closed."""
@@ -117,28 +117,28 @@ class ZapAuthenticator:
             sock.disable_monitor()
         if self._thread.ident is not None:
             self._thread.join()  # it ends at the monitors' last words
-        for ear in self._ears:
-            ear.close(0)
+        for monitor in self._monitors:
+            monitor.close(0)
         self._zap.close(0)
 
     # The thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
         poller = zmq.Poller()
-        for sock in (*self._ears, self._zap):
+        for sock in (*self._monitors, self._zap):
             poller.register(sock, zmq.POLLIN)
-        open_ears, looked_s = len(self._ears), 0.0
-        while open_ears:
+        open_monitors, looked_s = len(self._monitors), 0.0
+        while open_monitors:
             events = poller.poll(_LISTEN_MS)
             if time.monotonic() - looked_s >= _LISTEN_MS / 1000:
-                self._cut_off_talkers()
+                self._disconnect_talkative()
                 looked_s = time.monotonic()
             for sock, _ in events:
                 if sock is self._zap:
                     self._answer_zap(sock)
-                elif not self._hear(sock, self._ears[sock]):
+                elif not self._on_event(sock, self._monitors[sock]):
                     poller.unregister(sock)
-                    open_ears -= 1
+                    open_monitors -= 1
 
     def _answer_zap(self, zap: zmq.Socket[bytes]) -> None:
         """Whether the client that asks may come in; it has proved that the key is its own."""
@@ -147,32 +147,32 @@ class ZapAuthenticator:
         known = (mechanism, keys) == expected
         status, text = (b"200", b"OK") if known else (b"400", b"not this key")
         zap.send_multipart([version, request, status, text, b"", b""])
-        who = _plain(address.decode("ascii", "replace"))
+        who = _canonical_ip(address.decode("ascii", "replace"))
         if known and self._key:
-            self._friends.add(who)
+            self._admitted.add(who)
         elif not known:
-            port = list(self._ears.values())[int(domain)].port
+            port = list(self._monitors.values())[int(domain)].port
             self._seen.append(RejectedPeer(who, port, OTHER_KEY))
 
-    def _cut_off_talkers(self) -> None:
-        for porch in self._quiet:
-            for fd in porch.connections():
-                if _cut_off(fd, porch.port):
-                    self._seen.append(porch.shut_down(fd))
+    def _disconnect_talkative(self) -> None:
+        for pending in self._receive_only:
+            for fd in pending.connections():
+                if _cut_off(fd, pending.port):
+                    self._seen.append(pending.shut_down(fd))
 
-    def _hear(self, ear: zmq.Socket[bytes], porch: PendingPeers) -> bool:
+    def _on_event(self, monitor: zmq.Socket[bytes], pending: PendingPeers) -> bool:
         """Act on what a monitor says; False for its last words."""
-        event, value = _heard(ear)
+        event, value = _read_event(monitor)
         if event == zmq.EVENT_ACCEPTED:
-            porch.connected(value, _address_of(value))
+            pending.connected(value, _address_of(value))
         elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            porch.handshake_succeeded()
+            pending.handshake_succeeded()
         elif event == zmq.EVENT_DISCONNECTED:
-            stranger = porch.disconnected(value)
-            if stranger:
-                self._seen.append(stranger)
+            rejected = pending.disconnected(value)
+            if rejected:
+                self._seen.append(rejected)
         elif event != zmq.EVENT_MONITOR_STOPPED:
-            porch.handshake_failed(_reason(event, value, has_key=self._key is not None))
+            pending.handshake_failed(_reason(event, value, has_key=self._key is not None))
         return bool(event != zmq.EVENT_MONITOR_STOPPED)
 
 
@@ -193,18 +193,18 @@ class ConnectionMonitor:
         self._sock = sock
         self._endpoint = endpoint
         self._has_key = has_key
-        self._ear = _listen(context, sock)
+        self._monitor = _open_monitor(context, sock)
         self._hung_up = 0
         self._why = ""
         self._told = False
         self._retry_s: float | None = None
         sock.connect(endpoint)
 
-    def tend(self, now_s: float) -> None:
+    def poll(self, now_s: float) -> None:
         """Hear what became of the connection, and try again where it is due. To be called often:
         what is to be heard piles up."""
-        while self._ear.poll(0):
-            event, value = _heard(self._ear)
+        while self._monitor.poll(0):
+            event, value = _read_event(self._monitor)
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._why, self._hung_up, self._told = "", 0, False
             elif event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
@@ -218,7 +218,7 @@ class ConnectionMonitor:
                 self._sock.disconnect(self._endpoint)
             self._sock.connect(self._endpoint)
 
-    def refusal(self) -> str:
+    def rejection(self) -> str:
         """Why the master doesn't let us in, in words and once; "" for nothing to tell."""
         if self._hung_up >= MAX_CLOSED_EARLY:
             self._why = self._why or CLOSED
@@ -236,13 +236,15 @@ class ConnectionMonitor:
     def close(self) -> None:
         """Before the socket itself is closed."""
         self._sock.disable_monitor()
-        self._ear.close(0)
+        self._monitor.close(0)
 
 
 # ZeroMQ's monitors ------------------------------------------------------------------------
 
 
-def _listen(context: zmq.Context[zmq.Socket[bytes]], sock: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
+def _open_monitor(
+    context: zmq.Context[zmq.Socket[bytes]], sock: zmq.Socket[bytes]
+) -> zmq.Socket[bytes]:
     """A socket that gives the events of another one.
 
     ZeroMQ's own thread writes to it, and would stand still where that has to wait: so the pipe
@@ -250,16 +252,16 @@ def _listen(context: zmq.Context[zmq.Socket[bytes]], sock: zmq.Socket[bytes]) ->
     """
     address = f"inproc://ssbench-monitor-{sock.fileno()}-{id(sock)}"
     sock.monitor(address, _EVENTS)
-    ear = context.socket(zmq.PAIR)
-    ear.setsockopt(zmq.RCVHWM, 0)
-    ear.setsockopt(zmq.LINGER, 0)
-    ear.connect(address)
-    return ear
+    monitor = context.socket(zmq.PAIR)
+    monitor.setsockopt(zmq.RCVHWM, 0)
+    monitor.setsockopt(zmq.LINGER, 0)
+    monitor.connect(address)
+    return monitor
 
 
-def _heard(ear: zmq.Socket[bytes]) -> tuple[int, int]:
+def _read_event(monitor: zmq.Socket[bytes]) -> tuple[int, int]:
     """The next event, and its value."""
-    event, value = struct.unpack("=Hi", ear.recv_multipart()[0])
+    event, value = struct.unpack("=Hi", monitor.recv_multipart()[0])
     return event, value
 
 
@@ -277,7 +279,7 @@ def _reason(event: int, value: int, *, has_key: bool) -> str:
 def _address_of(fd: int) -> str:
     """The address at the other end of ZeroMQ's connection, "" where it is closed already."""
     with suppress(OSError), socket.socket(fileno=os.dup(fd)) as sock:
-        return _plain(str(sock.getpeername()[0]))
+        return _canonical_ip(str(sock.getpeername()[0]))
     return ""
 
 
@@ -288,7 +290,9 @@ def _cut_off(fd: int, port: int) -> bool:
         sock = socket.socket(fileno=fd)
         try:
             info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
-            talks = _BYTES_RECEIVED.unpack_from(info.ljust(_TCP_INFO_BYTES, b"\0"))[0] > MOST_SAID
+            talks = (
+                _BYTES_RECEIVED.unpack_from(info.ljust(_TCP_INFO_BYTES, b"\0"))[0] > MAX_PEER_BYTES
+            )
             if talks and sock.getsockname()[1] == port:
                 sock.shutdown(socket.SHUT_RDWR)
                 return True
@@ -297,7 +301,7 @@ def _cut_off(fd: int, port: int) -> bool:
     return False
 
 
-def _plain(address: str) -> str:
+def _canonical_ip(address: str) -> str:
     """``::ffff:10.0.0.7``, as a socket for both kinds has it, is ``10.0.0.7``."""
     try:
         found = ipaddress.ip_address(address)

@@ -16,7 +16,7 @@ HAS_BATCH = hasattr(os, "SCHED_BATCH")
 
 
 @contextmanager
-def yielding() -> Iterator[None]:
+def batch_scheduling() -> Iterator[None]:
     """Threads that begin within give way all their life; this one does, within.
 
     A thread has the policy of the one that began it. libzmq has an option for the same, and aborts

@@ -13,13 +13,13 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.ports import Ports, TransportError, endpoint, resolve
 from ssbench.transport.rejected_messages import RejectedMessages
 from ssbench.transport.sockets import (
-    BEAT_HWM,
+    CONTROL_HWM,
     LINGER_MS,
-    expect_a_reader,
+    drop_stalled_peers,
+    limit_buffers,
     make_context,
     make_socket,
-    shorten,
-    sockets_needed,
+    translate_socket_errors,
 )
 
 #: Messages in a pipe. With one, each waits for ZeroMQ's own thread: 15 µs a message instead of 2.
@@ -47,7 +47,7 @@ class MasterTransport:
     :raises TransportError: where a port can't be bound, or no socket is to be had.
     """
 
-    @sockets_needed()
+    @translate_socket_errors()
     def __init__(
         self,
         bind_ip: str | None,
@@ -58,12 +58,12 @@ class MasterTransport:
     ) -> None:
         self.pipe = pipe
         self.has_key = key is not None
-        self.key_words = "with the same --zmq-key-file" if key else "without a --zmq-key-file"
+        self.key_hint = "with the same --zmq-key-file" if key else "without a --zmq-key-file"
         everywhere = "0.0.0.0"  # nosec B104 # where CURVE keeps strangers out
         self.ip = resolve(bind_ip) if bind_ip else (everywhere if key else "127.0.0.1")
-        self._refusals = RejectedMessages("results")
+        self._rejected = RejectedMessages("results")
         self._context = make_context()
-        self._doorkeeper = ZapAuthenticator(self._context, key)
+        self._authenticator = ZapAuthenticator(self._context, key)
         try:
             self._work = self._bind(zmq.PUSH, ports.work)
             self._results = self._bind(zmq.PULL, ports.results)
@@ -72,22 +72,22 @@ class MasterTransport:
             self._stop()
             raise
         self.ports = Ports(*map(_port_of, (self._work, self._results, self._control)))
-        self._doorkeeper.begin((self.ports.work, self.ports.results, self.ports.control))
+        self._authenticator.begin((self.ports.work, self.ports.results, self.ports.control))
         self._poller = zmq.Poller()
         self._poller.register(self._results, zmq.POLLIN)
 
     def _bind(self, kind: int, port: int) -> zmq.Socket[bytes]:
         sock = make_socket(self._context, kind, self.ip)
         if kind == zmq.PUSH:
-            shorten(sock, self.pipe)
+            limit_buffers(sock, self.pipe)
         if kind == zmq.PUB:
-            expect_a_reader(sock)
-            sock.set_hwm(BEAT_HWM)
+            drop_stalled_peers(sock)
+            sock.set_hwm(CONTROL_HWM)
             sock.setsockopt(zmq.LINGER, LINGER_MS)
         if kind != zmq.PULL:
             sock.setsockopt(zmq.MAXMSGSIZE, _QUIET_BYTES)
             sock.setsockopt(zmq.RCVBUF, _QUIET_BUFFER_BYTES)
-        self._doorkeeper.lock(sock, quiet=kind != zmq.PULL)
+        self._authenticator.lock(sock, receives_only=kind != zmq.PULL)
         place = endpoint(self.ip, port or "*")
         try:
             sock.bind(place)
@@ -117,20 +117,20 @@ class MasterTransport:
         """Tell all workers; whom it doesn't reach will hear the next one."""
         self._control.send(encode(message))
 
-    def receive(self, timeout_s: float, *, or_room: bool = False) -> Iterator[Message]:
+    def receive(self, timeout_s: float, *, or_writable: bool = False) -> Iterator[Message]:
         """Messages from workers: waits for the first up to the time-out.
 
         :param or_room: also return as soon as a worker has room for jobs.
         """
         data = self._next_result()
-        if data is None and self._wait(timeout_s, or_room=or_room):
+        if data is None and self._wait(timeout_s, or_writable=or_writable):
             data = self._next_result()
         left = RECEIVED_AT_ONCE
         while data is not None:
             try:
                 yield decode(data)
             except MessageError as error:
-                self._refusals.tell(error)
+                self._rejected.tell(error)
             left -= 1
             data = self._next_result() if left else None
 
@@ -140,9 +140,9 @@ class MasterTransport:
         except zmq.Again:
             return None
 
-    def _wait(self, timeout_s: float, *, or_room: bool) -> bool:
+    def _wait(self, timeout_s: float, *, or_writable: bool) -> bool:
         """Until there is something; False where a signal came instead."""
-        self._poller.register(self._work, zmq.POLLOUT if or_room else 0)
+        self._poller.register(self._work, zmq.POLLOUT if or_writable else 0)
         try:
             self._poller.poll(int(max(timeout_s, 0) * 1000))
         except zmq.ZMQError as error:
@@ -154,18 +154,18 @@ class MasterTransport:
     @property
     def refused(self) -> int:
         """How many messages were none of ours."""
-        return self._refusals.count
+        return self._rejected.count
 
-    def strangers(self, *, last: bool = False) -> list[str]:
+    def rejected_peers(self, *, last: bool = False) -> list[str]:
         """Lines about those who knocked without the right key, and about workers that speak
         another protocol; each address, and each worker, is told once.
 
         :param last: there will be no later call: tell also of those whose address was missed.
         """
-        return [*self._refusals.workers(), *self._doorkeeper.strangers(last=last)]
+        return [*self._rejected.workers(), *self._authenticator.rejected_peers(last=last)]
 
     def _stop(self) -> None:
-        self._doorkeeper.close()
+        self._authenticator.close()
         self._context.destroy()
 
     def __enter__(self) -> MasterTransport:

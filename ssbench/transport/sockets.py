@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import zmq
 
 from ssbench.core.messages import MAX_MESSAGE_BYTES
-from ssbench.transport.batch_scheduling import yielding
+from ssbench.transport.batch_scheduling import batch_scheduling
 from ssbench.transport.ports import TransportError
 
-BEAT_HWM = 16
+CONTROL_HWM = 16
 LINGER_MS = 2000  #: what was said last may take so long to go out
 #: Connections that may wait to be let in. All workers come at once when a master starts; those of
 #: 256 were more than ZeroMQ's 100, and who isn't let in tries again a second later at the earliest.
@@ -25,7 +25,7 @@ _DEAD_MS = 10_000
 def make_context() -> zmq.Context[zmq.Socket[bytes]]:
     """A context whose own thread gives way to ours."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    with yielding():
+    with batch_scheduling():
         context.socket(zmq.PAIR).close()  # the first socket is what begins the thread
     return context
 
@@ -36,7 +36,7 @@ def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, ip: str) -> 
     sock.setsockopt(zmq.IPV6, int(":" in ip))
     sock.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
     sock.setsockopt(zmq.LINGER, 0)
-    _notice_dead_links(sock)
+    _detect_dead_peers(sock)
     sock.setsockopt(zmq.RECONNECT_IVL, 100)
     sock.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)
     sock.setsockopt(zmq.BACKLOG, BACKLOG)
@@ -45,7 +45,7 @@ def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, ip: str) -> 
     return sock
 
 
-def _notice_dead_links(sock: zmq.Socket[bytes]) -> None:
+def _detect_dead_peers(sock: zmq.Socket[bytes]) -> None:
     """A peer behind a dead link is dropped, and reached anew as soon as the link is back.
 
     By TCP, not by ZeroMQ's heartbeats: those drop a peer that has enough to do and so reads
@@ -57,12 +57,12 @@ def _notice_dead_links(sock: zmq.Socket[bytes]) -> None:
     sock.setsockopt(zmq.CONNECT_TIMEOUT, 3000)
 
 
-def expect_a_reader(sock: zmq.Socket[bytes]) -> None:
+def drop_stalled_peers(sock: zmq.Socket[bytes]) -> None:
     """What is sent here is read at once, or else the link is dead. (Jobs may well have to wait.)"""
     sock.setsockopt(zmq.TCP_MAXRT, _DEAD_MS)
 
 
-def shorten(sock: zmq.Socket[bytes], pipe: int) -> None:
+def limit_buffers(sock: zmq.Socket[bytes], pipe: int) -> None:
     """Let few messages with jobs wait here, whatever their size."""
     sock.set_hwm(pipe)
     sock.setsockopt(zmq.SNDBUF, _WORK_BUFFER_BYTES)
@@ -70,7 +70,7 @@ def shorten(sock: zmq.Socket[bytes], pipe: int) -> None:
 
 
 @contextmanager
-def sockets_needed() -> Iterator[None]:
+def translate_socket_errors() -> Iterator[None]:
     """Say in a line where the system has none left."""
     try:
         yield

@@ -13,13 +13,13 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.ports import Ports, endpoint, resolve
 from ssbench.transport.rejected_messages import RejectedMessages
 from ssbench.transport.sockets import (
-    BEAT_HWM,
+    CONTROL_HWM,
     LINGER_MS,
-    expect_a_reader,
+    drop_stalled_peers,
+    limit_buffers,
     make_context,
     make_socket,
-    shorten,
-    sockets_needed,
+    translate_socket_errors,
 )
 
 
@@ -31,7 +31,7 @@ class WorkerTransport:
         methods that open sockets raise it, too.
     """
 
-    @sockets_needed()
+    @translate_socket_errors()
     def __init__(self, host: str, ports: Ports, key: CurveKey | None) -> None:
         self._ip = resolve(host)
         self._ports = ports
@@ -40,16 +40,16 @@ class WorkerTransport:
         self._work: zmq.Socket[bytes] | None = None
         self._results = self._make(zmq.PUSH)
         self._results.setsockopt(zmq.LINGER, LINGER_MS)
-        self._doorbell = self._ring(self._results, ports.results)
+        self._monitor = self._monitored(self._results, ports.results)
 
     def _make(self, kind: int, pipe: int = 0) -> zmq.Socket[bytes]:
         sock = make_socket(self._context, kind, self._ip)
         if kind == zmq.PULL:
-            shorten(sock, pipe)
+            limit_buffers(sock, pipe)
         else:
-            expect_a_reader(sock)
+            drop_stalled_peers(sock)
         if kind == zmq.SUB:
-            sock.set_hwm(BEAT_HWM)
+            sock.set_hwm(CONTROL_HWM)
             sock.setsockopt(zmq.SUBSCRIBE, b"")
         if self._key:
             sock.setsockopt(zmq.CURVE_SERVERKEY, self._key.server_public.encode())
@@ -57,21 +57,24 @@ class WorkerTransport:
             sock.setsockopt(zmq.CURVE_SECRETKEY, self._key.client_secret.encode())
         return sock
 
-    def _ring(self, sock: zmq.Socket[bytes], port: int) -> ConnectionMonitor:
+    def _monitored(self, sock: zmq.Socket[bytes], port: int) -> ConnectionMonitor:
         place = endpoint(self._ip, port)
         return ConnectionMonitor(self._context, sock, place, has_key=self._key is not None)
 
-    @sockets_needed()
+    @translate_socket_errors()
     def control(self) -> Control:
         """The ends for the thread that listens to beats and answers them."""
-        beats, pulses = self._make(zmq.SUB), self._make(zmq.PUSH)
+        states, heartbeats = self._make(zmq.SUB), self._make(zmq.PUSH)
         return Control(
-            beats,
-            pulses,
-            (self._ring(beats, self._ports.control), self._ring(pulses, self._ports.results)),
+            states,
+            heartbeats,
+            (
+                self._monitored(states, self._ports.control),
+                self._monitored(heartbeats, self._ports.results),
+            ),
         )
 
-    @sockets_needed()
+    @translate_socket_errors()
     def open_work(self, pipe: int) -> int:
         """Begin to take jobs, with at most ``pipe`` messages waiting; gives the file descriptor
         to watch."""
@@ -103,18 +106,18 @@ class WorkerTransport:
             return False
         return True
 
-    def refusal(self) -> str:
+    def rejection(self) -> str:
         """Why the master doesn't let us in, in words and once; "" where there is nothing to tell.
 
         To be asked now and then: it also tries again, where keys didn't fit.
         """
-        self._doorbell.tend(time.monotonic())
-        return self._doorbell.refusal()
+        self._monitor.poll(time.monotonic())
+        return self._monitor.rejection()
 
     def close(self) -> None:
         """Close all ends; what was sent last still goes out if somebody takes it."""
         self.close_work()
-        self._doorbell.close()
+        self._monitor.close()
         self._results.close()
         self._context.term()
 
@@ -124,44 +127,44 @@ class Control:
 
     def __init__(
         self,
-        beats: zmq.Socket[bytes],
-        pulses: zmq.Socket[bytes],
-        doorbells: tuple[ConnectionMonitor, ...] = (),
+        states: zmq.Socket[bytes],
+        heartbeats: zmq.Socket[bytes],
+        monitors: tuple[ConnectionMonitor, ...] = (),
     ) -> None:
-        self._beats = beats
-        self._pulses = pulses
-        self._doorbells = doorbells
-        self._refusals = RejectedMessages("control")
+        self._states = states
+        self._heartbeats = heartbeats
+        self._monitors = monitors
+        self._rejected = RejectedMessages("control")
 
     def receive(self, timeout_s: float) -> Message | None:
         """The newest beat that has arrived; None after the time-out."""
-        for doorbell in self._doorbells:
-            doorbell.tend(time.monotonic())
-        if not self._beats.poll(int(timeout_s * 1000)):
+        for monitor in self._monitors:
+            monitor.poll(time.monotonic())
+        if not self._states.poll(int(timeout_s * 1000)):
             return None
         newest = None
         while True:
             try:
-                newest = self._beats.recv(zmq.NOBLOCK)
+                newest = self._states.recv(zmq.NOBLOCK)
             except zmq.Again:
                 break
         try:
             return decode(newest) if newest is not None else None
         except MessageError as error:
-            self._refusals.tell(error)
+            self._rejected.tell(error)
             return None
 
     def send(self, message: Message) -> bool:
         """Send to the master; False where nobody takes it."""
         try:
-            self._pulses.send(encode(message), zmq.NOBLOCK)
+            self._heartbeats.send(encode(message), zmq.NOBLOCK)
         except zmq.Again:
             return False
         return True
 
     def close(self) -> None:
         """Close both; by the thread that used them."""
-        for doorbell in self._doorbells:
-            doorbell.close()
-        self._beats.close(0)
-        self._pulses.close(0)
+        for monitor in self._monitors:
+            monitor.close()
+        self._states.close(0)
+        self._heartbeats.close(0)

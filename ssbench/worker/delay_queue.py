@@ -26,8 +26,8 @@ class DelayQueue:
         self._clock = clock
         self._origin_ns = origin_ns
         self._on_due = on_due
-        self._make = make
-        self._alarm: Timer | None = None  # a closed loop needs none
+        self._make_timer = make
+        self._timer: Timer | None = None  # a closed loop needs none
         self._heap: list[tuple[int, int, Job]] = []
         self._set_ns = -1  # when the alarm rings, as an offset
 
@@ -48,7 +48,7 @@ class DelayQueue:
                 heappush(heap, (job.due_ns, job.number, job))
         self._hand_over()
 
-    def take_back(self) -> list[int]:
+    def remove_unstarted(self) -> list[int]:
         """Forget all jobs; gives their numbers."""
         numbers = [number for _, number, _ in self._heap]
         self._heap.clear()
@@ -57,11 +57,11 @@ class DelayQueue:
     def close(self) -> None:
         """Hand over nothing more."""
         self._heap.clear()
-        if self._alarm:
-            self._alarm.close()
-            self._alarm = None
+        if self._timer:
+            self._timer.close()
+            self._timer = None
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._set_ns = -1
         self._hand_over()
 
@@ -72,8 +72,8 @@ class DelayQueue:
         while heap and heap[0][0] <= now_ns:
             due.append(heappop(heap)[2])
         if heap and heap[0][0] != self._set_ns:
-            self._alarm = self._alarm or self._make(self._ring)
+            self._timer = self._timer or self._make_timer(self._on_timer)
             self._set_ns = heap[0][0]
-            self._alarm.set(self._set_ns + self._origin_ns)
+            self._timer.set(self._set_ns + self._origin_ns)
         if due:
             self._on_due(due)

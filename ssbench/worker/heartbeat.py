@@ -71,36 +71,36 @@ class HeartbeatThread(threading.Thread):
         self._figures = figures
         self._notify = notify
         self._more = more
-        self._ending = threading.Event()
+        self._stopping = threading.Event()
 
     def run(self) -> None:
         """Until ``stop``, or until there is a ``fault``."""
         try:
-            while not self._ending.is_set():
+            while not self._stopping.is_set():
                 message = self._control.receive(_POLL_S)
                 if isinstance(message, ControlState):
-                    self._answer(message)
+                    self._reply(message)
                 for other in self._more():
                     self._control.send(other)
         except Exception as error:  # noqa: BLE001 - nothing is swallowed: the loop's thread gets it
             self.fault = error
         self._control.close()
 
-    def _answer(self, beat: ControlState) -> None:
+    def _reply(self, state: ControlState) -> None:
         arrived_ns = time.perf_counter_ns()
-        self.newest = (beat, arrived_ns)
+        self.newest = (state, arrived_ns)
         self._notify()
         figures = self._figures()
         now_ns = time.perf_counter_ns()
         wall_ns = time.time_ns()
         self._control.send(
             Heartbeat(
-                figures.incarnation, beat.serial, now_ns, now_ns - arrived_ns,
+                figures.incarnation, state.serial, now_ns, now_ns - arrived_ns,
                 figures.hub_idle_ns, figures.busy, figures.queued, figures.live, wall_ns,
             )
         )  # fmt: skip
 
     def stop(self) -> None:
         """End the thread and close its sockets."""
-        self._ending.set()
+        self._stopping.set()
         self.join()

@@ -16,9 +16,9 @@ class JobReceiver:
     :param heard: called while messages are there and somebody listens.
     """
 
-    def __init__(self, wire: WorkerTransport, heard: Callable[[], None]) -> None:
-        self._wire = wire
-        self._heard = heard
+    def __init__(self, transport: WorkerTransport, on_readable: Callable[[], None]) -> None:
+        self._transport = transport
+        self._on_readable = on_readable
         self._watcher: Any = None  # while it is open
         self._listening = False  # whether it is started
 
@@ -32,7 +32,7 @@ class JobReceiver:
         :raises TransportError: where no socket is to be had.
         """
         if self._watcher is None:
-            self._watcher = get_hub().loop.io(self._wire.open_work(pipe), 1)
+            self._watcher = get_hub().loop.io(self._transport.open_work(pipe), 1)
             self.listen(True)
 
     def close(self) -> None:
@@ -41,7 +41,7 @@ class JobReceiver:
             self.listen(False)
             self._watcher.close()
             self._watcher = None
-        self._wire.close_work()
+        self._transport.close_work()
 
     def listen(self, on: bool) -> None:
         """Whether to be told. The descriptor shows that there are messages until all have been
@@ -50,6 +50,6 @@ class JobReceiver:
             return
         self._listening = on
         if on:
-            self._watcher.start(self._heard)
+            self._watcher.start(self._on_readable)
         else:
             self._watcher.stop()

@@ -28,78 +28,78 @@ class PhaseController:
 
     def __init__(
         self,
-        ties: PhaseHooks,
+        hooks: PhaseHooks,
         store: WorkerStore,
-        port: JobReceiver,
+        receiver: JobReceiver,
         host: HostMetricsSender,
         *,
         stop: Callable[[str], None],
         begun: Callable[[], None],
     ) -> None:
         self.run, self.phase = "", Phase.IDLE
-        self.stint: WorkerPhase | None = None  #: once the store is connected for the phase
+        self.worker_phase: WorkerPhase | None = None  #: once the store is connected for the phase
         self._incarnation = 0  # that the phase was entered under
-        self._ties = ties
+        self._hooks = hooks
         self._store = store
-        self._port = port
+        self._receiver = receiver
         self._host = host
         self._stop = stop
         self._begun = begun
 
     def __repr__(self) -> str:
-        return f"<PhaseController {self.phase.name} {self.stint}>"
+        return f"<PhaseController {self.phase.name} {self.worker_phase}>"
 
     @property
     def jobs(self) -> int:
         """How many are here."""
-        return self.stint.users.jobs if self.stint else 0
+        return self.worker_phase.users.jobs if self.worker_phase else 0
 
     # As beats say it ----------------------------------------------------------------------
 
-    def follow(self, beat: ControlState, incarnation: int) -> None:
+    def follow(self, state: ControlState, incarnation: int) -> None:
         """Become what the beat says of this incarnation."""
-        if (beat.run, beat.phase) != (self.run, self.phase):
-            self._change_phase(beat, incarnation)
-        self._store.take_token(beat.settings)
-        if self.stint is None:
+        if (state.run, state.phase) != (self.run, self.phase):
+            self._change_phase(state, incarnation)
+        self._store.take_token(state.settings)
+        if self.worker_phase is None:
             return
-        users = beat.workers[incarnation][0]
-        if users != self.stint.wanted:
-            self.stint.wanted = users
+        users = state.workers[incarnation][0]
+        if users != self.worker_phase.wanted:
+            self.worker_phase.wanted = users
             if users:
-                self._port.open(beat.pipe)
+                self._receiver.open(state.pipe)
             else:
-                self._port.close()
-            if users <= self.stint.connected:
-                self.stint.users.resize(users)
+                self._receiver.close()
+            if users <= self.worker_phase.connected:
+                self.worker_phase.users.resize(users)
             else:
-                gevent.spawn(self._grow, self.stint, users)
-        self.stint.follow(beat)
+                gevent.spawn(self._grow, self.worker_phase, users)
+        self.worker_phase.follow(state)
 
-    def _grow(self, stint: WorkerPhase, users: int) -> None:
+    def _grow(self, worker_phase: WorkerPhase, users: int) -> None:
         """Be more users, once their connections are there: no latency shall have the making."""
-        stint.storage.connect(users)
-        stint.connected = users
-        if stint is self.stint and stint.wanted == users:
-            stint.users.resize(users)
-            stint.fetch_jobs()
+        worker_phase.storage.connect(users)
+        worker_phase.connected = users
+        if worker_phase is self.worker_phase and worker_phase.wanted == users:
+            worker_phase.users.resize(users)
+            worker_phase.fetch_jobs()
 
-    def _change_phase(self, beat: ControlState, incarnation: int) -> None:
-        self._end_stint()
-        self.run, self.phase, self._incarnation = beat.run, Phase(beat.phase), incarnation
+    def _change_phase(self, state: ControlState, incarnation: int) -> None:
+        self._end_phase()
+        self.run, self.phase, self._incarnation = state.run, Phase(state.phase), incarnation
         self._host.follow(self.phase)
-        if self.phase is Phase.IDLE or not beat.run:
-            self._port.close()
+        if self.phase is Phase.IDLE or not state.run:
+            self._receiver.close()
             return
-        offset_ns = beat.workers[incarnation][1]
+        offset_ns = state.workers[incarnation][1]
         if offset_ns is None:
-            offset_ns = self._ties.beats.delay_ns
-        gevent.spawn(self._begin, beat, incarnation, beat.start_ns + offset_ns)
+            offset_ns = self._hooks.clock_sync.delay_ns
+        gevent.spawn(self._begin, state, incarnation, state.start_ns + offset_ns)
 
-    def _begin(self, beat: ControlState, incarnation: int, origin_ns: int) -> None:
+    def _begin(self, state: ControlState, incarnation: int, origin_ns: int) -> None:
         try:
-            if self._is_in(beat, incarnation):
-                self._connect_and_report(beat, incarnation, origin_ns)
+            if self._is_in(state, incarnation):
+                self._connect_and_report(state, incarnation, origin_ns)
         except TransportError as error:
             self._stop(f"can't begin: {error}")
         except (SsbenchError, TypeError, ValueError, KeyError) as error:
@@ -109,58 +109,59 @@ class PhaseController:
             log.exception("The phase can't be begun")
             self._stop(f"can't begin: {type(error).__name__}: {error}")
 
-    def _is_in(self, beat: ControlState, incarnation: int) -> bool:
+    def _is_in(self, state: ControlState, incarnation: int) -> bool:
         """Whether this is still the phase of that beat; the master may have gone on meanwhile."""
-        return (beat.run, beat.phase, incarnation) == (self.run, self.phase, self._incarnation)
+        return (state.run, state.phase, incarnation) == (self.run, self.phase, self._incarnation)
 
-    def _connect_and_report(self, beat: ControlState, incarnation: int, origin_ns: int) -> None:
+    def _connect_and_report(self, state: ControlState, incarnation: int, origin_ns: int) -> None:
         """Open the store, connect, and report for work."""
-        share = beat.workers[incarnation][0]
+        share = state.workers[incarnation][0]
         if share:
-            self._port.open(beat.pipe)  # before the store's connections take what there is
+            self._receiver.open(state.pipe)  # before the store's connections take what there is
         else:
-            self._port.close()  # open from the phase before: jobs would come that nobody here does
-        storage = self._store.open(beat.settings)
+            # Still open from the previous phase: jobs would arrive that no user here runs.
+            self._receiver.close()
+        storage = self._store.open(state.settings)
         storage.connect(share)
-        if not self._is_in(beat, incarnation):
+        if not self._is_in(state, incarnation):
             return
         log.info("%s of run %s with %d users", self.phase.name.lower(), self.run, share)
-        self.stint = WorkerPhase(self._ties, storage, beat, incarnation, origin_ns, share)
-        self._ties.send(self.stint.ready(stopped=False))
+        self.worker_phase = WorkerPhase(self._hooks, storage, state, incarnation, origin_ns, share)
+        self._hooks.send(self.worker_phase.ready(stopped=False))
         self._begun()
 
     # Whatever beats say -------------------------------------------------------------------
 
     def fetch_jobs(self) -> None:
         """Take jobs, where there is a stint."""
-        if self.stint:
-            self.stint.fetch_jobs()
+        if self.worker_phase:
+            self.worker_phase.fetch_jobs()
 
-    def hear_of_jobs(self) -> None:
+    def on_jobs_readable(self) -> None:
         """Messages with jobs are there."""
-        if self.stint:
-            self.stint.hear()
+        if self.worker_phase:
+            self.worker_phase.on_readable()
         else:
-            self._port.listen(False)
+            self._receiver.listen(False)
 
-    def give_all_back(self) -> None:
+    def return_unstarted(self) -> None:
         """Give back what hasn't been started."""
-        if self.stint:
-            self.stint.give_all_back()
+        if self.worker_phase:
+            self.worker_phase.return_unstarted()
 
     def leave(self) -> int:
         """Be idle, whatever beats have said: nothing that is here may be started. Gives how many
         jobs were here."""
         jobs = self.jobs
         # Where the master has not given us up yet, others do what we haven't started.
-        self.give_all_back()
-        self._end_stint()
-        self._port.close()
+        self.return_unstarted()
+        self._end_phase()
+        self._receiver.close()
         self.run, self.phase, self._incarnation = "", Phase.IDLE, 0
         self._host.follow(self.phase)
         return jobs
 
-    def _end_stint(self) -> None:
-        if self.stint:
-            self.stint.users.close()
-            self.stint = None
+    def _end_phase(self) -> None:
+        if self.worker_phase:
+            self.worker_phase.users.close()
+            self.worker_phase = None

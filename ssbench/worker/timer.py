@@ -64,7 +64,7 @@ class Timerfd:
         self._spec.at_s, self._spec.at_ns = divmod(max(at_ns, 1), _SECOND)
         self._settime(self.fd, _TFD_TIMER_ABSTIME, self._pointer, None)
 
-    def expired_timer(self) -> bool:
+    def expired(self) -> bool:
         """Whether it did since it was asked last; False where it was set anew in between."""
         with suppress(BlockingIOError):
             os.read(self.fd, 8)
@@ -86,11 +86,11 @@ class TimerfdTimer:
         self._call = call
         self._timer: Timerfd | None = Timerfd()
         self._watcher = get_hub().loop.io(self._timer.fd, _READ)
-        self._watcher.start(self._ring)
+        self._watcher.start(self._on_readable)
         self.set = self._timer.set
 
-    def _ring(self) -> None:
-        if self._timer and self._timer.expired_timer():
+    def _on_readable(self) -> None:
+        if self._timer and self._timer.expired():
             self._call()
 
     def close(self) -> None:

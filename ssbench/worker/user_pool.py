@@ -68,8 +68,8 @@ class UserPool:
         think_s: tuple[float, float] = (0.0, 0.0),
         on_low: Callable[[], None],
         on_rows: Callable[[list[Completed]], None],
-        on_fence: Callable[[], None],
-        on_exhausted: Callable[[], None],
+        on_lease_expired: Callable[[], None],
+        on_out_of_memory: Callable[[], None],
         renew: Callable[[int], bool],
     ) -> None:
         self.queue: deque[Job] = deque()
@@ -83,23 +83,23 @@ class UserPool:
         self._retries = retries
         self._timeout_ns = int(operation_timeout_s * _SECOND)
         self._think_s = think_s if think_s[1] else None
-        self._agenda = DelayQueue(clock, origin_ns, self._add_due)
+        self._delayed = DelayQueue(clock, origin_ns, self._add_due)
         self._on_low = on_low
         self._on_rows = on_rows
-        self._on_fence = on_fence
-        self._on_exhausted = on_exhausted
+        self._on_lease_expired = on_lease_expired
+        self._on_out_of_memory = on_out_of_memory
         self._renew = renew
         self._greenlets = 0
         self._idle: list[Any] = []
         self._waking = False  # one of them is on its way
         self._rows: list[Completed] = []
         self._enough = 1  # rows that something is done about
-        self._handed = 0  # rows since the last tick
+        self._flushed = 0  # rows since the last tick
         self._kept = 0  # rows that were there at the last tick
         self._done: deque[int] = deque(maxlen=_TICKS)  # operations in each of the last ticks
         self._quick = 0  # jobs that take next to no time
         self._hub = get_hub()
-        self._quiet = self._hub.loop.idle()
+        self._idle_watcher = self._hub.loop.idle()
         self._timer = self._hub.loop.timer(FLUSH_S / _TICKS, FLUSH_S / _TICKS)
         self._timer.start(self.tick)
 
@@ -109,7 +109,7 @@ class UserPool:
     @property
     def free(self) -> int:
         """How many users have nothing to do, jobs in the queue taken into account."""
-        return max(self.count - self.busy - len(self.queue) - len(self._agenda), 0)
+        return max(self.count - self.busy - len(self.queue) - len(self._delayed), 0)
 
     @property
     def low(self) -> bool:
@@ -117,7 +117,7 @@ class UserPool:
         return not self.queue
 
     @property
-    def room(self) -> bool:
+    def wants_more(self) -> bool:
         """Whether the queue is to be filled further, once jobs are fetched: with one for each user,
         and one more for each who has nothing to do."""
         return len(self.queue) < max(2 * self.count - self.busy, self._quick)
@@ -125,7 +125,7 @@ class UserPool:
     @property
     def jobs(self) -> int:
         """Jobs here: waiting for their time, queued, in flight, or done and not yet sent."""
-        return len(self._agenda) + len(self.queue) + self.busy + len(self._rows)
+        return len(self._delayed) + len(self.queue) + self.busy + len(self._rows)
 
     def resize(self, count: int) -> None:
         """Be so many users from now on; who is above that ends with the current operation."""
@@ -140,7 +140,7 @@ class UserPool:
     def add(self, jobs: Sequence[Job]) -> None:
         """Queue jobs; those of an open loop when they fall due. A batch is all of one kind."""
         if jobs and jobs[0].due_ns >= 0:
-            self._agenda.add(jobs)
+            self._delayed.add(jobs)
         else:
             self.queue.extend(jobs)
             self._wake_next()
@@ -149,7 +149,7 @@ class UserPool:
         self.queue.extend(jobs)
         self._wake_next()
 
-    def take_back(self, *, keep_for_idle: bool = False) -> list[int]:
+    def remove_unstarted(self, *, keep_for_idle: bool = False) -> list[int]:
         """Take jobs out of the queue; gives the numbers of those that will not be started.
 
         :param but_for_free: leave as many as there are users without an operation in flight, and
@@ -159,26 +159,26 @@ class UserPool:
         numbers = [job.number for job in islice(self.queue, kept, None)]
         for _ in numbers:
             self.queue.pop()
-        return numbers if keep_for_idle else numbers + self._agenda.take_back()
+        return numbers if keep_for_idle else numbers + self._delayed.remove_unstarted()
 
     def close(self) -> None:
         """Start nothing more; what is in flight ends unheard."""
         self.flush()
         self.closed = True
         self.queue.clear()
-        self._agenda.close()
+        self._delayed.close()
         self._timer.close()
-        self._quiet.close()
+        self._idle_watcher.close()
         self.resize(0)
 
     def flush(self) -> None:
         """Hand over the finished rows, if there are any."""
         if self.closed or not self._rows:
             return
-        self._quiet.stop()
+        self._idle_watcher.stop()
         rows = self._rows[:]
         self._rows.clear()
-        self._handed += len(rows)
+        self._flushed += len(rows)
         self._on_rows(rows)
 
     def _wake_next(self) -> None:
@@ -190,7 +190,7 @@ class UserPool:
 
     def tick(self) -> None:
         """Time has gone by; FLUSH_S since the tick before the last one."""
-        handed = self._handed
+        handed = self._flushed
         self._done.append(handed + len(self._rows) - self._kept)
         done = sum(self._done)
         self._enough = 1 if done <= FEW else FULL
@@ -198,29 +198,29 @@ class UserPool:
         if not handed:
             self._on_low()
             self.flush()
-        self._handed, self._kept = 0, len(self._rows)
+        self._flushed, self._kept = 0, len(self._rows)
 
-    def _exchange(self) -> None:
+    def _fetch_and_flush(self) -> None:
         """New jobs for finished rows, all at once: the master sends as many as come back.
 
         Where no jobs are here yet, rows wait for those of the users that are about to finish.
         """
         self._on_low()
         if self._rows:
-            self._see_to_rows()
+            self._schedule_flush()
 
-    def _see_to_rows(self) -> None:
+    def _schedule_flush(self) -> None:
         if len(self._rows) >= FULL:
             self.flush()
-        elif not self._agenda:
+        elif not self._delayed:
             # Somebody may wait for them to give more; who has jobs for later can wait, too.
-            self._quiet.start(self.flush)
+            self._idle_watcher.start(self.flush)
 
-    def _be_idle(self) -> None:
+    def _wait_for_job(self) -> None:
         """Wait for a job."""
         self._idle.append(getcurrent())
         if self._rows:
-            self._see_to_rows()
+            self._schedule_flush()
         self._hub.switch()
         self._waking = False
 
@@ -232,17 +232,17 @@ class UserPool:
         timeout_ns, think_s = self._timeout_ns, self._think_s
         while self._greenlets <= self.count:
             if not queue:
-                self._be_idle()
+                self._wait_for_job()
                 continue
             job = queue.popleft()
             if queue and idle:
                 self._wake_next()
-            if not queue and not self._agenda:
-                self._exchange()  # the next jobs are here already, in the socket's pipe
+            if not queue and not self._delayed:
+                self._fetch_and_flush()  # the next jobs are here already, in the socket's pipe
             start_ns = clock()
             if start_ns > self.lease_expires_ns:
                 queue.appendleft(job)
-                self._on_fence()
+                self._on_lease_expired()
                 continue
             self.busy += 1
             try:
@@ -253,12 +253,12 @@ class UserPool:
             except StorageError as error:
                 rows.append(self._recover(job, start_ns, error))
             except Exception as error:  # noqa: BLE001 - _mishap tells of it
-                rows.append(self._recover(job, start_ns, self._mishap(error)))
+                rows.append(self._recover(job, start_ns, self._driver_defect(error)))
             self.busy -= 1
             if self.closed:
                 return
             if len(rows) >= self._enough:
-                self._see_to_rows()
+                self._schedule_flush()
             if think_s:
                 gevent.sleep(random.uniform(*think_s))  # nosec B311 # a pause
         self._greenlets -= 1
@@ -309,12 +309,12 @@ class UserPool:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
         except Exception as error:  # noqa: BLE001 - _mishap tells of it
-            return self._mishap(error)
+            return self._driver_defect(error)
 
-    def _mishap(self, error: Exception) -> StorageError:
+    def _driver_defect(self, error: Exception) -> StorageError:
         """What no driver should raise, as a failure of this job."""
         if isinstance(error, MemoryError):
-            self._on_exhausted()
+            self._on_out_of_memory()
             return StorageError(ErrorKind.INTERNAL, "the worker is out of memory")
         log.error("A defect in the storage driver", exc_info=error)
         return StorageError(

@@ -71,8 +71,8 @@ def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
         with local() as workers:
             workers.tell(address_line(wire, key))
             workers.begin()
-            master.gather(6, 2)
-            assert master.roster.concurrency == 6
+            master.wait_for_workers(6, 2)
+            assert master.registry.concurrency == 6
             assert len(set(workers.logs)) == 2
             processes = children()
             assert len(processes) == 2

@@ -131,7 +131,7 @@ def test_workers_are_waited_for_before_containers_are_made(
 
     def gathered(self: Master, *args: Any) -> None:
         gather(self, *args)
-        done.append(f"{len(self.roster.workers)} workers")
+        done.append(f"{len(self.registry.workers)} workers")
 
     def made(self: Any, name: str, changing: Any = None) -> None:
         done.append("container")

@@ -94,7 +94,7 @@ def test_a_signal_ends_it_in_good_order(number: signal.Signals) -> None:
 
 def test_it_ends_with_its_master_where_it_is_told_to() -> None:
     with ScriptedMaster() as master, Process(master, "--exit-with-master", "me") as worker:
-        master.beat(timeout_s=0.5)
+        master.broadcast(timeout_s=0.5)
         master.begin()
         master.send(jobs(1))
         master.expect(Results)
@@ -150,7 +150,7 @@ def test_the_first_jobs_are_profiled() -> None:
         incarnation = master.begin()
         master.send(jobs(1, 2, 3))
         master.expect(Results)
-        master.beat(quit=True, workers={incarnation: (0, None)})
+        master.broadcast(quit=True, workers={incarnation: (0, None)})
         status, said = worker.end()
         assert status == 0
         assert "Profile of the worker: " in said

@@ -29,15 +29,15 @@ class Puppet:
         script: Script,
         *,
         worker_id: str = "puppet",
-        pulses: Callable[[Heartbeat], Heartbeat] | None = lambda pulse: pulse,
+        heartbeats: Callable[[Heartbeat], Heartbeat] | None = lambda heartbeat: heartbeat,
         release: str = __version__,
     ) -> None:
         self.incarnation = 4711
-        self.wire = WorkerTransport("127.0.0.1", ports, None)
-        self.beat: ControlState | None = None
-        self._script, self._pulses, self._id = script, pulses, worker_id
+        self.transport = WorkerTransport("127.0.0.1", ports, None)
+        self.state: ControlState | None = None
+        self._script, self._pulses, self._id = script, heartbeats, worker_id
         self._release = release
-        self._control = self.wire.control()
+        self._control = self.transport.control()
         self._ready: tuple[str, int, bool] | None = None
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._play, name="puppet")
@@ -45,32 +45,32 @@ class Puppet:
     def _play(self) -> None:
         next_hello = 0.0
         while not self._ending.is_set():
-            beat = self._control.receive(0.002)
-            if isinstance(beat, ControlState):
-                self._answer(beat)
-            here = self.beat is not None and self.incarnation in self.beat.workers
+            state = self._control.receive(0.002)
+            if isinstance(state, ControlState):
+                self._answer(state)
+            here = self.state is not None and self.incarnation in self.state.workers
             if not here and time.monotonic() >= next_hello:
                 said = Hello(self.incarnation, 0, self._id, 4, "host", 1, self._release)
-                next_hello = time.monotonic() + (0.2 if self.wire.send(said) else 0.01)
-            data = self.wire.receive() if here else None
+                next_hello = time.monotonic() + (0.2 if self.transport.send(said) else 0.01)
+            data = self.transport.receive() if here else None
             message = decode(data) if data else None
             if isinstance(message, Jobs):
                 self._script(self, message, unpack_jobs(message.packed))
-        self.wire.send(Bye(self.incarnation, "done playing"))
+        self.transport.send(Bye(self.incarnation, "done playing"))
         self._control.close()
-        self.wire.close()
+        self.transport.close()
 
-    def _answer(self, beat: ControlState) -> None:
-        self.beat = beat
+    def _answer(self, state: ControlState) -> None:
+        self.state = state
         if self._pulses:
             now_ns = time.perf_counter_ns()
-            pulse = Heartbeat(self.incarnation, beat.serial, now_ns, 0, 0, 0, 0, {})
-            self.wire.send(self._pulses(pulse))
-        ready = (beat.run, beat.phase, beat.stopping)
-        if self.incarnation in beat.workers and beat.run and ready != self._ready:
+            heartbeat = Heartbeat(self.incarnation, state.serial, now_ns, 0, 0, 0, 0, {})
+            self.transport.send(self._pulses(heartbeat))
+        ready = (state.run, state.phase, state.stopping)
+        if self.incarnation in state.workers and state.run and ready != self._ready:
             self._ready = ready
-            self.wire.open_work(beat.pipe)
-            self.wire.send(Ready(self.incarnation, *ready))
+            self.transport.open_work(state.pipe)
+            self.transport.send(Ready(self.incarnation, *ready))
 
     def __enter__(self) -> Puppet:
         self._thread.start()

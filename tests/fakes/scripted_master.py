@@ -56,7 +56,7 @@ class ScriptedMaster:
     """
 
     def __init__(self, settings: StorageSettings | None = None) -> None:
-        self.wire = MasterTransport("127.0.0.1", Ports(0, 0, 0), None)
+        self.transport = MasterTransport("127.0.0.1", Ports(0, 0, 0), None)
         self.settings = settings or StorageSettings(driver="noop", run_id=RUN)
         self.heard: list[Message] = []
         self.seen = 0  #: of those heard, what ``expect`` has passed
@@ -69,20 +69,20 @@ class ScriptedMaster:
         self.batch = 0
         self.beating = True
 
-    def beat(self, **changes: Any) -> None:
+    def broadcast(self, **changes: Any) -> None:
         """Say how things stand; what is not given stays as it was."""
         self.state.update(changes)
         self.serial += 1
         now_ns = time.perf_counter_ns()
-        self.wire.send_control_state(
+        self.transport.send_control_state(
             ControlState(serial=self.serial, master_ns=now_ns, **self.state)
         )
 
     def listen(self, seconds: float = 0.02) -> None:
         """Take in what comes; a beat now and then, unless there are to be none."""
         if self.beating:
-            self.beat()
-        self.heard += self.wire.receive(seconds)
+            self.broadcast()
+        self.heard += self.transport.receive(seconds)
 
     def expect(
         self, kind: type[Kind], fits: Callable[[Kind], object] = lambda message: True
@@ -112,7 +112,7 @@ class ScriptedMaster:
 
     def share(self, incarnation: int, users: int, phase: Phase = Phase.RUN, **changes: Any) -> None:
         """Let the beats say that the worker has so many users in this phase."""
-        self.beat(
+        self.broadcast(
             run=RUN, phase=int(phase), start_ns=time.perf_counter_ns(),
             workers={incarnation: (users, None)}, settings=self.settings.to_map(), **changes,
         )  # fmt: skip
@@ -129,14 +129,14 @@ class ScriptedMaster:
     def send_raw(self, data: bytes) -> None:
         """Send anything on the work port."""
         deadline = time.monotonic() + PATIENCE_S
-        while not self.wire.send_jobs(data):
+        while not self.transport.send_jobs(data):
             assert time.monotonic() < deadline, "no worker has room"
             self.listen(0.005)
 
     def wait_until_nobody_takes_jobs(self) -> None:
         """Until the last worker has closed its end; nothing is sent."""
         deadline = time.monotonic() + PATIENCE_S
-        while self.wire._work.poll(0, zmq.POLLOUT):
+        while self.transport._work.poll(0, zmq.POLLOUT):
             assert time.monotonic() < deadline, "a worker still takes jobs"
             self.listen(0.005)
 
@@ -146,7 +146,7 @@ class ScriptedMaster:
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
     ) -> None:
-        self.wire.__exit__(kind, e, tb)
+        self.transport.__exit__(kind, e, tb)
 
 
 class WorkerThread:
@@ -159,9 +159,9 @@ class WorkerThread:
         self._thread = threading.Thread(target=self._run, name="worker under test")
 
     def _run(self) -> None:
-        wire = WorkerTransport("127.0.0.1", self._master.wire.ports, None)
+        transport = WorkerTransport("127.0.0.1", self._master.transport.ports, None)
         try:
-            self.status = Worker(wire, self._id, **self._options).serve()
+            self.status = Worker(transport, self._id, **self._options).serve()
         finally:
             get_hub().destroy(destroy_loop=True)
 
@@ -182,8 +182,8 @@ class WorkerThread:
         deadline = time.monotonic() + PATIENCE_S
         while self._thread.is_alive() and time.monotonic() < deadline:
             hellos = [hello.incarnation for hello in master.all_of(Hello)]
-            master.beat(quit=True, workers=dict.fromkeys(hellos, (0, None)), refused={})
-            master.heard += master.wire.receive(0.02)
+            master.broadcast(quit=True, workers=dict.fromkeys(hellos, (0, None)), refused={})
+            master.heard += master.transport.receive(0.02)
         assert not self._thread.is_alive(), "the worker does not end"
 
 

@@ -28,7 +28,7 @@ class Scene:
         self.log.enter("run1", Phase.RUN, 100 * SECOND)
 
     def tell(self, at_ns: int) -> None:
-        self.log.heard(self.worker, Host(7, at_ns, "boot", {"cpu_percent": 5.0}), 105 * SECOND)
+        self.log.on_host(self.worker, Host(7, at_ns, "boot", {"cpu_percent": 5.0}), 105 * SECOND)
 
 
 def test_a_workers_second_is_written_by_the_masters_clock() -> None:

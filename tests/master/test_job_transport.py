@@ -23,17 +23,17 @@ class Scene(test_worker_manager.Scene):
 
     def __init__(self, total: int = 100) -> None:
         super().__init__()
-        self.hear(hello(1))
-        self.crew.enter(Phase.RUN)
-        self.crew.allocate_users(4)
+        self.deliver(hello(1))
+        self.manager.enter(Phase.RUN)
+        self.manager.allocate_users(4)
         self.room = 1000
         self.sent: list[bytes] = []
         self.ledger, self.observer, self.recorder = Ledger(total), Observer(), Recorder()
-        self.keeping = SafeRecorder(self.recorder, self.warnings.append)
-        self.exchange = JobTransport(
-            Dispatcher(self.ledger, self.crew.roster, 2),
-            self.crew,
-            self.keeping,
+        self.safe_recorder = SafeRecorder(self.recorder, self.warnings.append)
+        self.job_transport = JobTransport(
+            Dispatcher(self.ledger, self.manager.registry, 2),
+            self.manager,
+            self.safe_recorder,
             self.observer,
             self.send,
             lambda: self.now_ns,
@@ -64,37 +64,37 @@ class Scene(test_worker_manager.Scene):
 def test_jobs_go_out_as_far_as_there_is_room_and_the_rest_waits() -> None:
     here = Scene()
     here.room = 1
-    here.exchange.send(here.now_ns)
+    here.job_transport.send(here.now_ns)
     assert [number for number, _ in here.batches()] == [1]
-    assert here.exchange.waits_for_room
+    assert here.job_transport.has_unsent
     here.room = 1000
-    here.exchange.send(here.now_ns)
+    here.job_transport.send(here.now_ns)
     numbers = [number for number, _ in here.batches()]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert not here.exchange.waits_for_room
+    assert not here.job_transport.has_unsent
     jobs = sum(len(jobs) for _, jobs in here.batches())
-    assert here.exchange.numbers == (jobs + 1, len(numbers) + 1)
+    assert here.job_transport.numbers == (jobs + 1, len(numbers) + 1)
 
 
 def test_what_is_withheld_is_not_sent() -> None:
     here = Scene()
     here.room = 0
-    here.exchange.send(here.now_ns)
-    here.exchange.withhold()
-    assert not here.exchange.waits_for_room
+    here.job_transport.send(here.now_ns)
+    here.job_transport.drop_unsent()
+    assert not here.job_transport.has_unsent
 
 
 def test_results_are_kept_counted_and_shown() -> None:
     here = Scene()
-    here.exchange.send(here.now_ns)
+    here.job_transport.send(here.now_ns)
     (number, jobs), *_ = here.batches()
-    assert here.exchange.results(here.done(jobs, acked=[number]))
-    assert here.exchange.dispatcher.counts.done == len(jobs) == here.observer.rows
+    assert here.job_transport.on_results(here.done(jobs, acked=[number]))
+    assert here.job_transport.dispatcher.counts.done == len(jobs) == here.observer.rows
     assert here.recorder.batches == 1
     here.observer.wants_results = False
     (_, (number, jobs), *_) = here.batches()
-    here.exchange.took(Ack(1, RUN, [number]))
-    assert here.exchange.results(here.done(jobs))
+    here.job_transport.on_ack(Ack(1, RUN, [number]))
+    assert here.job_transport.on_results(here.done(jobs))
     assert here.recorder.batches == 2
     assert here.observer.rows == 2
 
@@ -106,22 +106,22 @@ def test_results_of_nobody_here_or_of_another_phase_are_none_of_ours(
     other: dict[str, object],
 ) -> None:
     here = Scene()
-    here.exchange.send(here.now_ns)
+    here.job_transport.send(here.now_ns)
     (number, jobs), *_ = here.batches()
-    assert not here.exchange.results(here.done(jobs, acked=[number], **other))
-    assert here.exchange.dispatcher.counts.done == here.recorder.batches == 0
+    assert not here.job_transport.on_results(here.done(jobs, acked=[number], **other))
+    assert here.job_transport.dispatcher.counts.done == here.recorder.batches == 0
 
 
 def test_rubbish_for_results_is_counted_and_not_kept() -> None:
     here = Scene()
-    assert here.exchange.results(Results(1, RUN, Phase.RUN, [], b"rubbish"))
-    assert here.exchange.dispatcher.counts.refused == 1
+    assert here.job_transport.on_results(Results(1, RUN, Phase.RUN, [], b"rubbish"))
+    assert here.job_transport.dispatcher.counts.refused == 1
     assert here.recorder.batches == here.observer.rows == 0
 
 
 def test_columns_that_cannot_be_shown_are_kept(caplog: pytest.LogCaptureFixture) -> None:
     here = Scene()
-    here.exchange._display([2, *[b"odd"] * 30])
+    here.job_transport._display([2, *[b"odd"] * 30])
     assert "can't be shown" in caplog.text
     assert here.observer.rows == 0
 
@@ -133,21 +133,21 @@ def test_jobs_that_come_back_go_out_again_where_they_are_of_this_run(
     taken_of: str, returned_of: str, again: int
 ) -> None:
     here = Scene(total=2)
-    here.exchange.send(here.now_ns)
+    here.job_transport.send(here.now_ns)
     ((number, jobs),) = here.batches()
-    here.exchange.took(Ack(1, taken_of, [number]))
-    here.exchange.returned(Returned(1, returned_of, [job.number for job in jobs]))
+    here.job_transport.on_ack(Ack(1, taken_of, [number]))
+    here.job_transport.on_returned(Returned(1, returned_of, [job.number for job in jobs]))
     here.sent.clear()
-    here.exchange.send(here.now_ns)
+    here.job_transport.send(here.now_ns)
     assert sum(len(jobs) for _, jobs in here.batches()) == again
 
 
 def test_what_a_worker_held_is_lost_with_it_and_the_rest_at_the_end() -> None:
     here = Scene(total=4)
-    here.exchange.send(here.now_ns)
+    here.job_transport.send(here.now_ns)
     (number, jobs), _ = here.batches()
-    here.exchange.took(Ack(1, RUN, [number]))
-    assert here.exchange.gone(1) == len(jobs) == 2
-    here.exchange.close()
-    counts = here.exchange.dispatcher.counts
+    here.job_transport.on_ack(Ack(1, RUN, [number]))
+    assert here.job_transport.on_worker_left(1) == len(jobs) == 2
+    here.job_transport.close()
+    counts = here.job_transport.dispatcher.counts
     assert counts.sent == counts.lost + counts.withdrawn == 4

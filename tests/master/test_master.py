@@ -126,9 +126,9 @@ class Scene:
     def __init__(self, limits: Limits, **options: Any) -> None:
         self.observer, self.recorder = Observer(), Recorder()
         driver = options.pop("driver", "noop")
-        self.wire = MasterTransport("127.0.0.1", Ports(0, 0, 0), None)
+        self.transport = MasterTransport("127.0.0.1", Ports(0, 0, 0), None)
         self.master = Master(
-            self.wire,
+            self.transport,
             self.observer,
             StorageSettings(driver=driver, run_id=RUN),
             limits=limits,
@@ -145,15 +145,15 @@ class Scene:
         thread.start()
 
     def _work(self, worker_id: str, options: dict[str, Any]) -> None:
-        wire = WorkerTransport("127.0.0.1", self.wire.ports, None)
+        transport = WorkerTransport("127.0.0.1", self.transport.ports, None)
         try:
-            Worker(wire, worker_id, **options).serve()
+            Worker(transport, worker_id, **options).serve()
         finally:
             get_hub().destroy(destroy_loop=True)
 
     def process_worker(self, worker_id: str) -> subprocess.Popen[bytes]:
         """A worker in a process."""
-        ports = self.wire.ports
+        ports = self.transport.ports
         process = subprocess.Popen(
             [
                 sys.executable, "-m", "ssbench.cli.worker", "-c", "4",
@@ -169,13 +169,13 @@ class Scene:
 
     def puppet(self, script: Any, **options: Any) -> Puppet:
         """A puppet."""
-        return self.stack.enter_context(Puppet(self.wire.ports, script, **options))
+        return self.stack.enter_context(Puppet(self.transport.ports, script, **options))
 
     def run(
         self, ledger: Ledger, users: int = 8, expected: int | None = 1, **options: Any
     ) -> PhaseOutcome:
         """Gather workers and run one phase."""
-        self.master.gather(users, expected)
+        self.master.wait_for_workers(users, expected)
         return self.master.run_phase(Phase.RUN, ledger, users, **options)
 
     def told(self, kind: type) -> list[Any]:
@@ -199,8 +199,8 @@ class Scene:
         deadline = time.monotonic() + 5
         while any(thread.is_alive() for thread in self._threads):
             assert time.monotonic() < deadline, "a worker does not end"
-            self.master._turn(0.01)
-        self.wire.__exit__(None, None, None)
+            self.master._poll(0.01)
+        self.transport.__exit__(None, None, None)
 
 
 @contextmanager
@@ -242,7 +242,7 @@ def test_two_workers_do_a_phase() -> None:
 def test_phases_follow_each_other_with_new_numbers() -> None:
     with scene() as here:
         here.thread_worker()
-        here.master.gather(4, 1)
+        here.master.wait_for_workers(4, 1)
         for phase in (Phase.POPULATE, Phase.RUN, Phase.CLEANUP):
             ledger = Ledger(40)
             outcome = here.master.run_phase(phase, ledger, 4)
@@ -283,7 +283,7 @@ class Enough(SteadyStateDetector):
 def test_a_phase_ends_in_good_order_when_it_is_steady() -> None:
     with scene(driver=DRIVER) as here:
         here.thread_worker(concurrency=4)
-        outcome = here.run(Ledger(10**9), users=4, seconds=60, settling=Enough(20))
+        outcome = here.run(Ledger(10**9), users=4, seconds=60, steady_state=Enough(20))
         assert (outcome.ended, outcome.reason) == ("complete", "steady enough")
         assert adds_up(outcome)
         assert 20 <= outcome.counts.done < 200
@@ -348,8 +348,8 @@ def test_failures_are_counted_and_end_nothing_unless_told() -> None:
 def test_nobody_comes() -> None:
     with scene(Limits(worker_wait_s=0.1)) as here:
         with pytest.raises(NoWorkersError) as caught:
-            here.master.gather(8, None)
-        assert str(here.wire.ports.work) in str(caught.value)
+            here.master.wait_for_workers(8, None)
+        assert str(here.transport.ports.work) in str(caught.value)
         assert "--workers N" in str(caught.value)
 
 
@@ -357,7 +357,7 @@ def test_with_fewer_than_expected_nothing_is_started() -> None:
     with scene(Limits(worker_wait_s=1.0)) as here:
         here.thread_worker(concurrency=3)
         with pytest.raises(FewerWorkersError, match="only 1 of 2 workers came within 1 s"):
-            here.master.gather(8, 2)
+            here.master.wait_for_workers(8, 2)
 
 
 def test_fewer_come_than_expected_and_that_is_as_good() -> None:
@@ -372,21 +372,21 @@ def test_fewer_come_than_expected_and_that_is_as_good() -> None:
 def test_the_second_of_two_with_one_id_is_refused_and_the_run_goes_on() -> None:
     with scene(Limits(worker_wait_s=1.0, fewer_workers_ok=True)) as here:
         here.thread_worker("twin")
-        here.master.gather(4, 1)
+        here.master.wait_for_workers(4, 1)
         here.thread_worker("twin")
-        here.master.gather(4, 2)
-        (reason,) = here.master.roster.refused.values()
+        here.master.wait_for_workers(4, 2)
+        (reason,) = here.master.registry.refused.values()
         assert reason.startswith('the worker id "twin" is taken by twin (')
         assert any("twin" in message for message in here.observer.messages)
         outcome = here.master.run_phase(Phase.RUN, Ledger(50), 4)
         assert outcome.counts.done == 50
-        assert len(here.master.roster.workers) == 1
+        assert len(here.master.registry.workers) == 1
 
 
 def test_interrupted_while_gathering() -> None:
     with scene() as here:
         here.master.interrupt("interrupted by SIGINT")
-        here.master.gather(8, 2)
+        here.master.wait_for_workers(8, 2)
         assert here.master.interrupted == "interrupted by SIGINT"
 
 
@@ -453,14 +453,14 @@ def test_a_stat_file_that_cannot_be_written_ends_the_run_in_good_order() -> None
         outcome = here.run(Ledger(10**6), users=4)
         assert (outcome.ended, outcome.reason) == ("failed", str(here.recorder.fault))
         assert adds_up(outcome)
-        assert here.master.keeping.error is here.recorder.fault
+        assert here.master.recorder.error is here.recorder.fault
         assert here.observer.messages == [str(here.recorder.fault)]
 
 
 def test_all_workers_leave() -> None:
     with scene(Limits(worker_timeout_s=1.0, worker_wait_s=3.0), driver=DRIVER) as here:
         process = here.process_worker("only")
-        here.master.gather(4, 1)
+        here.master.wait_for_workers(4, 1)
         here.when(5, process.terminate)
         object.__setattr__(here.master.limits, "worker_wait_s", 0.2)
         outcome = here.master.run_phase(Phase.RUN, Ledger(10**6), 4)
@@ -477,7 +477,7 @@ def test_a_worker_that_is_told_to_end_loses_no_operation_but_counts_as_lost() ->
     with scene(QUICK, driver=DRIVER) as here:
         process = here.process_worker("leaves")
         here.thread_worker("stays", concurrency=4)
-        here.master.gather(8, 2)
+        here.master.wait_for_workers(8, 2)
         here.when(20, process.terminate)
         outcome = here.master.run_phase(Phase.RUN, Ledger(400), 8)
         assert (outcome.ended, outcome.counts.done) == ("complete", 400)
@@ -492,9 +492,9 @@ def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
     with scene(QUICK) as here:
         here.thread_worker("stays")
         process = here.process_worker("leaves")
-        here.master.gather(8, 2)
+        here.master.wait_for_workers(8, 2)
         process.terminate()
-        here.master.stand_by(lambda: len(here.master.roster.workers) < 2)
+        here.master.stand_by(lambda: len(here.master.registry.workers) < 2)
         assert here.master.workers_lost == []
         here.master.begin_run("again", here.recorder)
         (lost,) = here.master.workers_lost
@@ -506,14 +506,14 @@ def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
 def test_workers_may_come_and_go_before_all_are_here_and_after_they_are_let_go() -> None:
     with scene(QUICK) as here:
         process = here.process_worker("early")
-        here.master.stand_by(lambda: bool(here.master.roster.workers))
+        here.master.stand_by(lambda: bool(here.master.registry.workers))
         process.terminate()
-        here.master.stand_by(lambda: not here.master.roster.workers)
+        here.master.stand_by(lambda: not here.master.registry.workers)
         process = here.process_worker("late")
-        here.master.gather(4, 1)
+        here.master.wait_for_workers(4, 1)
         here.master.release_workers()
         process.terminate()
-        here.master.stand_by(lambda: not here.master.roster.workers)
+        here.master.stand_by(lambda: not here.master.registry.workers)
         here.master.begin_run("again", here.recorder)
         assert here.master.workers_lost == []
 
@@ -522,7 +522,7 @@ def test_a_worker_that_is_killed_is_lost_with_what_it_held() -> None:
     with scene(QUICK, driver=DRIVER) as here:
         process = here.process_worker("victim")
         here.thread_worker("stays", concurrency=4)
-        here.master.gather(8, 2)
+        here.master.wait_for_workers(8, 2)
         here.when(20, process.kill)
         outcome = here.master.run_phase(Phase.RUN, Ledger(400), 8)
         counts = outcome.counts
@@ -539,8 +539,8 @@ def test_a_stopped_worker_is_lost_and_comes_back_as_another() -> None:
     with scene(QUICK, driver=DRIVER) as here:
         process = here.process_worker("sleeper")
         here.thread_worker("stays", concurrency=4)
-        here.master.gather(8, 2)
-        (first,) = [i for i, w in here.master.roster.workers.items() if _named(w, "sleeper")]
+        here.master.wait_for_workers(8, 2)
+        (first,) = [i for i, w in here.master.registry.workers.items() if _named(w, "sleeper")]
         go_on = threading.Timer(1.5, process.send_signal, [signal.SIGCONT])
         here.when(20, lambda: (process.send_signal(signal.SIGSTOP), go_on.start()))
         # The one that stays does about 400 a second, so there is work to come back to.
@@ -554,8 +554,8 @@ def test_a_stopped_worker_is_lost_and_comes_back_as_another() -> None:
         assert len(here.master.workers_lost) == 1
         sleepers = [w for w in here.told(WorkerRecord) if w.worker_id == "sleeper"]
         assert len(sleepers) == 2
-        assert first not in here.master.roster.workers
-        assert any(_named(w, "sleeper") for w in here.master.roster.workers.values())
+        assert first not in here.master.registry.workers
+        assert any(_named(w, "sleeper") for w in here.master.registry.workers.values())
 
 
 def _named(worker: Any, worker_id: str) -> bool:
@@ -630,7 +630,7 @@ def test_a_token_that_cannot_be_renewed_fails_operations_and_not_the_run(
 
 def honest(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
     results = Results(puppet.incarnation, RUN, batch.phase, [batch.batch], packed(jobs))
-    puppet.wire.send(results)
+    puppet.transport.send(results)
 
 
 def twice(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
@@ -641,27 +641,27 @@ def twice(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
 def forged(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
     others = [job._replace(number=job.number + 10**6) for job in jobs]
     for incarnation in (puppet.incarnation, 99):
-        puppet.wire.send(Results(incarnation, RUN, batch.phase, [10**6], packed(others)))
+        puppet.transport.send(Results(incarnation, RUN, batch.phase, [10**6], packed(others)))
     honest(puppet, batch, jobs)
 
 
 def malformed(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
     for data in (b"", b"\xc1", pack([1, 2, 3])):
-        puppet.wire.send(Results(puppet.incarnation, RUN, batch.phase, [], data))
+        puppet.transport.send(Results(puppet.incarnation, RUN, batch.phase, [], data))
     honest(puppet, batch, jobs)
 
 
 def of_another_run(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-    puppet.wire.send(Ack(puppet.incarnation, "another", [batch.batch]))
-    puppet.wire.send(Results(puppet.incarnation, "another", batch.phase, [], packed(jobs)))
-    puppet.wire.send(Results(puppet.incarnation, RUN, Phase.CLEANUP, [], packed(jobs)))
+    puppet.transport.send(Ack(puppet.incarnation, "another", [batch.batch]))
+    puppet.transport.send(Results(puppet.incarnation, "another", batch.phase, [], packed(jobs)))
+    puppet.transport.send(Results(puppet.incarnation, RUN, Phase.CLEANUP, [], packed(jobs)))
     honest(puppet, batch, jobs)
 
 
 def on_the_wrong_port(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-    puppet.wire.send(batch)
-    assert puppet.beat is not None
-    puppet.wire.send(puppet.beat)
+    puppet.transport.send(batch)
+    assert puppet.state is not None
+    puppet.transport.send(puppet.state)
     honest(puppet, batch, jobs)
 
 
@@ -669,7 +669,7 @@ def with_odd_columns(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
     columns = pack_results([row(job) for job in jobs])
     columns[9] = "no column"
     data = pack(columns)
-    puppet.wire.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
+    puppet.transport.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
     honest(puppet, batch, jobs)
 
 
@@ -710,7 +710,7 @@ def test_jobs_whose_results_were_refused_are_lost_and_the_run_ends() -> None:
 
 def test_a_worker_that_loses_its_jobs_is_not_waited_for_for_ever() -> None:
     def forgetful(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-        puppet.wire.send(Ack(puppet.incarnation, RUN, [batch.batch]))
+        puppet.transport.send(Ack(puppet.incarnation, RUN, [batch.batch]))
 
     with scene(QUICK) as here:
         here.puppet(forgetful)
@@ -721,50 +721,50 @@ def test_a_worker_that_loses_its_jobs_is_not_waited_for_for_ever() -> None:
 
 def test_a_worker_without_pulses_is_lost() -> None:
     with scene(Limits(worker_timeout_s=0.4, worker_wait_s=20)) as here:
-        here.puppet(lambda puppet, batch, jobs: None, pulses=None)
-        here.master.gather(4, 1)
+        here.puppet(lambda puppet, batch, jobs: None, heartbeats=None)
+        here.master.wait_for_workers(4, 1)
         object.__setattr__(here.master.limits, "worker_wait_s", 0.1)
         outcome = here.master.run_phase(Phase.RUN, Ledger(4), 4)
         assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
         assert here.master.workers_lost == ["puppet (host, pid 1)"]
 
 
-def strange_pulse(pulse: Heartbeat) -> Heartbeat:
+def unknown_heartbeat(heartbeat: Heartbeat) -> Heartbeat:
     extreme = (1 << 62) - 1
-    return pulse._replace(
+    return heartbeat._replace(
         worker_ns=-extreme, hold_ns=extreme, live={(1 << 63): 1, 0x7FF8 << 1: 3, 5: 1 << 63}
     )
 
 
 def test_strange_pulses_harm_nobody() -> None:
     with scene() as here:
-        here.puppet(honest, pulses=strange_pulse)
+        here.puppet(honest, heartbeats=unknown_heartbeat)
         outcome = here.run(Ledger(40), users=4)
         assert (outcome.ended, outcome.counts.done) == ("complete", 40)
 
 
 def test_strangers_on_the_results_port_are_counted() -> None:
-    with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as stranger:
-        stranger.connect(f"tcp://127.0.0.1:{here.wire.ports.results}")
+    with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as rejected:
+        rejected.connect(f"tcp://127.0.0.1:{here.transport.ports.results}")
         for data in (b"rubbish", encode(Bye(7, "")), encode(Expired(7, 0))):
-            stranger.send(data)
+            rejected.send(data)
         here.thread_worker()
         outcome = here.run(Ledger(10))
         assert outcome.counts.done == 10
-        assert here.wire.refused == 1
+        assert here.transport.refused == 1
 
 
 def test_a_worker_that_hears_no_beat_is_given_up_once() -> None:
     with scene(Limits(worker_timeout_s=0.4, worker_wait_s=20)) as here:
         here.thread_worker("hears", concurrency=4)
-        here.puppet(lambda puppet, batch, jobs: None, pulses=None)
-        here.master.gather(8, 2)
+        here.puppet(lambda puppet, batch, jobs: None, heartbeats=None)
+        here.master.wait_for_workers(8, 2)
         ledger = Ledger(10**9)
         outcome = here.master.run_phase(Phase.RUN, ledger, 8, seconds=1.5)
         assert outcome.ended == "complete"
         assert here.master.workers_lost == ["puppet (host, pid 1)"]
         (text,) = here.observer.messages
-        assert f"can it reach port {here.wire.ports.control}, --zmq-control-port?" in text
+        assert f"can it reach port {here.transport.ports.control}, --zmq-control-port?" in text
 
 
 def test_an_open_loop_begins_when_its_first_jobs_have_travelled() -> None:
@@ -799,7 +799,7 @@ def test_a_worker_of_another_release_is_told_of_once() -> None:
 
 def test_a_worker_of_another_protocol_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
     with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as sock:
-        sock.connect(f"tcp://127.0.0.1:{here.wire.ports.results}")
+        sock.connect(f"tcp://127.0.0.1:{here.transport.ports.results}")
         for _ in range(7):
             sock.send(pack([PROTOCOL + 1, "hello", 5, 0, "w1", 4, "bench-2", 12, "1.1.0"]))
         sock.send(pack([PROTOCOL + 1, "bye", 5, ""]))

@@ -23,7 +23,7 @@ from ssbench.master.phase_runner import WAIT_S, Ending, PhaseRunner, PhaseServic
 from ssbench.master.phases import Limits
 from tests.core.workload.fleet import Ledger, packed
 from tests.master import test_job_transport
-from tests.master.test_worker_manager import hello, pulse
+from tests.master.test_worker_manager import heartbeat, hello
 
 STILL = Stage(math.inf, 4)
 
@@ -36,55 +36,55 @@ class Scene(test_job_transport.Scene):
         total: int = 100,
         *stages: Stage,
         limits: Limits | None = None,
-        settling: SteadyStateDetector | None = None,
+        steady_state: SteadyStateDetector | None = None,
     ) -> None:
         super().__init__(total)
-        self.crew.start_ns = self.now_ns
+        self.manager.start_ns = self.now_ns
         self.works = True
         self.error = 0
         self.halt: Ending | None = None
         self.waits: list[float] = []
-        self.beats: list[tuple[bool, bool]] = []  # whether ending, whether stopping
+        self.states: list[tuple[bool, bool]] = []  # whether ending, whether stopping
         self.then: Callable[[], object] = lambda: None
-        self.shift = PhaseRunner(
+        self.runner = PhaseRunner(
             PhaseServices(
-                crew=self.crew,
-                keeping=self.keeping,
+                manager=self.manager,
+                recorder=self.safe_recorder,
                 limits=limits or Limits(),
                 clock=lambda: self.now_ns,
-                turn=self.turn,
-                why_halt=lambda: self.halt,
+                poll=self.poll,
+                abort_reason=lambda: self.halt,
                 warn=self.warnings.append,
             ),
-            self.exchange,
+            self.job_transport,
             self.ledger,
             StageSchedule(stages or [STILL]),
-            settling=settling,
+            steady_state=steady_state,
         )
 
-    def turn(self, wait_s: float) -> None:
+    def poll(self, wait_s: float) -> None:
         """What the master's loop does, in no time but that of the wait."""
         assert len(self.waits) < 10_000, "it never ends"
         self.waits.append(wait_s)
         self.now_ns += max(int(wait_s * SECOND), 1)
-        assert self.shift.brief() is self.exchange.waits_for_room
-        self.beats.append((self.crew.ending, self.crew.stopping))
+        assert self.runner.update_state() is self.job_transport.has_unsent
+        self.states.append((self.manager.ending, self.manager.stopping))
         if self.works:
             for number, jobs in self.batches():
                 data = packed(jobs, error=self.error, status=503 if self.error else 200)
-                self.exchange.results(self.done(jobs, acked=[number])._replace(packed=data))
+                self.job_transport.on_results(self.done(jobs, acked=[number])._replace(packed=data))
             self.sent.clear()
         self.then()
 
     def stopped(self) -> None:
         """The worker says so."""
-        self.hear(Ready(1, test_job_transport.RUN, self.crew.phase, True, 0))
+        self.deliver(Ready(1, test_job_transport.RUN, self.manager.phase, True, 0))
 
     def end(self) -> tuple[str, str]:
         """Go through all of it; gives how it ended."""
-        self.shift.work()
-        self.exchange.close()
-        outcome = self.shift.outcome()
+        self.runner.run()
+        self.job_transport.close()
+        outcome = self.runner.outcome()
         return outcome.ended, outcome.reason
 
     def marks(self) -> list[tuple[float, str, int]]:
@@ -98,17 +98,17 @@ class Scene(test_job_transport.Scene):
 def test_it_ends_with_the_last_result() -> None:
     here = Scene(100)
     assert here.end() == ("complete", "")
-    outcome = here.shift.outcome()
+    outcome = here.runner.outcome()
     assert outcome.counts.done == 100
     assert outcome.seconds == pytest.approx(len(here.waits) * WAIT_S)
     assert here.marks() == [(0.0, "stage", 0), (outcome.seconds, "end", 0)]
-    assert set(here.beats) == {(False, False)}
-    assert "PhaseRunner <StageSchedule stage 1 of 1>" in repr(here.shift)
+    assert set(here.states) == {(False, False)}
+    assert "PhaseRunner <StageSchedule stage 1 of 1>" in repr(here.runner)
 
 
 def test_outside_of_the_run_nothing_is_marked() -> None:
     here = Scene(0)
-    here.crew.phase = Phase.POPULATE
+    here.manager.phase = Phase.POPULATE
     assert here.end() == ("complete", "")
     assert here.marks() == []
 
@@ -125,12 +125,12 @@ def test_stages_follow_each_other_each_with_its_users() -> None:
     users: list[int] = []
 
     def look() -> None:
-        users.append(here.crew.roster.users)
-        if here.crew.stopping:
+        users.append(here.manager.registry.users)
+        if here.manager.stopping:
             here.stopped()
 
     here.then = look
-    here.crew.allocate_users(2)
+    here.manager.allocate_users(2)
     assert here.end() == ("complete", "")
     assert sorted(set(users)) == [2, 3]
     assert [mark[1:] for mark in here.marks()] == [
@@ -141,7 +141,7 @@ def test_stages_follow_each_other_each_with_its_users() -> None:
 
 def test_the_loop_is_back_when_a_stage_ends() -> None:
     here = Scene(10**6, Stage(0.12, 4))
-    here.then = lambda: here.stopped() if here.crew.stopping else None
+    here.then = lambda: here.stopped() if here.manager.stopping else None
     here.end()
     assert here.waits[:3] == pytest.approx([WAIT_S, WAIT_S, 0.02])
 
@@ -158,12 +158,12 @@ def test_what_halts_the_run_stops_the_phase_in_good_order(halt: Ending) -> None:
 
     def then() -> None:
         here.halt = halt
-        if here.crew.stopping:
+        if here.manager.stopping:
             here.stopped()
 
     here.then = then
     assert here.end() == halt
-    counts = here.shift.outcome().counts
+    counts = here.runner.outcome().counts
     assert counts.lost == 0
     assert counts.done + counts.withdrawn == counts.sent
     assert here.marks()[-1][1] == "end"
@@ -184,8 +184,8 @@ class Enough(SteadyStateDetector):
 
 
 def test_it_ends_when_it_is_steady() -> None:
-    here = Scene(10**6, settling=Enough())
-    here.then = lambda: here.stopped() if here.crew.stopping else None
+    here = Scene(10**6, steady_state=Enough())
+    here.then = lambda: here.stopped() if here.manager.stopping else None
     assert here.end() == ("complete", "steady")
 
 
@@ -195,15 +195,15 @@ def test_what_never_ends_is_lost_after_the_drain_time_out() -> None:
 
     def then() -> None:
         for number, _ in here.batches():
-            here.exchange.took(Ack(1, test_job_transport.RUN, [number]))
+            here.job_transport.on_ack(Ack(1, test_job_transport.RUN, [number]))
         here.sent.clear()
 
     here.then = then
     assert here.end() == ("complete", "")
-    counts = here.shift.outcome().counts
+    counts = here.runner.outcome().counts
     assert counts.lost == counts.sent > 0
     assert here.warnings == [f"{counts.lost} operations did not end within 2 s; they count as lost"]
-    assert here.shift.outcome().seconds == pytest.approx(3.0, abs=2 * WAIT_S)
+    assert here.runner.outcome().seconds == pytest.approx(3.0, abs=2 * WAIT_S)
 
 
 def test_it_is_not_over_before_all_have_said_that_they_stopped() -> None:
@@ -211,15 +211,15 @@ def test_it_is_not_over_before_all_have_said_that_they_stopped() -> None:
     stopping = (False, True)
 
     def then() -> None:
-        if here.beats.count(stopping) == 1:
-            assert here.crew.news, "they are told at once"
-        if here.beats.count(stopping) == 5:
+        if here.states.count(stopping) == 1:
+            assert here.manager.state_changed, "they are told at once"
+        if here.states.count(stopping) == 5:
             here.stopped()
-        here.crew.news = False
+        here.manager.state_changed = False
 
     here.then = then
     here.end()
-    assert here.beats.count(stopping) == 5
+    assert here.states.count(stopping) == 5
 
 
 def test_without_anybody_left_it_fails_after_the_wait() -> None:
@@ -229,43 +229,45 @@ def test_without_anybody_left_it_fails_after_the_wait() -> None:
 
     def then() -> None:
         if not left:
-            left.extend(here.hear(Bye(1, "enough")))
-            here.exchange.gone(1)
+            left.extend(here.deliver(Bye(1, "enough")))
+            here.job_transport.on_worker_left(1)
 
     here.then = then
     assert here.end() == ("failed", "all workers are gone")
-    assert here.shift.outcome().seconds == pytest.approx(30.0, abs=3 * WAIT_S)
+    assert here.runner.outcome().seconds == pytest.approx(30.0, abs=3 * WAIT_S)
 
 
 def test_where_nobody_is_from_the_beginning_it_fails_after_the_wait() -> None:
     here = Scene(10**6, limits=Limits(worker_wait_s=30.0))
-    here.hear(Bye(1, "enough"))
+    here.deliver(Bye(1, "enough"))
     assert here.end() == ("failed", "all workers are gone")
-    assert here.shift.outcome().seconds == pytest.approx(30.0, abs=3 * WAIT_S)
+    assert here.runner.outcome().seconds == pytest.approx(30.0, abs=3 * WAIT_S)
 
 
 def test_near_the_end_what_waits_at_one_worker_is_wanted_back_for_another() -> None:
     here = Scene(6)
-    here.hear(hello(2, "b"))
-    here.crew.allocate_users(8)
-    here.exchange.send(here.now_ns)
-    here.exchange.took(Ack(1, test_job_transport.RUN, [number for number, _ in here.batches()]))
-    here.exchange.send(here.now_ns)
-    here.crew.news = False
-    here.shift.tick(here.now_ns)
-    here.shift.brief()
-    assert not here.crew.news
-    assert not here.crew.ending
-    here.shift.tick(here.now_ns + SECOND)
-    here.shift.brief()
-    assert here.crew.news
-    assert here.crew.ending
+    here.deliver(hello(2, "b"))
+    here.manager.allocate_users(8)
+    here.job_transport.send(here.now_ns)
+    here.job_transport.on_ack(
+        Ack(1, test_job_transport.RUN, [number for number, _ in here.batches()])
+    )
+    here.job_transport.send(here.now_ns)
+    here.manager.state_changed = False
+    here.runner.tick(here.now_ns)
+    here.runner.update_state()
+    assert not here.manager.state_changed
+    assert not here.manager.ending
+    here.runner.tick(here.now_ns + SECOND)
+    here.runner.update_state()
+    assert here.manager.state_changed
+    assert here.manager.ending
 
 
 def test_too_many_errors_end_the_run_where_one_wants_that() -> None:
     here = Scene(10**6, limits=Limits(max_consecutive_errors=3))
     here.error = int(ErrorKind.STATUS)
-    here.then = lambda: here.stopped() if here.crew.stopping else None
+    here.then = lambda: here.stopped() if here.manager.stopping else None
     ended, reason = here.end()
     assert ended == "failed"
     assert reason.startswith("stopped early, as told: ")
@@ -277,25 +279,25 @@ def test_an_interrupt_keeps_back_what_nobody_had_room_for() -> None:
 
     def then() -> None:
         here.halt = ("interrupted", "enough")
-        if here.crew.stopping:
+        if here.manager.stopping:
             here.stopped()
             for number, jobs in here.batches():
-                here.exchange.took(Ack(1, test_job_transport.RUN, [number]))
-                here.exchange.returned(
+                here.job_transport.on_ack(Ack(1, test_job_transport.RUN, [number]))
+                here.job_transport.on_returned(
                     Returned(1, test_job_transport.RUN, [j.number for j in jobs])
                 )
 
     here.then = then
     here.end()
-    assert not here.exchange.waits_for_room
+    assert not here.job_transport.has_unsent
     assert here.sent == []
 
 
 def test_where_it_stands() -> None:
     here = Scene(100)
-    here.then = lambda: here.shift.heard(pulse(1, 1)._replace(live={3: 7}))
+    here.then = lambda: here.runner.on_heartbeat(heartbeat(1, 1)._replace(live={3: 7}))
     here.end()
-    progress = here.shift.progress(here.now_ns)
+    progress = here.runner.progress(here.now_ns)
     assert (progress.done, progress.errors, progress.workers, progress.users) == (100, 0, 1, 4)
     assert progress.p50_s is not None
 
@@ -305,8 +307,8 @@ def test_an_open_loops_target_and_what_waits_for_a_user_stand_in_it() -> None:
     seen: list[RunProgress] = []
 
     def look() -> None:
-        seen.append(here.shift.progress(here.now_ns))
-        if here.crew.stopping:
+        seen.append(here.runner.progress(here.now_ns))
+        if here.manager.stopping:
             here.stopped()
 
     here.ledger.waiting_since = lambda now_s: now_s - 2  # type: ignore[method-assign, assignment, return-value]
@@ -323,7 +325,7 @@ def test_failures_stand_in_it_too() -> None:
     here = Scene(10)
     here.error = int(ErrorKind.STATUS)
     here.end()
-    progress = here.shift.progress(here.now_ns)
+    progress = here.runner.progress(here.now_ns)
     assert (progress.done, progress.errors) == (10, 10)
 
 
@@ -355,38 +357,38 @@ def users(here: Scene) -> list[tuple[float, str, int]]:
 
 def test_users_that_nobody_can_run_are_marked_as_missing() -> None:
     here = Scene(100, Stage(math.inf, 64))
-    here.crew.allocate_users(64)
+    here.manager.allocate_users(64)
     assert here.end() == ("complete", "")
     assert users(here)[:2] == [(0.0, "stage", 64), (0.0, "users", 4)]
-    assert here.shift.outcome().short_of_users
+    assert here.runner.outcome().short_of_users
 
 
 def test_users_that_leave_in_the_midst_of_it_are_marked() -> None:
     here = Scene(10**6, Stage(2.0, 6))
-    here.hear(hello(2, "other"))
-    here.crew.allocate_users(6)
+    here.deliver(hello(2, "other"))
+    here.manager.allocate_users(6)
 
     def then() -> None:
-        if here.now_ns - here.crew.start_ns > SECOND and 2 in here.crew.roster.workers:
-            here.hear(Bye(2, "it was told to"))
-        if here.crew.stopping:
+        if here.now_ns - here.manager.start_ns > SECOND and 2 in here.manager.registry.workers:
+            here.deliver(Bye(2, "it was told to"))
+        if here.manager.stopping:
             here.stopped()
 
     here.then = then
     assert here.end() == ("complete", "")
     assert [mark[1:] for mark in users(here)] == [("stage", 6), ("users", 4), ("end", 6)]
     assert 1 <= users(here)[1][0] < 1.3
-    assert here.shift.outcome().short_of_users
+    assert here.runner.outcome().short_of_users
 
 
 def test_nothing_is_missing_where_the_others_take_the_share() -> None:
     here = Scene(100)
-    here.hear(hello(2, "other"))
-    here.crew.allocate_users(4)
-    here.then = lambda: here.hear(Bye(2, "")) if 2 in here.crew.roster.workers else None
+    here.deliver(hello(2, "other"))
+    here.manager.allocate_users(4)
+    here.then = lambda: here.deliver(Bye(2, "")) if 2 in here.manager.registry.workers else None
     here.end()
     assert [mark[1] for mark in users(here)] == ["stage", "end"]
-    assert not here.shift.outcome().short_of_users
+    assert not here.runner.outcome().short_of_users
 
 
 def test_the_load_ends_when_its_time_is_over_however_late_the_master_looks() -> None:
@@ -394,13 +396,13 @@ def test_the_load_ends_when_its_time_is_over_however_late_the_master_looks() -> 
 
     def then() -> None:
         here.now_ns += SECOND // 100
-        if here.crew.stopping:
+        if here.manager.stopping:
             here.stopped()
 
     here.then = then
     assert here.end() == ("complete", "")
     assert here.marks()[-1] == (0.12, "end", 0)
-    assert here.shift.course.ended_ns == here.crew.start_ns + round(0.12 * SECOND)
+    assert here.runner.schedule.ended_ns == here.manager.start_ns + round(0.12 * SECOND)
 
 
 def test_a_load_that_is_halted_ends_at_once() -> None:
@@ -408,7 +410,7 @@ def test_a_load_that_is_halted_ends_at_once() -> None:
 
     def then() -> None:
         here.halt = ("interrupted", "interrupted by SIGINT")
-        if here.crew.stopping:
+        if here.manager.stopping:
             here.stopped()
 
     here.then = then
@@ -443,4 +445,4 @@ def test_an_open_loop_that_is_done_early_ends_when_its_time_is_over(
     here = Scene(20, Stage(3.0, 4))
     assert here.end() == ("complete", "")
     assert here.marks()[-1] == (3.0, "end", 0)
-    assert here.now_ns < here.crew.start_ns + 3 * SECOND
+    assert here.now_ns < here.manager.start_ns + 3 * SECOND

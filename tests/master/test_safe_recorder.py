@@ -36,57 +36,57 @@ class Disk:
         self._keep(now_s)
 
 
-def keep_one_of_each(keeping: SafeRecorder) -> None:
-    keeping.write(MARK)
-    keeping.append_results(Phase.RUN, 3, b"packed")
-    keeping.tick(1.5)
+def keep_one_of_each(recorder: SafeRecorder) -> None:
+    recorder.write(MARK)
+    recorder.append_results(Phase.RUN, 3, b"packed")
+    recorder.tick(1.5)
 
 
 def test_all_goes_to_the_recorder() -> None:
     disk, said = Disk(9), list[str]()
-    keeping = SafeRecorder(disk, said.append)
-    keep_one_of_each(keeping)
+    recorder = SafeRecorder(disk, said.append)
+    keep_one_of_each(recorder)
     assert disk.kept == [MARK, (Phase.RUN, 3, b"packed"), 1.5]
-    assert (keeping.error, said) == (None, [])
+    assert (recorder.error, said) == (None, [])
 
 
 def test_without_a_recorder_nothing_is_kept() -> None:
     said = list[str]()
-    keeping = SafeRecorder(None, said.append)
-    keep_one_of_each(keeping)
-    assert (keeping.error, said) == (None, [])
+    recorder = SafeRecorder(None, said.append)
+    keep_one_of_each(recorder)
+    assert (recorder.error, said) == (None, [])
 
 
 def test_after_a_failure_it_is_told_once_and_nothing_more_is_written() -> None:
     for room in range(3):
         disk, said = Disk(room), list[str]()
-        keeping = SafeRecorder(disk, said.append)
-        keep_one_of_each(keeping)
+        recorder = SafeRecorder(disk, said.append)
+        keep_one_of_each(recorder)
         disk.room = 9
-        keep_one_of_each(keeping)
+        keep_one_of_each(recorder)
         assert len(disk.kept) == room
-        assert said == [str(keeping.error)] == ["run.stat.gz: no space left on device"]
+        assert said == [str(recorder.error)] == ["run.stat.gz: no space left on device"]
 
 
 def test_another_run_begins_without_the_fault_of_the_last() -> None:
-    keeping = SafeRecorder(Disk(0), lambda line: None)
-    keep_one_of_each(keeping)
+    recorder = SafeRecorder(Disk(0), lambda line: None)
+    keep_one_of_each(recorder)
     disk = Disk(9)
-    keeping.begin(disk)
-    keep_one_of_each(keeping)
-    assert keeping.error is None
+    recorder.begin(disk)
+    keep_one_of_each(recorder)
+    assert recorder.error is None
     assert len(disk.kept) == 3
 
 
 def test_a_record_that_cannot_be_written_is_left_out_and_ends_nothing(tmp_path: Path) -> None:
     said = list[str]()
     with StatFileWriter.create(tmp_path / "stat.gz") as writer:
-        keeping = SafeRecorder(writer, said.append)
-        keeping.write(RunHeader("r", 1.0, "1", {}, {}, {}, 1, "noop"))
+        recorder = SafeRecorder(writer, said.append)
+        recorder.write(RunHeader("r", 1.0, "1", {}, {}, {}, 1, "noop"))
         for _ in range(3):
-            keeping.write(ClockRecord(0, Phase.RUN, 1 << 70, 0))
-        keeping.write(MARK)
-    assert (keeping.error, keeping.left_out) == (None, 3)
+            recorder.write(ClockRecord(0, Phase.RUN, 1 << 70, 0))
+        recorder.write(MARK)
+    assert (recorder.error, recorder.left_out) == (None, 3)
     assert len(said) == 1
     assert "a record that can't be written" in said[0]
     with read(tmp_path / "stat.gz") as records:

@@ -7,16 +7,16 @@ import pytest
 from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.errors import ExitStatus, FewerWorkersError, NoWorkersError
 from ssbench.core.model import WorkerExit
-from ssbench.master.worker_wait import SETTLED_NS, WorkerWait
+from ssbench.master.worker_wait import ALL_JOINED_NS, WorkerWait
 from tests.master.test_worker_manager import FakeChildren, Scene, hello
 
 
-def gathering(
+def worker_wait(
     here: Scene, users: int = 8, expected: int | None = None, *, fewer_ok: bool = False
 ) -> WorkerWait:
     return WorkerWait(
-        here.wire,
-        here.crew,
+        here.transport,
+        here.manager,
         users,
         expected,
         30.0,
@@ -26,29 +26,29 @@ def gathering(
 
 def test_as_many_as_are_expected_are_enough_at_once() -> None:
     here = Scene()
-    wait = gathering(here, expected=2)
-    here.hear(hello(1, "a"))
+    wait = worker_wait(here, expected=2)
+    here.deliver(hello(1, "a"))
     assert not wait.complete(here.now_ns + 100 * SECOND)
-    here.hear(hello(2, "b"))
+    here.deliver(hello(2, "b"))
     assert wait.complete(here.now_ns)
     assert wait.shortcomings() == []
 
 
 def test_where_no_number_is_known_nobody_new_may_come_for_a_while() -> None:
     here = Scene()
-    wait = gathering(here)
-    here.hear(hello(1, "a"))
+    wait = worker_wait(here)
+    here.deliver(hello(1, "a"))
     assert not wait.complete(here.now_ns + 100 * SECOND), "they are 4 users of 8"
-    here.hear(hello(2, "b"))
-    assert not wait.complete(here.now_ns + SETTLED_NS)
-    assert wait.complete(here.now_ns + SETTLED_NS + 1)
+    here.deliver(hello(2, "b"))
+    assert not wait.complete(here.now_ns + ALL_JOINED_NS)
+    assert wait.complete(here.now_ns + ALL_JOINED_NS + 1)
     assert wait.shortcomings() == []
 
 
 def test_nobody_came() -> None:
     here = Scene()
     with pytest.raises(NoWorkersError) as caught:
-        gathering(here).shortcomings()
+        worker_wait(here).shortcomings()
     assert str(caught.value) == (
         "no worker came within 30 s to ports 1, 2 and 3 of 192.0.2.1; start ssbench-worker"
         " processes with the same --zmq-key-file, or give --workers N"
@@ -57,26 +57,26 @@ def test_nobody_came() -> None:
 
 def test_fewer_came_and_why_is_said() -> None:
     here = Scene()
-    here.hear(hello(1, "twin"), hello(2, "twin"))
+    here.deliver(hello(1, "twin"), hello(2, "twin"))
     with pytest.raises(FewerWorkersError) as caught:
-        gathering(here, expected=2).shortcomings()
+        worker_wait(here, expected=2).shortcomings()
     assert caught.value.exit_status is ExitStatus.WORKERS_LOST
     assert str(caught.value).startswith(
         'only 1 of 2 workers came within 30 s (the worker id "twin" is taken by twin ('
     )
     assert str(caught.value).endswith("(--fewer-workers-ok runs with fewer)")
-    few, small = gathering(here, expected=2, fewer_ok=True).shortcomings()
+    few, small = worker_wait(here, expected=2, fewer_ok=True).shortcomings()
     assert few.startswith('Only 1 of 2 workers came (the worker id "twin" is taken by twin (')
     assert small.startswith("The workers can run only 4 of 8 users (twin (host, pid 1): 4);")
-    assert gathering(here, users=4).shortcomings() == []
-    assert repr(gathering(here, expected=2)).startswith("<WorkerWait for 2 workers")
+    assert worker_wait(here, users=4).shortcomings() == []
+    assert repr(worker_wait(here, expected=2)).startswith("<WorkerWait for 2 workers")
 
 
 def test_a_local_worker_that_ended_is_not_waited_for() -> None:
     children = FakeChildren()
     here = Scene(children=children)
-    wait = gathering(here, expected=2)
-    here.hear(hello(1, "local-0"))
+    wait = worker_wait(here, expected=2)
+    here.deliver(hello(1, "local-0"))
     children.ending = [WorkerExit("local-1", 5, "it exited with status 1")]
     here.pass_time(0.01)
     assert not wait.complete(here.now_ns)
@@ -89,7 +89,7 @@ def test_a_local_worker_that_ended_is_not_waited_for() -> None:
 def test_where_all_local_workers_ended_nobody_is_waited_for() -> None:
     children = FakeChildren()
     here = Scene(children=children)
-    wait = gathering(here, expected=1)
+    wait = worker_wait(here, expected=1)
     children.ending = [WorkerExit("local-0", 5, "it exited with status 1")]
     here.pass_time(0.01)
     children.all_ended = True
@@ -101,9 +101,9 @@ def test_where_all_local_workers_ended_nobody_is_waited_for() -> None:
 
 def test_who_is_waited_for_is_said() -> None:
     here = Scene()
-    some, expected = gathering(here), gathering(here, expected=3)
+    some, expected = worker_wait(here), worker_wait(here, expected=3)
     assert some.progress(29 * SECOND + 1) == "Waiting for workers: none so far (29 s left)"
-    here.hear(hello(1, "a"))
+    here.deliver(hello(1, "a"))
     assert some.progress(SECOND) == "Waiting for workers: 1 so far, for 4 of 8 users (1 s left)"
     assert expected.progress(SECOND) == "Waiting for workers: 1 of 3 (1 s left)"
 
@@ -111,9 +111,13 @@ def test_who_is_waited_for_is_said() -> None:
 @pytest.mark.parametrize("has_key", [False, True])
 def test_an_address_that_only_this_host_can_reach_is_told_of(has_key: bool) -> None:
     here = Scene()
-    here.wire.ip, here.wire.is_loopback, here.wire.has_key = "127.0.0.1", True, has_key
+    here.transport.ip, here.transport.is_loopback, here.transport.has_key = (
+        "127.0.0.1",
+        True,
+        has_key,
+    )
     with pytest.raises(NoWorkersError) as caught:
-        gathering(here).shortcomings()
+        worker_wait(here).shortcomings()
     text = str(caught.value)
     assert "or give --workers N. 127.0.0.1 can be reached from this host only" in text
     assert text.endswith("bind another address with --zmq-bind-ip")

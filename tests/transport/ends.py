@@ -16,7 +16,7 @@ ANY = Ports(0, 0, 0)
 PATIENCE_S = 5.0  #: never needed in full, unless something is wrong
 
 
-def beat(serial: int = 1) -> ControlState:
+def state(serial: int = 1) -> ControlState:
     return ControlState(1, serial, 0, "", 0, 0, {}, {}, {}, 10.0, 0.0, 2, *[False] * 4)
 
 
@@ -25,13 +25,13 @@ def worker_of(
     master: MasterTransport, key: CurveKey | None = None, host: str = "127.0.0.1"
 ) -> Iterator[tuple[WorkerTransport, Control]]:
     """A worker's ends, connected to this master."""
-    wire = WorkerTransport(host, master.ports, key)
-    control = wire.control()
+    transport = WorkerTransport(host, master.ports, key)
+    control = transport.control()
     try:
-        yield wire, control
+        yield transport, control
     finally:
         control.close()
-        wire.close()
+        transport.close()
 
 
 def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
@@ -45,24 +45,24 @@ def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool
 
 
 def all_channels(
-    master: MasterTransport, wire: WorkerTransport, control: Control, patience_s: float
+    master: MasterTransport, transport: WorkerTransport, control: Control, patience_s: float
 ) -> tuple[bool, bool, bool]:
     """Whether results, beats and jobs get through."""
     heard: list[Message] = []
 
     def results() -> bool:
-        wire.send(Expired(1, 2))
+        transport.send(Expired(1, 2))
         heard.extend(master.receive(0.005))
         return Expired(1, 2) in heard
 
-    def beats() -> bool:
-        master.send_control_state(beat())
-        return control.receive(0.005) == beat()
+    def states() -> bool:
+        master.send_control_state(state())
+        return control.receive(0.005) == state()
 
     def jobs() -> bool:
         master.send_jobs(encode(Jobs("r", 2, 1, 0, [])))
-        data = wire.receive()
+        data = transport.receive()
         return data is not None and decode(data) == Jobs("r", 2, 1, 0, [])
 
-    wire.open_work(2)
-    return until(results, patience_s), until(beats, patience_s), until(jobs, patience_s)
+    transport.open_work(2)
+    return until(results, patience_s), until(states, patience_s), until(jobs, patience_s)

@@ -21,7 +21,7 @@ from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.ports import Ports
 from ssbench.transport.worker_transport import Control, WorkerTransport
 from tests.fakes.strangers import OTHER_TOOLS, call, greeting, subscriptions
-from tests.transport.ends import ANY, PATIENCE_S, all_channels, beat, until, worker_of
+from tests.transport.ends import ANY, PATIENCE_S, all_channels, state, until, worker_of
 
 #: The master's socket -> what a stranger would connect to it.
 PEERS = {"work": zmq.PULL, "results": zmq.PUSH, "control": zmq.SUB}
@@ -103,7 +103,7 @@ def guest(kind: int, port: int, lock: Locks, key: CurveKey) -> Iterator[Guest]:
 
 
 def told(master: MasterTransport, lines: list[str]) -> bool:
-    lines += master.strangers()
+    lines += master.rejected_peers()
     return bool(lines)
 
 
@@ -116,17 +116,17 @@ def test_a_stranger_gets_nothing_and_nothing_in_and_is_told_of_once(
     with MasterTransport("127.0.0.1", ANY, key) as master:
         port = getattr(master.ports, channel)
         lines: list[str] = []
-        with guest(PEERS[channel], port, lock, key) as stranger:
-            stranger.try_all()
+        with guest(PEERS[channel], port, lock, key) as rejected:
+            rejected.try_all()
             assert until(lambda: told(master, lines))
             deadline = time.monotonic() + GRACE_S
             while time.monotonic() < deadline:
-                stranger.try_all()
-                master.send_control_state(beat())
+                rejected.try_all()
+                master.send_control_state(state())
                 assert not master.send_jobs(encode(Jobs("r", 2, 1, 0, [])))
                 assert list(master.receive(0.01)) == []
                 told(master, lines)
-            assert stranger.got() == []
+            assert rejected.got() == []
         (line,) = lines
         assert re.match(rf"Turned away from port {port}: someone at {SOMEWHERE} ", line)
         assert line.endswith(tuple(whys))
@@ -162,20 +162,20 @@ def test_workers_with_the_key_come_and_go_without_a_word() -> None:
     key = CurveKey.generate()
     with MasterTransport("127.0.0.1", ANY, key) as master:
         for _ in range(3):
-            with worker_of(master, key) as (wire, control):
-                assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
-                assert wire.refusal() == ""
-        assert master.strangers(last=True) == []
+            with worker_of(master, key) as (transport, control):
+                assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
+                assert transport.rejection() == ""
+        assert master.rejected_peers(last=True) == []
 
 
 def test_without_a_key_too_a_worker_that_has_one_is_told_of() -> None:
     key = CurveKey.generate()
     with (
         MasterTransport("127.0.0.1", ANY, None) as master,
-        worker_of(master, key) as (wire, control),
+        worker_of(master, key) as (transport, control),
     ):
         lines: list[str] = []
-        assert until(lambda: tended(wire, control) and told(master, lines), 20)
+        assert until(lambda: tended(transport, control) and told(master, lines), 20)
         assert lines[0].endswith((UNEXPECTED_KEY, CLOSED_EARLY))
 
 
@@ -211,9 +211,9 @@ def test_strangers_by_the_hundred_hold_nobody_up() -> None:
         for _ in range(600):
             with socket.create_connection(("127.0.0.1", master.ports.results)) as sock:
                 sock.sendall(b"GET / HTTP/1.0\r\n\r\n")
-        with worker_of(master, key) as (wire, control):
-            assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
-        assert len(master.strangers(last=True)) <= 1
+        with worker_of(master, key) as (transport, control):
+            assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
+        assert len(master.rejected_peers(last=True)) <= 1
 
 
 @pytest.mark.timeout(30)
@@ -230,24 +230,24 @@ def test_closing_with_strangers_at_the_door_takes_no_time() -> None:
 # A worker that isn't let in ---------------------------------------------------------------
 
 
-def tended(wire: WorkerTransport, control: Control) -> bool:
+def tended(transport: WorkerTransport, control: Control) -> bool:
     """What a worker does all the time."""
-    wire.refusal()
+    transport.rejection()
     control.receive(0.01)
     return True
 
 
-def second_hears(master: MasterTransport, wire: WorkerTransport) -> bool:
-    master.send_control_state(beat())
-    return wire.send(Bye(1, "")) and bool(list(master.receive(0.01)))
+def second_hears(master: MasterTransport, transport: WorkerTransport) -> bool:
+    master.send_control_state(state())
+    return transport.send(Bye(1, "")) and bool(list(master.receive(0.01)))
 
 
-def refusal_of(wire: WorkerTransport) -> str:
+def refusal_of(transport: WorkerTransport) -> str:
     said = ""
 
     def told() -> bool:
         nonlocal said
-        said = wire.refusal()
+        said = transport.rejection()
         return bool(said)
 
     assert until(told)
@@ -276,12 +276,12 @@ def test_a_worker_is_told_what_is_wrong_with_its_key(
     keys = {"one": key, "another": other, "wrong client": mixed, None: None}
     with (
         MasterTransport("127.0.0.1", ANY, keys[masters]) as master,
-        worker_of(master, keys[workers]) as (wire, _control),
+        worker_of(master, keys[workers]) as (transport, _control),
     ):
-        assert refusal_of(wire).startswith(said)
+        assert refusal_of(transport).startswith(said)
         deadline = time.monotonic() + GRACE_S
         while time.monotonic() < deadline:
-            assert wire.refusal() == "", "told twice"
+            assert transport.rejection() == "", "told twice"
 
 
 @pytest.mark.parametrize("first", [None, CurveKey.generate()], ids=["no key", "another key"])
@@ -289,23 +289,23 @@ def test_a_worker_tries_again_and_the_next_master_may_fit(first: CurveKey | None
     key = CurveKey.generate()
     master = MasterTransport("127.0.0.1", ANY, first)
     ports = master.ports
-    with worker_of(master, key) as (wire, control):
+    with worker_of(master, key) as (transport, control):
         with master:
-            assert refusal_of(wire)
+            assert refusal_of(transport)
         with MasterTransport("127.0.0.1", ports, key) as second:
-            assert until(lambda: tended(wire, control) and second_hears(second, wire), 10)
-            assert all_channels(second, wire, control, PATIENCE_S) == (True, True, True)
+            assert until(lambda: tended(transport, control) and second_hears(second, transport), 10)
+            assert all_channels(second, transport, control, PATIENCE_S) == (True, True, True)
 
 
 def test_a_master_that_went_away_or_is_not_there_refuses_nobody() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    wire = WorkerTransport("127.0.0.1", Ports(port, port, port), CurveKey.generate())
+    transport = WorkerTransport("127.0.0.1", Ports(port, port, port), CurveKey.generate())
     try:
         time.sleep(GRACE_S)
-        assert wire.refusal() == ""
+        assert transport.rejection() == ""
     finally:
-        wire.close()
+        transport.close()
 
 
 @pytest.mark.parametrize("said", OTHER_TOOLS.values(), ids=OTHER_TOOLS)
@@ -317,10 +317,10 @@ def test_other_tools_get_no_job_where_there_is_no_key(said: bytes) -> None:
             assert not until(lambda: master.send_jobs(b"a job"), GRACE_S)
             assert list(master.receive(0)) == []
             assert master.refused == 0
-            with worker_of(master) as (wire, _):
-                wire.open_work(2)
+            with worker_of(master) as (transport, _):
+                transport.open_work(2)
                 assert until(lambda: master.send_jobs(b"a job"))
-                assert until(lambda: wire.receive() == b"a job")
+                assert until(lambda: transport.receive() == b"a job")
         finally:
             for sock in socks:
                 sock.close()
@@ -339,8 +339,11 @@ def test_who_sends_what_no_worker_says_is_cut_off(
 ) -> None:
     """2,000 subscriptions of 2 KB took 415 MB; while more of them came, nothing else went on."""
     said = memoryview(subscriptions(count, size))
-    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (wire, control):
-        assert until(lambda: tended(wire, control) and heard_beat(master, control))
+    with (
+        MasterTransport("127.0.0.1", ANY, None) as master,
+        worker_of(master) as (transport, control),
+    ):
+        assert until(lambda: tended(transport, control) and received_state(master, control))
         before_mb = megabytes()
         sock = call(getattr(master.ports, channel), greeting(kind))
         assert until(lambda: sock.recv(9999, socket.MSG_PEEK)[-3:] in (b"PUB", b"USH"))
@@ -348,10 +351,10 @@ def test_who_sends_what_no_worker_says_is_cut_off(
 
         def is_cut_off() -> bool:
             nonlocal said
-            master.send_control_state(beat())
+            master.send_control_state(state())
             with suppress(TimeoutError):
                 said = said[sock.send(said[:100_000]) :]
-            return bool(master.strangers())
+            return bool(master.rejected_peers())
 
         with suppress(ConnectionError):  # of a message that is too long nothing is told
             if channel == "control":
@@ -360,11 +363,11 @@ def test_who_sends_what_no_worker_says_is_cut_off(
                 until(is_cut_off, 1)
         sock.close()
         assert megabytes() - before_mb < 50
-        assert until(lambda: heard_beat(master, control))
+        assert until(lambda: received_state(master, control))
 
 
-def heard_beat(master: MasterTransport, control: Control) -> bool:
-    master.send_control_state(beat())
+def received_state(master: MasterTransport, control: Control) -> bool:
+    master.send_control_state(state())
     return control.receive(0.01) is not None
 
 
@@ -372,13 +375,13 @@ def heard_beat(master: MasterTransport, control: Control) -> bool:
 def test_workers_say_less_than_would_cut_them_off(
     key: CurveKey | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authenticator, "MOST_SAID", authenticator.MOST_SAID // 4)
+    monkeypatch.setattr(authenticator, "MAX_PEER_BYTES", authenticator.MAX_PEER_BYTES // 4)
     monkeypatch.setattr(authenticator, "_LISTEN_MS", 10)
     with (
         MasterTransport("127.0.0.1", ANY, key) as master,
-        worker_of(master, key) as (wire, control),
+        worker_of(master, key) as (transport, control),
     ):
-        assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
+        assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
         time.sleep(0.3)
-        assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
-        assert master.strangers(last=True) == []
+        assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
+        assert master.rejected_peers(last=True) == []

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ssbench.transport.batch_scheduling import HAS_BATCH, yielding
+from ssbench.transport.batch_scheduling import HAS_BATCH, batch_scheduling
 
 needs_batch = pytest.mark.skipif(not HAS_BATCH, reason="only Linux has such threads")
 
@@ -23,14 +23,14 @@ def policies() -> tuple[int, int]:
 
 @needs_batch
 def test_threads_that_begin_within_give_way() -> None:
-    with yielding():
+    with batch_scheduling():
         assert policies() == (os.SCHED_BATCH, os.SCHED_BATCH)
     assert policies() == (os.SCHED_OTHER, os.SCHED_OTHER)
 
 
 @needs_batch
 def test_after_an_error_too_this_thread_is_as_it_was() -> None:
-    with pytest.raises(KeyError), yielding():
+    with pytest.raises(KeyError), batch_scheduling():
         raise KeyError
     assert policies() == (os.SCHED_OTHER, os.SCHED_OTHER)
 
@@ -39,7 +39,7 @@ def test_after_an_error_too_this_thread_is_as_it_was() -> None:
 def test_another_policy_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getscheduler", lambda pid: os.SCHED_IDLE)
     monkeypatch.setattr(os, "sched_setscheduler", None)
-    with yielding():
+    with batch_scheduling():
         pass
 
 
@@ -49,5 +49,5 @@ def test_where_it_is_not_allowed_nothing_is_different(monkeypatch: pytest.Monkey
         raise PermissionError
 
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
-    with yielding():
+    with batch_scheduling():
         assert policies() == (os.SCHED_OTHER, os.SCHED_OTHER)

@@ -20,11 +20,11 @@ from tests.transport.ends import ANY, until, worker_of
 
 def test_rubbish_is_refused_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     with MasterTransport("127.0.0.1", ANY, None) as master, zmq.Context() as context:
-        with context.socket(zmq.PUSH) as stranger:
-            stranger.connect(f"tcp://127.0.0.1:{master.ports.results}")
+        with context.socket(zmq.PUSH) as rejected:
+            rejected.connect(f"tcp://127.0.0.1:{master.ports.results}")
             for data in (b"rubbish", b"\xc1", encode(Bye(1, "x"))[:-1]):
-                stranger.send(data)
-            stranger.send(encode(Bye(1, "x")))
+                rejected.send(data)
+            rejected.send(encode(Bye(1, "x")))
             heard: list[Message] = []
             assert until(lambda: bool(heard.extend(master.receive(0.05)) or heard))
         assert heard == [Bye(1, "x")]
@@ -45,14 +45,14 @@ def test_pipes_are_shorter_for_larger_batches(jobs: int, messages: int) -> None:
 
 
 def test_of_many_messages_none_is_missing_and_the_loop_gets_its_turn() -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (wire, _):
+    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (transport, _):
         count = 2 * RECEIVED_AT_ONCE + 5
         sent = 0
         got: list[int] = []
 
         def all_came() -> bool:
             nonlocal sent
-            while sent < count and wire.send(Expired(1, sent)):
+            while sent < count and transport.send(Expired(1, sent)):
                 sent += 1
             some = [m.token_serial for m in master.receive(0.02) if isinstance(m, Expired)]
             assert len(some) <= RECEIVED_AT_ONCE

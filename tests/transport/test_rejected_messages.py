@@ -11,37 +11,37 @@ from ssbench.transport.rejected_messages import MOST_WORKERS, TOLD, RejectedMess
 
 
 def test_a_flood_is_counted_and_told_of_in_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
-    refusals = RejectedMessages("results")
+    rejected = RejectedMessages("results")
     for number in range(10_000):
-        refusals.tell(MessageError(f"fault {number}"))
-    assert refusals.count == 10_000
+        rejected.tell(MessageError(f"fault {number}"))
+    assert rejected.count == 10_000
     assert len(caplog.messages) == TOLD
     assert caplog.messages[0] == "Refused a message on the results port: fault 0"
     assert caplog.messages[-1].endswith("more of them are only counted")
-    assert repr(refusals) == "<RejectedMessages of the results port: 10000>"
+    assert repr(rejected) == "<RejectedMessages of the results port: 10000>"
 
 
 def test_a_worker_of_another_protocol_is_named_in_one_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    refusals = RejectedMessages("results")
+    rejected = RejectedMessages("results")
     for _ in range(100):
-        refusals.tell(ProtocolError("protocol 2", 2, sender="w1 (host, pid 1)", release="1.1"))
-        refusals.tell(ProtocolError("protocol 2", 2))  # whatever else it says
-    assert refusals.workers() == [
+        rejected.tell(ProtocolError("protocol 2", 2, sender="w1 (host, pid 1)", release="1.1"))
+        rejected.tell(ProtocolError("protocol 2", 2))  # whatever else it says
+    assert rejected.workers() == [
         "Worker w1 (host, pid 1) can't join: its ssbench 1.1 speaks protocol 2, this ssbench"
         f" {__version__} protocol {PROTOCOL}; install the same release on every host"
     ]
-    assert refusals.workers() == []
+    assert rejected.workers() == []
     assert caplog.messages == []
-    assert refusals.count == 200
+    assert rejected.count == 200
 
 
 def test_so_many_workers_of_another_protocol_are_named_and_no_more() -> None:
-    refusals = RejectedMessages("results")
+    rejected = RejectedMessages("results")
     for number in range(10_000):
-        refusals.tell(ProtocolError("protocol 2", 2, sender=f"w{number} (h, pid 1)", release="2"))
-    lines = refusals.workers()
+        rejected.tell(ProtocolError("protocol 2", 2, sender=f"w{number} (h, pid 1)", release="2"))
+    lines = rejected.workers()
     assert len(lines) == MOST_WORKERS
     assert lines[-1].endswith("no more such workers are named")
 
@@ -49,9 +49,9 @@ def test_so_many_workers_of_another_protocol_are_named_and_no_more() -> None:
 def test_other_messages_of_another_protocol_are_told_of_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    refusals = RejectedMessages("control")
+    rejected = RejectedMessages("control")
     for _ in range(100):
-        refusals.tell(ProtocolError("protocol 2; this ssbench speaks 1", 2))
+        rejected.tell(ProtocolError("protocol 2; this ssbench speaks 1", 2))
     assert caplog.messages == [
         "Refused a message on the control port: protocol 2; this ssbench speaks 1"
     ]

@@ -31,9 +31,9 @@ def test_all_channels_carry_messages(with_key: bool) -> None:
     key = CurveKey.generate() if with_key else None
     with (
         MasterTransport("127.0.0.1", ANY, key) as master,
-        worker_of(master, key) as (wire, control),
+        worker_of(master, key) as (transport, control),
     ):
-        assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
+        assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
         assert master.refused == 0
 
 
@@ -60,10 +60,10 @@ def test_zeromqs_own_threads_give_way_to_ours() -> None:
 def test_ipv6() -> None:
     with (
         MasterTransport("::1", ANY, None) as master,
-        worker_of(master, host="::1") as (wire, control),
+        worker_of(master, host="::1") as (transport, control),
     ):
         assert master.ip == "::1"
-        assert all_channels(master, wire, control, PATIENCE_S) == (True, True, True)
+        assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
 
 
 KEYS = {
@@ -84,9 +84,9 @@ def test_without_the_masters_key_nothing_gets_in_or_out(
     key = CurveKey.generate()
     with (
         MasterTransport("127.0.0.1", ANY, key) as master,
-        worker_of(master, other(key)) as (wire, control),
+        worker_of(master, other(key)) as (transport, control),
     ):
-        assert all_channels(master, wire, control, GRACE_S) == (False, False, False)
+        assert all_channels(master, transport, control, GRACE_S) == (False, False, False)
         # The lock is no way to keep others out, either.
         with worker_of(master, key) as (friend, friends_control):
             assert all_channels(master, friend, friends_control, PATIENCE_S)[:2] == (True, True)
@@ -95,13 +95,13 @@ def test_without_the_masters_key_nothing_gets_in_or_out(
 def test_a_worker_with_a_key_tells_nothing_to_a_master_without() -> None:
     with (
         MasterTransport("127.0.0.1", ANY, None) as master,
-        worker_of(master, CurveKey.generate()) as (wire, control),
+        worker_of(master, CurveKey.generate()) as (transport, control),
     ):
-        assert all_channels(master, wire, control, GRACE_S) == (False, False, False)
+        assert all_channels(master, transport, control, GRACE_S) == (False, False, False)
 
 
 def test_hundreds_of_workers_may_come_at_once() -> None:
     """The kernel turns away who finds the queue of a port full, and tells nobody."""
-    with MasterTransport("127.0.0.1", Ports(0, 0, 0), None) as wire:
-        for sock in (wire._work, wire._results, wire._control):
+    with MasterTransport("127.0.0.1", Ports(0, 0, 0), None) as transport:
+        for sock in (transport._work, transport._results, transport._control):
             assert sock.getsockopt(zmq.BACKLOG) == BACKLOG

@@ -14,31 +14,40 @@ from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.ports import Ports, TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 from tests.timing import spoilable
-from tests.transport.ends import ANY, PATIENCE_S, beat, until, worker_of
+from tests.transport.ends import ANY, PATIENCE_S, state, until, worker_of
 
 
 def test_rubbish_on_the_control_port_is_no_beat() -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (_wire, control):
-        assert until(lambda: bool(master.send_control_state(beat()) or control.receive(0.01)))
+    with (
+        MasterTransport("127.0.0.1", ANY, None) as master,
+        worker_of(master) as (_transport, control),
+    ):
+        assert until(lambda: bool(master.send_control_state(state()) or control.receive(0.01)))
         master._control.send(b"rubbish")
         assert control.receive(0.2) is None
 
 
 def test_of_many_beats_the_newest_counts() -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (_wire, control):
-        assert until(lambda: bool(master.send_control_state(beat()) or control.receive(0.01)))
+    with (
+        MasterTransport("127.0.0.1", ANY, None) as master,
+        worker_of(master) as (_transport, control),
+    ):
+        assert until(lambda: bool(master.send_control_state(state()) or control.receive(0.01)))
         for serial in range(2, 6):
-            master.send_control_state(beat(serial))
+            master.send_control_state(state(serial))
         time.sleep(0.05)
-        assert control.receive(1) == beat(5)
+        assert control.receive(1) == state(5)
 
 
 # What is in the pipes ---------------------------------------------------------------------
 
 
 def test_a_worker_that_reads_nothing_swallows_little() -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (wire, _control):
-        wire.open_work(master.pipe)
+    with (
+        MasterTransport("127.0.0.1", ANY, None) as master,
+        worker_of(master) as (transport, _control),
+    ):
+        transport.open_work(master.pipe)
         message = encode(Jobs("r", 2, 1, 0, [bytes(4000)]))
         assert until(lambda: master.send_jobs(message))
         swallowed = 1
@@ -49,12 +58,15 @@ def test_a_worker_that_reads_nothing_swallows_little() -> None:
 
 
 def test_a_closed_work_socket_gives_nothing() -> None:
-    with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (wire, _control):
-        assert wire.receive() is None
-        assert wire.open_work(2) == wire.open_work(2)
-        wire.close_work()
-        wire.close_work()
-        assert wire.receive() is None
+    with (
+        MasterTransport("127.0.0.1", ANY, None) as master,
+        worker_of(master) as (transport, _control),
+    ):
+        assert transport.receive() is None
+        assert transport.open_work(2) == transport.open_work(2)
+        transport.close_work()
+        transport.close_work()
+        assert transport.receive() is None
 
 
 # Ends -------------------------------------------------------------------------------------
@@ -64,32 +76,32 @@ def test_a_closed_work_socket_gives_nothing() -> None:
 def test_a_worker_ends_without_a_master() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-    wire = WorkerTransport("127.0.0.1", Ports(port, port, port), None)
-    control = wire.control()
-    assert not wire.send(Bye(1, ""))
+    transport = WorkerTransport("127.0.0.1", Ports(port, port, port), None)
+    control = transport.control()
+    assert not transport.send(Bye(1, ""))
     assert control.receive(0.01) is None
     assert not control.send(Bye(1, ""))
     started = time.monotonic()
     control.close()
-    wire.close()
+    transport.close()
     assert time.monotonic() - started < 1
 
 
 def test_what_was_sent_last_still_goes_out() -> None:
     with MasterTransport("127.0.0.1", ANY, None) as master:
-        with worker_of(master) as (wire, _control):
-            assert until(lambda: wire.send(Bye(1, "last words")))
+        with worker_of(master) as (transport, _control):
+            assert until(lambda: transport.send(Bye(1, "last words")))
         assert next(iter(master.receive(PATIENCE_S))) == Bye(1, "last words")
 
 
 def test_a_worker_without_a_descriptor_left_says_so() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wire = WorkerTransport("127.0.0.1", Ports(), None)
+    transport = WorkerTransport("127.0.0.1", Ports(), None)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
-        for needs_one in (wire.control, lambda: wire.open_work(2)):
+        for needs_one in (transport.control, lambda: transport.open_work(2)):
             with pytest.raises(TransportError, match="Too many open files"):
                 needs_one()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        wire._context.destroy()
+        transport._context.destroy()

@@ -82,9 +82,9 @@ def test_the_reserve_is_freed_with_the_first_word() -> None:
             """Prints."""
 
     hub, told = Hub(), []
-    breakdown = CrashHandler(hub, told.append)
-    assert len(breakdown._reserve or b"") == RESERVE_BYTES
+    crash_handler = CrashHandler(hub, told.append)
+    assert len(crash_handler._reserve or b"") == RESERVE_BYTES
     # The loop may have no instance yet, only what to make one of.
     hub.handle_error(None, OSError, "no room", None)
-    assert breakdown._reserve is None
+    assert crash_handler._reserve is None
     assert told == ["it can't go on: OSError: no room"]

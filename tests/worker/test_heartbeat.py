@@ -31,53 +31,58 @@ class Wire:
         self.closed = True
 
 
-def beat(serial: int) -> ControlState:
+def state(serial: int) -> ControlState:
     return ControlState(1, serial, 0, "", 0, 0, {}, {}, {}, 10.0, 0.0, 2, *[False] * 4)
 
 
 def test_each_beat_is_answered_and_the_newest_kept() -> None:
-    wire, notices = Wire(beat(1), Bye(1, "not for us"), beat(2)), []
+    transport, notices = Wire(state(1), Bye(1, "not for us"), state(2)), []
     figures = Figures(7, 5, 3, 2, {4000: 1})
-    thread = HeartbeatThread(wire, lambda: figures, lambda: notices.append(1))  # type: ignore[arg-type]
+    thread = HeartbeatThread(transport, lambda: figures, lambda: notices.append(1))  # type: ignore[arg-type]
     before_ns, wall_ns = time.perf_counter_ns(), time.time_ns()
     thread.start()
-    while len(wire.sent) < 2:
+    while len(transport.sent) < 2:
         time.sleep(0.001)
     thread.stop()
-    assert wire.closed
+    assert transport.closed
     assert not thread.is_alive()
     assert notices == [1, 1]
     assert thread.newest is not None
     assert thread.newest[0].serial == 2
-    for serial, pulse in enumerate(wire.sent, 1):
-        assert isinstance(pulse, Heartbeat)
-        assert (pulse.incarnation, pulse.answered_serial) == (7, serial)
-        assert (pulse.hub_idle_ns, pulse.busy, pulse.queued, pulse.live) == (5, 3, 2, {4000: 1})
-        assert before_ns < pulse.worker_ns - pulse.hold_ns <= pulse.worker_ns
-        assert wall_ns <= pulse.wall_ns <= time.time_ns()
+    for serial, heartbeat in enumerate(transport.sent, 1):
+        assert isinstance(heartbeat, Heartbeat)
+        assert (heartbeat.incarnation, heartbeat.answered_serial) == (7, serial)
+        assert (heartbeat.hub_idle_ns, heartbeat.busy, heartbeat.queued, heartbeat.live) == (
+            5,
+            3,
+            2,
+            {4000: 1},
+        )
+        assert before_ns < heartbeat.worker_ns - heartbeat.hold_ns <= heartbeat.worker_ns
+        assert wall_ns <= heartbeat.wall_ns <= time.time_ns()
 
 
 def test_it_ends_without_a_beat() -> None:
-    wire = Wire()
-    thread = HeartbeatThread(wire, lambda: Figures(1, 0, 0, 0, {}), lambda: None)  # type: ignore[arg-type]
+    transport = Wire()
+    thread = HeartbeatThread(transport, lambda: Figures(1, 0, 0, 0, {}), lambda: None)  # type: ignore[arg-type]
     thread.start()
     thread.stop()
-    assert wire.closed
-    assert wire.sent == []
+    assert transport.closed
+    assert transport.sent == []
 
 
 def test_what_ends_it_can_be_asked_for() -> None:
     def figures() -> Figures:
         raise MemoryError
 
-    wire = Wire(beat(1))
-    thread = HeartbeatThread(wire, figures, lambda: None)  # type: ignore[arg-type]
+    transport = Wire(state(1))
+    thread = HeartbeatThread(transport, figures, lambda: None)  # type: ignore[arg-type]
     assert thread.fault is None
     thread.start()
     thread.join(5)
     assert not thread.is_alive()
     assert isinstance(thread.fault, MemoryError)
-    assert wire.closed
+    assert transport.closed
 
 
 def test_latencies_are_taken_once() -> None:
@@ -91,15 +96,15 @@ def test_latencies_are_taken_once() -> None:
 def test_what_else_there_is_to_tell_goes_out_without_a_beat() -> None:
     host = Host(7, 5, "", {"cpu_percent": 1.0})
     more = [[host], [host, host]]
-    wire = Wire()
+    transport = Wire()
     thread = HeartbeatThread(
-        wire,  # type: ignore[arg-type]
+        transport,  # type: ignore[arg-type]
         lambda: Figures(1, 0, 0, 0, {}),
         lambda: None,
         lambda: more.pop() if more else (),
     )
     thread.start()
-    while len(wire.sent) < 3:
+    while len(transport.sent) < 3:
         time.sleep(0.001)
     thread.stop()
-    assert wire.sent == [host] * 3
+    assert transport.sent == [host] * 3

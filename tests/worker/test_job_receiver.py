@@ -16,16 +16,16 @@ from tests.transport.ends import ANY, PATIENCE_S
 class Scene:
     """A master, and a port that takes what it hears."""
 
-    def __init__(self, master: MasterTransport, wire: WorkerTransport) -> None:
-        self.master, self.wire = master, wire
+    def __init__(self, master: MasterTransport, transport: WorkerTransport) -> None:
+        self.master, self.transport = master, transport
         self.takes = True
         self.calls = 0
         self.heard: list[bytes] = []
-        self.port = JobReceiver(wire, self.hear)
+        self.port = JobReceiver(transport, self.on_readable)
 
-    def hear(self) -> None:
+    def on_readable(self) -> None:
         self.calls += 1
-        while self.takes and (data := self.wire.receive()) is not None:
+        while self.takes and (data := self.transport.receive()) is not None:
             self.heard.append(data)
 
     def send(self, data: bytes) -> None:
@@ -42,13 +42,13 @@ class Scene:
 @contextmanager
 def scene() -> Iterator[Scene]:
     with MasterTransport("127.0.0.1", ANY, None) as master:
-        wire = WorkerTransport("127.0.0.1", master.ports, None)
-        here = Scene(master, wire)
+        transport = WorkerTransport("127.0.0.1", master.ports, None)
+        here = Scene(master, transport)
         try:
             yield here
         finally:
             here.port.close()
-            wire.close()
+            transport.close()
 
 
 def test_who_listens_is_told_of_jobs() -> None:
@@ -91,7 +91,7 @@ def test_closed_it_takes_nothing_and_can_be_opened_again() -> None:
         here.send(b"one")
         here.until_heard(b"one")
         here.port.close()
-        assert here.wire._work is None
+        assert here.transport._work is None
         here.port.open(2)
         with gevent.Timeout(PATIENCE_S):
             while b"two" not in here.heard:  # the first may still go where nobody is any more

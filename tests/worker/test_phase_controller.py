@@ -73,18 +73,18 @@ class Scene:
         self.gate = gevent.event.Event()
         self.gate.set()
         self.port, self.host = Port(), Host()
-        self.beats = ClockSync()
+        self.clock_sync = ClockSync()
         self.storage: Any = None
-        self.duty = PhaseController(
+        self.controller = PhaseController(
             PhaseHooks(
                 clock=lambda: self.now_ns,
-                beats=self.beats,
+                clock_sync=self.clock_sync,
                 receive=lambda: self.coming.popleft() if self.coming else None,
                 listen=self.port.listen,
                 send=self.sent.append,
                 renew=lambda began_ns: False,
-                on_fence=lambda: None,
-                on_exhausted=lambda: None,
+                on_lease_expired=lambda: None,
+                on_out_of_memory=lambda: None,
                 on_latencies=lambda latencies_ns: None,
             ),
             WorkerStore(
@@ -120,8 +120,8 @@ class Scene:
             "settings": SETTINGS.to_map(), "timeout_s": 10.0, "operation_timeout_s": 0.0,
             "pipe": 3, "live": False, "ending": False, "stopping": False, "quit": False, **other,
         }  # fmt: skip
-        self.beats.update(ControlState(**said), self.now_ns)
-        self.duty.follow(ControlState(**said), incarnation)
+        self.clock_sync.update(ControlState(**said), self.now_ns)
+        self.controller.follow(ControlState(**said), incarnation)
         self.settle()
 
     def settle(self) -> None:
@@ -141,16 +141,16 @@ def test_it_connects_reports_and_listens_to_what_beats_say_meanwhile() -> None:
     here = Scene()
     here.gate.clear()
     here.follow(4)
-    assert (here.connected, here.port.pipe, here.duty.stint) == ([4], 3, None)
+    assert (here.connected, here.port.pipe, here.controller.worker_phase) == ([4], 3, None)
     assert here.readies() == []
     here.gate.set()
     here.settle()
     assert here.readies() == [Ready(US, RUN, Phase.RUN, False, 6 * SECOND)]
     assert here.begun == 1
-    assert "Duty RUN <WorkerPhase RUN" in repr(here.duty)
+    assert "PhaseController RUN <WorkerPhase RUN" in repr(here.controller)
     here.follow(4)
-    assert here.duty.stint is not None
-    assert here.duty.stint.users.count == 4
+    assert here.controller.worker_phase is not None
+    assert here.controller.worker_phase.users.count == 4
     opened = here.port.opened
     here.follow(4)
     assert (here.connected, here.port.opened) == ([4], opened), "there is nothing new"
@@ -174,7 +174,7 @@ def test_more_users_wait_for_their_connections_and_fewer_do_not() -> None:
     here = Scene()
     here.follow(2)
     here.follow(2)
-    users = here.duty.stint.users  # type: ignore[union-attr]
+    users = here.controller.worker_phase.users  # type: ignore[union-attr]
     here.gate.clear()
     here.follow(5)
     assert (here.connected, users.count) == ([2, 5], 2)
@@ -200,20 +200,24 @@ def test_users_that_are_wanted_no_more_once_they_are_connected_do_not_come() -> 
     here.follow(1)
     here.gate.set()
     here.settle()
-    assert here.duty.stint.users.count == 1  # type: ignore[union-attr]
+    assert here.controller.worker_phase.users.count == 1  # type: ignore[union-attr]
 
 
 def test_another_phase_is_another_stint() -> None:
     here = Scene()
     here.follow(2, Phase.POPULATE)
-    first = here.duty.stint
+    first = here.controller.worker_phase
     here.follow(2, Phase.RUN)
-    assert here.duty.stint is not first
+    assert here.controller.worker_phase is not first
     assert first is not None
     assert first.users.closed
     assert [ready.phase for ready in here.readies()] == [Phase.POPULATE, Phase.RUN]
     here.follow(0, Phase.IDLE, run="")
-    assert (here.duty.stint, here.port.pipe, here.duty.phase) == (None, None, Phase.IDLE)
+    assert (here.controller.worker_phase, here.port.pipe, here.controller.phase) == (
+        None,
+        None,
+        Phase.IDLE,
+    )
     assert here.host.phases == [Phase.POPULATE, Phase.RUN, Phase.IDLE]
 
 
@@ -231,7 +235,7 @@ def test_one_that_left_while_it_connected_begins_only_as_another() -> None:
     here = Scene()
     here.gate.clear()
     here.follow(2)
-    here.duty.leave()
+    here.controller.leave()
     here.follow(2, incarnation=8)
     here.gate.set()
     here.settle()
@@ -241,10 +245,10 @@ def test_one_that_left_while_it_connected_begins_only_as_another() -> None:
 
 def test_a_beat_that_nobody_could_act_on_yet_is_overtaken_by_the_next_one() -> None:
     here = Scene()
-    duty, settle = here.duty, here.settle
+    controller, settle = here.controller, here.settle
     here.settle = lambda: None  # type: ignore[method-assign]
     here.follow(2)
-    duty.leave()
+    controller.leave()
     here.follow(3, Phase.POPULATE, incarnation=8)
     settle()
     assert here.connected == [3]
@@ -288,14 +292,14 @@ def test_jobs_before_there_is_a_stint_are_left_for_it() -> None:
     here = Scene()
     here.port.listens = True
     here.arrive(1)
-    here.duty.hear_of_jobs()
-    here.duty.fetch_jobs()
+    here.controller.on_jobs_readable()
+    here.controller.fetch_jobs()
     assert not here.port.listens
     assert len(here.coming) == 1
     here.follow(1)
     here.follow(1)
     assert not here.coming
-    for tell in (here.duty.hear_of_jobs, here.duty.fetch_jobs):
+    for tell in (here.controller.on_jobs_readable, here.controller.fetch_jobs):
         here.arrive(2)
         tell()
         assert not here.coming
@@ -303,14 +307,14 @@ def test_jobs_before_there_is_a_stint_are_left_for_it() -> None:
 
 def test_who_leaves_gives_back_what_it_has_not_started() -> None:
     here = Scene()
-    assert here.duty.leave() == 0
+    assert here.controller.leave() == 0
     here.follow(1)
     here.follow(1)
-    here.duty.stint.users.resize(0)  # type: ignore[union-attr]
-    here.duty.stint.users.queue.extend(jobs(1, 2))  # type: ignore[union-attr]
-    assert here.duty.jobs == 2
-    assert here.duty.leave() == 2
+    here.controller.worker_phase.users.resize(0)  # type: ignore[union-attr]
+    here.controller.worker_phase.users.queue.extend(jobs(1, 2))  # type: ignore[union-attr]
+    assert here.controller.jobs == 2
+    assert here.controller.leave() == 2
     assert here.sent[-1] == Returned(US, RUN, [1, 2])
-    assert (here.duty.run, here.duty.phase, here.port.pipe) == ("", Phase.IDLE, None)
-    assert (here.duty.stint, here.host.phases[-1]) == (None, Phase.IDLE)
-    assert here.duty.jobs == 0
+    assert (here.controller.run, here.controller.phase, here.port.pipe) == ("", Phase.IDLE, None)
+    assert (here.controller.worker_phase, here.host.phases[-1]) == (None, Phase.IDLE)
+    assert here.controller.jobs == 0

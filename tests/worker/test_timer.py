@@ -20,49 +20,49 @@ class TestEveryKind:
     def test_it_rings_once_and_not_before_its_time(
         self, make: Callable[[Callable[[], object]], Timer]
     ) -> None:
-        expired_timer: list[int] = []
+        expired: list[int] = []
         done = Event()
 
         def ring() -> None:
-            expired_timer.append(perf_counter_ns())
+            expired.append(perf_counter_ns())
             done.set()
 
-        alarm = make(ring)
+        timer = make(ring)
         at_ns = perf_counter_ns() + 5 * MS
-        alarm.set(at_ns)
+        timer.set(at_ns)
         assert done.wait(10)
         gevent.sleep(0.01)
-        alarm.close()
-        assert len(expired_timer) == 1
+        timer.close()
+        assert len(expired) == 1
         # The loop's timer may be early by its own millisecond.
-        assert expired_timer[0] >= at_ns - (0 if make is TimerfdTimer else 2 * MS)
+        assert expired[0] >= at_ns - (0 if make is TimerfdTimer else 2 * MS)
 
     def test_the_last_time_set_is_the_one_that_counts(
         self, make: Callable[[Callable[[], object]], Timer]
     ) -> None:
-        expired_timer: list[int] = []
-        alarm = make(lambda: expired_timer.append(1))
-        alarm.set(perf_counter_ns() + 3600 * 1000 * MS)
-        alarm.set(perf_counter_ns() + 2 * MS)
+        expired: list[int] = []
+        timer = make(lambda: expired.append(1))
+        timer.set(perf_counter_ns() + 3600 * 1000 * MS)
+        timer.set(perf_counter_ns() + 2 * MS)
         with gevent.Timeout(10):
-            while not expired_timer:
+            while not expired:
                 gevent.sleep(0.001)
-        assert expired_timer == [1]
-        alarm.set(perf_counter_ns() + 2 * MS)
-        alarm.close()
+        assert expired == [1]
+        timer.set(perf_counter_ns() + 2 * MS)
+        timer.close()
         gevent.sleep(0.02)
-        assert expired_timer == [1]
+        assert expired == [1]
 
     @pytest.mark.parametrize("at_ns", [-5, 0, 1])
     def test_a_time_that_is_over_rings_at_once(
         self, make: Callable[[Callable[[], object]], Timer], at_ns: int
     ) -> None:
         done = Event()
-        alarm = make(done.set)
-        alarm.set(at_ns)
+        timer = make(done.set)
+        timer.set(at_ns)
         assert done.wait(10)
-        alarm.close()
-        alarm.close()
+        timer.close()
+        timer.close()
 
 
 def test_descriptors_are_given_back() -> None:
@@ -74,6 +74,6 @@ def test_descriptors_are_given_back() -> None:
 
 
 def test_the_exact_kind_is_taken_where_there_is_one() -> None:
-    alarm = make_timer(lambda: None)
-    assert isinstance(alarm, TimerfdTimer)
-    alarm.close()
+    timer = make_timer(lambda: None)
+    assert isinstance(timer, TimerfdTimer)
+    timer.close()

@@ -92,8 +92,8 @@ class Team:
             think_s=think_s,
             on_low=self.low,
             on_rows=self.keep,
-            on_fence=self.fence,
-            on_exhausted=self.exhaust,
+            on_lease_expired=self.lease,
+            on_out_of_memory=self.exhaust,
             renew=renew,
         )
         self.user_pool.resize(count)
@@ -101,7 +101,7 @@ class Team:
     def low(self) -> None:
         self.lows += 1
 
-    def fence(self) -> None:
+    def lease(self) -> None:
         self.fences += 1
         self.user_pool.close()
 
@@ -375,8 +375,8 @@ def test_a_defect_in_a_later_attempt_is_a_row_as_well() -> None:
 def test_an_operation_that_no_driver_knows_is_a_row() -> None:
     driver = Driver()
     team = Team(driver)
-    stranger = Job(7, 4711, 0, 0, 0, 0)
-    row, after = team.do(stranger, job(2))
+    rejected = Job(7, 4711, 0, 0, 0, 0)
+    row, after = team.do(rejected, job(2))
     assert (row.number, row.error, after.error) == (7, ErrorKind.INTERNAL, 0)
 
 
@@ -484,7 +484,7 @@ def test_what_is_here() -> None:
     team.wait_until_busy(2)
     assert repr(team.user_pool) == "<UserPool 2 busy of 2, 3 jobs queued>"
     assert team.user_pool.jobs == 5
-    assert team.user_pool.take_back() == [2, 3, 4]
+    assert team.user_pool.remove_unstarted() == [2, 3, 4]
     driver.gate.set()
     team.settle(2)
     assert (team.user_pool.jobs, team.user_pool.free) == (0, 2)
@@ -506,9 +506,9 @@ def test_the_quicker_the_store_the_more_jobs_are_queued(in_a_tick: int, queued: 
         team.do(*[job(n) for n in range(in_a_tick)])
     team.user_pool.tick()
     team.user_pool.queue.extend(job(n) for n in range(queued - 1))
-    assert team.user_pool.room
+    assert team.user_pool.wants_more
     team.user_pool.queue.append(job(queued))
-    assert not team.user_pool.room
+    assert not team.user_pool.wants_more
 
 
 def test_room_is_for_what_was_done_lately() -> None:
@@ -518,7 +518,7 @@ def test_room_is_for_what_was_done_lately() -> None:
     seen = []
     for _ in range(3):
         team.user_pool.tick()
-        seen.append(team.user_pool.room)
+        seen.append(team.user_pool.wants_more)
     assert seen == [True, True, False]
 
 
@@ -637,8 +637,8 @@ def test_what_waits_for_its_time_is_given_back_at_the_end_only() -> None:
     far_ns = time.perf_counter_ns() + 3600 * SECOND
     team.user_pool.add([job(1, due_ns=far_ns), job(2, due_ns=far_ns)])
     assert team.user_pool.free == 0
-    assert team.user_pool.take_back(keep_for_idle=True) == []
-    assert sorted(team.user_pool.take_back()) == [1, 2]
+    assert team.user_pool.remove_unstarted(keep_for_idle=True) == []
+    assert sorted(team.user_pool.remove_unstarted()) == [1, 2]
     assert team.user_pool.jobs == 0
 
 

@@ -29,7 +29,7 @@ from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
-from ssbench.worker import phase_controller as duty_module
+from ssbench.worker import phase_controller as controller_module
 from ssbench.worker import user_pool as users_module
 from ssbench.worker import worker as worker_module
 from ssbench.worker.worker import Worker
@@ -88,8 +88,8 @@ def test_it_says_hello_until_a_beat_knows_it() -> None:
         again = master.expect(Hello)
         assert hello == again
         assert (hello.worker_id, hello.concurrency, hello.previous) == ("name", 7, 0)
-        master.beat(workers={hello.incarnation: (0, None)})
-        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
+        master.broadcast(workers={hello.incarnation: (0, None)})
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
         before = len(master.all_of(Hello))
         for _ in range(60):
             master.listen()
@@ -116,26 +116,26 @@ def test_who_is_known_no_more_says_hello_again_and_again(monkeypatch: pytest.Mon
     with at_work() as (master, first):
         for _ in range(10):
             master.listen()
-        master.beat(workers={})
+        master.broadcast(workers={})
         hello = master.expect(Hello, lambda hello: hello.incarnation != first)
         assert master.expect(Hello) == hello
 
 
 def test_it_answers_beats() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
-        pulse = master.expect(Heartbeat)
+        heartbeat = master.expect(Heartbeat)
         hello = master.expect(Hello)
-        assert pulse.incarnation == hello.incarnation
-        assert 0 <= pulse.hold_ns < 10**9
-        assert (pulse.busy, pulse.queued, pulse.live) == (0, 0, {})
-        beats = [pulse.answered_serial for pulse in master.all_of(Heartbeat)]
-        assert len(set(beats)) == len(beats)
+        assert heartbeat.incarnation == hello.incarnation
+        assert 0 <= heartbeat.hold_ns < 10**9
+        assert (heartbeat.busy, heartbeat.queued, heartbeat.live) == (0, 0, {})
+        states = [heartbeat.answered_serial for heartbeat in master.all_of(Heartbeat)]
+        assert len(set(states)) == len(states)
 
 
 def test_it_quits_when_the_master_says_so() -> None:
     with ScriptedMaster() as master, WorkerThread(master) as worker:
         incarnation = master.expect(Hello).incarnation
-        master.beat(quit=True, workers={incarnation: (0, None)})
+        master.broadcast(quit=True, workers={incarnation: (0, None)})
         assert worker.wait() is ExitStatus.OK
         assert byes(master) == ["the master says so"]
 
@@ -163,7 +163,7 @@ def test_another_master_is_met_as_a_stranger_without_alarm(
 ) -> None:
     caplog.set_level("INFO")
     with at_work() as (master, incarnation):
-        master.beat(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
+        master.broadcast(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
         again = master.expect(Hello, lambda hello: hello.incarnation != incarnation)
         assert again.previous == incarnation
     assert "The master is gone (another one has come): waiting for the next one" in caplog.text
@@ -173,17 +173,17 @@ def test_another_master_is_met_as_a_stranger_without_alarm(
 def test_another_master_hears_nothing_of_the_incarnation_that_the_last_one_knew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hear = Worker._hear
+    on_control_state = Worker._on_control_state
 
-    def hear_late(worker: Worker) -> None:
+    def late_control_state(worker: Worker) -> None:
         gevent.sleep(0.1)  # the next hello is due before
-        hear(worker)
+        on_control_state(worker)
 
     monkeypatch.setattr(worker_module, "_HELLO_S", 0.02)
     with at_work() as (master, first):
-        monkeypatch.setattr(Worker, "_hear", hear_late)
+        monkeypatch.setattr(Worker, "_on_control_state", late_control_state)
         before = len(master.all_of(Hello))
-        master.beat(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
+        master.broadcast(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
         master.expect(Hello, lambda hello: hello.incarnation != first)
         assert first not in [hello.incarnation for hello in master.all_of(Hello)[before:]]
 
@@ -191,7 +191,7 @@ def test_another_master_hears_nothing_of_the_incarnation_that_the_last_one_knew(
 def test_a_worker_without_a_master_says_what_may_be_wrong(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_module, "_SILENCE_S", 0)
+    monkeypatch.setattr(worker_module, "_NO_MASTER_WARNING_S", 0)
     with ScriptedMaster() as master, WorkerThread(master):
         deadline = time.monotonic() + 5
         while "is its key" not in caplog.text and time.monotonic() < deadline:
@@ -204,7 +204,7 @@ def test_a_refused_worker_keeps_asking_and_then_ends(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(worker_module, "_REFUSED_S", 0.3)
     with ScriptedMaster() as master, WorkerThread(master) as worker:
         incarnation = master.expect(Hello).incarnation
-        master.beat(refused={incarnation: "taken by another"})
+        master.broadcast(refused={incarnation: "taken by another"})
         assert worker.wait() is ExitStatus.FAILED
         assert byes(master) == ["refused: taken by another"]
 
@@ -213,8 +213,8 @@ def test_one_that_was_refused_is_taken_after_all(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(worker_module, "_REFUSED_S", 60.0)
     with ScriptedMaster() as master, WorkerThread(master):
         incarnation = master.expect(Hello).incarnation
-        master.beat(refused={incarnation: "taken by another"})
-        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
+        master.broadcast(refused={incarnation: "taken by another"})
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
         master.share(incarnation, 1, refused={})
         master.expect(Ready)
 
@@ -254,19 +254,19 @@ def test_connections_are_made_before_it_is_ready() -> None:
 
 def test_pulses_tell_of_latencies_where_they_are_wanted() -> None:
     with at_work() as (master, _):
-        master.beat(live=True)
-        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
+        master.broadcast(live=True)
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
         master.send(jobs(1, 2, 3))
         counted = 0
         while counted < 3:
-            counted += sum(master.expect(Heartbeat, lambda pulse: pulse.live).live.values())
+            counted += sum(master.expect(Heartbeat, lambda heartbeat: heartbeat.live).live.values())
         assert counted == 3
 
 
 def test_a_worker_of_no_users_takes_no_jobs() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
         master.begin(users=0)
-        assert not master.wire.send_jobs(b"x")
+        assert not master.transport.send_jobs(b"x")
 
 
 def test_shares_grow_and_shrink_within_a_phase() -> None:
@@ -276,7 +276,7 @@ def test_shares_grow_and_shrink_within_a_phase() -> None:
             master.send(jobs(number))
             master.listen()
         master.share(incarnation, 4)
-        master.expect(Heartbeat, lambda pulse: pulse.busy == 4)
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.busy == 4)
         assert gate.started == 4
         gate.open = True
         seen = 0
@@ -289,8 +289,8 @@ def test_when_stopping_what_was_not_started_comes_back() -> None:
     with at_work(2, open_driver=gate.driver) as (master, _):
         master.send(jobs(1, 2))
         master.send(jobs(3, 4))
-        master.expect(Heartbeat, lambda pulse: (pulse.busy, pulse.queued) == (2, 2))
-        master.beat(stopping=True)
+        master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (2, 2))
+        master.broadcast(stopping=True)
         assert master.expect(Returned).numbers == [3, 4]
         master.expect(Ready, lambda ready: ready.stopped)
         late = master.send(jobs(5))
@@ -313,8 +313,8 @@ def test_the_next_phase_begins_where_the_last_one_ended() -> None:
         master.expect(Ready, lambda ready: ready.phase == Phase.RUN)
         master.send(jobs(2))
         assert master.expect(Results).phase == Phase.RUN
-        master.beat(run="", phase=int(Phase.IDLE), settings={})
-        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
+        master.broadcast(run="", phase=int(Phase.IDLE), settings={})
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
         master.wait_until_nobody_takes_jobs()
 
 
@@ -334,18 +334,18 @@ def test_messages_that_are_left_do_not_keep_it_from_sleeping(
     calls = []
 
     class Counting(WorkerPhase):
-        def hear(self) -> None:
+        def on_readable(self) -> None:
             calls.append(self)
-            super().hear()
+            super().on_readable()
 
-    monkeypatch.setattr(duty_module, "WorkerPhase", Counting)
+    monkeypatch.setattr(controller_module, "WorkerPhase", Counting)
     monkeypatch.setattr(users_module, "FLUSH_S", 3600.0)  # no tick reads them
     gate = Gate()
     with at_work(4, open_driver=gate.driver) as (master, _):
         master.send(jobs(1, 2, 3, 4))
-        master.expect(Heartbeat, lambda pulse: pulse.busy == 4)
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.busy == 4)
         master.send(jobs(5))
-        master.expect(Heartbeat, lambda pulse: pulse.queued == 1)
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.queued == 1)
         before = len(calls)
         master.send(jobs(6))
         for _ in range(5):
@@ -377,9 +377,9 @@ def test_malformed_jobs_are_refused(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_jobs_that_no_driver_knows_are_failures() -> None:
     with at_work() as (master, _):
-        stranger = jobs(1)[0]._replace(operation=77)
+        rejected = jobs(1)[0]._replace(operation=77)
         now_ns = time.perf_counter_ns()
-        master.send_raw(encode(Jobs(RUN, Phase.RUN, 1, now_ns, pack_jobs([stranger]))))
+        master.send_raw(encode(Jobs(RUN, Phase.RUN, 1, now_ns, pack_jobs([rejected]))))
         (row,) = rows_of(master.expect(Results))
         assert row.error == ErrorKind.INTERNAL
 
@@ -401,7 +401,7 @@ def test_it_waits_for_a_fresh_token() -> None:
         master.send(jobs(1))
         assert master.expect(Expired) == Expired(incarnation, 1)
         fresh = StorageSettings(driver="memory", token="new", token_serial=2, run_id=RUN)
-        master.beat(settings=fresh.to_map())
+        master.broadcast(settings=fresh.to_map())
         (row,) = rows_of(master.expect(Results))
         assert (row.renewals, row.error, row.status) == (1, 0, 200)
 
@@ -476,11 +476,11 @@ def test_a_worker_that_went_deaf_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_beats_it_starts_nothing_more_and_comes_back_as_another() -> None:
     gate = Gate()
     with at_work(1, open_driver=gate.driver) as (master, first):
-        master.beat(timeout_s=1.6)
-        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
+        master.broadcast(timeout_s=1.6)
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
         master.send(jobs(1))
         master.send(jobs(2))
-        master.expect(Heartbeat, lambda pulse: (pulse.busy, pulse.queued) == (1, 1))
+        master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 1))
         master.beating = False
         hello = master.expect(Hello, lambda hello: hello.incarnation != first)
         assert hello.previous == first
@@ -501,12 +501,12 @@ def test_one_that_was_given_up_drops_its_jobs_and_comes_back_as_another() -> Non
     gate = Gate()
     with at_work(1, open_driver=gate.driver) as (master, first):
         master.send(jobs(1, 2))
-        master.expect(Heartbeat, lambda pulse: (pulse.busy, pulse.queued) == (1, 1))
-        master.beat(workers={})
+        master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 1))
+        master.broadcast(workers={})
         hello = master.expect(Hello, lambda hello: hello.incarnation != first)
         assert hello.previous == first
         gate.open = True
-        master.expect(Heartbeat, lambda pulse: pulse.incarnation == hello.incarnation)
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.incarnation == hello.incarnation)
         assert gate.started == 1
         assert master.all_of(Results) == []
 
@@ -518,8 +518,8 @@ def test_a_master_with_another_clock_is_believed_at_once() -> None:
         ahead_ns = time.perf_counter_ns() + 3600 * 10**9
         state = {**master.state, "master": 2, "start_ns": ahead_ns}
         sent = ControlState(serial=master.serial, master_ns=ahead_ns, **state)
-        master.wire.send_control_state(sent)
-        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
+        master.transport.send_control_state(sent)
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
         master.batch += 1
         data = encode(Jobs(RUN, Phase.RUN, master.batch, ahead_ns, pack_jobs(jobs(1))))
         master.send_raw(data)
@@ -542,9 +542,9 @@ def test_a_master_that_is_gone_is_told_with_what_was_dropped(
 ) -> None:
     gate = Gate()
     with at_work(1, open_driver=gate.driver) as (master, first):
-        master.beat(timeout_s=1.0)
+        master.broadcast(timeout_s=1.0)
         master.send(jobs(1, 2, 3))
-        master.expect(Heartbeat, lambda pulse: (pulse.busy, pulse.queued) == (1, 2))
+        master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 2))
         master.beating = False
         master.expect(Hello, lambda hello: hello.incarnation != first)
         _wait_for("The master is gone", caplog)
@@ -563,8 +563,8 @@ def test_an_idle_worker_notices_too(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     with ScriptedMaster() as master, WorkerThread(master):
         hello = master.expect(Hello)
-        master.beat(timeout_s=0.5, workers={hello.incarnation: (1, None)})
-        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
+        master.broadcast(timeout_s=0.5, workers={hello.incarnation: (1, None)})
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
         master.beating = False
         _wait_for("The master is gone (no word for 0.5 s): waiting for the next one", caplog)
         master.expect(Hello, lambda again: again.previous == hello.incarnation)
@@ -573,7 +573,7 @@ def test_an_idle_worker_notices_too(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_who_was_known_to_no_master_waits_for_the_first_one() -> None:
     with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
-        master.beat(timeout_s=0.3)
+        master.broadcast(timeout_s=0.3)
         master.expect(Hello)
         master.beating = False
         time.sleep(0.8)
@@ -589,8 +589,8 @@ def test_to_exit_with_a_master_that_falls_silent(phase: Phase, status: ExitStatu
     with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
         incarnation = master.begin()
         run = RUN if phase else ""
-        master.beat(timeout_s=0.5, phase=int(phase), run=run)
-        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
+        master.broadcast(timeout_s=0.5, phase=int(phase), run=run)
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
         assert incarnation in master.state["workers"]
         master.beating = False
         assert worker.wait() is status
@@ -602,10 +602,10 @@ def test_to_exit_with_a_master_that_says_goodbye() -> None:
         incarnation = master.begin()
         master.send(jobs(1))
         master.expect(Results)
-        master.beat(run="", phase=int(Phase.IDLE), settings={})  # between two phases
-        master.expect(Heartbeat, lambda pulse: pulse.answered_serial == master.serial)
+        master.broadcast(run="", phase=int(Phase.IDLE), settings={})  # between two phases
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
         assert worker.status is None
-        master.beat(workers={incarnation: (0, None)})
+        master.broadcast(workers={incarnation: (0, None)})
         assert worker.wait() is ExitStatus.OK
         assert byes(master) == ["the run is over"]
 
@@ -614,8 +614,8 @@ def test_to_exit_with_a_master_that_leaves_in_the_middle() -> None:
     gate = Gate()
     with at_work(1, open_driver=gate.driver, exit_with_master=True) as (master, incarnation):
         master.send(jobs(1))
-        master.expect(Heartbeat, lambda pulse: pulse.busy == 1)
-        master.beat(run="", phase=0, settings={}, workers={incarnation: (0, None)})
+        master.expect(Heartbeat, lambda heartbeat: heartbeat.busy == 1)
+        master.broadcast(run="", phase=0, settings={}, workers={incarnation: (0, None)})
         gate.open = True
         master.expect(Bye, lambda bye: bye.reason == "the run is over")
 
@@ -623,7 +623,7 @@ def test_to_exit_with_a_master_that_leaves_in_the_middle() -> None:
 def test_to_exit_with_a_master_whose_place_another_one_has_taken() -> None:
     with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
         master.begin()
-        master.beat(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
+        master.broadcast(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
         assert worker.wait() is ExitStatus.FAILED
 
 

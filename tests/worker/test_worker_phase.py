@@ -49,21 +49,21 @@ class Scene:
         self.during: dict[int, Callable[[], None]] = {}  #: job -> what happens meanwhile
         self.gate = gevent.event.Event()
         self.gate.set()
-        beats = ClockSync()
-        beats.update(BEAT._replace(master_ns=self.now_ns), self.now_ns)
+        clock_sync = ClockSync()
+        clock_sync.update(BEAT._replace(master_ns=self.now_ns), self.now_ns)
         storage = NoopStorage(StorageSettings())
-        storage.actions = dict.fromkeys(OPERATIONS, self._act)
+        storage.actions = dict.fromkeys(OPERATIONS, self._act_on_reply)
         self.batch = 0
-        self.stint = WorkerPhase(
+        self.worker_phase = WorkerPhase(
             PhaseHooks(
                 clock=lambda: self.now_ns,
-                beats=beats,
+                clock_sync=clock_sync,
                 receive=lambda: self.coming.popleft() if self.coming else None,
                 listen=self.listened.append,
                 send=self.sent.append,
                 renew=lambda began_ns: False,
-                on_fence=lambda: None,
-                on_exhausted=lambda: None,
+                on_lease_expired=lambda: None,
+                on_out_of_memory=lambda: None,
                 on_latencies=self.latencies.extend,
                 on_job=on_job,
             ),
@@ -72,9 +72,9 @@ class Scene:
             7,
             99 * SECOND,
         )
-        self.stint.users.resize(users)
+        self.worker_phase.users.resize(users)
 
-    def _act(self, job: Job, deadline_ns: int) -> Timing:
+    def _act_on_reply(self, job: Job, deadline_ns: int) -> Timing:
         self.gate.wait()
         self.during.get(job.number, lambda: None)()
         self.now_ns += MS
@@ -88,7 +88,7 @@ class Scene:
         return self.batch
 
     def follow(self, **changes: Any) -> None:
-        self.stint.follow(BEAT._replace(**changes))
+        self.worker_phase.follow(BEAT._replace(**changes))
 
     def all_of(self, kind: type[Kind]) -> list[Kind]:
         return [message for message in self.sent if isinstance(message, kind)]
@@ -115,7 +115,7 @@ def test_jobs_are_told_of_done_and_reported() -> None:
     counted: list[int] = []
     here = Scene(on_job=counted.append)
     batch = here.arrive(1, 2, 3)
-    here.stint.fetch_jobs()
+    here.worker_phase.fetch_jobs()
     assert here.sent == [Ack(7, RUN, [batch])]  # before any of them has begun
     assert here.done(3) == [1, 2, 3]
     results = here.all_of(Results)[0]
@@ -129,11 +129,11 @@ def test_finished_rows_take_the_word_of_new_batches_along() -> None:
 
     def another_arrives() -> None:
         here.arrive(6)
-        here.stint.fetch_jobs()
+        here.worker_phase.fetch_jobs()
 
     here.during = {2: another_arrives}  # the row of 1 is written, and not yet sent
     here.arrive(1, 2, 3, 4, 5)
-    here.stint.fetch_jobs()
+    here.worker_phase.fetch_jobs()
     assert here.done(6) == [1, 2, 3, 4, 5, 6]
     assert [took.batches for took in here.all_of(Ack)] == [[1]]
     first = here.all_of(Results)[0]
@@ -145,10 +145,10 @@ def test_no_more_is_read_than_users_can_use() -> None:
     here.gate.clear()
     for number in range(1, 8):
         here.arrive(number)
-    here.stint.fetch_jobs()
+    here.worker_phase.fetch_jobs()
     assert len(here.coming) == 3  # two for each
-    here.until(lambda: here.stint.users.busy == 2)
-    here.stint.fetch_jobs()
+    here.until(lambda: here.worker_phase.users.busy == 2)
+    here.worker_phase.fetch_jobs()
     assert len(here.coming) == 3
     here.gate.set()
     assert here.done(7) == [1, 2, 3, 4, 5, 6, 7]  # the queue ran low, and the rest was read
@@ -158,11 +158,11 @@ def test_messages_are_left_until_the_queue_runs_low() -> None:
     here = Scene(users=4)
     here.gate.clear()
     here.arrive(*range(1, 8))
-    here.stint.hear()
-    here.until(lambda: here.stint.users.busy == 4)
+    here.worker_phase.on_readable()
+    here.until(lambda: here.worker_phase.users.busy == 4)
     here.arrive(8)
     here.listened.clear()
-    here.stint.hear()
+    here.worker_phase.on_readable()
     assert len(here.coming) == 1
     assert here.listened == [False]
     here.gate.set()
@@ -175,11 +175,11 @@ def test_messages_are_read_at_once_where_they_have_to_go_back() -> None:
     here = Scene(users=4)
     here.gate.clear()
     here.arrive(*range(1, 8))
-    here.stint.hear()
-    here.until(lambda: here.stint.users.busy == 4)
+    here.worker_phase.on_readable()
+    here.until(lambda: here.worker_phase.users.busy == 4)
     here.follow(ending=True)
     here.arrive(8)
-    here.stint.hear()
+    here.worker_phase.on_readable()
     assert here.all_of(Returned)[-1].numbers == [8]
 
 
@@ -187,7 +187,7 @@ def test_latencies_are_counted_where_they_are_wanted() -> None:
     here = Scene(users=1)
     here.follow(live=True)
     here.arrive(1)
-    here.stint.fetch_jobs()
+    here.worker_phase.fetch_jobs()
     here.done(1)
     assert here.latencies == [MS]
 
@@ -198,14 +198,14 @@ def test_latencies_are_counted_where_they_are_wanted() -> None:
 def test_jobs_of_another_run_go_back_under_its_name() -> None:
     here = Scene()
     batch = here.arrive(4, 5, run="another")
-    here.stint.fetch_jobs()
+    here.worker_phase.fetch_jobs()
     assert here.sent == [Ack(7, "another", [batch]), Returned(7, "another", [4, 5])]
 
 
 def test_jobs_of_another_phase_go_back() -> None:
     here = Scene()
     batch = here.arrive(4, phase=Phase.POPULATE)
-    here.stint.fetch_jobs()
+    here.worker_phase.fetch_jobs()
     assert here.sent == [Ack(7, RUN, [batch]), Returned(7, RUN, [4])]
 
 
@@ -213,7 +213,7 @@ def test_jobs_that_were_long_on_their_way_go_back() -> None:
     here = Scene()
     here.arrive(4, sent_ns=here.now_ns - 5 * SECOND - 1)
     here.arrive(5, sent_ns=here.now_ns - 5 * SECOND)
-    here.stint.fetch_jobs()
+    here.worker_phase.fetch_jobs()
     assert here.all_of(Returned) == [Returned(7, RUN, [4])]
     assert here.done(1) == [5]
 
@@ -231,7 +231,7 @@ def test_malformed_jobs_are_refused(data: bytes, caplog: pytest.LogCaptureFixtur
     here = Scene()
     here.coming.append(data)
     here.arrive(1)
-    here.stint.fetch_jobs()
+    here.worker_phase.fetch_jobs()
     assert here.done(1) == [1]
     assert "Refused a message on the work port" in caplog.text
 
@@ -243,13 +243,13 @@ def test_when_ending_only_free_users_get_jobs() -> None:
     here = Scene(users=2)
     here.gate.clear()
     here.arrive(1, 2, 3)
-    here.stint.fetch_jobs()
-    here.until(lambda: here.stint.users.busy == 2)
+    here.worker_phase.fetch_jobs()
+    here.until(lambda: here.worker_phase.users.busy == 2)
     here.follow(ending=True)
     assert here.all_of(Returned) == [Returned(7, RUN, [3])]
-    here.stint.users.resize(4)
+    here.worker_phase.users.resize(4)
     here.arrive(4, 5, 6)
-    here.stint.fetch_jobs()
+    here.worker_phase.fetch_jobs()
     assert here.all_of(Returned)[1:] == [Returned(7, RUN, [6])]
     here.gate.set()
     assert here.done(4) == [1, 2, 4, 5]
@@ -259,10 +259,10 @@ def test_when_stopping_all_goes_back_and_that_is_said_once() -> None:
     here = Scene(users=1)
     here.gate.clear()
     here.arrive(1, 2)
-    here.stint.fetch_jobs()
-    here.until(lambda: here.stint.users.busy == 1)
+    here.worker_phase.fetch_jobs()
+    here.until(lambda: here.worker_phase.users.busy == 1)
     here.follow(stopping=True)
-    assert here.sent[-2:] == [Returned(7, RUN, [2]), here.stint.ready(stopped=True)]
+    assert here.sent[-2:] == [Returned(7, RUN, [2]), here.worker_phase.ready(stopped=True)]
     here.arrive(3)
     here.follow(stopping=False)  # a beat that was overtaken
     assert here.sent[-1] == Returned(7, RUN, [3])
@@ -274,11 +274,11 @@ def test_when_stopping_all_goes_back_and_that_is_said_once() -> None:
 def test_what_is_queued_can_be_given_back() -> None:
     here = Scene(users=1)
     here.arrive(1, 2, 3)
-    here.stint.fetch_jobs()
-    here.stint.give_all_back()
-    here.stint.give_all_back()
+    here.worker_phase.fetch_jobs()
+    here.worker_phase.return_unstarted()
+    here.worker_phase.return_unstarted()
     assert here.all_of(Returned) == [Returned(7, RUN, [1, 2, 3])]
 
 
 def test_it_says_what_it_is() -> None:
-    assert repr(Scene().stint) == "<WorkerPhase RUN <UserPool 0 busy of 2, 0 jobs queued>>"
+    assert repr(Scene().worker_phase) == "<WorkerPhase RUN <UserPool 0 busy of 2, 0 jobs queued>>"
