@@ -1,1 +1,1 @@
-"""This machine: what it is, how it fares, and the folder on it that is our user's own."""
+"""This machine: its description, live metrics, and the user's private folder."""

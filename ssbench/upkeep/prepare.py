@@ -1,4 +1,4 @@
-"""What the master does before the first job: hold the scenario against the store, make containers.
+"""Preparation before the first job: checks the scenario against the store, makes containers.
 
 A container named ``<base>_000061`` (with a policy's suffix) is ours where it carries our marker,
 and becomes ours where it is empty. One that holds objects and has no marker may be somebody's: it
@@ -36,7 +36,7 @@ _HINTS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a scenario meets at this store. With a fault, nothing should be started."""
+    """Result of checking a scenario against a store. With a fault, the run must not start."""
 
     faults: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ def make_containers(
     )
 
     def make(name: str) -> bool | SsbenchError:
-        # Handed back, not raised: gevent prints what leaves a greenlet.
+        # Returned, not raised: gevent prints exceptions that leave a greenlet.
         try:
             found = client.call(storage.make_container, name, changing)
         except StorageError as error:

@@ -1,4 +1,4 @@
-"""What an aborted run left behind, by its stat file and the listings; and deleting that, no more.
+"""Finds and deletes the orphaned objects of an aborted run, by its stat file and the listings.
 
 The results tell which objects the run created and did not delete; those of its last moments may
 be missing, so the run's containers are asked for names with its id as well. The file may be made
@@ -79,7 +79,7 @@ class OrphanedObjects:
         return f"<OrphanedObjects of {self.run_id}: {sum(1 for _ in self.unlisted())}>"
 
     def add(self, batch: ResultBatch) -> None:
-        """Take in results of any phase."""
+        """Add results of any phase."""
         self._results += len(batch)
         for operation, size_class, number, error, unknown in zip(
             *map(batch.column, _RESULT_COLUMNS), strict=True
@@ -115,7 +115,7 @@ class OrphanedObjects:
         return parts is not None and parts[0] < self.container_count and parts[1] == self.policy
 
     def container_names(self) -> Iterator[str]:
-        """Those of all containers of the run."""
+        """The names of all containers of the run."""
         return (
             container_name(self.base, index, self.policy) for index in range(self.container_count)
         )
@@ -146,7 +146,7 @@ class OrphanedObjects:
 
 @dataclass(slots=True)
 class SearchResult:
-    """What there is to look at."""
+    """The containers and objects of the run that were found."""
 
     #: The run's containers that are there -> how many objects of the run's names each lists.
     containers: dict[str, int] = field(default_factory=dict)
@@ -189,7 +189,7 @@ def find(
 
     def search_container(container: str) -> tuple[str, int | SsbenchError | None]:
         """How many of the run's names it lists; None for a container that is left alone."""
-        # Handed back, not raised: gevent prints what leaves a greenlet.
+        # Returned, not raised: gevent prints exceptions that leave a greenlet.
         try:
             marked = use_existing or client.call(storage.container_info, container).marked
             reason = why_not_ours(container, orphans.base, orphans.policy, (), lambda: marked)
@@ -326,7 +326,7 @@ def delete(
         except CleanupStopped:
             pass
         except KeyboardInterrupt:
-            result.interrupted = True  # not to leave the greenlet: gevent would print it
+            result.interrupted = True  # gevent prints what leaves a greenlet
 
     started_s = clock()
     containers = Pool(concurrency)
