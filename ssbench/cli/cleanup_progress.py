@@ -1,4 +1,4 @@
-"""What commands that delete have around them: the store, the terminal, Ctrl-C."""
+"""What the deleting commands share: the store, the terminal, Ctrl-C."""
 
 from __future__ import annotations
 

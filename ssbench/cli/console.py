@@ -1,6 +1,6 @@
-"""What commands say on standard error, without anything that a terminal would obey.
+"""Messages on standard error, without control characters.
 
-Names, reasons and error texts come from workers, stores and files, that is from anybody.
+Names, reasons and error texts come from workers, stores and files, and are not trusted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stat file in, report out."""
+"""Reads stat files and writes reports on them."""
 
 from __future__ import annotations
 
