@@ -675,13 +675,13 @@ def with_odd_columns(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
 
 def with_impossible_results(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
     data = pack(pack_results([row(job)._replace(start_ns=10**17) for job in jobs]))
-    puppet.wire.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
+    puppet.transport.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
     honest(puppet, batch, jobs)
 
 
 def with_impossible_results_alone(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
     data = pack(pack_results([row(job)._replace(size_class=-1) for job in jobs]))
-    puppet.wire.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
+    puppet.transport.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
 
 
 @pytest.mark.parametrize(

@@ -94,16 +94,16 @@ class Sleeper:
     def play(self, puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
         self.puppet = puppet
         if batch.phase == Phase.RUN:
-            puppet.wire.send(Ack(puppet.incarnation, batch.run, [batch.batch]))
+            puppet.transport.send(Ack(puppet.incarnation, batch.run, [batch.batch]))
             self.held.append((batch, jobs))
         else:
             self._report(puppet, batch, jobs)
 
     def pulse(self, pulse: Heartbeat) -> Heartbeat:
         puppet = self.puppet
-        if not self.held or puppet is None or puppet.beat is None:
+        if not self.held or puppet is None or puppet.state is None:
             return pulse
-        if puppet.incarnation not in puppet.beat.workers:
+        if puppet.incarnation not in puppet.state.workers:
             while self.held:
                 self._report(puppet, *self.held.pop())
                 self.results += 1
@@ -117,7 +117,7 @@ class Sleeper:
         ]  # fmt: skip
         took = [batch.batch]
         packed = pack(pack_results(rows))
-        puppet.wire.send(Results(puppet.incarnation, batch.run, batch.phase, took, packed))
+        puppet.transport.send(Results(puppet.incarnation, batch.run, batch.phase, took, packed))
 
 
 @pytest.mark.fault("results of a worker arrive after it was given up")
