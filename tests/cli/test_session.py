@@ -109,7 +109,7 @@ def test_workers_are_kept_while_something_takes_long() -> None:
         assert here.meanwhile(lambda: 1) == 1  # nobody to be kept yet
         master = here.master(here.store().settings, Limits(), Nowhere())
         turns: list[float] = []
-        turn, enough = master._turn, threading.Event()
+        turn, enough = master._poll, threading.Event()
 
         def seen(wait_s: float) -> None:
             turns.append(wait_s)
@@ -117,7 +117,7 @@ def test_workers_are_kept_while_something_takes_long() -> None:
                 enough.set()
             turn(wait_s)
 
-        master._turn = seen  # type: ignore[method-assign]
+        master._poll = seen  # type: ignore[method-assign]
         assert here.meanwhile(lambda: enough.wait(20))
         with pytest.raises(ZeroDivisionError):
             here.meanwhile(lambda: 1 // 0)

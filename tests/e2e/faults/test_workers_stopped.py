@@ -132,7 +132,7 @@ def test_stale_results_are_refused_by_number(commands: Commands, row: Row) -> No
         started = commands.start_run(
             "-f", path, *words, "--expect-workers", 2, workers=None, ports=options
         )
-        with Puppet(Ports(work, results, control), sleeper.play, pulses=sleeper.pulse):
+        with Puppet(Ports(work, results, control), sleeper.play, heartbeats=sleeper.pulse):
             ended = started.wait().fine(6)
     stats = ended.stats
     account = row.accounted(stats)
