@@ -126,7 +126,12 @@ def test_nothing_from_outside_steers_the_terminal(path: str, name: str, key: str
 
 
 def test_what_is_many_times_as_much_is_told_as_a_factor() -> None:
-    text = text_of(runs.lasting(20, 10), runs.lasting(20, 120, seed=2, slower=7))
+    text = text_of(
+        *(
+            runs.lasting(20, rate, seed=seed, slower=slower, operation_count=None, run_seconds=20)
+            for rate, seed, slower in ((10, 1, 1), (120, 2, 7))
+        )
+    )
     assert "Run 2 against run 1: 12.0 times the operations a second: more than noise." in text
     assert " times the service time p" in text
     (line,) = (line for line in text.splitlines() if line.startswith("Operations/s"))
