@@ -75,7 +75,7 @@ def refused_container(self: Any, name: str, changing: Callable[[], None]) -> Con
 
 FAILED_STARTS: dict[str, tuple[tuple[str, ...], type, str, object, type[BaseException]]] = {
     "no worker": (("--worker-wait", "0.1"), Master, "", None, NoWorkersError),
-    "Ctrl-C while it waits": ((), Master, "gather", interrupt_at_once, KeyboardInterrupt),
+    "Ctrl-C while it waits": ((), Master, "wait_for_workers", interrupt_at_once, KeyboardInterrupt),
     "somebody's container": (
         ("--workers", "1"), NoopStorage, "make_container", refused_container, SsbenchError,
     ),
@@ -127,7 +127,7 @@ def test_workers_are_waited_for_before_containers_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    gather, make = Master.gather, NoopStorage.make_container
+    gather, make = Master.wait_for_workers, NoopStorage.make_container
 
     def gathered(self: Master, *args: Any) -> None:
         gather(self, *args)
@@ -137,7 +137,7 @@ def test_workers_are_waited_for_before_containers_are_made(
         done.append("container")
         make(self, name, changing)
 
-    monkeypatch.setattr(Master, "gather", gathered)
+    monkeypatch.setattr(Master, "wait_for_workers", gathered)
     monkeypatch.setattr(NoopStorage, "make_container", made)
     run(scenario(tmp_path), tmp_path, "--workers", "2", "-q", "-R")
     assert done == ["2 workers", "container", "container"]

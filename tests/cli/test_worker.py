@@ -34,7 +34,7 @@ class Process:
     """
 
     def __init__(self, master: ScriptedMaster, *words: str, pipe: int | None = None) -> None:
-        way = ports_of(master.wire.ports) if pipe is None else ["--parent-pipe", str(pipe)]
+        way = ports_of(master.transport.ports) if pipe is None else ["--parent-pipe", str(pipe)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "ssbench.cli.worker", *way, *words],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -63,7 +63,7 @@ class Process:
         (["--zmq-work-port", "13580"], 2, "three different ports"),
         (["-c", "0"], 2, "out of range"),
         (["two", "names"], 2, "unexpected argument"),
-        (["a b"], 2, "worker's id"),
+        (["a b"], 2, "worker's ID"),
     ],
 )
 def test_mistakes_are_said_in_a_line(
@@ -114,7 +114,7 @@ def test_it_ends_with_its_parent() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
-        os.write(write_end, address_line(master.wire, None).encode())
+        os.write(write_end, address_line(master.transport, None).encode())
         master.expect(Hello)
         os.close(write_end)
         assert worker.end()[0] == 0
@@ -134,7 +134,7 @@ def test_a_key_that_the_parent_garbled_is_refused_and_not_shown() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
-        line = address_line(master.wire, CurveKey.generate()).replace(
+        line = address_line(master.transport, CurveKey.generate()).replace(
             "ssbench-key-1", "ssbench-key-9"
         )
         os.write(write_end, line.encode())

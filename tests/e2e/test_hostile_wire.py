@@ -97,7 +97,7 @@ def test_frames_that_are_none_and_messages_that_lie_are_refused(commands: Comman
     must_be_whole(ended)
     # All but those that only say that nothing is held or wanted (took, returned, ready, bye).
     assert ended.stats.run.refused >= len(nasty_frames()) + 8
-    assert f"refused (stale or malformed): {ended.stats.run.refused}\n" in ended.out
+    assert f"rejected (stale or malformed): {ended.stats.run.refused}\n" in ended.out
     assert memory_mb < MOST_MEMORY_MB
 
 

@@ -140,7 +140,7 @@ def test_of_a_verbose_run_in_which_things_fail(
             account("DELETE", name)
         ended = started.wait().fine()
     assert ended.counted()[0] > 60
-    assert f"with a fresh token: {ended.stats.total().renewals}" in ended.out
+    assert f"with a new token: {ended.stats.total().renewals}" in ended.out
     assert len(watcher.public) >= 3
     none_has(watcher.public, KEY, account.token)
     none_has(watcher.inherited, KEY, "ST_KEY")

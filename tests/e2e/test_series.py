@@ -139,7 +139,7 @@ def test_users_that_no_worker_runs_count_for_nothing(commands: Commands) -> None
     ended = commands.run("-f", path, *common, "-u", 64, workers=None, ports=ports)
     out = ended.fine(6).out
     assert "Concurrency: 4 of 64" in out
-    assert "FEWER USERS THAN REQUESTED: 4 of 64 users ran; no figure below" in out
+    assert "FEWER USERS THAN REQUESTED: 4 of 64 users ran; the figures below" in out
 
 
 def test_a_limit_that_the_workers_set_is_said_to_be_theirs(commands: Commands) -> None:

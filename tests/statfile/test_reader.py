@@ -331,7 +331,7 @@ def test_a_batch_of_as_many_failed_rows_as_there_may_be_is_read(
     path = tmp_path / "a.stat.gz"
     write_run(path, [HEADER, PHASE, batch(rows), FOOTER])
     with read(path) as run:
-        found = [r for r in (run.gathered() if together else run) if isinstance(r, ResultBatch)]
+        found = [r for r in (run.merged() if together else run) if isinstance(r, ResultBatch)]
         assert [list(each.column("detail")) for each in found] == [["why"] * MAX_ROWS]
         assert run.complete
 

@@ -261,7 +261,7 @@ def test_without_an_end_the_span_is_all_there_is_and_that_is_said() -> None:
     assert found.rate_basis is Basis.UNKNOWN_END
     assert found.total().rate_per_s == pytest.approx(16 / 14)
     assert found.after_end is None
-    line = "Rates: over 14.000 s, from the first start to the last completion (nothing tells when"
+    line = "Rates: over 14.000 s, from the first start to the last completion (unknown when"
     assert line in render("text", found)
 
 

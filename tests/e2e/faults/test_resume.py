@@ -146,7 +146,7 @@ def test_a_run_that_lives_is_left_alone(
     line = resume(
         commands, embedded_swift, started.stat_file, "cleanup-containers", "--yes"
     ).one_line(2)
-    assert "its run is still going on" in line
+    assert "its run is still in progress" in line
     row.saw("refused in one line, status 2")
     started.interrupt()
     started.wait().fine(5)
