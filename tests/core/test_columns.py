@@ -215,8 +215,8 @@ def test_fuzz_one_part_of_a_batch_replaced(
     packed = pack_results(rows)
     parts: list[Any] = packed
     at = data.draw(st.integers(0, len(packed) - 1))
-    if isinstance(packed[at], list) and data.draw(st.booleans()):
-        parts, at = packed[at], data.draw(st.integers(0, 2))
+    if isinstance(packed[at], list) and packed[at] and data.draw(st.booleans()):
+        parts, at = packed[at], data.draw(st.integers(0, len(packed[at]) - 1))
     parts[at] = data.draw(VALUES)
     with contextlib.suppress(MessageError):
         columns = unpack_results(packed)

@@ -233,7 +233,7 @@ def test_a_run_that_ends_with_its_operations_keeps_its_span_and_tells_the_rate_b
     text = render("text", found)
     assert "Rates: over 14.000 s, from the first start to the last completion\n" in text
     assert "Note: 50 % of the time" in text
-    assert "up to then it was 1.1 operations a second (1.14 MB/s)" in text
+    assert "1.1 operations/s (1.14 MB/s)" in text
 
 
 def test_an_open_loop_that_ends_with_its_operations_tells_the_rate_that_was_due() -> None:
