@@ -44,7 +44,7 @@ check: $(VENV)/.for-test ## format, lint, types, security, layers
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive ssbench
 	$(BIN)/python .ci/audit.py
-	$(BIN)/lint-imports --no-cache | tail -n +10
+	$(BIN)/lint-imports --no-cache
 
 clean: ## remove everything that make and the tools created here
 	rm -rf $(VENV) .bench .fuzz .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
