@@ -56,7 +56,8 @@ def test_one_that_runs_out_of_memory(
     account = row.accounted(ended.stats)
     assert account.failed <= 32
     # Its operations fail, or are lost with it, or it had none in flight.
-    assert ended.status == (6 if account.lost else 0)
+    short = "FEWER USERS THAN REQUESTED" in ended.out  # it left before the end, with its users
+    assert ended.status == (6 if account.lost or short else 0)
     assert [lost.split()[0] for lost in ended.stats.run.workers_lost] == [name] * bool(account.lost)
     assert re.search(rf"orker {name} .*(out of memory|no sign of life)", ended.err), ended.err
     agreement = agrees_with_log(embedded_swift, base, ended.results)
