@@ -6,10 +6,20 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ssbench.cli import option_types as types
+from ssbench.core.errors import UsageError
 
 if TYPE_CHECKING:
     from ssbench.core.credentials import Credentials
+
+
+def auth_version(text: str) -> str:
+    """``1.0``, ``2.0`` or ``3``, from any of their spellings."""
+    from ssbench.core.credentials import parse_version
+
+    try:
+        return parse_version(text)
+    except UsageError as e:
+        raise UsageError(str(e)) from e
 
 
 class AuthOption(NamedTuple):
@@ -42,7 +52,7 @@ AUTH_OPTIONS: dict[str, tuple[AuthOption, ...]] = {
         AuthOption("auth_version", ("-V", "--auth-version", "--os-identity-api-version"),
                    ("ST_AUTH_VERSION", "OS_AUTH_VERSION", "OS_IDENTITY_API_VERSION"), "VERSION",
                    "1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; otherwise 3 "
-                   "if a domain is given, else 2.0]", types.auth_version),
+                   "if a domain is given, else 2.0]", auth_version),
     ),
     "authentication, Keystone": (
         _os("auth_url", "URL", "Keystone URL: http://host:5000/v3"),

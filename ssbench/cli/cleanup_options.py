@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ssbench.cli import option_types as types
 from ssbench.cli.shared_options import add_resume
 from ssbench.cli.store_options import StoreOptions, add_store, store_options
+from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default

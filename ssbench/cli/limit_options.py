@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ssbench.cli import option_types as types
 from ssbench.cli.run_config import RunOptions, run_options
 from ssbench.cli.run_options import (
     add_file,
@@ -19,6 +18,7 @@ from ssbench.cli.run_options import (
     add_workers,
 )
 from ssbench.cli.store_options import add_store
+from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.load_keys import MAX_RATE
 from ssbench.core.stats.steps import OVER

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from ssbench.cli.console import tell
+from ssbench.core.errors import UsageError
+from ssbench.core.option import Option
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -54,6 +56,12 @@ class Parser(argparse.ArgumentParser):
             many = f"{len(left)} unexpected argument{'s' if len(left) > 1 else ''}"
             self.error(f"{many}; {self._stray}" if self._stray else many)
         return found, left
+
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        try:
+            return super()._get_value(action, text)
+        except UsageError as error:
+            raise argparse.ArgumentError(action, str(error)) from error
 
     def error(self, message: str) -> NoReturn:
         tell(f"{self.prog}: {message}")
@@ -134,6 +142,48 @@ class Parser(argparse.ArgumentParser):
         if words:
             return f"; did you mean {' or '.join(words)}?"
         return "; give a command's options after its name" if self._subparsers else ""
+
+
+def add_options(parser: argparse._ActionsContainer, rows: Iterable[Option]) -> None:
+    """Add options, in the groups that the rows name."""
+    groups: dict[str, argparse._ActionsContainer] = {"": parser}
+    exclusive: dict[str, argparse._ActionsContainer] = {}
+    for row in rows:
+        if row.group not in groups:
+            groups[row.group] = parser.add_argument_group(row.group)
+        target = groups[row.group]
+        if row.exclusive:
+            if row.exclusive not in exclusive:
+                exclusive[row.exclusive] = target.add_mutually_exclusive_group(
+                    required=row.required
+                )
+            target = exclusive[row.exclusive]
+        _add_option(target, row)
+
+
+def _add_option(target: argparse._ActionsContainer, row: Option) -> None:
+    settings: dict[str, Any] = {"default": row.default}
+    if row.type is bool:
+        settings |= {"action": "store_const", "const": row.const}
+    else:
+        settings |= {"type": row.type, "metavar": row.metavar, "choices": row.choices}
+    if not row.flags:
+        nargs = "+" if row.repeat else None if row.required else "?"
+        target.add_argument(row.name, nargs=nargs, help=row.help, **settings)
+        return
+    if row.repeat:
+        settings["action"] = "append"
+    if row.required and not row.exclusive:
+        settings["required"] = True
+    text = row.help.replace("%", "%%")
+    if row.variables:
+        text += f" [env {' or '.join(row.variables)}]"
+    shown = argparse.SUPPRESS if row.hidden else text
+    target.add_argument(*row.flags, dest=row.name, help=shown, **settings)
+    if row.aliases:
+        settings["default"] = argparse.SUPPRESS
+        settings.pop("required", None)
+        target.add_argument(*row.aliases, dest=row.name, help=argparse.SUPPRESS, **settings)
 
 
 _NUMBER = re.compile(r"-\d")

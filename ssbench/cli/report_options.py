@@ -7,7 +7,6 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ssbench.cli import option_types as types
 from ssbench.cli.shared_options import (
     add_format,
     add_pctile,
@@ -16,9 +15,11 @@ from ssbench.cli.shared_options import (
     percentiles_from,
 )
 from ssbench.cli.threshold_status import thresholds_from
+from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from ssbench.core.operations import Operation
     from ssbench.core.stats.thresholds import Threshold
 
 
@@ -98,7 +99,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--operation",
-        type=types.operation,
+        type=operation,
         action="append",
         dest="operations",
         metavar="OPERATION",
@@ -174,3 +175,15 @@ def _same_file(path: str, other: str) -> bool:
         return os.path.samefile(path, other)
     except OSError:
         return False  # one of them does not exist
+
+
+def operation(text: str) -> Operation:
+    """An operation of a run, in any case; GET is READ, PUT is CREATE."""
+    from ssbench.core.model import Phase
+    from ssbench.core.operations import of_phase, operation_named
+
+    row = operation_named(text)
+    if row is None:
+        known = ", ".join(each.name for each in of_phase(Phase.RUN))
+        raise UsageError(f"{text!r}: give one of {known}, GET or PUT")
+    return row

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+import stat
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from ssbench.cli import option_types as types
+from ssbench.cli.parser import add_options
 from ssbench.cli.shared_options import (
     add_batch_size,
     add_format,
@@ -14,8 +18,13 @@ from ssbench.cli.shared_options import (
     add_threshold,
 )
 from ssbench.cli.store_options import add_store
-from ssbench.cli.zmq_options import add_master_sockets
+from ssbench.cli.zmq_options import MASTER_SOCKETS
+from ssbench.core import option as types
+from ssbench.core.errors import UsageError
 from ssbench.core.scenario.load_keys import ARRIVALS
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.steps import Sweep
 
 PROGRESS = ("chars", "live", "none")
 
@@ -170,7 +179,7 @@ def _add_window(group: argparse._ActionsContainer) -> None:
     )
     add(
         "--sweep",
-        type=types.sweep,
+        type=sweep,
         metavar="LOADS",
         help="run the scenario once for each load (users=1,20,40 or rate=100,200), with the same "
         "workers and initial objects, and print a table",
@@ -263,7 +272,7 @@ def add_results(group: argparse._ArgumentGroup) -> None:
     add(
         "-s",
         "--stats-file",
-        type=types.new_stats_file,
+        type=new_stats_file,
         metavar="STATS_FILE",
         help="where to store the results; .gz is added to a name without it [default: "
         "/tmp/ssbench-results/NAME.u<users>.o<ops>.r<seconds>.<time>.stat.gz]",
@@ -317,4 +326,34 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         help="time without a heartbeat after which a worker is declared lost",
     )
     add_batch_size(group)
-    add_master_sockets(group)  # fmt: skip
+    add_options(group, MASTER_SOCKETS)  # fmt: skip
+
+
+def new_stats_file(text: str) -> str:
+    """The stat file's path with ``.gz`` added where it lacks it, as in ssbench 0.3.9.
+
+    Existing paths that are not regular files (devices, pipes, links, folders) stay unchanged, and
+    so does ``-``, which is rejected later.
+    """
+    if text == "-" or text.lower().endswith(".gz") or not os.path.basename(text):
+        return text
+    try:
+        regular = stat.S_ISREG(os.lstat(text).st_mode)
+    except (OSError, ValueError):  # no such file
+        regular = True
+    return f"{text}.gz" if regular else text
+
+
+def sweep(text: str) -> Sweep:
+    """``users=1,20,40`` or ``rate=100,200``."""
+    from ssbench.core.stats.steps import OVER, Sweep
+
+    over, equals, values = text.partition("=")
+    if over not in OVER or not equals:
+        raise UsageError(f"{text!r}: give users=1,20,40 or rate=100,200")
+    convert: Callable[[str], float] = types.count if over == "users" else types.rate
+    loads = tuple(convert(value.strip()) for value in values.split(","))
+    for load in loads:
+        if loads.count(load) > 1:
+            raise UsageError(f"{text!r}: {load:g} is given more than once")
+    return Sweep(over, loads)

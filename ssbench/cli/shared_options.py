@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ssbench.cli import option_types as types
+from ssbench.core import option as types
 
 DEFAULT_PERCENTILES = (95.0,)
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ssbench.cli import option_types as types
 from ssbench.cli.auth_options import add_auth_options, credentials_from
+from ssbench.core import option as types
+from ssbench.core.errors import UsageError
 
 if TYPE_CHECKING:
     from ssbench.core.credentials import Credentials
@@ -35,7 +36,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         "--storage-url",
         action="append",
         dest="storage_urls",
-        type=types.http_url,
+        type=http_url,
         metavar="STORAGE_URL",
         help="use this storage URL instead of the one that the login returns; may be repeated: "
         "each request uses one at random",
@@ -68,3 +69,13 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
         connect_timeout_s=ns.connect_timeout,
         network_timeout_s=ns.network_timeout,
     )
+
+
+def http_url(text: str) -> str:
+    """An http or https URL without a password in it."""
+    from ssbench.core.credentials import check_http_url
+
+    try:
+        return check_http_url(text, "the URL")
+    except UsageError as e:
+        raise UsageError(str(e)) from e

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ssbench.cli import option_types as types
+from ssbench.cli.parser import add_options
+from ssbench.core import option as types
 from ssbench.core.errors import UsageError
+from ssbench.core.option import Option
 
 WORK_PORT, RESULTS_PORT, CONTROL_PORT = 13579, 13580, 13581
 KEY_FILE_VARIABLE = "SSBENCH_KEY_FILE"
@@ -29,59 +31,73 @@ class ZmqOptions:
     key_file: str | None
 
 
-def add_master_sockets(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--zmq-bind-ip",
-        metavar="BIND_IP",
+PORTS_AND_KEY = (
+    Option(
+        ("--zmq-work-port",),
+        "zmq_work_port",
+        types.port,
+        WORK_PORT,
+        help="port for jobs",
+        metavar="PORT",
+    ),
+    Option(
+        ("--zmq-results-port",),
+        "zmq_results_port",
+        types.port,
+        RESULTS_PORT,
+        help="port for results",
+        metavar="PORT",
+        aliases=("--zmq-results_port",),  # the spelling of ssbench 0.3.9's master
+    ),
+    Option(
+        ("--zmq-control-port",),
+        "zmq_control_port",
+        types.port,
+        CONTROL_PORT,
+        help="port for the master's broadcasts to all workers",
+        metavar="PORT",
+    ),
+    Option(
+        ("--zmq-key-file",),
+        "zmq_key_file",
+        help="encrypt all traffic, and reject peers without this key; use the same file on all "
+        "hosts (make-key writes one)",
+        metavar="FILE",
+        variables=(KEY_FILE_VARIABLE,),
+    ),
+)
+MASTER_SOCKETS = (
+    Option(
+        ("--zmq-bind-ip",),
+        "zmq_bind_ip",
         help="address to listen on for workers; 0.0.0.0 or :: for all interfaces [default: all "
         "with a key file, 127.0.0.1 without]",
-    )
-    add_ports(group)
-
-
-def add_ports(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add("--zmq-work-port", type=types.port, default=WORK_PORT, metavar="PORT", help="port for jobs")
-    add(
-        "--zmq-results-port",
-        type=types.port,
-        default=RESULTS_PORT,
-        metavar="PORT",
-        help="port for results",
-    )
-    # The spelling of ssbench 0.3.9's master.
-    add(
-        "--zmq-results_port",
-        type=types.port,
-        dest="zmq_results_port",
-        default=argparse.SUPPRESS,
-        help=argparse.SUPPRESS,
-    )
-    add(
-        "--zmq-control-port",
-        type=types.port,
-        default=CONTROL_PORT,
-        metavar="PORT",
-        help="port for the master's broadcasts to all workers",
-    )
-    add("--zmq-key-file", metavar="FILE",
-        help="encrypt all traffic, and reject peers without this key; use the same file on all "
-        "hosts (make-key writes one) [env SSBENCH_KEY_FILE]")  # fmt: skip
+        metavar="BIND_IP",
+    ),
+    *PORTS_AND_KEY,
+)
+KILL_WORKERS = (
+    Option(
+        ("--worker-wait",),
+        "worker_wait",
+        types.seconds_or_none,
+        30.0,
+        help="longest wait for workers to connect and to exit",
+        metavar="SECONDS",
+    ),
+    *(replace(row, group="workers") for row in MASTER_SOCKETS),
+)
+MAKE_KEY = (
+    Option((), "key_file", help="a file that does not exist yet", metavar="FILE", required=True),
+)
 
 
 def add_kill_workers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--worker-wait",
-        type=types.seconds_or_none,
-        default=30.0,
-        metavar="SECONDS",
-        help="longest wait for workers to connect and to exit",
-    )
-    add_master_sockets(parser.add_argument_group("workers"))
+    add_options(parser, KILL_WORKERS)
 
 
 def add_make_key(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key_file", metavar="FILE", help="a file that does not exist yet")
+    add_options(parser, MAKE_KEY)
 
 
 def zmq_options(

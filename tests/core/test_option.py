@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.cli import option_types as types
+from ssbench.cli.auth_options import auth_version
+from ssbench.cli.report_options import operation
+from ssbench.cli.run_options import new_stats_file
+from ssbench.cli.store_options import http_url
+from ssbench.cli.worker_options import worker_id
+from ssbench.core import option as types
+from ssbench.core.errors import UsageError
 from ssbench.core.operations import CREATE, READ
 
 GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
@@ -29,26 +34,26 @@ GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (types.size, "65536", 65536),
     (types.size, "64k", 65536),
     (types.size, "10MiB", 10 << 20),
-    (types.operation, "get", READ),
-    (types.operation, "PUT", CREATE),
+    (operation, "get", READ),
+    (operation, "PUT", CREATE),
     (types.percentile, "99.9", 99.9),
     (types.percentile, "100", 100.0),
     (types.tolerance, "7.5", 7.5),
-    (types.operation, "read", READ),
+    (operation, "read", READ),
     (types.batch_size, "auto", None),
     (types.batch_size, "8", 8),
-    (types.http_url, "https://[::1]:8080/v1/A", "https://[::1]:8080/v1/A"),
-    (types.auth_version, "v3", "3"),
-    (types.worker_id, "host-1", "host-1"),
-    (types.new_stats_file, "a.stat", "a.stat.gz"),
-    (types.new_stats_file, "no/such/folder/a", "no/such/folder/a.gz"),
-    (types.new_stats_file, "a.stat.gz", "a.stat.gz"),
-    (types.new_stats_file, "A.GZ", "A.GZ"),
-    (types.new_stats_file, "/dev/null", "/dev/null"),
-    (types.new_stats_file, "/dev", "/dev"),
-    (types.new_stats_file, "folder/", "folder/"),
-    (types.new_stats_file, "-", "-"),
-    (types.new_stats_file, "", ""),
+    (http_url, "https://[::1]:8080/v1/A", "https://[::1]:8080/v1/A"),
+    (auth_version, "v3", "3"),
+    (worker_id, "host-1", "host-1"),
+    (new_stats_file, "a.stat", "a.stat.gz"),
+    (new_stats_file, "no/such/folder/a", "no/such/folder/a.gz"),
+    (new_stats_file, "a.stat.gz", "a.stat.gz"),
+    (new_stats_file, "A.GZ", "A.GZ"),
+    (new_stats_file, "/dev/null", "/dev/null"),
+    (new_stats_file, "/dev", "/dev"),
+    (new_stats_file, "folder/", "folder/"),
+    (new_stats_file, "-", "-"),
+    (new_stats_file, "", ""),
 ]
 BAD: list[tuple[Callable[[str], Any], str, str]] = [
     (types.port, "0", "0 is out of range: give 1 to 65535"),
@@ -74,49 +79,53 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
     (types.percentile, "100.1", "100.1 is not a percentile: give one above 0, at most 100"),
     (types.tolerance, "100", "100 is not a tolerance: give percent, above 0 and below 100"),
     (
-        types.operation,
+        operation,
         "LIST",
         "'LIST': give one of CREATE, READ, UPDATE, DELETE, HEAD, POST, GET or PUT",
     ),
     (types.batch_size, "0", "'0': give auto, or a number of 1 or more"),
-    (types.http_url, "saio:8080", "it should look like http://host:port/path"),
-    (types.auth_version, "4", "auth version '4' is unknown"),
-    (types.worker_id, "", "1 to 64 printable characters"),
-    (types.worker_id, "a b", "1 to 64 printable characters"),
-    (types.worker_id, "x" * 65, "1 to 64 printable characters"),
+    (http_url, "saio:8080", "it should look like http://host:port/path"),
+    (auth_version, "4", "auth version '4' is unknown"),
+    (worker_id, "", "1 to 64 printable characters"),
+    (worker_id, "a b", "1 to 64 printable characters"),
+    (worker_id, "x" * 65, "1 to 64 printable characters"),
 ]
 
 
 @pytest.mark.parametrize(("convert", "text", "value"), GOOD)
-def test_what_is_taken(convert: Callable[[str], Any], text: str, value: Any) -> None:
+def test_valid_texts_are_converted(convert: Callable[[str], Any], text: str, value: Any) -> None:
     assert convert(text) == value
 
 
-def test_a_file_that_is_there_unpacked_is_left_alone_and_links_and_pipes_are_kept(
+def test_only_names_of_regular_files_get_a_suffix(
     tmp_path: Path,
 ) -> None:
     plain, link, pipe = (tmp_path / name for name in ("plain", "link", "pipe"))
     plain.touch()
     link.symlink_to("plain")
     os.mkfifo(pipe)
-    assert types.new_stats_file(str(plain)) == f"{plain}.gz"
-    assert types.new_stats_file(str(link)) == str(link)  # it is refused later
-    assert types.new_stats_file(str(pipe)) == str(pipe)
+    assert new_stats_file(str(plain)) == f"{plain}.gz"
+    assert new_stats_file(str(link)) == str(link)  # it is refused later
+    assert new_stats_file(str(pipe)) == str(pipe)
 
 
 @pytest.mark.parametrize(("convert", "text", "message"), BAD)
-def test_what_is_refused(convert: Callable[[str], Any], text: str, message: str) -> None:
-    with pytest.raises(ArgumentTypeError) as caught:
+def test_invalid_texts_are_rejected_with_what_would_be_valid(
+    convert: Callable[[str], Any], text: str, message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
         convert(text)
     assert message in str(caught.value)
 
 
 @given(st.sampled_from(sorted({row[0] for row in GOOD}, key=repr)), st.text(max_size=20))
-def test_any_text_is_taken_or_refused_in_words(convert: Callable[[str], Any], text: str) -> None:
-    """Invariant: a type returns a value or raises ArgumentTypeError with a text, nothing else."""
+def test_any_text_is_converted_or_rejected_with_a_message(
+    convert: Callable[[str], Any], text: str
+) -> None:
+    """Invariant: a type returns a value or raises UsageError with a text, nothing else."""
     try:
         convert(text)
-    except ArgumentTypeError as e:
+    except UsageError as e:
         words = str(e)
     else:
         return

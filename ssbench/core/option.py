@@ -1,0 +1,181 @@
+"""Command-line options as rows, and the types of their values.
+
+A row says all that a parser, a configuration and the reference page need to know of an option.
+Commands list rows of ``ssbench.cli``, and those of the store (``storage.registry``). A type is a
+function that converts the text of an argument; it raises UsageError with what would be valid, and
+never shows a value that may be secret.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ssbench.core.errors import UsageError
+from ssbench.core.text import DURATION_EXAMPLES, SIZE_EXAMPLES, parse_duration, parse_size
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One command-line option, or a positional argument where ``flags`` is empty.
+
+    :param flags: all spellings that the help shows, the long one or ones among them.
+    :param name: attribute of the parsed command line; rows of one name set the same value.
+    :param type: converts the text; ``bool``: the option takes no text, and sets ``const``.
+    :param default: None: not given.
+    :param group: title of the section of the help; "": none.
+    :param scenario_key: key of the scenario that the option overrides.
+    :param secret: the value is hidden in process lists and never shown.
+    :param choices: values that are valid; None: any that ``type`` accepts.
+    :param repeat: may be given several times; the value is a list.
+    :param hidden: accepted, but not shown in the help.
+    :param aliases: further flags that are accepted, and not shown in the help.
+    :param variables: environment variables that set it where the command line does not, the first
+        that is set and not empty.
+    :param exclusive: options of one command with the same text here exclude each other.
+    :param required: must be given; of options that exclude each other, one of them.
+    :param const: value of an option without text.
+    """
+
+    flags: tuple[str, ...]
+    name: str
+    type: Callable[[str], Any] = str
+    default: Any = None
+    group: str = ""
+    help: str = ""
+    scenario_key: str | None = None
+    secret: bool = False
+    metavar: str | None = None
+    choices: tuple[str, ...] | None = None
+    repeat: bool = False
+    hidden: bool = False
+    aliases: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    exclusive: str = ""
+    required: bool = False
+    const: Any = True
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A type for whole numbers between ``least`` and ``most``, both included."""
+    wanted = f"a whole number of {least} or more" if most is None else f"{least} to {most}"
+
+    def convert(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise UsageError(f"{text!r} is not a whole number: give {wanted}") from None
+        if number < least or (most is not None and number > most):
+            raise UsageError(f"{text} is out of range: give {wanted}")
+        return number
+
+    return convert
+
+
+count = whole(1)
+count_or_none = whole(0)
+port = whole(1, 65535)
+
+
+def seconds(text: str) -> float:
+    """A duration above 0, with or without a unit."""
+    number = _duration(text, "seconds above 0")
+    if number == 0:
+        raise UsageError(f"{text} is not a duration: {_give('seconds above 0')}")
+    return number
+
+
+def seconds_or_none(text: str) -> float:
+    """A duration, 0 included, with or without a unit."""
+    return _duration(text, "seconds, 0 or more")
+
+
+def whole_seconds(least: int) -> Callable[[str], int]:
+    """A type for durations of whole seconds, from ``least`` on."""
+
+    def convert(text: str) -> int:
+        number = seconds_or_none(text)
+        if number != int(number) or number < least:
+            raise UsageError(f"{text} is out of range: give whole seconds, {least} or more")
+        return int(number)
+
+    return convert
+
+
+def size(text: str) -> int:
+    """Bytes, 1 or more, with or without a unit."""
+    try:
+        number = parse_size(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise UsageError(f"{text!r} is not a size: give bytes above 0, as in {SIZE_EXAMPLES}")
+    return number
+
+
+def rate(text: str) -> float:
+    """Operations per second."""
+    number = _number(text, "operations per second")
+    if number <= 0:
+        raise UsageError(f"{text} is not a rate: give operations per second, above 0")
+    return number
+
+
+def think_time(text: str) -> list[float]:
+    """``0.5``, or ``0.1,2`` for a random time in between; shortest and longest time in seconds."""
+    parts = [seconds_or_none(part) for part in text.split(",")]
+    if len(parts) > 2 or parts[0] > parts[-1]:
+        raise UsageError(f"{text!r}: give seconds, or the shortest and the longest as in 0.1,2")
+    return [parts[0], parts[-1]]
+
+
+def percentile(text: str) -> float:
+    """Above 0, up to 100."""
+    number = _number(text, "a percentile")
+    if not 0 < number <= 100:
+        raise UsageError(f"{text} is not a percentile: give one above 0, at most 100")
+    return number
+
+
+def tolerance(text: str) -> float:
+    """Percent, between 0 and 100."""
+    number = _number(text, "percent")
+    if not 0 < number < 100:
+        raise UsageError(f"{text} is not a tolerance: give percent, above 0 and below 100")
+    return number
+
+
+def batch_size(text: str) -> int | None:
+    """Most jobs in a batch; None for ``auto``."""
+    if text == "auto":
+        return None
+    try:
+        return count(text)
+    except UsageError:
+        raise UsageError(f"{text!r}: give auto, or a number of 1 or more") from None
+
+
+def _duration(text: str, wanted: str) -> float:
+    try:
+        number = parse_duration(text)
+    except ValueError:
+        number = -1.0
+    if number < 0:
+        raise UsageError(f"{text!r} is not a duration: {_give(wanted)}")
+    return number
+
+
+def _give(wanted: str) -> str:
+    return f"give {wanted}, as in {DURATION_EXAMPLES}"
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"{text!r} is not a number: give {what}, as in 2.5")
+    return number
