@@ -159,7 +159,7 @@ def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
 
         transport = stack.enter_context(bind(zmq, key_of(zmq), zmq.address, warn))
         limits = Limits(worker_timeout_s=3600.0)  # they say themselves that they are gone
-        master = Master(transport, progress, StorageSettings(), limits=limits)
+        master = Master(transport, [progress], StorageSettings(), limits=limits)
         interrupts.listen(master.interrupt)
         ended, left = master.kill_workers(namespace.worker_wait)
     for name in ended:

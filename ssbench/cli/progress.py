@@ -46,6 +46,8 @@ class NoProgress:
     wants_results = False
     #: Whether p50 and p99 of a run are shown: if not, workers needn't count for them.
     wants_latencies = False
+    #: Whether ``update`` needs counts by operation and cause.
+    wants_counts = False
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen

@@ -103,7 +103,7 @@ class Session:
             from ssbench.master.master import Master
 
             self._master = Master(
-                self._transport, self.progress, settings,
+                self._transport, [self.progress], settings,
                 limits=limits, renew=store.renew, warn=self.warn,
                 host=self.stack.enter_context(HostLive()), children=self._local,
             )  # fmt: skip

@@ -11,7 +11,7 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _SHIFT = 52 - 5
 _INFINITE = 0x7FF0_0000_0000_0000 >> _SHIFT  #: from here on: infinities, NaN, negatives
@@ -33,6 +33,12 @@ class RunProgress:
     users: int = 0
     target_rate: float | None = None  #: target arrival rate in operations/s; None in a closed loop
     late: int = 0  #: operations past their due time that have not started
+    #: number of an operation -> how many succeeded and how many failed; {} if no observer wants it
+    operations: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    #: ErrorKind -> failed operations; {} if no observer wants it
+    errors_by_cause: Mapping[int, int] = field(default_factory=dict)
+    #: ``buckets`` of the latencies over the last seconds; {} if no observer wants them
+    latencies: Mapping[int, int] = field(default_factory=dict)
 
 
 def buckets(values_ns: Sequence[int]) -> Counter[int]:

@@ -9,10 +9,11 @@ from typing import Any
 
 from ssbench.core.columns import pack_jobs, unpack_column
 from ssbench.core.dispatch.dispatcher import Dispatcher
+from ssbench.core.dispatch.progress_tracker import ProgressTracker
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import Ack, Jobs, Results, Returned, encode
 from ssbench.core.model import Phase, Result
-from ssbench.master.phases import Observer
+from ssbench.core.observer import Observer
 from ssbench.master.safe_recorder import SafeRecorder
 from ssbench.master.worker_manager import WorkerManager
 
@@ -34,14 +35,15 @@ class JobTransport:
         dispatcher: Dispatcher,
         manager: WorkerManager,
         recorder: SafeRecorder,
-        observer: Observer,
+        observers: Sequence[Observer],
         send: Callable[[bytes], bool],
         clock: Callable[[], int],
     ) -> None:
         self.dispatcher = dispatcher
+        self.tracker: ProgressTracker | None = None  #: counts results where observers want it
         self._manager = manager
         self._recorder = recorder
-        self._observer = observer
+        self._displays = [observer for observer in observers if observer.wants_results]
         self._send = send
         self._clock = clock
         self._pending: deque[bytes] = deque()  # messages with jobs that no worker had room for
@@ -98,8 +100,10 @@ class JobTransport:
         packed = dispatcher.results(results.incarnation, results.packed, self._clock())
         if packed is not None:
             self._recorder.append_results(manager.phase, worker.index, results.packed)
-            if self._observer.wants_results and manager.phase is Phase.RUN:
+            if self._displays and manager.phase is Phase.RUN:
                 self._display(packed)
+            if self.tracker is not None:
+                self.tracker.add_results(packed)
         return True
 
     def _display(self, packed: Sequence[Any]) -> None:
@@ -108,7 +112,8 @@ class JobTransport:
         except MessageError as error:
             log.warning("Results that can't be shown: %s", error)
             return
-        self._observer.results(columns)
+        for observer in self._displays:
+            observer.results(columns)
 
     def on_returned(self, returned: Returned) -> None:
         """A worker gives these back."""

@@ -20,6 +20,7 @@ from ssbench.core.dispatch.stage_schedule import StageSchedule
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
 from ssbench.core.messages import Ack, Heartbeat, Host, Ready, Results, Returned
 from ssbench.core.model import Phase, Stage
+from ssbench.core.observer import Observer
 from ssbench.core.records import PhaseRecord, WorkerRecord
 from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
@@ -29,7 +30,7 @@ from ssbench.host.live import HostLive
 from ssbench.master.host_metrics import HostMetricsRecorder
 from ssbench.master.job_transport import JobTransport
 from ssbench.master.phase_runner import WAIT_S, Ending, PhaseRunner, PhaseServices
-from ssbench.master.phases import Limits, Observer, PhaseOutcome, Recorder
+from ssbench.master.phases import Limits, PhaseOutcome, Recorder
 from ssbench.master.safe_recorder import SafeRecorder
 from ssbench.master.worker_manager import Children, WorkerJoined, WorkerLeft, WorkerManager
 from ssbench.master.worker_wait import ALL_JOINED_NS, WorkerWait
@@ -47,7 +48,8 @@ _POLL_NS = 999_999  #: polls are of whole milliseconds
 class Master:
     """Runs phases with whoever connects.
 
-    :param warn: called with what the user must know; None: the observer's message.
+    :param observers: told of progress; each message goes to all of them.
+    :param warn: called with what the user must know; None: the observers' ``message``.
     :param renew: gives a fresh token and its serial; called in a thread of its own when the store
         refuses the present one. May raise AuthError.
     :param host: samples the master's machine, and is running.
@@ -57,7 +59,7 @@ class Master:
     def __init__(
         self,
         transport: MasterTransport,
-        observer: Observer,
+        observers: Sequence[Observer],
         settings: StorageSettings,
         *,
         limits: Limits | None = None,
@@ -74,8 +76,8 @@ class Master:
         self._refused = 0
         self._unread = 0  # messages that the wire refused before the present run
         self._transport = transport
-        self._observer = observer
-        self._warn = warn or observer.message
+        self._observers = observers
+        self._warn = warn or self._message
         self.recorder = SafeRecorder(recorder, self._warn)
         self._clock = clock
         self._manager = WorkerManager(
@@ -165,9 +167,9 @@ class Master:
             now_ns = self._clock()
             if worker_wait.complete(now_ns):
                 break
-            self._observer.wait_for(worker_wait.progress(max(deadline_ns - now_ns, 0)))
+            self._show_wait(worker_wait.progress(max(deadline_ns - now_ns, 0)))
             self._poll(WAIT_S)
-        self._observer.wait_for("")
+        self._show_wait("")
         if not self._interrupted:
             for line in worker_wait.shortcomings():
                 self._warn(line)
@@ -190,9 +192,11 @@ class Master:
         :param stages: parts with users of their own, which say how long it takes.
         :param settling: says when the rate has been steady for long enough to end it.
         """
-        self._manager.enter(phase, live=self._observer.wants_latencies and phase is Phase.RUN)
+        live = any(observer.wants_latencies for observer in self._observers)
+        self._manager.enter(phase, live=live and phase is Phase.RUN)
         self._runner = runner = self._make_runner(workload, users, seconds, stages, steady_state)
-        self._observer.start_phase(phase, workload.total, title)
+        for observer in self._observers:
+            observer.start_phase(phase, workload.total, title)
         try:
             self._announce(runner.schedule.stage.users or users)
             runner.run()
@@ -219,7 +223,7 @@ class Master:
             dispatcher,
             self._manager,
             self.recorder,
-            self._observer,
+            self._observers,
             self._transport.send_jobs,
             self._clock,
         )
@@ -241,6 +245,7 @@ class Master:
             poll=self._poll,
             abort_reason=self._abort_reason,
             warn=self._warn,
+            wants_counts=any(observer.wants_counts for observer in self._observers),
         )
 
     def _end_phase(self, runner: PhaseRunner) -> None:
@@ -248,7 +253,8 @@ class Master:
         job_transport = runner.job_transport
         job_transport.close()
         self._hosts.leave()
-        self._observer.end_phase()
+        for observer in self._observers:
+            observer.end_phase()
         self._numbers = job_transport.numbers
         self._refused += job_transport.dispatcher.counts.refused
         self._runner = None
@@ -296,8 +302,8 @@ class Master:
             if manager.ready() if self.registry.workers else manager.no_workers_left(self._clock()):
                 break
             here, of = self.registry.ready_count(self.settings.run_id, manager.phase)
-            self._observer.wait_for(f"Waiting for workers to connect to the store: {here} of {of}")
-        self._observer.wait_for("")
+            self._show_wait(f"Waiting for workers to connect to the store: {here} of {of}")
+        self._show_wait("")
 
     def _interrupted_now(self) -> bool:
         return bool(self._interrupted) and self._manager.phase is not Phase.CLEANUP
@@ -326,9 +332,9 @@ class Master:
         """Not in the signal's handler: it may have come in the midst of another line."""
         reason = self._reported_interrupt = self._interrupted
         if self._manager.phase is Phase.CLEANUP:
-            self._observer.message(f"{reason}: the clean-up goes on; once more ends at once")
+            self._message(f"{reason}: the clean-up goes on; once more ends at once")
         elif self._runner:
-            self._observer.message(
+            self._message(
                 f"{reason}: waiting for what is in flight, {self.limits.drain_timeout_s:g} s at"
                 " most; once more ends at once"
             )
@@ -348,7 +354,17 @@ class Master:
     def _show(self, now_ns: int) -> None:
         self._next_show_ns = now_ns + _SHOW_NS
         if self._runner:
-            self._observer.update(self._runner.progress(now_ns))
+            progress = self._runner.progress(now_ns)
+            for observer in self._observers:
+                observer.update(progress)
+
+    def _show_wait(self, text: str) -> None:
+        for observer in self._observers:
+            observer.wait_for(text)
+
+    def _message(self, text: str) -> None:
+        for observer in self._observers:
+            observer.message(text)
 
     # What the crew passes on --------------------------------------------------------------
 
@@ -439,4 +455,4 @@ class Master:
         )
         if runner and not self.registry.workers and not self._manager.hopeless:
             wait_s = self.limits.worker_wait_s
-            self._observer.message(f"No worker is left; waiting up to {wait_s:g} s for another")
+            self._message(f"No worker is left; waiting up to {wait_s:g} s for another")

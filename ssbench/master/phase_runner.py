@@ -43,6 +43,7 @@ class PhaseServices:
     poll: Callable[[float], None]
     abort_reason: Callable[[], Ending | None]
     warn: Callable[[str], None]
+    wants_counts: bool = False  #: some observer does
 
 
 class PhaseRunner:
@@ -73,6 +74,8 @@ class PhaseRunner:
         self._steady_state = steady_state
         self._dispatcher = job_transport.dispatcher
         self._tracker = ProgressTracker(workload.total, seconds)
+        if services.wants_counts:
+            job_transport.tracker = self._tracker
         self._drain_until_ns = 0
         self._ending: Ending = ("complete", "")
         self._duration_s = 0.0

@@ -1,40 +1,13 @@
-"""What a phase needs and what it gives: limits, who watches, who keeps results, how it went."""
+"""What a phase needs and what it gives: limits, who keeps results, how it went."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ssbench.core.dispatch.dispatcher import MAX_BATCH, JobCounts
-from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.records import Record
-
-
-class Observer(Protocol):
-    """Who watches a run: cli.progress."""
-
-    wants_results: bool
-    wants_latencies: bool  #: progress with p50 and p99
-
-    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        """A phase begins."""
-
-    def results(self, columns: Sequence[Sequence[int]]) -> None:
-        """Columns operation, error, first_byte_ns, last_byte_ns, where wants_results."""
-
-    def update(self, progress: RunProgress) -> None:
-        """Where the phase stands."""
-
-    def wait_for(self, text: str) -> None:
-        """What is waited for; "" where that is over. May be called as often as one likes."""
-
-    def message(self, text: str) -> None:
-        """Something that the user should know."""
-
-    def end_phase(self) -> None:
-        """It is over."""
 
 
 class Recorder(Protocol):

@@ -66,7 +66,7 @@ def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
     key = CurveKey.generate() if with_key else None
     with MasterTransport("127.0.0.1", Ports(0, 0, 0), key) as wire:
         master = Master(
-            wire, Observer(), StorageSettings(driver="noop"), limits=Limits(worker_wait_s=10)
+            wire, [Observer()], StorageSettings(driver="noop"), limits=Limits(worker_wait_s=10)
         )
         with local() as workers:
             workers.tell(address_line(wire, key))

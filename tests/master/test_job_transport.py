@@ -34,7 +34,7 @@ class Scene(test_worker_manager.Scene):
             Dispatcher(self.ledger, self.manager.registry, 2),
             self.manager,
             self.safe_recorder,
-            self.observer,
+            [self.observer],
             self.send,
             lambda: self.now_ns,
         )
@@ -91,12 +91,6 @@ def test_results_are_kept_counted_and_shown() -> None:
     assert here.job_transport.on_results(here.done(jobs, acked=[number]))
     assert here.job_transport.dispatcher.counts.done == len(jobs) == here.observer.rows
     assert here.recorder.batches == 1
-    here.observer.wants_results = False
-    (_, (number, jobs), *_) = here.batches()
-    here.job_transport.on_ack(Ack(1, RUN, [number]))
-    assert here.job_transport.on_results(here.done(jobs))
-    assert here.recorder.batches == 2
-    assert here.observer.rows == 2
 
 
 @pytest.mark.parametrize(

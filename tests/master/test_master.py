@@ -41,7 +41,7 @@ from ssbench.core.messages import (
     pack,
 )
 from ssbench.core.model import ErrorKind, Job, Phase, Timing
-from ssbench.core.operations import OPERATIONS
+from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
@@ -69,6 +69,7 @@ class Observer:
     """Who watches: it keeps what it is told."""
 
     wants_latencies = True
+    wants_counts = True
 
     def __init__(self, wants_results: bool = True) -> None:
         self.wants_results = wants_results
@@ -129,7 +130,7 @@ class Scene:
         self.transport = MasterTransport("127.0.0.1", Ports(0, 0, 0), None)
         self.master = Master(
             self.transport,
-            self.observer,
+            [self.observer],
             StorageSettings(driver=driver, run_id=RUN),
             limits=limits,
             recorder=self.recorder,
@@ -231,6 +232,7 @@ def test_two_workers_do_a_phase() -> None:
         assert here.observer.rows == 500
         assert here.observer.phases == [(Phase.RUN, 500)]
         assert here.observer.progress[-1].done == 500
+        assert here.observer.progress[-1].operations == {READ: (500, 0)}
         assert here.observer.messages == []
         assert {worker.worker_id for worker in here.told(WorkerRecord)} == {"a", "b"}
         (phase,) = here.told(PhaseRecord)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from ssbench.core.columns import unpack_column
 from ssbench.core.live import RunProgress, quantile_s
+from ssbench.core.model import Result
 
 _WINDOW_S = 5.0
 #: Counts that arrive within this time are merged: 256 workers send 256 maps per second.
 _GRAIN_S = 0.25
+_OPERATION = 1 + Result._fields.index("operation")
+_ERROR = 1 + Result._fields.index("error")
 
 
 class ProgressTracker:
@@ -20,6 +25,7 @@ class ProgressTracker:
         self._run_seconds = run_seconds
         self._done: deque[tuple[float, int]] = deque([(0.0, 0)])
         self._latencies: deque[tuple[float, Counter[int]]] = deque()
+        self._outcomes: Counter[tuple[int, int]] = Counter()  # (operation, error) -> number
 
     def add_latencies(self, at_s: float, counts: Mapping[int, int]) -> None:
         """Add the latency counts of a heartbeat."""
@@ -28,6 +34,15 @@ class ProgressTracker:
         if not self._latencies or at_s - self._latencies[-1][0] > _GRAIN_S:
             self._latencies.append((at_s, Counter()))
         self._latencies[-1][1].update(counts)
+
+    def add_results(self, columns: Sequence[Any]) -> None:
+        """Count packed results, which were checked, by operation and error."""
+        count, operations, errors = columns[0], columns[_OPERATION], columns[_ERROR]
+        if type(operations) is int and type(errors) is int:
+            self._outcomes[operations, errors] += count
+        else:
+            pairs = zip(unpack_column(operations, count), unpack_column(errors, count), strict=True)
+            self._outcomes.update(pairs)
 
     def progress(
         self, at_s: float, done: int, errors: int, workers: int, users: int
@@ -54,7 +69,24 @@ class ProgressTracker:
             self._remaining_s(at_s, done, rate),
             workers,
             users,
+            operations=self._by_operation(),
+            errors_by_cause=self._by_cause(),
+            latencies=recent,
         )
+
+    def _by_operation(self) -> dict[int, tuple[int, int]]:
+        found: dict[int, tuple[int, int]] = {}
+        for (operation, error), count in self._outcomes.items():
+            done, failed = found.get(operation, (0, 0))
+            found[operation] = (done, failed + count) if error else (done + count, failed)
+        return found
+
+    def _by_cause(self) -> dict[int, int]:
+        found: Counter[int] = Counter()
+        for (_, error), count in self._outcomes.items():
+            if error:
+                found[error] += count
+        return dict(found)
 
     def _remaining_s(self, at_s: float, done: int, rate: float) -> float | None:
         if self._run_seconds is not None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ssbench.core.columns import pack_results
 from ssbench.core.dispatch.progress_tracker import ProgressTracker
 from ssbench.core.live import buckets
+from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Result
+from ssbench.core.operations import CREATE, READ
 
 
 def test_the_rate_is_that_of_the_last_seconds() -> None:
@@ -63,3 +66,15 @@ def test_hundreds_of_workers_are_no_more_to_remember_than_one() -> None:
         watch.add_latencies(1.0 + worker / 10_000, {4000 + worker % 2: 1})
     assert len(watch._latencies) == 1
     assert sum(watch._latencies[0][1].values()) == 256
+
+
+def test_results_are_counted_by_operation_and_by_cause() -> None:
+    tracker = ProgressTracker(None, None)
+    rows = [(READ, 0), (READ, ErrorKind.RESET), (CREATE, 0), (READ, ErrorKind.TLS)]
+    blank = Result(*[0] * RESULT_NUMBERS)
+    for batch in (rows, rows[:1] * 3):
+        results = [blank._replace(operation=int(operation), error=e) for operation, e in batch]
+        tracker.add_results(pack_results(results))
+    shown = tracker.progress(1.0, 7, 2, 1, 1)
+    assert shown.operations == {READ: (4, 2), CREATE: (1, 0)}
+    assert shown.errors_by_cause == {ErrorKind.RESET: 1, ErrorKind.TLS: 1}

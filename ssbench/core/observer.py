@@ -1,0 +1,40 @@
+"""What may watch a run: a progress display, a live page, a program that uses ssbench."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ssbench.core.live import RunProgress
+from ssbench.core.model import Phase
+
+
+class Observer(Protocol):
+    """Called by the master's loop, which waits meanwhile: return within milliseconds, and raise
+    nothing. A run may have any number of observers, also none."""
+
+    wants_results: bool  #: call ``results``
+    wants_counts: bool  #: ``RunProgress.operations`` and ``errors_by_cause`` are filled
+    wants_latencies: bool  #: latencies in ``RunProgress`` are filled
+
+    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+        """A phase begins.
+
+        :param total: operations that it has; None if it ends by time.
+        :param title: what to show instead of the phase's usual name.
+        """
+
+    def results(self, columns: Sequence[Sequence[int]]) -> None:
+        """A batch of results of the run: columns operation, error, first_byte_ns, last_byte_ns."""
+
+    def update(self, progress: RunProgress) -> None:
+        """The state of the phase, several times a second."""
+
+    def wait_for(self, text: str) -> None:
+        """What the master waits for; "" when the wait is over. Called many times per second."""
+
+    def message(self, text: str) -> None:
+        """Something that the user should know."""
+
+    def end_phase(self) -> None:
+        """The phase is over."""
