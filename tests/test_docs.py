@@ -120,7 +120,7 @@ def shown_options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]
     }
 
 
-AUTH = {max(option.flags, key=len): option for group in AUTH_OPTIONS.values() for option in group}
+AUTH = {max(option.flags, key=len): option for option in AUTH_OPTIONS}
 
 
 def default_shown(action: argparse.Action) -> str:

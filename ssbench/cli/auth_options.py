@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from ssbench.core.errors import UsageError
+from ssbench.core.option import Option
 
 if TYPE_CHECKING:
     from ssbench.core.credentials import Credentials
@@ -14,83 +14,141 @@ if TYPE_CHECKING:
 
 def auth_version(text: str) -> str:
     """``1.0``, ``2.0`` or ``3``, from any of their spellings."""
-    from ssbench.core.credentials import parse_version
+    from ssbench.core.credentials import parse_version  # lazy: workers do not need it
 
-    try:
-        return parse_version(text)
-    except UsageError as e:
-        raise UsageError(str(e)) from e
+    return parse_version(text)
 
 
-class AuthOption(NamedTuple):
-    """A field of Credentials, the flags that set it, and the environment variables behind them."""
-
-    field: str
-    flags: tuple[str, ...]
-    variables: tuple[str, ...]
-    metavar: str
-    help: str
-    type: Callable[[str], str] = str
-
-
-def _os(name: str, metavar: str, help_text: str, **more: Any) -> AuthOption:
-    """An option whose flag and variable are derived from its name: --os-x and OS_X."""
+def _os(name: str, metavar: str, group: str, text: str, *, secret: bool = False) -> Option:
+    """An option whose flag and variable are derived from its name: --os-x, --os_x and OS_X."""
     field = f"os_{name}"
-    return AuthOption(
-        field, (f"--os-{name.replace('_', '-')}",), (field.upper(),), metavar, help_text, **more
+    return Option(
+        (f"--os-{name.replace('_', '-')}",),
+        field,
+        group=group,
+        help=text,
+        secret=secret,
+        metavar=metavar,
+        aliases=(f"--{field}",),
+        variables=(field.upper(),),
     )
 
 
-#: Group of the help -> its options.
-AUTH_OPTIONS: dict[str, tuple[AuthOption, ...]] = {
-    "authentication, version 1 (tempauth, swauth)": (
-        AuthOption("auth", ("-A", "--auth", "--auth-url"), ("ST_AUTH",), "AUTH_URL",
-                   "authentication URL: http://host:8080/auth/v1.0"),
-        AuthOption("user", ("-U", "--user"), ("ST_USER",), "USER", "user name: account:user"),
-        AuthOption("key", ("-K", "--key"), ("ST_KEY",), "KEY",
-                   "the user's key; safer in the environment, where ps does not show it"),
-        AuthOption("auth_version", ("-V", "--auth-version", "--os-identity-api-version"),
-                   ("ST_AUTH_VERSION", "OS_AUTH_VERSION", "OS_IDENTITY_API_VERSION"), "VERSION",
-                   "1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; otherwise 3 "
-                   "if a domain is given, else 2.0]", auth_version),
-    ),
-    "authentication, Keystone": (
-        _os("auth_url", "URL", "Keystone URL: http://host:5000/v3"),
-        _os("auth_type", "TYPE",
-            "password, token, v1password, v2password, v3password or v3applicationcredential"),
-        _os("username", "NAME", "user name"),
-        _os("user_id", "ID", "user ID"),
-        _os("password", "PASSWORD", "the user's password; safer in the environment"),
-        _os("user_domain_id", "ID", "domain ID of the user (v3)"),
-        _os("user_domain_name", "NAME", "domain name of the user (v3)"),
-        _os("project_id", "ID", "project ID"),
-        _os("project_name", "NAME", "project name"),
-        _os("project_domain_id", "ID", "domain ID of the project (v3)"),
-        _os("project_domain_name", "NAME", "domain name of the project (v3)"),
-        _os("tenant_id", "ID", "project ID (the v2 name of --os-project-id)"),
-        _os("tenant_name", "NAME", "project name (the v2 name of --os-project-name)"),
-        _os("application_credential_id", "ID", "application credential ID, instead of a user (v3)"),
-        _os("application_credential_secret", "SECRET", "application credential secret"),
-        _os("region_name", "REGION", "region of the object store [default: any]"),
-        _os("service_type", "TYPE", "service type in the catalog [default: object-store]"),
-        _os("endpoint_type", "TYPE", "public, internal or admin endpoint [default: public]"),
-    ),
-    "authentication with a token": (
-        AuthOption("os_auth_token", ("-T", "--token", "--auth-token", "--os-auth-token"),
-                   ("OS_AUTH_TOKEN",), "TOKEN",
-                   "use this token with a storage URL, without logging in"),
-        _os("storage_url", "URL", "the account's URL: http://host:8080/v1/AUTH_account"),
-    ),
-    "TLS": (
-        _os("cacert", "FILE", "CA certificates to trust [default: the system's]"),
-        _os("cert", "FILE", "client certificate (PEM)"),
-        _os("key", "FILE", "key of the client certificate, if it is in a file of its own"),
-    ),
-}  # fmt: skip
+_V1 = "authentication, version 1 (tempauth, swauth)"
+_KEYSTONE = "authentication, Keystone"
+_TOKEN = "authentication with a token"  # nosec B105 # a title
+_TLS = "TLS"
 
-#: Fields whose values must never be shown, on a screen or in a process list.
-SECRET_FIELDS = frozenset(
-    {"key", "os_password", "os_application_credential_secret", "os_auth_token"}
+#: Options that say who logs in, and how certificates are checked; names are Credentials' fields.
+AUTH_OPTIONS: tuple[Option, ...] = (
+    Option(
+        ("-A", "--auth", "--auth-url"),
+        "auth",
+        str,
+        None,
+        _V1,
+        "authentication URL: http://host:8080/auth/v1.0",
+        metavar="AUTH_URL",
+        variables=("ST_AUTH",),
+    ),
+    Option(
+        ("-U", "--user"),
+        "user",
+        str,
+        None,
+        _V1,
+        "user name: account:user",
+        metavar="USER",
+        variables=("ST_USER",),
+    ),
+    Option(
+        ("-K", "--key"),
+        "key",
+        str,
+        None,
+        _V1,
+        "the user's key; safer in the environment, where ps does not show it",
+        metavar="KEY",
+        variables=("ST_KEY",),
+        secret=True,
+    ),
+    Option(
+        ("-V", "--auth-version", "--os-identity-api-version"),
+        "auth_version",
+        auth_version,
+        None,
+        _V1,
+        "1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; otherwise 3 if a domain is "
+        "given, else 2.0]",
+        metavar="VERSION",
+        variables=("ST_AUTH_VERSION", "OS_AUTH_VERSION", "OS_IDENTITY_API_VERSION"),
+        aliases=("--os_identity_api_version",),
+    ),
+    _os("auth_url", "URL", _KEYSTONE, "Keystone URL: http://host:5000/v3"),
+    _os(
+        "auth_type",
+        "TYPE",
+        _KEYSTONE,
+        "password, token, v1password, v2password, v3password or v3applicationcredential",
+    ),
+    _os("username", "NAME", _KEYSTONE, "user name"),
+    _os("user_id", "ID", _KEYSTONE, "user ID"),
+    _os(
+        "password",
+        "PASSWORD",
+        _KEYSTONE,
+        "the user's password; safer in the environment",
+        secret=True,
+    ),
+    _os("user_domain_id", "ID", _KEYSTONE, "domain ID of the user (v3)"),
+    _os("user_domain_name", "NAME", _KEYSTONE, "domain name of the user (v3)"),
+    _os("project_id", "ID", _KEYSTONE, "project ID"),
+    _os("project_name", "NAME", _KEYSTONE, "project name"),
+    _os("project_domain_id", "ID", _KEYSTONE, "domain ID of the project (v3)"),
+    _os("project_domain_name", "NAME", _KEYSTONE, "domain name of the project (v3)"),
+    _os("tenant_id", "ID", _KEYSTONE, "project ID (the v2 name of --os-project-id)"),
+    _os("tenant_name", "NAME", _KEYSTONE, "project name (the v2 name of --os-project-name)"),
+    _os(
+        "application_credential_id",
+        "ID",
+        _KEYSTONE,
+        "application credential ID, instead of a user (v3)",
+    ),
+    _os(
+        "application_credential_secret",
+        "SECRET",
+        _KEYSTONE,
+        "application credential secret",
+        secret=True,
+    ),
+    _os("region_name", "REGION", _KEYSTONE, "region of the object store [default: any]"),
+    _os("service_type", "TYPE", _KEYSTONE, "service type in the catalog [default: object-store]"),
+    _os("endpoint_type", "TYPE", _KEYSTONE, "public, internal or admin endpoint [default: public]"),
+    Option(
+        ("-T", "--token", "--auth-token", "--os-auth-token"),
+        "os_auth_token",
+        str,
+        None,
+        _TOKEN,
+        "use this token with a storage URL, without logging in",
+        metavar="TOKEN",
+        variables=("OS_AUTH_TOKEN",),
+        aliases=("--os_auth_token",),
+        secret=True,
+    ),
+    _os("storage_url", "URL", _TOKEN, "the account's URL: http://host:8080/v1/AUTH_account"),
+    _os("cacert", "FILE", _TLS, "CA certificates to trust [default: the system's]"),
+    _os("cert", "FILE", _TLS, "client certificate (PEM)"),
+    _os("key", "FILE", _TLS, "key of the client certificate, if it is in a file of its own"),
+    Option(
+        ("--insecure",),
+        "insecure",
+        bool,
+        None,
+        _TLS,
+        "do not verify certificates; for tests only",
+        variables=("SWIFTCLIENT_INSECURE",),
+    ),
 )
 
 #: Values that mean true in SWIFTCLIENT_INSECURE, as in swiftclient.
@@ -101,21 +159,6 @@ _NEW_LOGIN = ("os_auth_url", "os_username", "os_user_id", "os_application_creden
 _SECRETS = ("os_password", "os_application_credential_secret")
 
 
-def add_auth_options(parser: argparse.ArgumentParser) -> None:
-    """Add all options in groups; each --os-x is also accepted as a hidden --os_x."""
-    for title, options in AUTH_OPTIONS.items():
-        group = parser.add_argument_group(title)
-        for option in options:
-            _add(group, option)
-        if title == "TLS":
-            group.add_argument(
-                "--insecure",
-                action="store_true",
-                default=None,
-                help="do not verify certificates; for tests only [env SWIFTCLIENT_INSECURE]",
-            )
-
-
 def credentials_from(ns: argparse.Namespace, environ: Mapping[str, str]) -> Credentials:
     """Credentials from the command line and the environment; the command line overrides.
 
@@ -124,13 +167,13 @@ def credentials_from(ns: argparse.Namespace, environ: Mapping[str, str]) -> Cred
     """
     from ssbench.core.credentials import Credentials  # lazy: runs without a store do not need it
 
-    options = [option for group in AUTH_OPTIONS.values() for option in group]
-    flags = {o.field: getattr(ns, o.field) for o in options if getattr(ns, o.field) is not None}
+    options = [option for option in AUTH_OPTIONS if option.type is not bool]
+    flags = {o.name: getattr(ns, o.name) for o in options if getattr(ns, o.name) is not None}
     if ns.storage_urls:
         flags["os_storage_url"] = ns.storage_urls[0]
     ignored = _ignored_variables(flags)
     variables = {
-        o.field: value for o in options if o.field not in ignored and (value := _of(o, environ))
+        o.name: value for o in options if o.name not in ignored and (value := _of(o, environ))
     }
     insecure = ns.insecure
     if insecure is None:
@@ -149,48 +192,7 @@ def given_on_command_line(ns: argparse.Namespace) -> bool:
     return bool(ns.storage_urls) or any(getattr(ns, field) is not None for field in fields)
 
 
-def _add(group: argparse._ArgumentGroup, option: AuthOption) -> None:
-    variables = " or ".join(option.variables)
-    group.add_argument(
-        *option.flags,
-        dest=option.field,
-        metavar=option.metavar,
-        type=option.type,
-        action=_LoginUser if option.field == "user" else "store",
-        help=f"{option.help} [env {variables}]",
-    )
-    for flag in option.flags:
-        if flag.startswith("--os-"):
-            group.add_argument(
-                "--" + flag[2:].replace("-", "_"),
-                dest=option.field,
-                type=option.type,
-                default=argparse.SUPPRESS,
-                help=argparse.SUPPRESS,
-            )
-
-
-class _LoginUser(argparse.Action):
-    """``-U``. Rejects ``--user 20`` as ambiguous where ``--user-count`` exists."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        counts = "--user-count" in parser._option_string_actions
-        if counts and option_string == "--user" and values.isdecimal():
-            raise argparse.ArgumentError(
-                self,
-                f"{values} is ambiguous: for concurrent users give -u {values} or --user-count "
-                f"{values}, for the login's user name -U {values}",
-            )
-        setattr(namespace, self.dest, values)
-
-
-def _of(option: AuthOption, environ: Mapping[str, str]) -> str:
+def _of(option: Option, environ: Mapping[str, str]) -> str:
     return next((environ[name] for name in option.variables if environ.get(name)), "")
 
 

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ssbench.cli.parser import add_options
 from ssbench.cli.shared_options import add_resume
-from ssbench.cli.store_options import StoreOptions, add_store, store_options
+from ssbench.cli.store_options import STORE_OPTIONS, StoreOptions, store_options
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 
@@ -74,7 +75,7 @@ def add_cleanup(parser: argparse.ArgumentParser) -> None:
     )
     add("--dry-run", action="store_true", help="show what would be deleted, and delete nothing")
     add("--yes", action="store_true", help="do not ask for confirmation")
-    add_store(parser)  # fmt: skip
+    add_options(parser, STORE_OPTIONS)
 
 
 def cleanup_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> CleanupOptions:

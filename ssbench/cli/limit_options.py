@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ssbench.cli.parser import add_options
 from ssbench.cli.run_config import RunOptions, run_options
 from ssbench.cli.run_options import (
     add_file,
@@ -17,7 +18,7 @@ from ssbench.cli.run_options import (
     add_users,
     add_workers,
 )
-from ssbench.cli.store_options import add_store
+from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.scenario.load_keys import MAX_RATE
@@ -62,7 +63,7 @@ def add_find_limit(parser: argparse.ArgumentParser) -> None:
     add_how(parser.add_argument_group("execution"))
     add_results(parser.add_argument_group("results"))
     add_workers(parser)
-    add_store(parser)
+    add_options(parser, STORE_OPTIONS)
     parser.set_defaults(**_ABSENT)
 
 

@@ -93,9 +93,20 @@ class Parser(argparse.ArgumentParser):
                 found += words[index:]  # the rest are positional arguments, or a command's
                 break
             found.append(self._expand(word, unknown))
+            self._check_login_user([*found[-1:], *words[index + 1 : index + 2]])
         if unknown:
             self.error(f"unknown option: {', '.join(unknown)}{self._suggestion(unknown)}")
         return found
+
+    def _check_login_user(self, words: Sequence[str]) -> None:
+        """Reject ``--user 20`` as ambiguous where ``--user-count`` exists."""
+        name, equals, value = words[0].partition("=")
+        value = value if equals else words[-1]
+        if name == "--user" and value.isdecimal() and "--user-count" in self._option_string_actions:
+            self.error(
+                f"--user: {value} is ambiguous: for concurrent users give -u {value} or "
+                f"--user-count {value}, for the login's user name -U {value}"
+            )
 
     def _expand(self, word: str, unknown: list[str]) -> str:
         """One argument, expanded; an unknown option's name is appended to ``unknown``."""

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from ssbench.cli.auth_options import AUTH_OPTIONS, SECRET_FIELDS
+from ssbench.cli.store_options import STORE_OPTIONS
 
 MASK = "********"
 #: ``http://user:password@host``: refused later on, but it would be there until then.
@@ -70,12 +70,6 @@ def _mask_option(word: str) -> tuple[str, bool]:
     return word, False
 
 
-_FLAGS = [
-    flag
-    for options in AUTH_OPTIONS.values()
-    for option in options
-    if option.field in SECRET_FIELDS
-    for flag in option.flags
-]
+_FLAGS = [flag for option in STORE_OPTIONS if option.secret for flag in option.flags]
 _LONG = [flag for flag in _FLAGS if flag.startswith("--")]
 _LETTERS = [flag[1] for flag in _FLAGS if not flag.startswith("--")]

@@ -17,7 +17,7 @@ from ssbench.cli.shared_options import (
     add_retries,
     add_threshold,
 )
-from ssbench.cli.store_options import add_store
+from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.cli.zmq_options import MASTER_SOCKETS
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
@@ -49,7 +49,7 @@ def add_run_scenario(parser: argparse.ArgumentParser) -> None:
     add_results(results)
     add_threshold(results)
     add_workers(parser)
-    add_store(parser)
+    add_options(parser, STORE_OPTIONS)
 
 
 def add_file(group: argparse._ActionsContainer) -> None:

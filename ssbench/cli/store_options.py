@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ssbench.cli.auth_options import add_auth_options, credentials_from
+from ssbench.cli.auth_options import AUTH_OPTIONS, credentials_from
 from ssbench.core import option as types
-from ssbench.core.errors import UsageError
+from ssbench.core.option import Option
 
 if TYPE_CHECKING:
     from ssbench.core.credentials import Credentials
@@ -28,34 +28,45 @@ class StoreOptions:
     network_timeout_s: float
 
 
-def add_store(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("store")
-    add = group.add_argument
-    add(
-        "-S",
-        "--storage-url",
-        action="append",
-        dest="storage_urls",
-        type=http_url,
-        metavar="STORAGE_URL",
-        help="use this storage URL instead of the one that the login returns; may be repeated: "
+def http_url(text: str) -> str:
+    """An http or https URL without a password in it."""
+    from ssbench.core.credentials import check_http_url  # lazy: workers do not need it
+
+    return check_http_url(text, "the URL")
+
+
+STORE_OPTIONS: tuple[Option, ...] = (
+    Option(
+        ("-S", "--storage-url"),
+        "storage_urls",
+        http_url,
+        None,
+        "store",
+        "use this storage URL instead of the one that the login returns; may be repeated: "
         "each request uses one at random",
-    )
-    add(
-        "--connect-timeout",
-        type=types.seconds,
-        default=10.0,
+        metavar="STORAGE_URL",
+        repeat=True,
+    ),
+    Option(
+        ("--connect-timeout",),
+        "connect_timeout",
+        types.seconds,
+        10.0,
+        "store",
+        "longest wait for a connection",
         metavar="SECONDS",
-        help="longest wait for a connection",
-    )
-    add(
-        "--network-timeout",
-        type=types.seconds,
-        default=20.0,
+    ),
+    Option(
+        ("--network-timeout",),
+        "network_timeout",
+        types.seconds,
+        20.0,
+        "store",
+        "idle timeout of a connection",
         metavar="SECONDS",
-        help="idle timeout of a connection",
-    )
-    add_auth_options(parser)  # fmt: skip
+    ),
+    *AUTH_OPTIONS,
+)
 
 
 def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOptions:
@@ -69,13 +80,3 @@ def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOp
         connect_timeout_s=ns.connect_timeout,
         network_timeout_s=ns.network_timeout,
     )
-
-
-def http_url(text: str) -> str:
-    """An http or https URL without a password in it."""
-    from ssbench.core.credentials import check_http_url
-
-    try:
-        return check_http_url(text, "the URL")
-    except UsageError as e:
-        raise UsageError(str(e)) from e

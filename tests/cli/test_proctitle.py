@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.auth_options import AUTH_OPTIONS, SECRET_FIELDS, AuthOption
+from ssbench.cli.auth_options import AUTH_OPTIONS
 from ssbench.cli.options import master_parser
 from ssbench.cli.proctitle import MASK, mask
 from ssbench.core.credentials import Credentials
+from ssbench.core.option import Option
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "Xq7-not-for-ps"
-OPTIONS = [option for group in AUTH_OPTIONS.values() for option in group]
-SECRETS = [option for option in OPTIONS if option.field in SECRET_FIELDS]
+SECRETS = [option for option in AUTH_OPTIONS if option.secret]
 
 
-def spellings(option: AuthOption) -> list[list[str]]:
+def spellings(option: Option) -> list[list[str]]:
     """Every way to give it that the parser takes."""
     found = []
     for flag in option.flags:
@@ -35,7 +35,7 @@ def spellings(option: AuthOption) -> list[list[str]]:
     return found
 
 
-ALL = [(option.field, words) for option in SECRETS for words in spellings(option)]
+ALL = [(option.name, words) for option in SECRETS for words in spellings(option)]
 
 
 @pytest.mark.parametrize(("field", "words"), ALL, ids=[" ".join(words) for _, words in ALL])
@@ -52,7 +52,7 @@ def test_a_secret_is_masked_in_every_spelling(field: str, words: list[str]) -> N
 
 def test_every_field_that_is_in_no_repr_is_a_secret_option() -> None:
     fields = Credentials.__dataclass_fields__.values()
-    assert {field.name for field in fields if not field.repr} == set(SECRET_FIELDS)
+    assert {field.name for field in fields if not field.repr} == {o.name for o in SECRETS}
 
 
 @pytest.mark.parametrize("flag", ["--os-pass", "--os_passwor", "--ke", "--os-application-cred"])
