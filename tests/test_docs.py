@@ -19,8 +19,7 @@ from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.run_config import OVERRIDES
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
-from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS
-from ssbench.core.scenario.load_keys import STAGE_KEYS
+from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS, STAGE_KEYS
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 

@@ -21,7 +21,7 @@ from ssbench.cli.run_options import (
 from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
-from ssbench.core.scenario.load_keys import MAX_RATE
+from ssbench.core.scenario.fields import MAX_RATE
 from ssbench.core.stats.steps import OVER
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ssbench.cli.store_options import STORE_OPTIONS
 from ssbench.cli.zmq_options import MASTER_SOCKETS
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
-from ssbench.core.scenario.load_keys import ARRIVALS
+from ssbench.core.scenario.fields import ARRIVALS
 
 if TYPE_CHECKING:
     from ssbench.core.stats.steps import Sweep

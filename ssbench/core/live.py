@@ -9,12 +9,21 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from ssbench.core.columns import unpack_column
+from ssbench.core.model import Result
 
 _SHIFT = 52 - 5
 _INFINITE = 0x7FF0_0000_0000_0000 >> _SHIFT  #: from here on: infinities, NaN, negatives
+_WINDOW_S = 5.0  #: rate and latencies of the display are those of so much time
+#: Counts that arrive within this time are merged: 256 workers send 256 maps per second.
+_GRAIN_S = 0.25
+_OPERATION = 1 + Result._fields.index("operation")
+_ERROR = 1 + Result._fields.index("error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +71,82 @@ def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:
     middle = (bucket << _SHIFT) + (1 << (_SHIFT - 1))
     (value_ns,) = struct.unpack("=d", struct.pack("=Q", middle))
     return float(value_ns) / 1e9
+
+
+class ProgressTracker:
+    """Collects the data of a phase's display. Times are seconds since the start of the phase."""
+
+    def __init__(self, total: int | None, run_seconds: float | None) -> None:
+        self._total = total
+        self._run_seconds = run_seconds
+        self._done: deque[tuple[float, int]] = deque([(0.0, 0)])
+        self._latencies: deque[tuple[float, Counter[int]]] = deque()
+        self._outcomes: Counter[tuple[int, int]] = Counter()  # (operation, error) -> number
+
+    def add_latencies(self, at_s: float, counts: Mapping[int, int]) -> None:
+        """Add the latency counts of a heartbeat."""
+        if not counts:
+            return
+        if not self._latencies or at_s - self._latencies[-1][0] > _GRAIN_S:
+            self._latencies.append((at_s, Counter()))
+        self._latencies[-1][1].update(counts)
+
+    def add_results(self, columns: Sequence[Any]) -> None:
+        """Count packed results, which were checked, by operation and error."""
+        count, operations, errors = columns[0], columns[_OPERATION], columns[_ERROR]
+        if type(operations) is int and type(errors) is int:
+            self._outcomes[operations, errors] += count
+        else:
+            pairs = zip(unpack_column(operations, count), unpack_column(errors, count), strict=True)
+            self._outcomes.update(pairs)
+
+    def progress(
+        self, at_s: float, done: int, errors: int, workers: int, users: int
+    ) -> RunProgress:
+        """The state of the phase now."""
+        self._done.append((at_s, done))
+        while len(self._done) > 2 and self._done[0][0] < at_s - _WINDOW_S:
+            self._done.popleft()
+        while self._latencies and self._latencies[0][0] < at_s - _WINDOW_S:
+            self._latencies.popleft()
+        (from_s, before), (to_s, after) = self._done[0], self._done[-1]
+        rate = (after - before) / (to_s - from_s) if to_s > from_s else 0.0
+        recent: Counter[int] = Counter()
+        for _, counts in self._latencies:
+            recent.update(counts)
+        return RunProgress(
+            at_s,
+            done,
+            self._total,
+            errors,
+            rate,
+            quantile_s(recent, 50),
+            quantile_s(recent, 99),
+            self._remaining_s(at_s, done, rate),
+            workers,
+            users,
+            operations=self._by_operation(),
+            errors_by_cause=self._by_cause(),
+            latencies=recent,
+        )
+
+    def _by_operation(self) -> dict[int, tuple[int, int]]:
+        found: dict[int, tuple[int, int]] = {}
+        for (operation, error), count in self._outcomes.items():
+            done, failed = found.get(operation, (0, 0))
+            found[operation] = (done, failed + count) if error else (done + count, failed)
+        return found
+
+    def _by_cause(self) -> dict[int, int]:
+        found: Counter[int] = Counter()
+        for (_, error), count in self._outcomes.items():
+            if error:
+                found[error] += count
+        return dict(found)
+
+    def _remaining_s(self, at_s: float, done: int, rate: float) -> float | None:
+        if self._run_seconds is not None:
+            return max(self._run_seconds - at_s, 0.0)
+        if self._total is None or not rate:
+            return None
+        return max(self._total - done, 0) / rate

@@ -5,8 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 
-from ssbench.core.dispatch.clock_skew import ClockSkewTracker
-from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
+from ssbench.core.dispatch.worker_registry import SECOND, ClockSkewTracker, WorkerState
 from ssbench.core.messages import Host
 from ssbench.core.model import Phase
 from ssbench.core.records import MASTER, HostRecord, Record

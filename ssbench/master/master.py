@@ -16,7 +16,6 @@ from typing import Any
 from ssbench import __version__
 from ssbench.core.dispatch.dispatcher import Dispatcher
 from ssbench.core.dispatch.result_bounds import ResultBounds
-from ssbench.core.dispatch.stage_schedule import StageSchedule
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
 from ssbench.core.messages import Ack, Heartbeat, Host, Ready, Results, Returned
 from ssbench.core.model import Phase, Stage
@@ -25,6 +24,7 @@ from ssbench.core.records import PhaseRecord, WorkerRecord
 from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.text import printable
+from ssbench.core.workload.pacing import StageSchedule
 from ssbench.core.workload.workload import Workload
 from ssbench.host.live import HostLive
 from ssbench.master.host_metrics import HostMetricsRecorder

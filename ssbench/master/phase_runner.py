@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ssbench.core.dispatch.abort_policy import abort_reason, error_limit_reason
-from ssbench.core.dispatch.progress_tracker import ProgressTracker
-from ssbench.core.dispatch.stage_schedule import StageSchedule
+from ssbench.core.dispatch.dispatcher import abort_reason, error_limit_reason
 from ssbench.core.dispatch.worker_registry import SECOND
-from ssbench.core.live import RunProgress
+from ssbench.core.live import ProgressTracker, RunProgress
 from ssbench.core.messages import Heartbeat
 from ssbench.core.model import Phase
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.workload.pacing import START_DELAY_NS
+from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
 from ssbench.core.workload.workload import Workload
 from ssbench.master.job_transport import JobTransport
 from ssbench.master.phases import Limits, PhaseOutcome

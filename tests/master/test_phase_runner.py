@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.dispatch.stage_schedule import StageSchedule
 from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.errors import StatFileError
 from ssbench.core.live import RunProgress
@@ -18,7 +17,7 @@ from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.stats.steady import AutoStop
-from ssbench.core.workload.pacing import START_DELAY_NS
+from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
 from ssbench.master.phase_runner import WAIT_S, Ending, PhaseRunner, PhaseServices
 from ssbench.master.phases import Limits
 from tests.core.workload.fleet import Ledger, packed

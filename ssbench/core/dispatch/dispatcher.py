@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 
 from ssbench.core.columns import result_count, unpack_column
 from ssbench.core.dispatch.result_bounds import ResultBounds
-from ssbench.core.dispatch.throughput import ThroughputMeter
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import unpack
-from ssbench.core.model import ErrorKind, Job, Result
+from ssbench.core.model import ErrorKind, Job, Phase, Result
 from ssbench.core.workload.workload import Workload
 
 MAX_BATCH = 256
@@ -45,6 +44,14 @@ _IN_TRANSIT_S = 0.01
 IN_TRANSIT_NS = SECOND // 10
 #: How long jobs may be unevenly distributed at the end of a phase before workers return them.
 REBALANCE_AFTER_NS = SECOND // 4
+#: Populate and cleanup: failures without a success in between; cleanup also: so many network
+#: timeouts without a success.
+FAILURES_IN_A_ROW = 20
+TIMEOUTS_WITHOUT_SUCCESS = 3
+
+#: The throughput is that of so much time, updated every step.
+_WINDOW_NS = 5 * SECOND
+_STEP_NS = SECOND // 100
 
 _number_of = itemgetter(Job._fields.index("number"))
 _NUMBER = 1 + Result._fields.index("number")
@@ -80,6 +87,49 @@ class _Sent:
     jobs: Sequence[Job]
     at_ns: int
     uncounted: bool = False  # in transit for so long that it no longer counts against the credit
+
+
+class ThroughputMeter:
+    """Results per second over the last five seconds, updated every 10 ms."""
+
+    def __init__(self) -> None:
+        self.per_s = 0.0
+        self._count = 0
+        self._marks: deque[tuple[int, int]] = deque()  # (time, results so far)
+        self._newest_ns = 0
+
+    def __repr__(self) -> str:
+        return f"<ThroughputMeter {self.per_s:.1f}/s>"
+
+    def begin(self, now_ns: int) -> None:
+        """Jobs are sent; the first call starts the measurement."""
+        if not self._marks:
+            self._marks.append((now_ns, 0))
+            self._newest_ns = now_ns
+
+    def add(self, count: int, now_ns: int) -> None:
+        """Count results."""
+        self.begin(now_ns)
+        self._count += count
+        self._newest_ns = now_ns
+        marks = self._marks
+        if now_ns - marks[-1][0] < _STEP_NS:
+            return
+        while len(marks) > 1 and now_ns - marks[0][0] > _WINDOW_NS:
+            marks.popleft()
+        since_ns, before = marks[0]
+        self.per_s = (self._count - before) * SECOND / (now_ns - since_ns)
+        marks.append((now_ns, self._count))
+
+    def expected_ns(self, count: int, now_ns: int) -> int:
+        """The time in ns in which so many jobs should complete.
+
+        At least half of the time since the newest result: a store that stalls, or is slow with its
+        first responses, must not cause ever more jobs to be sent.
+        """
+        idle_ns = now_ns - self._newest_ns
+        by_rate_ns = int(count * SECOND / self.per_s) if self.per_s else 0
+        return max(by_rate_ns, idle_ns // 2)
 
 
 @dataclass(slots=True)
@@ -360,6 +410,35 @@ class Dispatcher:
             self._put_back(self._pop_sent(number))
         for incarnation in list(self._held):
             self.worker_lost(incarnation)
+
+
+def abort_reason(
+    phase: Phase, dispatcher: Dispatcher, start_ns: int, now_ns: int, network_timeout_s: float
+) -> str:
+    """Why to abort populate or cleanup: trying each object of a dead store helps nobody.
+
+    :param start_ns: when the phase began, on the clock of ``now_ns``.
+    """
+    in_a_row = dispatcher.failures_in_a_row
+    if in_a_row >= max(dispatcher.registry.assigned_users, FAILURES_IN_A_ROW):
+        return f"{in_a_row} operations failed in a row: {dispatcher.first_error}"
+    # A DELETE completes at once or, with its retries, not for minutes.
+    limit_s = TIMEOUTS_WITHOUT_SUCCESS * network_timeout_s
+    idle_s = (now_ns - max(dispatcher.last_success_ns, start_ns)) / SECOND
+    if phase is Phase.CLEANUP and idle_s > limit_s:
+        return f"the store has deleted nothing for {limit_s:g} s"
+    return ""
+
+
+def error_limit_reason(dispatcher: Dispatcher, most: int | None) -> str:
+    """Why to abort a run with too many failures in a row.
+
+    :param most: the number that ends the run (``--max-errors``); None for no limit.
+    """
+    if most is None or dispatcher.most_failures_in_a_row < most:
+        return ""
+    what = "an operation" if most == 1 else f"{most} operations in a row"
+    return f"stopped early, as told: {what} failed: {dispatcher.first_error}"
 
 
 def _first_detail(details: object) -> str:

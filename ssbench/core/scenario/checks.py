@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.text import (
@@ -43,6 +45,8 @@ _OR_SIZE = 'or a string with a unit, as in "4k" or "10MiB"'
 
 PREVIEW_LENGTH = 60  #: characters of a value that a fault quotes
 MAX_SUGGEST_LENGTH = 64  #: longer words get no suggestion: difflib is quadratic
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ValidationError(ValueError):
@@ -98,6 +102,48 @@ class ValidationErrors:
             self._left_out += 1
         else:
             self.lines.append(line)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRule:
+    """What a key may hold."""
+
+    check: Check[Any]
+    required: bool = False
+    example: str = ""  #: of a required one
+    option: str = ""  #: of the command line, that overrides it; the place of its faults
+
+
+def read_keys(
+    raw: Mapping[str, object],
+    keys: Mapping[str, KeyRule],
+    place: str,
+    faults: ValidationErrors,
+    others: Collection[str] = (),
+) -> dict[str, Any]:
+    """The values of the keys that are there; None for one at fault. null is as good as absent.
+
+    :param others: keys that may be there and aren't read here.
+    """
+    known = list(dict.fromkeys([*keys, *others]))
+    for name in raw:
+        if name not in known:
+            right = suggest(name, known) if not faults.full else ""
+            faults.add(member(place, name), "unknown key", right)
+    values = {}
+    for name, key in keys.items():
+        if raw.get(name) is not None:
+            values[name] = faults.check(member(place, name), key.check, raw[name])
+        elif key.required:
+            faults.add(member(place, name), "missing", f'as in "{name}": {key.example}')
+    return values
+
+
+def member(place: str, key: str) -> str:
+    """The JSON path of an object's member: ``sizes[2].name``, ``initial_files["odd name"]``."""
+    if not _IDENTIFIER.fullmatch(key):
+        return f"{place}[{preview(key)}]"
+    return f"{place}.{key}" if place else key
 
 
 def integer(low: int, high: int = MAX_WHOLE) -> Check[int]:

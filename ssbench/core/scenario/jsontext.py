@@ -11,7 +11,7 @@ import json
 import re
 from typing import NamedTuple
 
-from ssbench.core.scenario.checks import ValidationErrors, clipped, kind, preview
+from ssbench.core.scenario.checks import ValidationErrors, clipped, kind, member
 from ssbench.core.unpacking import MAX_KEY
 
 MAX_BYTES = 4 << 20  #: longer texts are refused unread
@@ -20,7 +20,6 @@ MAX_TRAILING_COMMAS = 20  #: so many are told at once
 
 #: A string, closed or not (so that no text takes quadratic time), or a bracket.
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BLANK = " \t\r\n"
 
 
@@ -69,13 +68,6 @@ def read_object(text: str | bytes, faults: ValidationErrors) -> dict[str, object
     if value is not _NOTHING:
         faults.add("1:1", f"{kind(value)}, where the scenario belongs", "an object: {...}")
     return None
-
-
-def member(place: str, key: str) -> str:
-    """The JSON path of an object's member: ``sizes[2].name``, ``initial_files["odd name"]``."""
-    if not _IDENTIFIER.fullmatch(key):
-        return f"{place}[{preview(key)}]"
-    return f"{place}.{key}" if place else key
 
 
 class _Object(dict[str, object]):

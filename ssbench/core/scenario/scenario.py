@@ -14,7 +14,7 @@ from typing import Any
 from ssbench.core.model import Phase, SizeClass, Stage
 from ssbench.core.naming import container_name
 from ssbench.core.operations import CRUD, Effect, of_phase, row_of
-from ssbench.core.scenario.checks import ValidationErrors, preview
+from ssbench.core.scenario.checks import ValidationErrors, preview, read_keys
 from ssbench.core.scenario.fields import (
     KEYS,
     MAX_CONTAINER_NAME,
@@ -22,13 +22,14 @@ from ssbench.core.scenario.fields import (
     OBJECT_SUFFIX_ROOM,
     OWN_READERS,
     PROFILE_KEYS,
+    check_load,
+    have_users,
     one_profile,
     profile_keys,
     read_sizes,
+    read_stages,
 )
 from ssbench.core.scenario.jsontext import read_object
-from ssbench.core.scenario.keys import read_keys
-from ssbench.core.scenario.load_keys import check_load, have_users, read_stages
 from ssbench.core.text import bytes_text, plural, printable
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.dispatch.abort_policy import (
+from ssbench.core.dispatch.dispatcher import (
     FAILURES_IN_A_ROW,
     TIMEOUTS_WITHOUT_SUCCESS,
     abort_reason,

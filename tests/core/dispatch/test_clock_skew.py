@@ -8,8 +8,13 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.dispatch.clock_skew import ALARM_NS, ClockSkewTracker
-from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry, WorkerState
+from ssbench.core.dispatch.worker_registry import (
+    ALARM_NS,
+    SECOND,
+    ClockSkewTracker,
+    WorkerRegistry,
+    WorkerState,
+)
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import ControlState, Heartbeat, Hello, Ready, decode, encode
 from ssbench.core.model import Phase

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ssbench.core.dispatch.throughput import ThroughputMeter
+from ssbench.core.dispatch.dispatcher import ThroughputMeter
 from ssbench.core.dispatch.worker_registry import SECOND
 
 MS = SECOND // 1000

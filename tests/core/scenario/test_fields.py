@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import Naming
-from ssbench.core.scenario.checks import ValidationError, ValidationErrors
+from ssbench.core.scenario.checks import ValidationError, ValidationErrors, read_keys
 from ssbench.core.scenario.fields import (
     MAX_OBJECT_NAME,
     NO_PROFILE,
@@ -21,7 +21,6 @@ from ssbench.core.scenario.fields import (
     read_sizes,
     size_name,
 )
-from ssbench.core.scenario.keys import read_keys
 
 WEIGHTS = st.floats(0, 1.7e308, allow_nan=False)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ssbench.core.scenario.checks import ValidationErrors, integer
-from ssbench.core.scenario.keys import KeyRule, read_keys
+from ssbench.core.scenario.checks import KeyRule, ValidationErrors, integer, read_keys
 
 TABLE = {"count": KeyRule(integer(1), required=True, example="4"), "more": KeyRule(integer(0))}
 

@@ -9,7 +9,7 @@ import pytest
 
 from ssbench.core.errors import ScenarioError
 from ssbench.core.model import Stage
-from ssbench.core.scenario.load_keys import ARRIVALS
+from ssbench.core.scenario.fields import ARRIVALS
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.pacing import MODELS
 

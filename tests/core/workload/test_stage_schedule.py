@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ssbench.core.dispatch.stage_schedule import SECOND_NS, StageSchedule
 from ssbench.core.model import Stage
+from ssbench.core.workload.pacing import SECOND_NS, StageSchedule
 
 AT = 7 * SECOND_NS
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.columns import pack_results
-from ssbench.core.dispatch.progress_tracker import ProgressTracker
-from ssbench.core.live import buckets
+from ssbench.core.live import ProgressTracker, buckets
 from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Result
 from ssbench.core.operations import CREATE, READ
 
