@@ -9,8 +9,8 @@ from typing import Any
 
 from ssbench.core.columns import pack_jobs, unpack_column
 from ssbench.core.dispatch.dispatcher import Dispatcher
-from ssbench.core.dispatch.progress_tracker import ProgressTracker
 from ssbench.core.errors import MessageError
+from ssbench.core.live import ProgressTracker
 from ssbench.core.messages import Ack, Jobs, Results, Returned, encode
 from ssbench.core.model import Phase, Result
 from ssbench.core.observer import Observer
