@@ -30,6 +30,10 @@ class Collector:
         self.body += part
 
 
+#: For a request by HEAD whose response headers are not needed: takes the fast path.
+HEAD_ONLY = Collector(0, bodiless=True)
+
+
 class StreamingCollector(Collector):
     """A Collector that passes the body on as it arrives, and keeps none of it."""
 

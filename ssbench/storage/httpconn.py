@@ -9,7 +9,7 @@ this fast path for the general code behind it.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.httpbody import (
+    HEAD_ONLY,
     BodyPrefix,
     BodyReader,
     BodyTooLong,
@@ -44,7 +45,7 @@ class Upload(NamedTuple):
 class Disconnected(StorageError):
     """The connection was closed before any byte of a response arrived.
 
-    :param unheard: certainly, the server closed it before it received the request.
+    :param never_received: certainly, the server closed it before it received the request.
     """
 
     def __init__(self, detail: str, *, never_received: bool) -> None:
@@ -64,8 +65,10 @@ class EndpointState:
         self.url = url
         self.buffer = bytearray(BUFFER_SIZE)  #: receive buffer; empty whenever a greenlet waits
         self.head_patterns = HeadPatternCache()
-        #: First bytes of the body of the last unsuccessful response. Valid for the caller of that
-        #: request until its next wait.
+        self.bodiless_patterns = HeadPatternCache(bodiless=True)
+        #: Headers and first bytes of the body of the last response with a status of 300 or above.
+        #: Valid for the caller of that request until its next wait.
+        self.error_headers: Mapping[str, str] = {}
         self.error_body = b""
 
 
@@ -73,9 +76,9 @@ class Connection(BodyReader):
     """One connection; serves one request at a time."""
 
     __slots__ = (
-        "_any_sent", "_early", "_head_patterns", "_in_head", "_interim", "_name", "_read_head",
-        "_send", "_send_parts", "_shared", "_url", "deadline_ns", "idle_ns", "last",
-        "last_active_ns", "reusable",
+        "_any_sent", "_early", "_in_head", "_interim", "_name", "_read_head", "_send",
+        "_send_parts", "_shared", "_url", "deadline_ns", "idle_ns", "last", "last_active_ns",
+        "reusable",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, shared: EndpointState) -> None:
@@ -91,7 +94,6 @@ class Connection(BodyReader):
         self._send, self._send_parts = stream.send, stream.send_parts
         self._name, self._url = shared.name, shared.url
         self._shared = shared
-        self._head_patterns = shared.head_patterns
         self._read_head = shared.head_patterns.read
         self._in_head = False  #: reading the head of a response that arrived in pieces
         self._early = bytearray()  #: response bytes received during the upload
@@ -129,13 +131,16 @@ class Connection(BodyReader):
                 sent = 0  # _send_rest tries again and handles the error
             if sent != len(head) + moved:
                 self._send_rest(head, upload, sent)
+            read_head = self._read_head
             if self._early or collector is not None:
-                return self._slow_response(0, perf_counter_ns(), upload, collector, longest)
+                if self._early or collector is not HEAD_ONLY:
+                    return self._slow_response(0, perf_counter_ns(), upload, collector, longest)
+                read_head = self._shared.bodiless_patterns.read
             count = self._recv_into(self._buffer)
             now = self._arrived_ns()
-            response = self._read_head(self._buffer, count)
+            response = read_head(self._buffer, count)
             if response is None:
-                return self._slow_response(count, now, upload, None, longest)
+                return self._slow_response(count, now, upload, collector, longest)
             self._response_started = True
             status, length, _, identifier, end = response
             if count - end == length:
@@ -257,7 +262,7 @@ class Connection(BodyReader):
         self.reusable = self.reusable and head.keep
         body = memoryview(held)[head.end :]
         add = None
-        if collector is not None:
+        if collector is not None and collector is not HEAD_ONLY:
             collector.headers, add, longest = headers, collector.add, collector.limit
         fails = head.status >= 300
         if fails:
@@ -266,9 +271,12 @@ class Connection(BodyReader):
         received, first, last = self._slow_body(head.length, body, now, add, longest)
         if fails:
             # Don't learn its pattern: error responses must come through here, for error_body.
+            self._shared.error_headers = headers
             self._shared.error_body = bytes(beginning.body)
         elif collector is None:
-            self._head_patterns.learn(bytes(held[: head.end]))
+            self._shared.head_patterns.learn(bytes(held[: head.end]))
+        elif collector is HEAD_ONLY:
+            self._shared.bodiless_patterns.learn(bytes(held[: head.end]))
         moved = upload.size if upload is not None else received
         return Timing(now, first, last, moved, head.status, head.transaction_id, self._url)
 

@@ -55,17 +55,17 @@ class HeadPatternCache:
     A server's responses look alike: the same headers in the same order. ``parse_head`` parses the
     first one, and a pattern made from it parses the others. The pattern matches no head with other
     headers, or in another order or spelling, so no significant header goes unnoticed.
+
+    :param bodiless: for responses to HEAD, which have no body whatever Content-Length says.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, bodiless: bool = False) -> None:
+        self._bodiless = bodiless
         self._known: list[tuple[Callable[..., re.Match[bytes] | None], int, int, int]] = []
         self._patterns: set[bytes] = set()
 
     def read(self, data: bytearray, count: int) -> Head | None:
-        """The head at the start of ``data[:count]``; None if no pattern matches.
-
-        Not for responses to HEAD.
-        """
+        """The head at the start of ``data[:count]``; None if no pattern matches."""
         for match, status, length_group, id_group in self._known:
             found = match(data, 0, count)
             if found is not None:
@@ -80,7 +80,7 @@ class HeadPatternCache:
         The usual form: HTTP/1.1, one Content-Length (or a status without body), no chunked coding,
         no folded lines, and no ``Connection: close``.
         """
-        head, _ = parse_head(data)
+        head, _ = parse_head(data, bodiless=self._bodiless)
         lines = data[: head.end - 4].split(b"\r\n")
         if (
             len(self._known) >= _MAX_PATTERNS
@@ -94,14 +94,14 @@ class HeadPatternCache:
         names = [line.partition(b":")[0].lower() for line in lines[1:]]
         if not all(map(_PLAIN_NAME, names)) or b"transfer-encoding" in names:
             return
-        if head.status not in _BODILESS and names.count(b"content-length") != 1:
+        bodiless = self._bodiless or head.status in _BODILESS
+        if not bodiless and names.count(b"content-length") != 1:
             return
-        self._add(lines, names, head.status)
+        self._add(lines, names, head.status, b"" if bodiless else b"content-length")
 
-    def _add(self, lines: list[bytes], names: list[bytes], status: int) -> None:
+    def _add(self, lines: list[bytes], names: list[bytes], status: int, length_name: bytes) -> None:
         """Build the pattern; its groups are the body's length and the transaction id."""
         id_name = next((name for name in _ID_NAMES if name in names), b"")
-        length_name = b"" if status in _BODILESS else b"content-length"
         groups = {length_name: 0, id_name: 0}
         parts = [rb"HTTP/1\.1 %d(?: [^\r]*)?\r\n" % status]
         for line, name in zip(lines[1:], names, strict=True):

@@ -29,7 +29,7 @@ from ssbench.storage.base import (
     ObjectEntry,
     StoreLimits,
 )
-from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpbody import HEAD_ONLY, Collector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.swiftaccount import RESPONSE_MAX, Account
 from ssbench.storage.swiftparse import (
@@ -158,10 +158,15 @@ class SwiftStorage:
         raise self._account.status_error("DELETE", timing)
 
     def _head(self, job: Job, deadline_ns: int) -> Timing:
-        response = Collector(RESPONSE_MAX, bodiless=True)
-        timing = self._account.request("HEAD", self._path(job), response, deadline_ns)
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        timing = self._pools[url].request(
+            f"HEAD {self._sites[url].base}{self._path(job)}{self._suffixes[url]}\r\n".encode(),
+            None,
+            deadline_ns,
+            HEAD_ONLY,
+        )
         if 200 <= timing.status < 300:
-            return timing._replace(bytes_moved=0)
+            return timing
         raise self._account.status_error("HEAD", timing)
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:

@@ -17,7 +17,7 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpbody import HEAD_ONLY, Collector
 from ssbench.storage.httpconn import Connection, EndpointState, Upload
 from ssbench.storage.httpparse import BadResponse, HeadPatternCache
 from tests.corpus import recorded
@@ -108,6 +108,27 @@ def test_the_answer_to_head_ends_with_its_head() -> None:
         assert pool.request(HEAD, None, 0, collector).bytes_moved == 0
         assert collector.headers["content-length"] == "5"
         assert pool.request(HEAD).bytes_moved == 4
+
+
+def test_a_response_to_head_has_no_body_on_the_fast_path_either() -> None:
+    usual = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nX-Trans-Id: tx%d\r\n\r\n"
+    missing = b"HTTP/1.1 404 No\r\nContent-Length: 70\r\n\r\n"
+    heads = [usual % (5, 1), usual % (5000, 2), missing, usual % (7, 3)]
+    with serving(answering(*heads, ok(b"next"))) as (server, pool):
+        timings = [pool.request(HEAD, None, 0, HEAD_ONLY) for _ in heads]
+        assert pool.request(HEAD).bytes_moved == 4
+        assert server.connections == 1
+    assert [timing.status for timing in timings] == [200, 200, 404, 200]
+    assert [timing.transaction_id for timing in timings] == [b"tx1", b"tx2", b"", b"tx3"]
+    assert not any(timing.bytes_moved for timing in timings)
+
+
+def test_bytes_behind_the_response_to_head_are_an_error() -> None:
+    usual = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+    with serving(answering(usual, usual + b"no")) as (_, pool):
+        pool.request(HEAD, None, 0, HEAD_ONLY)
+        with pytest.raises(StorageError, match="2 bytes more than the announced 0"):
+            pool.request(HEAD, None, 0, HEAD_ONLY)
 
 
 # --- faults

@@ -95,8 +95,8 @@ PIECES = [
 ]  # fmt: skip
 
 
-def taught(*heads: bytes) -> HeadPatternCache:
-    head_patterns = HeadPatternCache()
+def taught(*heads: bytes, bodiless: bool = False) -> HeadPatternCache:
+    head_patterns = HeadPatternCache(bodiless=bodiless)
     for head in heads:
         head_patterns.learn(head)
     return head_patterns
@@ -110,6 +110,13 @@ def test_a_layout_is_read_once_it_was_shown(head: bytes) -> None:
     assert fast is not None
     assert fast == parse_head(data)[0]
     assert fast.end == len(head)
+
+
+@pytest.mark.parametrize("length", [b"4096", b"17", b"none"])
+def test_a_pattern_for_responses_to_head_ignores_the_length(length: bytes) -> None:
+    head = SWIFT_GET.replace(b"4096", length)
+    fast = taught(SWIFT_GET, bodiless=True).read(bytearray(head), len(head))
+    assert fast == parse_head(head, bodiless=True)[0]
 
 
 def test_answers_of_a_layout_may_differ_in_their_values() -> None:
@@ -155,16 +162,18 @@ def test_a_server_of_ever_new_layouts_costs_no_memory() -> None:
 def read_alike(data: bytes) -> None:
     """Invariant: read(x) is None or parse_head(x)[0] == read(x), whatever was learned before.
 
-    ``data`` is an answer to learn from, b"\\0\\0", and an answer to read.
+    ``data`` is a response to learn from, b"\\0\\0", and a response to read. Each is taken as one
+    to GET and as one to HEAD.
     """
     shown, _, read = data.partition(b"\0\0")
-    head_patterns = taught(*USUAL)
-    with suppress(BadResponse):
-        head_patterns.learn(shown)
-    for candidate in (shown, read):
-        fast = head_patterns.read(bytearray(candidate), len(candidate))
-        if fast is not None:
-            assert parse_head(candidate)[0] == fast
+    for bodiless in (False, True):
+        head_patterns = taught(*USUAL, bodiless=bodiless)
+        with suppress(BadResponse):
+            head_patterns.learn(shown)
+        for candidate in (shown, read):
+            fast = head_patterns.read(bytearray(candidate), len(candidate))
+            if fast is not None:
+                assert parse_head(candidate, bodiless=bodiless)[0] == fast
 
 
 TWO_HEADS = [head + b"\0\0" + head for head in (*USUAL, *recorded("answers"))]
