@@ -49,7 +49,7 @@ class ErrorKind(IntEnum):
     TRUNCATED = 10  #: fewer body bytes than announced
     CORRUPT = 11  #: wrong content
     STALE = 12  #: an older version's content
-    UNAUTHORIZED = 13  #: 401, and renewing the token didn't help
+    UNAUTHORIZED = 13  #: the store rejected the credentials
     INTERNAL = 14  #: a defect of ssbench
     OVERLONG = 15  #: more body than the object, or any answer, can have
     DISCONNECTED = 16  #: the connection ended after the request, before any byte of a response

@@ -6,8 +6,9 @@ checks all connections in use. It shuts down those that timed out, which wakes t
 
 from __future__ import annotations
 
-from time import perf_counter_ns
-from typing import Any
+from collections.abc import Callable, Mapping
+from time import perf_counter_ns, time
+from typing import Any, NamedTuple
 
 from gevent import get_hub
 from gevent.pool import Pool as GreenletPool
@@ -17,6 +18,7 @@ from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.dial import Dialler
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.httpconn import IDLE, Connection, Disconnected, EndpointState, Upload
+from ssbench.storage.httpparse import error_line
 
 _SWEEP_S = 0.08  #: interval of the timeout checks: the error of a timeout
 _SUSPENDED_NS = 1_000_000_000  #: a sweep this late means that our process was suspended
@@ -26,10 +28,51 @@ _LONG_IDLE_NS = 1_000_000_000
 _CONNECT_AT_ONCE = 64
 
 
-class ConnectionPool:
-    """The connections to one storage URL, reused in LIFO order."""
+#: ``sign(method, path, query, headers, payload hash or None, wall time)`` returns further header
+#: lines, each with its CRLF. Called for each attempt, immediately before it is sent. ``headers``
+#: is the str that the driver passed to ``request_signed``.
+Sign = Callable[[str, str, str, str, str | None, float], bytes]
+#: ``challenged(status, headers)``: whether a response means that the store rejected the
+#: credentials. Called for statuses from 300 on; header names are in lower case.
+Challenged = Callable[[int, Mapping[str, str]], bool]
 
-    def __init__(self, dialler: Dialler, network_timeout_s: float, url: int = 0) -> None:
+
+class UnsignedRequest(NamedTuple):
+    """What ``Sign`` signs."""
+
+    method: str
+    path: str  #: quoted
+    query: str  #: without "?"; "" for none
+    headers: str  #: lines, each with its CRLF; at least Host
+    payload_hash: str | None = None
+
+
+def no_signature(*_: object) -> bytes:
+    """The default of ``sign``: no further header lines."""
+    return b""
+
+
+def is_unauthorized(status: int, headers: Mapping[str, str]) -> bool:
+    """The default of ``challenged``: status 401."""
+    return status == 401
+
+
+class ConnectionPool:
+    """The connections to one storage URL, reused in LIFO order.
+
+    :param url: the storage URL's index, for Timing.
+    :param sign: signs what ``request_signed`` sends. ``request`` costs the same with and without.
+    """
+
+    def __init__(
+        self,
+        dialler: Dialler,
+        network_timeout_s: float,
+        url: int = 0,
+        *,
+        sign: Sign = no_signature,
+        challenged: Challenged = is_unauthorized,
+    ) -> None:
         self._dialler = dialler
         self._name = str(dialler.endpoint)
         self._shared = EndpointState(self._name, url)
@@ -37,6 +80,8 @@ class ConnectionPool:
         self._all: set[Connection] = set()
         self._closed = False
         self._network_timeout_s = network_timeout_s
+        self._sign = sign
+        self._challenged = challenged
         # ref=False: the timer alone doesn't keep the hub's loop alive.
         interval = min(_SWEEP_S, network_timeout_s / 4)
         loop: Any = get_hub().loop
@@ -54,6 +99,7 @@ class ConnectionPool:
         deadline_ns: int = 0,
         collector: Collector | None = None,
         longest: int = 0,
+        unsigned: UnsignedRequest | None = None,
     ) -> Timing:
         """Send a request; returns the Timing of the response, whatever its status.
 
@@ -61,6 +107,7 @@ class ConnectionPool:
         was closed while idle: if that is certain, or it had been idle for at least a second.
 
         :param longest: bytes of the longest object that the response may carry.
+        :param unsigned: if given, a second attempt is signed anew; ``head`` is of the first one.
         :raises StorageError: there was no complete response.
         """
         connection = self._idle.pop() if self._idle else self._open(deadline_ns)
@@ -78,15 +125,37 @@ class ConnectionPool:
         else:
             self._release(connection, timing)
             return timing
+        if unsigned is not None:
+            head = self._signed_head(unsigned)
         return self._request_anew(head, upload, deadline_ns, collector, longest)
 
-    @property
-    def error_body(self) -> bytes:
-        """First bytes of the body of the last response with a status of 300 or above.
+    def request_signed(
+        self,
+        unsigned: UnsignedRequest,
+        upload: Upload | None = None,
+        deadline_ns: int = 0,
+        collector: Collector | None = None,
+        longest: int = 0,
+    ) -> Timing:
+        """As ``request``, with the header lines that ``sign`` gives for each attempt."""
+        head = self._signed_head(unsigned)
+        return self.request(head, upload, deadline_ns, collector, longest, unsigned)
 
-        Belongs to the caller's request until the caller's next wait.
+    def status_error(self, method: str, timing: Timing, secret: str = "") -> StorageError:  # nosec B107
+        """The error for an unsuccessful response; of kind UNAUTHORIZED if ``challenged`` says so.
+
+        Call it before any other wait.
+
+        :param secret: hidden where the body repeats it.
         """
-        return self._shared.error_body
+        line = error_line(self._shared.error_body, secret)
+        rejected = self._challenged(timing.status, self._shared.error_headers)
+        return StorageError(
+            ErrorKind.UNAUTHORIZED if rejected else ErrorKind.STATUS,
+            f"{self._name}: {method} answered {timing.status}{': ' if line else ''}{line}",
+            status=timing.status,
+            timing=timing._replace(bytes_moved=0),
+        )
 
     def connect(self, count: int) -> None:
         """Open connections until there are ``count``; stops silently at the first failure."""
@@ -108,6 +177,12 @@ class ConnectionPool:
         self._timer.stop()
         self._timer.close()
         self._sweeping = True  # never again
+
+    def _signed_head(self, unsigned: UnsignedRequest) -> bytes:
+        method, path, query, headers, _ = unsigned
+        target = f"{path}?{query}" if query else path
+        signature = self._sign(*unsigned, time())
+        return b"%s%s\r\n" % (f"{method} {target} HTTP/1.1\r\n{headers}".encode(), signature)
 
     def _request_anew(
         self,

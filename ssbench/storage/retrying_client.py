@@ -13,6 +13,7 @@ import gevent
 from gevent.lock import BoundedSemaphore
 
 from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind
 from ssbench.core.outcome import outcome_of
 from ssbench.core.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIED_KINDS, RETRIED_STATUSES
 from ssbench.storage.base import Storage
@@ -35,8 +36,8 @@ class RetryingClient:
     """Calls methods of a Storage for many greenlets, with at most ``concurrency`` in flight.
 
     :param retries: attempts after a first one that failed with a transient error.
-    :param renew: called once for all greenlets when the store rejects the token; None: a 401
-        is an error like any other.
+    :param renew: called once for all greenlets when the store rejects the token; None: such a
+        rejection is an error like any other.
     :param stopping: once true, failed requests are not retried.
     :param sleep: waits between attempts.
     """
@@ -74,7 +75,8 @@ class RetryingClient:
             except StorageError as error:
                 if self._stopping():
                     raise
-                if error.status == 401 and self._renew is not None and renewals < RENEWALS:
+                rejected = error.kind is ErrorKind.UNAUTHORIZED
+                if rejected and self._renew is not None and renewals < RENEWALS:
                     renewals += 1
                     self._renew_token(self._renew, serial)
                 elif is_transient(error) and retries < self._retries:

@@ -8,12 +8,11 @@ from time import perf_counter_ns
 from urllib.parse import quote
 
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.model import Timing
 from ssbench.core.naming import LETTERS_HEADER, RUN_HEADER
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.httpparse import error_line
 from ssbench.storage.storage_url import open_pools, parse_storage_url
 
 RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of a response body that is kept
@@ -107,14 +106,7 @@ class Account:
 
     def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response. Call it before any other wait."""
-        endpoint = self.sites[timing.url].endpoint
-        line = error_line(self.pools[timing.url].error_body, self._token)
-        return StorageError(
-            ErrorKind.STATUS,
-            f"{endpoint}: {method} answered {timing.status}{': ' if line else ''}{line}",
-            status=timing.status,
-            timing=timing._replace(bytes_moved=0),
-        )
+        return self.pools[timing.url].status_error(method, timing, self._token)
 
     # Administrative requests, with a long deadline -----------------------------------------
 

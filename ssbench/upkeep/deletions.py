@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from gevent.pool import Pool
 
 from ssbench.core.errors import AuthError, SsbenchError, StorageError
+from ssbench.core.model import ErrorKind
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
 from ssbench.storage.base import ObjectEntry, Storage, StoreLimits
@@ -202,7 +203,7 @@ class Deletions:
     def record_failure(self, error: SsbenchError) -> None:
         """Count a failed request. Gives up after many in a row, or without a valid token."""
         self._consecutive_failures += 1
-        if isinstance(error, AuthError) or getattr(error, "status", 0) == 401:
+        if isinstance(error, AuthError) or getattr(error, "kind", None) is ErrorKind.UNAUTHORIZED:
             self.result.abort_reason = f"the store refuses our token: {error}"
         elif self._consecutive_failures >= GIVE_UP_AFTER:
             self.result.abort_reason = f"{GIVE_UP_AFTER} failures in a row, the last one: {error}"

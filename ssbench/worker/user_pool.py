@@ -274,7 +274,7 @@ class UserPool:
         renewable = True
         began_ns = start_ns  # of the latest attempt
         while True:
-            if error.status == 401 and renewable and not self.closed:
+            if error.kind is ErrorKind.UNAUTHORIZED and renewable and not self.closed:
                 if self._renew(began_ns):
                     renewals += 1
                     renewable = renewals < MAX_RENEWALS
@@ -347,8 +347,6 @@ class UserPool:
             if error is None and job.operation in RECEIVING:
                 first_ns = duration_ns(timing.first_byte_ns, start_ns)
         kind = error.kind if error else ErrorKind.NONE
-        if kind is ErrorKind.STATUS and error and error.status == 401:
-            kind = ErrorKind.UNAUTHORIZED
         return (
             job.number, job.operation, job.size_class, job.object, job.due_ns,
             start_ns - self._origin_ns, headers_ns, first_ns, took_ns,

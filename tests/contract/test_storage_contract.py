@@ -261,7 +261,7 @@ def test_a_token_is_used_from_the_next_request_on(subject: Subject, storage: Sto
     if subject.stateful:
         with pytest.raises(StorageError) as caught:
             other.actions[READ](job(READ), 0)
-        assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, 401)
+        assert (caught.value.kind, caught.value.status) == (ErrorKind.UNAUTHORIZED, 401)
         with pytest.raises(StorageError) as caught:
             other.list_containers("", "", 10)
         assert caught.value.status == 401

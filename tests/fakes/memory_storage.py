@@ -36,7 +36,8 @@ from ssbench.storage.base import (
 
 def status_error(status: int, detail: str = "") -> StorageError:
     """The error of an answer with this status."""
-    return StorageError(ErrorKind.STATUS, detail or f"the store answered {status}", status=status)
+    kind = ErrorKind.UNAUTHORIZED if status == 401 else ErrorKind.STATUS
+    return StorageError(kind, detail or f"the store answered {status}", status=status)
 
 
 @dataclass

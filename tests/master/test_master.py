@@ -593,7 +593,7 @@ class Tokens:
         def act(job: Job, deadline_ns: int) -> Timing:
             gevent.sleep(0.001)
             if tokens[-1] != self.good:
-                raise StorageError(ErrorKind.STATUS, "401 Unauthorized", status=401)
+                raise StorageError(ErrorKind.UNAUTHORIZED, "401 Unauthorized", status=401)
             now = time.perf_counter_ns()
             return Timing(now, now, now, 0, 200)
 

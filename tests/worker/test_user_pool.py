@@ -149,7 +149,8 @@ def job(number: int = 1, operation: Operation = CREATE, *, due_ns: int = NONE_NS
 
 def refused(status: int, *, answered: bool = False) -> StorageError:
     timing = Timing(1, 1, 6 * SECOND, 0, status, b"txbad") if answered else None
-    return StorageError(ErrorKind.STATUS, f"{status}", status=status, timing=timing)
+    kind = ErrorKind.UNAUTHORIZED if status == 401 else ErrorKind.STATUS
+    return StorageError(kind, f"{status}", status=status, timing=timing)
 
 
 def result_row(driver: Driver, operation: Operation = CREATE, **options: Any) -> Result:
