@@ -11,8 +11,8 @@ from ssbench.core.errors import ExitStatus
 from ssbench.core.model import Phase
 from ssbench.core.naming import ANY_POLICY
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.upkeep.cleanup import ContainerCount, Plan, count, delete, plan
-from ssbench.upkeep.deletions import CleanupResult
+from ssbench.runner.cleanup import ContainerCount, Plan, count, delete, plan
+from ssbench.runner.deletions import CleanupResult
 
 NAMED = 10  #: containers named before they are deleted; a dry run names all
 

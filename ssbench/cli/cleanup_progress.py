@@ -13,10 +13,10 @@ from ssbench.cli.progress import NoProgress, make_progress
 from ssbench.cli.stores import reach_store
 from ssbench.core.errors import ExitStatus
 from ssbench.core.text import plural, printable
+from ssbench.runner.deletions import CleanupResult
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage
 from ssbench.storage.retrying_client import Renew
-from ssbench.upkeep.deletions import CleanupResult
 
 if TYPE_CHECKING:
     from ssbench.cli.cleanup_options import CleanupOptions, ResumeOptions

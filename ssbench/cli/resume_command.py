@@ -14,8 +14,8 @@ from ssbench.core.naming import MARKER_HEADER, RUN_HEADER, is_run_id
 from ssbench.core.records import ResultBatch, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
-from ssbench.upkeep.deletions import CleanupResult
-from ssbench.upkeep.resume import OrphanedObjects, SearchResult, delete, find
+from ssbench.runner.deletions import CleanupResult
+from ssbench.runner.resume import OrphanedObjects, SearchResult, delete, find
 
 NOOP = "noop"  #: the driver of --noop
 NAMED = 10  #: containers named before objects are deleted; a dry run names all

@@ -19,10 +19,10 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.host import info
 from ssbench.master.phases import Limits
+from ssbench.runner.prepare import check, make_containers
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage
 from ssbench.storage.retrying_client import Renew
-from ssbench.upkeep.prepare import check, make_containers
 
 
 def settings_of(

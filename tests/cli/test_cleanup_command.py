@@ -11,8 +11,8 @@ from ssbench.cli.cleanup_progress import CleanupContext
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.naming import container_name
+from ssbench.runner import cleanup
 from ssbench.storage.base import ContainerEntry
-from ssbench.upkeep import cleanup
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 

@@ -14,7 +14,7 @@ from ssbench.cli.options import master_parser
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import AuthError, ExitStatus
 from ssbench.core.settings import StorageSettings
-from ssbench.upkeep.deletions import CleanupResult
+from ssbench.runner.deletions import CleanupResult
 from tests.fakes.auth_v1 import AuthV1
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 

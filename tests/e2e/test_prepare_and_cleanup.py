@@ -17,10 +17,10 @@ from ssbench.core.operations import CREATE
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
+from ssbench.runner.cleanup import delete, plan
+from ssbench.runner.prepare import ContainerCounts, make_containers
 from ssbench.storage import open_storage
 from ssbench.storage.base import Storage, StoreLimits
-from ssbench.upkeep.cleanup import delete, plan
-from ssbench.upkeep.prepare import ContainerCounts, make_containers
 
 pytestmark = pytest.mark.e2e
 

@@ -11,10 +11,10 @@ import pytest
 from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import LeftAlone, container_name
+from ssbench.runner import cleanup
+from ssbench.runner.cleanup import Plan, count, delete, plan
+from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult
 from ssbench.storage.base import ContainerEntry, StoreLimits
-from ssbench.upkeep import cleanup
-from ssbench.upkeep.cleanup import Plan, count, delete, plan
-from ssbench.upkeep.deletions import GIVE_UP_AFTER, CleanupResult
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 

@@ -17,9 +17,9 @@ from ssbench.core.naming import Naming
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE, Operation
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult
+from ssbench.runner.resume import OrphanedObjects, SearchResult, delete, find
 from ssbench.storage.base import ObjectEntry
-from ssbench.upkeep.deletions import GIVE_UP_AFTER, CleanupResult
-from ssbench.upkeep.resume import OrphanedObjects, SearchResult, delete, find
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 RUN = "5e1f5e1f00"

@@ -11,8 +11,8 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.naming import container_name
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
+from ssbench.runner.prepare import Check, ContainerCounts, check, make_containers
 from ssbench.storage.base import StoreLimits
-from ssbench.upkeep.prepare import Check, ContainerCounts, check, make_containers
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 NAMES = [container_name("ssbench", index) for index in range(12)]

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import SsbenchError
-from ssbench.storage.base import ObjectEntry, StoreLimits
-from ssbench.storage.retrying_client import RetryingClient
-from ssbench.upkeep.deletions import (
+from ssbench.runner.deletions import (
     BULK_NAMES,
     EXAMPLES,
     GIVE_UP_AFTER,
@@ -22,6 +20,8 @@ from ssbench.upkeep.deletions import (
     page_size,
     pages,
 )
+from ssbench.storage.base import ObjectEntry, StoreLimits
+from ssbench.storage.retrying_client import RetryingClient
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 

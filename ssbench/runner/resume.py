@@ -28,9 +28,7 @@ from ssbench.core.naming import (
 from ssbench.core.operations import OPERATIONS, Effect
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
-from ssbench.storage.retrying_client import Renew, RetryingClient
-from ssbench.upkeep.deletions import (
+from ssbench.runner.deletions import (
     CleanupResult,
     CleanupStopped,
     Deletions,
@@ -38,6 +36,8 @@ from ssbench.upkeep.deletions import (
     page_size,
     pages,
 )
+from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
+from ssbench.storage.retrying_client import Renew, RetryingClient
 
 EXAMPLES = 5  #: names of containers that are left alone
 

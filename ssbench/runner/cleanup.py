@@ -15,9 +15,7 @@ from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.naming import LeftAlone, why_not_ours
-from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
-from ssbench.storage.retrying_client import Renew, RetryingClient
-from ssbench.upkeep.deletions import (
+from ssbench.runner.deletions import (
     PAGE,
     CleanupResult,
     CleanupStopped,
@@ -25,6 +23,8 @@ from ssbench.upkeep.deletions import (
     page_size,
     pages,
 )
+from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
+from ssbench.storage.retrying_client import Renew, RetryingClient
 
 #: Pauses before each attempt to empty a container: its listing lags behind its objects.
 PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)

@@ -1,1 +1,0 @@
-"""Preparation of the store before a run, and cleanup after it."""
