@@ -14,6 +14,7 @@ from ssbench.core.dispatch.dispatcher import MAX_BATCH
 from ssbench.core.errors import ScenarioError, SsbenchError
 from ssbench.core.model import Phase
 from ssbench.core.naming import Naming
+from ssbench.core.operations import OPERATIONS
 from ssbench.core.records import RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
@@ -59,6 +60,7 @@ def header_of(
         hosts=info.facts(),
         versions=info.versions(),
         verify=verify,
+        operations=[row.to_map() for row in OPERATIONS.values()],
     )
 
 

@@ -1,20 +1,38 @@
 """The table of operations: all that the engine knows of an operation is its row.
 
 Workload, retries, statistics, thresholds, progress and reports go by a row's properties and never
-by its name. A new operation is a row here (or ``register`` in a driver's module) and a method of
-each driver that supports it.
+by its name. A new operation is a row here, or ``register`` in a driver's module, and a method of
+each driver that supports it. A stat file's header lists the rows of its run, so that a process
+without a row still reports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any
+from random import Random
+from typing import Any, TypeVar
 
 from ssbench.core.model import Phase
 
 FIRST_BYTE = ".oO*"  #: progress characters by latency to the first byte: from 0, 1, 3 and 10 s
 LAST_BYTE = "_|^@"  #: the same by latency to the last byte
+MAX_SET = 10_000  #: objects of one operation
+
+#: ``draw(random, size in bytes of the job's object)`` gives the values of a row's arguments.
+Draw = Callable[[Random, int], tuple[int | bytes, ...]]
+_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,31}")
+_Value = TypeVar("_Value", bound=Enum)
+
+
+class Target(Enum):
+    """What an operation reserves. Which objects these can be follows from its effect."""
+
+    OBJECT = "object"  #: one: a new one if the operation creates, else one of the population
+    OBJECTS = "objects"  #: up to ``set_size`` of them, each with an outcome of its own
+    PAIR = "pair"  #: a source, which stays as it is, and a new object with the source's content
+    CONTAINER = "container"  #: none: the job's ``object`` is the index of a container
 
 
 class Effect(Enum):
@@ -39,23 +57,30 @@ class NotFound(Enum):
     """What a 404 means."""
 
     ERROR = "error"
-    RETRIED = "retried"  #: it is tried once more (eventual consistency), then an error
-    SUCCESS = "success"  #: the goal is reached
+    RETRIED = "retried"  #: tried once more (eventual consistency), then an error
+    SUCCESS = "success"  #: the object is gone, which was the goal
 
 
 class Operation(int):
     """A row: the operation's number on the wire and in stat files, with its properties.
 
     It equals its number, so that a number from the wire finds the row in any mapping.
+
+    :raises ValueError: if the target can't have this effect.
     """
 
     name: str  #: in capitals, as reports show it; lower case is its key in a scenario
     effect: Effect
+    target: Target
     body: Body
     not_found: NotFound
     phase: Phase  #: the phase that draws it
     progress: str  #: four characters, by latency: FIRST_BYTE or LAST_BYTE
-    alias: str  #: what else a user may call it, in capitals; "" for nothing
+    arguments: tuple[str, ...]  #: names of the values in ``Job.arguments``
+    draw: Draw | None  #: gives these values; None if there are no arguments
+    set_size: int  #: objects that an operation on Target.OBJECTS reserves at most
+    alias: str  #: another name that users may give, in capitals; "" if there is none
+    crud: bool  #: has a weight in ``crud_profile`` and a block in every report
 
     def __new__(
         cls,
@@ -63,16 +88,24 @@ class Operation(int):
         name: str,
         effect: Effect,
         *,
+        target: Target = Target.OBJECT,
         body: Body = Body.NONE,
         not_found: NotFound = NotFound.RETRIED,
         phase: Phase = Phase.RUN,
         progress: str = LAST_BYTE,
+        arguments: tuple[str, ...] = (),
+        draw: Draw | None = None,
+        set_size: int = 10,
         alias: str = "",
+        crud: bool = False,
     ) -> Operation:
+        if effect not in _EFFECTS.get(target, Effect):
+            raise ValueError(f"{name}: an operation on a {target.value} can't have {effect}")
         row = super().__new__(cls, number)
-        row.name, row.effect, row.body = name, effect, body
+        row.name, row.effect, row.target, row.body = name, effect, target, body
         row.not_found, row.phase, row.progress = not_found, phase, progress
-        row.alias = alias
+        row.arguments, row.draw, row.set_size = arguments, draw, min(set_size, MAX_SET)
+        row.alias, row.crud = alias, crud
         return row
 
     def __repr__(self) -> str:
@@ -80,7 +113,7 @@ class Operation(int):
 
     @property
     def changes_content(self) -> bool:
-        """Whether an attempt without an answer leaves the object's content unknown."""
+        """Whether an attempt without an answer leaves an object's content unknown."""
         return self.effect in (Effect.CREATES, Effect.REPLACES, Effect.REMOVES)
 
     @property
@@ -89,22 +122,65 @@ class Operation(int):
         return self.body is not Body.NONE
 
     def to_map(self) -> dict[str, Any]:
-        """What a stat file's header says of the row."""
-        return {"number": int(self), "name": self.name,
-                "effect": self.effect.value, "body": self.body.value}  # fmt: skip
+        """The row in a stat file's header."""
+        return {
+            "number": int(self), "name": self.name, "effect": self.effect.value,
+            "target": self.target.value, "body": self.body.value,
+            "not_found": self.not_found.value, "phase": self.phase.name.lower(),
+            "progress": self.progress, "arguments": [*self.arguments], "alias": self.alias,
+            "crud": self.crud,
+        }  # fmt: skip
+
+    @classmethod
+    def from_map(cls, row: Mapping[str, Any]) -> Operation:
+        """The row of ``to_map``. Properties that this release doesn't know get their defaults.
+
+        :raises ValueError: if it has no sound number and name.
+        """
+        number, name = row.get("number"), row.get("name")
+        if type(number) is not int or number < 0 or not _NAME.fullmatch(str(name)):
+            raise ValueError("no sound number and name")
+        effect = _known(row.get("effect"), Effect.NONE)
+        target = _known(row.get("target"), Target.OBJECT)
+        phases = {phase.name.lower(): phase for phase in Phase}
+        progress, arguments = row.get("progress"), row.get("arguments")
+        return cls(
+            number,
+            str(name),
+            effect,
+            target=target if effect in _EFFECTS.get(target, Effect) else Target.OBJECT,
+            body=_known(row.get("body"), Body.NONE),
+            not_found=_known(row.get("not_found"), NotFound.RETRIED),
+            phase=phases.get(str(row.get("phase")), Phase.RUN),
+            progress=str(progress) if len(str(progress)) == len(LAST_BYTE) else LAST_BYTE,
+            arguments=tuple(map(str, arguments)) if isinstance(arguments, list) else (),
+            alias=str(row.get("alias") or ""),
+            crud=row.get("crud") is True,
+        )
+
+
+#: The effects that a target can have, if not all.
+_EFFECTS = {Target.PAIR: {Effect.CREATES}, Target.CONTAINER: {Effect.NONE}}
+
+
+def _known(value: object, default: _Value) -> _Value:
+    return next((each for each in type(default) if each.value == value), default)
 
 
 OPERATIONS: dict[int, Operation] = {}  #: number -> row
-RECEIVING: set[int] = set()  #: those that receive content, and so have a first byte
+RECEIVING: set[int] = set()  #: those that receive content and so have a first-byte latency
 
 
 def register(row: Operation) -> Operation:
     """Add a row to the table.
 
-    :raises ValueError: where its number or its name is taken by another.
+    :raises ValueError: if its name is no word of at most 32 capitals, digits and underscores, or
+        another row has its number, name or alias.
     """
+    if not _NAME.fullmatch(row.name):
+        raise ValueError(f"{row!r}: a name is made of capitals, digits and underscores")
     for known in OPERATIONS.values():
-        if known == row or known.name == row.name:
+        if known == row or {known.name, known.alias} & {row.name, row.alias or row.name}:
             raise ValueError(f"{row!r}: {known!r} has that number or name")
     OPERATIONS[int(row)] = row
     if row.body is Body.RECEIVED:
@@ -113,32 +189,29 @@ def register(row: Operation) -> Operation:
 
 
 # Numbers are on the wire and in stat files: append only.
-CREATE = register(
-    Operation(
-        0, "CREATE", Effect.CREATES, body=Body.SENT, not_found=NotFound.ERROR, alias="PUT"
-    )
-)  # fmt: skip
-READ = register(
-    Operation(1, "READ", Effect.NONE, body=Body.RECEIVED, progress=FIRST_BYTE, alias="GET")
-)
-UPDATE = register(Operation(2, "UPDATE", Effect.REPLACES, body=Body.SENT))
-DELETE = register(Operation(3, "DELETE", Effect.REMOVES))
+# fmt: off
+CREATE = register(Operation(
+    0, "CREATE", Effect.CREATES, body=Body.SENT, not_found=NotFound.ERROR, alias="PUT", crud=True,
+))
+READ = register(Operation(
+    1, "READ", Effect.NONE, body=Body.RECEIVED, progress=FIRST_BYTE, alias="GET", crud=True,
+))
+UPDATE = register(Operation(2, "UPDATE", Effect.REPLACES, body=Body.SENT, crud=True))
+DELETE = register(Operation(3, "DELETE", Effect.REMOVES, crud=True))
 #: HEAD, and PUT unless an object of the right size is there.
-ENSURE = register(
-    Operation(
-        4, "ENSURE", Effect.CREATES,
-        body=Body.SENT, not_found=NotFound.ERROR, phase=Phase.POPULATE,
-    )
-)  # fmt: skip
-#: DELETE where "not found" is as good.
-REMOVE = register(
-    Operation(5, "REMOVE", Effect.REMOVES, not_found=NotFound.SUCCESS, phase=Phase.CLEANUP)
-)
+ENSURE = register(Operation(
+    4, "ENSURE", Effect.CREATES, body=Body.SENT, not_found=NotFound.ERROR, phase=Phase.POPULATE,
+))
+#: DELETE; "not found" is a success.
+REMOVE = register(Operation(
+    5, "REMOVE", Effect.REMOVES, not_found=NotFound.SUCCESS, phase=Phase.CLEANUP,
+))
 HEAD = register(Operation(6, "HEAD", Effect.NONE))
 POST = register(Operation(7, "POST", Effect.TOUCHES))
+# fmt: on
 
-#: Those that a crud_profile has weights of, in its order. Every report has a block of each.
-CRUD = (CREATE, READ, UPDATE, DELETE)
+#: The rows with ``crud``, in the order of a crud_profile.
+CRUD = tuple(row for row in OPERATIONS.values() if row.crud)
 
 
 def of_phase(phase: Phase) -> list[Operation]:
@@ -146,15 +219,30 @@ def of_phase(phase: Phase) -> list[Operation]:
     return sorted(row for row in OPERATIONS.values() if row.phase is phase)
 
 
-def operation_named(name: str) -> Operation | None:
-    """The row of a run's operation, by its name or alias in any case; None where there is none."""
+def operation_named(name: str, known: Mapping[int, Operation] = OPERATIONS) -> Operation | None:
+    """The row of a run's operation, by its name or alias in any case; None if there is none."""
     word = name.upper()
-    return next(
-        (row for row in of_phase(Phase.RUN) if word and word in (row.name, row.alias)), None
-    )
+    rows = (row for row in known.values() if row.phase is Phase.RUN)
+    return next((row for row in rows if word and word in (row.name, row.alias)), None)
 
 
 def row_of(number: int, known: Mapping[int, Operation] = OPERATIONS) -> Operation:
-    """The row of a number; one without any effect or body where nobody knows it."""
+    """The row of a number; if it is unknown, one without effect and body."""
     row = known.get(number)
     return Operation(number, f"OPERATION {number}", Effect.NONE) if row is None else row
+
+
+def rows_of(maps: Iterable[object]) -> dict[int, Operation]:
+    """This process's rows, replaced and completed by those of a stat file's header.
+
+    Entries that are no sound row are left out, and so are rows with the name of another.
+    """
+    rows = dict(OPERATIONS)
+    for entry in maps:
+        try:
+            row = Operation.from_map(entry if isinstance(entry, Mapping) else {})
+        except ValueError:
+            continue
+        if all(other == row or other.name != row.name for other in rows.values()):
+            rows[int(row)] = row
+    return rows

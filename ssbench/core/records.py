@@ -32,6 +32,7 @@ class RunHeader:
     hosts: Mapping[str, Any] = field(default_factory=dict)  #: facts of the master's machine
     versions: Mapping[str, str] = field(default_factory=dict)  #: python, gevent, zmq, ...
     verify: bool = False  #: what was read was checked
+    operations: Sequence[Any] = ()  #: Operation.to_map() of each row that the run's process had
 
 
 @dataclass(frozen=True, slots=True)

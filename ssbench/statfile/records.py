@@ -246,6 +246,12 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(item) for item in value)
 
 
+def _list(value: Any) -> list[Any]:
+    if type(value) is not list:
+        raise MessageError("a list is wanted")
+    return [_anything(item) for item in value]
+
+
 def _anything(value: Any, depth: int = 0) -> Any:
     """A JSON value. Refused if nested so deeply that printing it would fail."""
     if depth > _MAX_DEPTH:
@@ -273,4 +279,5 @@ _FROM_DISK: dict[str, Callable[[Any], Any]] = {
     "Mapping[str, int]": _map_of(_whole),
     "Mapping[str, float]": _map_of(_number),
     "Sequence[str]": _texts,
+    "Sequence[Any]": _list,
 }

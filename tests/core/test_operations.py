@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgpack
 import pytest
 
 from ssbench.core import operations
 from ssbench.core.model import Phase
-from ssbench.core.operations import OPERATIONS, RECEIVING, Body, Effect, NotFound, Operation
+from ssbench.core.operations import OPERATIONS, RECEIVING, Body, Effect, NotFound, Operation, Target
 
 
 @pytest.fixture
@@ -55,6 +56,47 @@ def test_a_number_that_nobody_knows_has_a_name_and_does_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize("row", OPERATIONS.values(), ids=lambda row: row.name)
+def test_a_row_survives_the_way_through_a_stat_file(row: Operation) -> None:
+    again = Operation.from_map(msgpack.unpackb(msgpack.packb(row.to_map())))
+    assert again == row
+    assert again.to_map() == row.to_map()
+
+
+def test_a_row_with_arguments_survives_too() -> None:
+    row = Operation(
+        300, "LIST", Effect.NONE, target=Target.CONTAINER, arguments=("prefix", "limit"),
+        not_found=NotFound.ERROR, progress="abcd",
+    )  # fmt: skip
+    assert Operation.from_map(row.to_map()).to_map() == row.to_map()
+
+
+def test_a_file_s_rows_come_before_those_of_this_process() -> None:
+    peek = Operation(300, "PEEK", Effect.NONE, body=Body.RECEIVED)
+    changed = {**operations.READ.to_map(), "progress": "1234"}
+    hostile = [7, {}, {"number": -1, "name": "X"}, {"number": 8, "name": "\x1b[2J"},
+               {"number": 301, "name": "READ"}]  # fmt: skip
+    rows = operations.rows_of([peek.to_map(), changed, *hostile])
+    assert rows.keys() == OPERATIONS.keys() | {300}
+    assert operations.row_of(300, rows).body is Body.RECEIVED
+    assert rows[operations.READ].progress == "1234"
+    assert operations.operation_named("peek", rows) == peek
+
+
+def test_what_a_later_release_says_of_a_row_gets_a_default() -> None:
+    later = {"number": 9, "name": "SEAL", "effect": "seals", "target": 7, "body": None}
+    row = Operation.from_map({**later, "phase": "sealing", "progress": "x", "arguments": 3})
+    assert (row.effect, row.target, row.body) == (Effect.NONE, Target.OBJECT, Body.NONE)
+    assert (row.phase, row.arguments) == (Phase.RUN, ())
+
+
+@pytest.mark.parametrize("effect", [Effect.REPLACES, Effect.REMOVES, Effect.TOUCHES])
+@pytest.mark.parametrize("target", [Target.PAIR, Target.CONTAINER])
+def test_an_effect_that_a_target_can_not_have_is_refused(target: Target, effect: Effect) -> None:
+    with pytest.raises(ValueError, match=target.value):
+        Operation(300, "ODD", effect, target=target)
+
+
 @pytest.mark.usefixtures("_table_as_before")
 def test_a_driver_s_module_can_add_a_row() -> None:
     row = operations.register(Operation(200, "PEEK", Effect.NONE, body=Body.RECEIVED))
@@ -67,3 +109,8 @@ def test_a_driver_s_module_can_add_a_row() -> None:
 def test_a_number_or_name_that_is_taken_is_refused(number: int, name: str) -> None:
     with pytest.raises(ValueError, match="has that number or name"):
         operations.register(Operation(number, name, Effect.NONE))
+
+
+def test_a_name_that_would_spoil_a_report_is_refused() -> None:
+    with pytest.raises(ValueError, match="capitals"):
+        operations.register(Operation(201, "no word", Effect.NONE))
