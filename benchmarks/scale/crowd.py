@@ -17,11 +17,10 @@ from typing import NamedTuple
 import gevent
 from gevent.hub import get_hub
 
-from ssbench.cli.gc_tuning import tune_garbage_collector
-from ssbench.cli.openfiles import allow_many_connections
 from ssbench.core.model import Job, Timing
 from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.settings import StorageSettings
+from ssbench.host.process import allow_many_connections, tune_garbage_collector
 from ssbench.storage.noop import NoopStorage
 from ssbench.transport.key import CurveKey
 from ssbench.transport.ports import Ports

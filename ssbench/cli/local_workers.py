@@ -15,12 +15,12 @@ import sys
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
-from ssbench.cli.openfiles import allow_many_connections, host_limits
-from ssbench.cli.private_files import numbered_file
 from ssbench.core import capacity
 from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
+from ssbench.host.private_files import numbered_file
+from ssbench.host.process import allow_many_connections, host_limits
 
 if TYPE_CHECKING:
     from ssbench.cli.run_config import RunOptions

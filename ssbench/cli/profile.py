@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ssbench.cli.private_files import new_file
+from ssbench.host.private_files import new_file
 
 if TYPE_CHECKING:
     import cProfile

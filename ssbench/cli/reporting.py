@@ -12,13 +12,13 @@ from pathlib import Path
 
 from ssbench import statfile
 from ssbench.cli.console import tell
-from ssbench.cli.gc_tuning import tune_garbage_collector
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.records import MarkRecord, Record, RunHeader
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.thresholds import Threshold
+from ssbench.host.process import tune_garbage_collector
 from ssbench.report import ReportOptions, render
 from ssbench.report.host_stats import columns, host_rows
 from ssbench.report.rps import render_rps

@@ -12,17 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from ssbench.cli.gc_tuning import tune_garbage_collector
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import LocalWorkers
-from ssbench.cli.parent_pipe import address_line
 from ssbench.cli.progress import make_progress
 from ssbench.cli.run_config import RunOptions
 from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
 from ssbench.cli.wiring import bind, key_of
 from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
 from ssbench.core.settings import StorageSettings
+from ssbench.host.process import tune_garbage_collector
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_address import address_line
 
 if TYPE_CHECKING:
     from ssbench.master.master import Master

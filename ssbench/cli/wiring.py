@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ssbench.cli.openfiles import allow_many_connections
 from ssbench.cli.zmq_options import ZmqOptions
+from ssbench.host.process import allow_many_connections
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.ports import Ports

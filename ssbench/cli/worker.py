@@ -15,15 +15,14 @@ import gevent
 from gevent import get_hub
 
 from ssbench.cli.console import log_to_stderr, tell
-from ssbench.cli.gc_tuning import tune_garbage_collector
-from ssbench.cli.openfiles import allow_many_connections, host_limits
-from ssbench.cli.parent_pipe import MasterAddress, read_address
 from ssbench.cli.proctitle import show_as_worker
 from ssbench.cli.wiring import key_of, ports_of
 from ssbench.cli.worker_options import WorkerOptions, worker_options, worker_parser
 from ssbench.core.capacity import most_users
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
+from ssbench.host.process import allow_many_connections, host_limits, tune_garbage_collector
+from ssbench.transport.master_address import MasterAddress, read_address
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker
 

@@ -1,6 +1,6 @@
 """How many users a host can run: what they take of file descriptors, local ports and memory.
 
-Pure; ``cli.openfiles.host_limits`` says what there is. A user keeps one connection to the store.
+Pure; ``host.process.host_limits`` says what there is. A user keeps one connection to the store.
 """
 
 from __future__ import annotations

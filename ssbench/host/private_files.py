@@ -1,19 +1,24 @@
-"""The folder for stat files, logs and profiles, safe against other users' links."""
+"""Folder and files for stat files, logs and profiles, safe against other users' links."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 from ssbench.core.errors import StatFileError
+
+_MOST_NUMBERS = 10_000
 
 
 def private_folder(parent: Path, instead: str) -> Path:
     """``ssbench-results`` in the parent, or one with our uid: ours, and closed to all others.
 
-    :param instead: what the user can do where neither can be had.
-    :raises StatFileError: then.
+    :param instead: what the user can do if neither is available.
+    :raises StatFileError: neither is.
     """
     shared = parent / "ssbench-results"
     own = parent / f"ssbench-results-{os.geteuid()}"
@@ -48,3 +53,69 @@ def _fault(folder: Path) -> str | None:
     finally:
         os.close(found)
     return None
+
+
+def numbered_file(stem: str, suffix: str, first: int) -> tuple[int, str, int]:
+    """``STEM-0.log``, emptied, or the first number from ``first`` on that is not in use.
+
+    The file stays in use while its descriptor, or a copy in another process, is open.
+
+    :returns: descriptor, path, number.
+    :raises StatFileError: the folder or the file can't be made.
+    """
+    folder = _folder()
+    for number in range(first, first + _MOST_NUMBERS):
+        path = str(folder / f"{stem}-{number}{suffix}")
+        fd = _take(path)
+        if fd is not None:
+            return fd, path, number
+    raise StatFileError(f"{folder}: all files {stem}-{first}{suffix} and on are in use")
+
+
+def new_file(prefix: str, suffix: str) -> tuple[int, str]:
+    """A new file that only its owner can read, in a folder closed to others: descriptor, path.
+
+    :raises StatFileError: the folder can't be made.
+    """
+    return tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=_folder())
+
+
+def _folder() -> Path:
+    return private_folder(Path(tempfile.gettempdir()), "set TMPDIR to a folder of your own")
+
+
+def _take(path: str) -> int | None:
+    """The file's descriptor, locked; None if another process or user has it."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_APPEND | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EACCES):
+            return None  # a link, a folder, a pipe, another user's
+        raise StatFileError(f"{path}: can't be written: {error.strerror}") from error
+    if _lock(fd) and _is_there(fd, path):
+        os.fchmod(fd, 0o600)
+        os.ftruncate(fd, 0)
+        return fd
+    os.close(fd)
+    return None
+
+
+def _lock(fd: int) -> bool:
+    """False if another process holds the file; True also on file systems without locks."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network file systems
+        return True
+    return True
+
+
+def _is_there(fd: int, path: str) -> bool:
+    """Whether the path is still this regular file: its last holder may have deleted it."""
+    facts = os.fstat(fd)
+    try:
+        return stat.S_ISREG(facts.st_mode) and os.path.samestat(facts, os.stat(path))
+    except FileNotFoundError:
+        return False

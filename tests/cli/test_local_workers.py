@@ -15,13 +15,13 @@ import psutil
 import pytest
 
 from ssbench.cli.local_workers import LocalWorkers, start_local_workers
-from ssbench.cli.parent_pipe import address_line
 from ssbench.core.capacity import HostLimits
 from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master
 from ssbench.master.phases import Limits
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_address import address_line
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.ports import Ports
 from tests.cli.test_session import options

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.parent_pipe import address_line
 from ssbench.cli.worker import main
 from ssbench.core.messages import Bye, Hello, Results
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_address import address_line
 from ssbench.transport.ports import Ports
 from tests.fakes.scripted_master import ScriptedMaster, byes, jobs
 

@@ -9,7 +9,7 @@ import pytest
 
 from ssbench.core.errors import StatFileError
 from ssbench.host import private_files
-from ssbench.host.private_files import private_folder
+from ssbench.host.private_files import new_file, numbered_file, private_folder
 
 WHAT_HELPS = "set TMPDIR"
 
@@ -53,3 +53,68 @@ def test_where_neither_can_be_had_it_says_what_helps(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(tmp_path)
     with pytest.raises(StatFileError, match=f"no folder that can be trusted.*{WHAT_HELPS}"):
         private_folder(tmp_path, WHAT_HELPS)
+
+
+@pytest.fixture
+def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder for temporary files is ``tmp_path``; returns it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_each_is_new_and_private_in_a_private_folder(results: Path) -> None:
+    made = [new_file("log-", ".log") for _ in range(3)]
+    for fd, path in made:
+        os.close(fd)
+        assert Path(path).parent == results / "ssbench-results"
+        assert Path(path).name.startswith("log-")
+        assert Path(path).stat().st_mode & 0o777 == 0o600
+        assert Path(path).parent.stat().st_mode & 0o777 == 0o700
+    assert len({path for _, path in made}) == 3
+
+
+def test_a_number_is_taken_again_emptied_once_it_is_free(results: Path) -> None:
+    folder = results / "ssbench-results"
+    first, path, number = numbered_file("log", ".log", 0)
+    assert (path, number) == (str(folder / "log-0.log"), 0)
+    os.write(first, b"of the first")
+    second, path, number = numbered_file("log", ".log", 0)
+    assert (path, number) == (str(folder / "log-1.log"), 1)
+    os.close(second)
+    os.close(first)
+    again, path, number = numbered_file("log", ".log", 0)
+    assert (Path(path).read_bytes(), Path(path).stat().st_mode & 0o777, number) == (b"", 0o600, 0)
+    os.close(again)
+
+
+def test_links_pipes_and_folders_of_the_name_are_passed_over(results: Path) -> None:
+    fd, path, _ = numbered_file("log", ".log", 0)
+    os.close(fd)
+    (results / "victim").write_text("mine")
+    os.unlink(path)
+    os.symlink(results / "victim", path)
+    folder = Path(path).parent
+    os.mkfifo(folder / "log-1.log")
+    os.mkdir(folder / "log-2.log")
+    os.link(results / "victim", folder / "log-9.log")
+    fd, path, number = numbered_file("log", ".log", 0)
+    os.close(fd)
+    assert number == 3
+    assert (results / "victim").read_text() == "mine"
+
+
+def test_a_folder_that_others_have_planted_is_not_used(results: Path) -> None:
+    (results / "elsewhere").mkdir()
+    (results / "ssbench-results").symlink_to(results / "elsewhere")
+    fd, path = new_file("log-", ".log")
+    os.close(fd)
+    assert Path(path).parent == results / f"ssbench-results-{os.geteuid()}"
+    (results / f"ssbench-results-{os.geteuid()}" / "x").touch()
+    assert list((results / "elsewhere").iterdir()) == []
+
+
+def test_where_there_is_none_it_says_what_helps(results: Path) -> None:
+    for name in ("ssbench-results", f"ssbench-results-{os.geteuid()}"):
+        (results / name).symlink_to(results / "elsewhere")
+    with pytest.raises(StatFileError, match="set TMPDIR to a folder of your own"):
+        new_file("log-", ".log")

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from ssbench.cli.parent_pipe import MasterAddress, address_line, read_address
 from ssbench.core.errors import UsageError
 from ssbench.transport.key import CurveKey
+from ssbench.transport.master_address import MasterAddress, address_line, read_address
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.ports import Ports
 

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import gc
 import resource
 from pathlib import Path
 
-from ssbench.cli.openfiles import allow_many_connections, host_limits
+from ssbench.host.process import allow_many_connections, host_limits, tune_garbage_collector
 
 
 def test_the_limit_of_open_files_goes_up_to_what_is_allowed(few_files: int) -> None:
@@ -24,3 +25,16 @@ def test_what_the_host_allows(tmp_path: Path, few_files: int) -> None:
     assert (unknown.ports, unknown.memory_bytes) == (None, None)
     gone = tmp_path / "gone"
     assert host_limits(gone, gone).ports is None
+
+
+def test_tuning_makes_collections_rarer_and_freezes_present_objects() -> None:
+    before = gc.get_threshold()
+    frozen = gc.get_freeze_count()
+    try:
+        tune_garbage_collector()
+        assert gc.get_threshold()[0] > 10 * 700
+        assert gc.get_freeze_count() > frozen
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+    assert gc.get_freeze_count() == 0

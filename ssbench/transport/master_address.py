@@ -1,8 +1,8 @@
-"""What a master tells the workers that it starts, over a pipe: where it is, and the key, in a line.
+"""The line that a master writes to the pipe of its local workers: its address and the key.
 
     127.0.0.1 13579 13580 13581 ssbench-key-1 ...
 
-The key is missing where the traffic isn't encrypted.
+Without encryption there is no key.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.ports import Ports
 
 _SOURCE = "the parent's pipe"
-#: Where one finds a master on the same host that listens to all interfaces.
+#: Addresses that stand for all interfaces -> one that reaches them from the same host.
 _EVERYWHERE = "0.0.0.0"  # nosec B104 # nothing is bound here
 _LOOPBACK_OF = {_EVERYWHERE: "127.0.0.1", "::": "::1"}
 
 
 class MasterAddress(NamedTuple):
-    """Where a master is, and what opens its doors."""
+    """Host, ports and key of a master."""
 
     host: str
     ports: Ports
@@ -30,7 +30,7 @@ class MasterAddress(NamedTuple):
 
 
 def address_line(transport: MasterTransport, key: CurveKey | None) -> str:
-    """The line for workers on the transport's own host."""
+    """The line for workers on this host."""
     ports = transport.ports
     host = _LOOPBACK_OF.get(transport.ip, transport.ip)
     key_text = key.to_text() if key else "\n"
@@ -38,9 +38,9 @@ def address_line(transport: MasterTransport, key: CurveKey | None) -> str:
 
 
 def read_address(fd: int) -> MasterAddress | None:
-    """Wait for the line; None where the pipe was closed without one.
+    """Wait for the line; None if the pipe was closed without one.
 
-    :raises UsageError: where it is none; the message doesn't repeat what may be a key.
+    :raises UsageError: the line is malformed; the message does not repeat it, as it may hold a key.
     """
     with os.fdopen(os.dup(fd), encoding="ascii", errors="replace") as pipe:
         line = pipe.readline()
