@@ -15,8 +15,7 @@ from gevent import Timeout, get_hub
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.outcome import outcome_of
-from ssbench.storage.stream import WRITE, PlainStream
-from ssbench.storage.tlsstream import CIPHERTEXT_SIZE, TlsStream
+from ssbench.storage.stream import CIPHERTEXT_SIZE, WRITE, PlainStream, TlsStream
 
 #: Errors of our own host, not of the store: no descriptors, local ports or memory left.
 _LOCAL_SHORTAGES = frozenset(

@@ -19,12 +19,19 @@ from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.httpbody import (
     HEAD_ONLY,
     BodyPrefix,
-    BodyReader,
     BodyTooLong,
     Collector,
-    ConnectionClosed,
+    check_length,
 )
-from ssbench.storage.httpparse import MAX_HEAD, BadResponse, Head, HeadPatternCache, parse_head
+from ssbench.storage.httpparse import (
+    CHUNKED,
+    MAX_HEAD,
+    BadResponse,
+    ChunkedBody,
+    Head,
+    HeadPatternCache,
+    parse_head,
+)
 from ssbench.storage.stream import PlainStream
 
 BUFFER_SIZE = 65536
@@ -53,6 +60,14 @@ class Disconnected(StorageError):
         self.never_received = never_received
 
 
+class ConnectionClosed(Exception):
+    """The peer closed the connection before the response was complete."""
+
+    def __init__(self, kind: ErrorKind, where: str) -> None:
+        super().__init__(where)
+        self.kind = kind
+
+
 class EndpointState:
     """State shared by the connections to one storage URL.
 
@@ -72,32 +87,37 @@ class EndpointState:
         self.error_body = b""
 
 
-class Connection(BodyReader):
+class Connection:
     """One connection; serves one request at a time."""
 
     __slots__ = (
-        "_any_sent", "_early", "_in_head", "_interim", "_name", "_read_head", "_send",
-        "_send_parts", "_shared", "_url", "deadline_ns", "idle_ns", "last", "last_active_ns",
-        "reusable",
+        "_abort_cause", "_any_sent", "_arrived_ns", "_buffer", "_early", "_in_head", "_interim",
+        "_name", "_read_head", "_recv_into", "_response_started", "_send", "_send_parts",
+        "_shared", "_url", "alive", "deadline_ns", "idle_ns", "last", "last_active_ns",
+        "reusable", "stream",
     )  # fmt: skip
 
     def __init__(self, stream: PlainStream, shared: EndpointState) -> None:
-        super().__init__(stream, shared.buffer)
+        self.stream = stream
         self.deadline_ns = IDLE
+        self.alive = True  #: bytes were transferred since the last sweep
         self.last_active_ns = 0  #: time of the last sweep that saw it active
         self.reusable = True
         #: Timing of the previous response, None: there was none. The connection has been idle
         #: since then, and the server may have closed it.
         self.last: Timing | None = None
         self.idle_ns = 0  #: time of the last sweep that saw it idle
-        self._any_sent = True  #: the kernel accepted a byte of the request in flight
-        self._send, self._send_parts = stream.send, stream.send_parts
-        self._name, self._url = shared.name, shared.url
         self._shared = shared
+        self._name, self._url, self._buffer = shared.name, shared.url, shared.buffer
         self._read_head = shared.head_patterns.read
+        self._send, self._send_parts = stream.send, stream.send_parts
+        self._recv_into, self._arrived_ns = stream.recv_into, stream.arrived_ns
+        self._any_sent = True  #: the kernel accepted a byte of the request in flight
+        self._response_started = False  #: received a byte of the current response
         self._in_head = False  #: reading the head of a response that arrived in pieces
         self._early = bytearray()  #: response bytes received during the upload
         self._interim = 0  #: 1xx responses during the upload
+        self._abort_cause: tuple[ErrorKind, str] | None = None
 
     def request(
         self,
@@ -109,8 +129,9 @@ class Connection(BodyReader):
     ) -> Timing:
         """Send a request and receive its complete response, whatever its status.
 
-        :param longest: bytes of the longest object that the response may carry; 0: none. Then the
-            response must be complete within the network timeout after its first byte.
+        :param longest: bytes of the longest object that the response may carry; 0: none. Then
+            body bytes do not reset the idle timeout: the response must be complete within the
+            network timeout after its first byte.
         :raises StorageError: any failure; Disconnected if no byte of a response arrived.
         """
         self.deadline_ns = deadline_ns
@@ -222,6 +243,11 @@ class Connection(BodyReader):
         if self._read_early() and not self._early:
             raise ConnectionClosed(ErrorKind.RESET, "before the request")
 
+    def _on_first_byte(self) -> None:
+        """Note that response bytes arrived. Only the first ones reset the idle timeout."""
+        if not self._response_started:
+            self._response_started = self.alive = True
+
     def _read_early(self) -> bool:
         """Receive early response bytes. True if the server won't read the rest of the upload."""
         try:
@@ -239,7 +265,7 @@ class Connection(BodyReader):
             del self._early[: head.end]  # an unrequested 100 Continue
             self._interim += 1
             if self._interim > _MAX_INTERIM:
-                raise BadResponse(f"more than {_MAX_INTERIM} interim answers")
+                raise BadResponse(f"more than {_MAX_INTERIM} interim responses")
         if len(self._early) > MAX_HEAD:
             raise BadResponse(f"headers of more than {MAX_HEAD} bytes")
         return False
@@ -268,7 +294,16 @@ class Connection(BodyReader):
         if fails:
             beginning = BodyPrefix(add)
             add = beginning.add
-        received, first, last = self._slow_body(head.length, body, now, add, longest)
+        received = head.length
+        if received < 0:
+            chunks = ChunkedBody() if received == CHUNKED else None
+            received, first, last = self._unsized_body(chunks, body, now, add, longest)
+        else:
+            first, last = now, abs(now)
+            if add is not None:
+                add(body[:received])
+            if len(body) != received:
+                first, last = self._count_body(received, len(body), now, add, longest)
         if fails:
             # Don't learn its pattern: error responses must come through here, for error_body.
             self._shared.error_headers = headers
@@ -295,8 +330,12 @@ class Connection(BodyReader):
                 searched = max(len(held) - 3, 0)
                 if len(held) > MAX_HEAD:
                     raise BadResponse(f"headers of more than {MAX_HEAD} bytes")
-                count = self._receive(ErrorKind.RESET, "in the headers" if held else "unanswered")
+                count = self._recv_into(self._buffer)
                 now = self._arrived_ns()
+                if not count:
+                    where = "in the headers" if held else "unanswered"
+                    raise ConnectionClosed(ErrorKind.RESET, where)
+                self._on_first_byte()
                 if now < 0:
                     now = self.stream.resolve_late(now, count)
                 held += memoryview(self._buffer)[:count]
@@ -307,7 +346,82 @@ class Connection(BodyReader):
                 self._in_head = False
                 return head, headers, now
             del held[: head.end]
-        raise BadResponse(f"more than {_MAX_INTERIM} interim answers")
+        raise BadResponse(f"more than {_MAX_INTERIM} interim responses")
+
+    def _count_body(
+        self,
+        length: int,
+        got: int,
+        now: int,
+        add: Callable[[memoryview], None] | None,
+        longest: int,
+    ) -> tuple[int, int]:
+        """Receive a body of known length; returns the times of its first and last byte.
+
+        :param got: bytes of it that are already here.
+        :param now: when they arrived; negative if some of them may have arrived long before. The
+            returned time of the first byte has the same sign convention; that of the last byte is
+            always positive.
+        """
+        check_length(length, longest)
+        left = length - got
+        if left < 0:
+            raise BadResponse(f"{-left} bytes more than the announced {length}")
+        first = now if got else 0
+        discard, view = self.stream.discard, memoryview(self._buffer)
+        while left:
+            count = discard(left) if add is None else self._recv_into(view[:left])
+            now = self._arrived_ns()
+            if not count:
+                raise ConnectionClosed(
+                    ErrorKind.TRUNCATED, f"after {length - left} of {length} body bytes"
+                )
+            if add is not None:
+                add(view[:count])
+            if longest:
+                self.alive = True
+            if not first:
+                first = now if now >= 0 else self.stream.resolve_late(now, count)
+            left -= count
+        return first, abs(now)
+
+    def _unsized_body(
+        self,
+        chunks: ChunkedBody | None,
+        got: memoryview,
+        now: int,
+        add: Callable[[memoryview], None] | None,
+        longest: int,
+    ) -> tuple[int, int, int]:
+        """Receive a body whose length the head doesn't tell; returns its length and two times.
+
+        :param chunks: parses chunked coding; None: the body ends with the connection.
+        :param got: the part that is already here; ``now`` and the times are as in _count_body.
+        """
+        received, first, last = 0, 0, now
+        while True:
+            for part in (got,) if chunks is None else chunks.feed(got):
+                if part:
+                    first = first or last
+                    received += len(part)
+                    check_length(received, longest)
+                    if add is not None:
+                        add(part)
+            if chunks is not None and chunks.done:
+                break
+            count = self._recv_into(self._buffer)
+            last = self._arrived_ns()
+            if not count:
+                # Only the server's close ends a body without framing; our own abort is a failure.
+                if chunks is not None or self._abort_cause is not None:
+                    raise ConnectionClosed(ErrorKind.TRUNCATED, f"after {received} body bytes")
+                break
+            if longest:
+                self.alive = True
+            got = memoryview(self._buffer)[:count]
+        if chunks is not None and chunks.rest:
+            raise BadResponse(f"{chunks.rest} bytes behind the last chunk")
+        return received, first or now, abs(last)
 
     def _failure(self, error: Exception, length: int) -> StorageError:
         """The StorageError of a failed request.

@@ -3,6 +3,12 @@
 There are two parsers of a response head: ``parse_head`` parses any; ``HeadPatternCache`` only those
 that match a head parsed before. A property test checks that whatever the cache accepts,
 ``parse_head`` parses to the same result.
+
+h11 was measured as the parser behind the cache, and kept out. It rejects the whole response for a
+header name in UTF-8 (Swift sends back such metadata) or a line without colon; takes 40 µs for a
+response with ten headers where ``parse_head`` takes 8, which --verify pays per read; and 5.7 s for
+1 MiB in one-byte chunks, so the bounds below would stay. Bodies of known length can't pass through
+it, because they are discarded in the kernel.
 """
 
 from __future__ import annotations
@@ -164,7 +170,7 @@ def _status_line(line: bytes) -> tuple[int, int]:
     """(minor version, status) of ``HTTP/1.1 200 OK``."""
     shown = line[:40].decode("ascii", "replace")
     if not (line.startswith((b"HTTP/1.1 ", b"HTTP/1.0 "))):
-        raise BadResponse(f"not an HTTP/1.1 answer: {shown!r}")
+        raise BadResponse(f"not an HTTP/1.1 response: {shown!r}")
     code = line[9:12]
     if not code.isdigit() or line[12:13] not in (b"", b" ") or not 100 <= int(code) <= 599:
         raise BadResponse(f"no valid status: {shown!r}")
@@ -262,11 +268,11 @@ class ChunkedBody:
         used = end or len(window)
         self._line += window[:used]
         if len(self._line) > _MAX_CHUNK_LINE:
-            raise BadResponse("a chunk's head is too long")
+            raise BadResponse("a chunk's size line is too long")
         if end:
             line = bytes(self._line)
             if not line.endswith(b"\r\n"):
-                raise BadResponse("a chunk's head doesn't end in CRLF")
+                raise BadResponse("a chunk's size line doesn't end in CRLF")
             self._line = bytearray()
             self._expect(line[:-2])
         return used

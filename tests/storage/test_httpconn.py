@@ -154,7 +154,7 @@ FAULTS: dict[str, tuple[Script, ErrorKind, str]] = {
     "closed in the body": (saying(START + b"half"), ErrorKind.TRUNCATED, "4 of 100"),
     "reset in the body": (resetting(START + b"half"), ErrorKind.RESET, "connection reset"),
     "closed before the body": (saying(START), ErrorKind.TRUNCATED, "0 of 100"),
-    "closed in chunks": (saying(CHUNKED + b"5\r\nhal"), ErrorKind.TRUNCATED, "3 bytes of chunks"),
+    "closed in chunks": (saying(CHUNKED + b"5\r\nhal"), ErrorKind.TRUNCATED, "3 body bytes"),
     "reset until close": (
         resetting(b"HTTP/1.1 200 OK\r\n\r\nhalf"), ErrorKind.RESET, "connection reset"),
     "more than announced": (saying(START + b"x" * 101), ErrorKind.PROTOCOL, "1 bytes more"),

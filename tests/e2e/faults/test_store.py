@@ -37,7 +37,7 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
         "in the body": Fault(saying(START, b"half"), K.TRUNCATED, "4 of 1000 body"),
         "half closed": Fault(
             saying(START, b"halves", then=half_close), K.TRUNCATED, "6 of 1000 body"),
-        "in a chunk": Fault(saying(CHUNKED, b"5\r\nhal"), K.TRUNCATED, "3 bytes of chunks"),
+        "in a chunk": Fault(saying(CHUNKED, b"5\r\nhal"), K.TRUNCATED, "3 body bytes"),
         "well": None,
     },
     "stalls": {

@@ -80,7 +80,7 @@ def test_another_host(commands: Commands, row: Row, tmp_path: Path) -> None:
 def test_a_plain_url_for_tls(commands: Commands, row: Row, context: ssl.SSLContext) -> None:
     with HostileSwift({}, context=context) as swift:
         line = refused(commands, row, swift.url.replace("https", "http"))
-        assert "connection closed" in line or "not an HTTP/1.1 answer" in line or "reset" in line
+        assert "connection closed" in line or "not an HTTP/1.1 response" in line or "reset" in line
 
 
 @pytest.mark.fault("TLS: the store {fault}")
