@@ -22,18 +22,22 @@ import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
 from ssbench.core.errors import MessageError
-from ssbench.core.model import RESULT_NUMBERS, Job
+from ssbench.core.model import RESULT_NUMBERS, Job, Result
 
 MAX_ROWS = 65536  #: more rows in one batch are refused
 MAX_DETAILS = 4096  #: rows in one list of details
+MAX_LISTED = 1 << 20  #: numbers in all lists of one column
+MAX_ARGUMENTS = 16  #: of one job
+MAX_ARGUMENT_BYTES = 1024
 WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}  #: of a column's items, by their typecode
 BIG_ENDIAN = sys.byteorder == "big"
 ID_BYTES = 16  #: of a transaction id of one of HEX_SHAPES
 HEX_SHAPES = ("uuid", "swift")
+_JOB_NUMBERS = Job._fields.index("others")  # fields that every batch of jobs has
 _job = partial(tuple.__new__, Job)  # Job._make without its detour through Python
 
 PackedColumn = int | list[Any]
@@ -145,10 +149,17 @@ def unpack_ids(packed: Any, count: int) -> Sequence[bytes]:
 
 
 def pack_jobs(jobs: Sequence[Job]) -> list[Any]:
-    """``[count, column, ...]`` in the order of Job's fields; at least one job."""
+    """``[count, column, ...]`` in the order of Job's fields; at least one job. The optional ones
+    are absent where all have their default."""
+    columns = list(zip(*jobs, strict=True))
     if len(jobs) == 1:
-        return [1, *jobs[0]]
-    return [len(jobs), *map(_pack_in_haste, zip(*jobs, strict=True))]
+        packed: list[Any] = [1, *jobs[0][:_JOB_NUMBERS]]
+    else:
+        packed = [len(jobs), *map(_pack_in_haste, columns[:_JOB_NUMBERS])]
+    others, arguments, groups = columns[_JOB_NUMBERS:]
+    if any(others) or any(arguments) or any(groups):
+        packed += [pack_ints(others), list(map(list, arguments)), pack_column(groups)]
+    return packed
 
 
 def _pack_in_haste(values: Sequence[int]) -> PackedColumn:
@@ -171,25 +182,80 @@ def unpack_jobs(packed: Any) -> list[Job]:
 
     :raises MessageError: for anything else.
     """
-    count = _row_count(packed, 1 + len(Job._fields))
-    if count == 1 and all(type(value) is int for value in packed):
-        return [_job(packed[1:])]
-    columns = [unpack_column(column, count) for column in packed[1:]]
-    return list(map(_job, zip(*columns, strict=True)))
+    count = _row_count(packed, (1 + _JOB_NUMBERS, 1 + len(Job._fields)))
+    plain = len(packed) == 1 + _JOB_NUMBERS
+    if plain and count == 1 and all(type(value) is int for value in packed):
+        return [_job((*packed[1:], (), (), 0))]
+    columns = [unpack_column(column, count) for column in packed[1 : 1 + _JOB_NUMBERS]]
+    optional: list[Iterable[Any]] = [repeat(()), repeat(()), repeat(0)]
+    if not plain:
+        others, arguments, groups = packed[1 + _JOB_NUMBERS :]
+        optional = [
+            unpack_ints(others, count),
+            _unpack_arguments(arguments, count),
+            unpack_column(groups, count),
+        ]
+    return list(map(_job, zip(*columns, *optional, strict=False)))
+
+
+def _unpack_arguments(packed: Any, count: int) -> list[tuple[int | bytes, ...]]:
+    """:raises MessageError: where they are not ``count`` lists of whole numbers and short bytes."""
+    if type(packed) is not list or len(packed) != count:
+        raise MessageError("malformed arguments")
+    for values in packed:
+        if type(values) is not list or len(values) > MAX_ARGUMENTS:
+            raise MessageError("malformed arguments")
+        for value in values:
+            if type(value) is not int and not (
+                type(value) is bytes and len(value) <= MAX_ARGUMENT_BYTES
+            ):
+                raise MessageError("malformed arguments")
+    return list(map(tuple, packed))
+
+
+def pack_ints(lists: Sequence[Sequence[int]]) -> list[Any]:
+    """Pack a list of whole numbers per row: ``[column of lengths, column of all numbers]``."""
+    flat = list(chain.from_iterable(lists))
+    return [pack_column(list(map(len, lists))), pack_column(flat) if flat else 0]
+
+
+def unpack_ints(packed: Any, count: int) -> list[tuple[int, ...]]:
+    """The ``count`` lists of ``pack_ints``.
+
+    :raises MessageError: for anything else, and for more than MAX_LISTED numbers.
+    """
+    if type(packed) is not list or len(packed) != 2:
+        raise MessageError("malformed lists")
+    lengths = unpack_column(packed[0], count)
+    if not (min(lengths) >= 0 and sum(lengths) <= MAX_LISTED):
+        raise MessageError("malformed lists")
+    flat = iter(unpack_column(packed[1], sum(lengths)))
+    return [tuple(islice(flat, length)) for length in lengths]
 
 
 def pack_results(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """``[count, column of numbers ..., ids, details]`` in the order of Result's fields. At least
-    one row."""
-    if len(rows) == 1:
-        row = rows[0]
-        details = [0, row[-1]] if row[-1] else []
-        return [1, *row[:RESULT_NUMBERS], pack_ids(row[-2:-1]), details]
+    """``[count, column of numbers ..., ids, details]`` in the order of Result's fields; then,
+    where any row has one, those of its optional fields. At least one row."""
     columns = list(zip(*rows, strict=True))
-    details = []
-    if any(columns[-1]):
-        details = _pack_details(columns[-1])
-    return [len(rows), *map(pack_column, columns[:RESULT_NUMBERS]), pack_ids(columns[-2]), details]
+    if len(rows) == 1:
+        packed: list[Any] = [1, *rows[0][:RESULT_NUMBERS]]
+    else:
+        packed = [len(rows), *map(pack_column, columns[:RESULT_NUMBERS])]
+    ids, details, *optional = columns[RESULT_NUMBERS:]
+    packed += [pack_ids(ids), _pack_details(details) if any(details) else []]
+    if any(map(any, optional)):
+        packed += pack_optional(*optional)
+    return packed
+
+
+def pack_optional(
+    items: Sequence[int],
+    others: Sequence[Sequence[int]],
+    statuses: Sequence[Sequence[int]],
+    groups: Sequence[int],
+) -> list[Any]:
+    """The optional columns of results, packed, in their order."""
+    return [pack_column(items), pack_ints(others), pack_ints(statuses), pack_column(groups)]
 
 
 def _pack_details(texts: Iterable[str]) -> list[Any]:
@@ -205,7 +271,7 @@ def result_count(packed: Any) -> int:
 
     :raises MessageError: if the outer list is malformed (columns are not read).
     """
-    return _row_count(packed, 1 + RESULT_NUMBERS + 2)
+    return _row_count(packed, (1 + RESULT_NUMBERS + 2, 1 + len(Result._fields)))
 
 
 def unpack_results(packed: Any) -> list[Sequence[Any]]:
@@ -217,8 +283,13 @@ def unpack_results(packed: Any) -> list[Sequence[Any]]:
     columns: list[Sequence[Any]] = [
         unpack_column(column, count) for column in packed[1 : 1 + RESULT_NUMBERS]
     ]
-    columns.append(unpack_ids(packed[-2], count))
-    columns.append(unpack_details(packed[-1], count))
+    ids, details, *optional = packed[1 + RESULT_NUMBERS :]
+    columns += [unpack_ids(ids, count), unpack_details(details, count)]
+    if not optional:
+        return [*columns, [0] * count, [()] * count, [()] * count, [0] * count]
+    items, others, statuses, groups = optional
+    columns += [unpack_column(items, count), unpack_ints(others, count)]
+    columns += [unpack_ints(statuses, count), unpack_column(groups, count)]
     return columns
 
 
@@ -243,8 +314,8 @@ def unpack_details(details: Any, count: int) -> list[str]:
     return texts
 
 
-def _row_count(packed: Any, width: int) -> int:
-    if type(packed) is not list or len(packed) != width:
+def _row_count(packed: Any, widths: tuple[int, int]) -> int:
+    if type(packed) is not list or len(packed) not in widths:
         raise MessageError("a batch of the wrong form")
     count = packed[0]
     if type(count) is not int or not 1 <= count <= MAX_ROWS:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from operator import sub
 from typing import Any
 
-from ssbench.core.columns import PackedColumn, pack_column, pack_ids, pack_results
+from ssbench.core.columns import PackedColumn, pack_column, pack_ids, pack_optional, pack_results
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, Result
 from ssbench.core.operations import RECEIVING
 
@@ -32,8 +32,10 @@ def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:
     if max(map(len, finished)) == _WIDTH:
         return pack_results(rows_of(finished, origin_ns))
     jobs, starts, timings = zip(*finished, strict=True)
-    numbers, operations, classes, objects, _, _, dues = zip(*jobs, strict=True)
-    heads, firsts, lasts, moved, statuses, ids, urls, reconnects = zip(*timings, strict=True)
+    numbers, operations, classes, objects, _, _, dues, others, _, groups = zip(*jobs, strict=True)
+    heads, firsts, lasts, moved, statuses, ids, urls, reconnects, items, each = zip(
+        *timings, strict=True
+    )
     began = _pack_offsets(starts, origin_ns)
     headers = _pack_durations(heads, starts)
     # The same for responses that arrive in one piece, as most do.
@@ -44,11 +46,14 @@ def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:
         first = NONE_NS
     elif not RECEIVING.issuperset(kinds):
         first = pack_column([_first_ns(done) for done in finished])
-    return [
+    packed = [
         len(finished), *map(pack_column, (numbers, operations, classes, objects, dues)),
         began, headers, first, last, pack_column(moved), 0, 0, 0, pack_column(reconnects), 0,
         pack_column(urls), pack_column(statuses), 0, 0, pack_ids(ids), [],
     ]  # fmt: skip
+    if any(groups) or any(items) or any(others) or any(each):
+        packed += pack_optional(items, others, each, groups)
+    return packed
 
 
 def rows_of(finished: Sequence[Completed], origin_ns: int) -> list[Row]:
@@ -111,7 +116,7 @@ def _row(done: Completed, origin_ns: int) -> Row:
         start_ns - origin_ns, duration_ns(timing.headers_ns, start_ns), _first_ns(done),
         last_ns(timing.last_byte_ns, start_ns), timing.bytes_moved, 0, 0, 0,
         timing.reconnects, 0, timing.url, timing.status, 0, 0,
-        timing.transaction_id, "",
+        timing.transaction_id, "", timing.items, job.others, timing.statuses, job.group,
     )  # fmt: skip
 
 

@@ -101,6 +101,11 @@ class Job(NamedTuple):
     version: int  #: of the object's content: to be written, or (READ) expected
     size: int  #: bytes to be written, or (READ) expected
     due_ns: int = NONE_NS  #: offset from the phase's start; NONE_NS: at once
+    #: Numbers of further objects of the same size class that the operation reserves: the
+    #: destination of a COPY, the rest of the list of a bulk delete.
+    others: tuple[int, ...] = ()
+    arguments: tuple[int | bytes, ...] = ()  #: of the operation's row, in the row's order
+    group: int = 0  #: index into the scenario's groups of users
 
 
 class Timing(NamedTuple):
@@ -118,6 +123,10 @@ class Timing(NamedTuple):
     transaction_id: bytes = b""
     url: int = 0  #: index of the storage URL used
     reconnects: int = 0  #: requests repeated at once, because their kept connection was closed
+    items: int = 0  #: entries listed, or objects handled; not part of bytes_moved
+    #: HTTP status of each object: first the job's ``object``, then ``others``. Empty: all have
+    #: ``status``.
+    statuses: tuple[int, ...] = ()
 
 
 class Result(NamedTuple):
@@ -147,7 +156,13 @@ class Result(NamedTuple):
     unknown: int  #: 1 where it isn't known whether a mutation happened
     transaction_id: bytes = b""
     detail: str = ""  #: of an error
+    items: int = 0  #: entries listed, or objects handled; not part of bytes_moved
+    others: tuple[int, ...] = ()  #: as in the job
+    #: HTTP status of each object: first ``object``, then ``others``. Empty: ``status`` and
+    #: ``error`` say it of all of them.
+    statuses: tuple[int, ...] = ()
+    group: int = 0  #: as in the job
 
 
-#: How many of Result's fields are whole numbers; the last two are bytes and text.
-RESULT_NUMBERS = len(Result._fields) - 2
+#: How many of Result's fields are whole numbers that every batch has; an id and a text follow.
+RESULT_NUMBERS = Result._fields.index("transaction_id")

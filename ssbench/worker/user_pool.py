@@ -355,4 +355,5 @@ class UserPool:
             timing.status if timing else (error.status if error else 0),
             int(kind), attempts.unknown if error else 0,
             timing.transaction_id if timing else b"", error.detail if error else "",
+            timing.items if timing else 0, job.others, timing.statuses if timing else (), job.group,
         )  # fmt: skip

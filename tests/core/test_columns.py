@@ -32,6 +32,7 @@ from ssbench.core.operations import READ
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 
+IDS_AT = RESULT_NUMBERS
 INT64 = st.integers(-(2**63), 2**63 - 1)
 LETTERS = st.binary(max_size=40).map(lambda text: text.replace(b"\n", b""))
 HEX = st.text("0123456789abcdef", min_size=31, max_size=31)
@@ -45,12 +46,23 @@ IDS = st.one_of(
     *[st.lists(each, min_size=1, max_size=20) for each in (UUID_IDS, SWIFT_IDS, LETTERS)],
     st.lists(UUID_IDS | SWIFT_IDS | LETTERS, min_size=1, max_size=20),
 )
-JOBS = st.lists(st.builds(Job, *[INT64] * 7), min_size=1, max_size=20)
-RESULTS = st.lists(
-    st.tuples(*[INT64] * RESULT_NUMBERS, UUID_IDS | LETTERS, st.just("") | st.text(max_size=9)),
+INTS = st.lists(INT64, max_size=3).map(tuple)
+ARGUMENTS = st.lists(INT64 | st.binary(max_size=9), max_size=3).map(tuple)
+NUMBERS_OF_JOB = [INT64] * 7
+JOBS = st.lists(
+    st.tuples(*NUMBERS_OF_JOB).map(lambda numbers: Job(*numbers))
+    | st.builds(Job, *NUMBERS_OF_JOB, INTS, ARGUMENTS, INT64),
     min_size=1,
     max_size=20,
 )
+RESULTS = st.lists(
+    st.tuples(
+        *[INT64] * RESULT_NUMBERS, UUID_IDS | LETTERS, st.just("") | st.text(max_size=9),
+        st.just(0) | INT64, st.just(()) | INTS, st.just(()) | INTS, st.just(0) | INT64,
+    ),
+    min_size=1,
+    max_size=20,
+)  # fmt: skip
 
 
 def over_the_wire(packed: Any) -> Any:
@@ -69,7 +81,7 @@ def test_details_of_many_rows_come_back_and_no_list_of_them_is_long(count: int) 
     packed = over_the_wire(pack_results(rows))
     lists = packed[-1] if isinstance(packed[-1][0], list) else [packed[-1]]
     assert max(map(len, lists)) <= 2 * MAX_DETAILS
-    assert unpack_results(packed)[-1] == [row[-1] for row in rows]
+    assert unpack_results(packed)[RESULT_NUMBERS + 1] == [row[-1] for row in rows]
 
 
 # Round trips ------------------------------------------------------------------------------
@@ -152,6 +164,36 @@ def test_operations_and_errors_by_name_come_back_as_numbers() -> None:
     assert list(unpack_column(column, 2)) == [0, 6]
 
 
+def test_optional_columns_are_absent_where_all_rows_have_the_default() -> None:
+    plain = Job(1, READ, 0, 1, 0, 1)
+    assert len(pack_jobs([plain, plain])) == len(pack_jobs([plain])) == 8
+    bulk = plain._replace(others=(4, 5), arguments=(7, b"a/"), group=1)
+    assert len(pack_jobs([plain, bulk])) == len(pack_jobs([bulk])) == 11
+
+
+@pytest.mark.parametrize(
+    "column",
+    [None, 0, [0], [0, 0, 0], [-1, 0], [[0, "B", b"\1"], 0], [1 << 20, 1], [1, [0, "B", b"\1"]]],
+)
+def test_malformed_lists_are_refused(column: object) -> None:
+    packed = pack_jobs([Job(n, READ, 0, 1, 0, 1, others=(4, 5)) for n in range(2)])
+    packed[8] = column
+    with pytest.raises(MessageError):
+        unpack_jobs(packed)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [None, [], [[1]], [[1], 1], [[1], ["text"]], [[1], [True]], [[1], [b"x" * 1025]],
+     [[1], [1] * 17], {}],
+)  # fmt: skip
+def test_malformed_arguments_are_refused(arguments: object) -> None:
+    packed = pack_jobs([Job(n, READ, 0, 1, 0, 1, arguments=(4, b"a")) for n in range(2)])
+    packed[9] = arguments
+    with pytest.raises(MessageError):
+        unpack_jobs(packed)
+
+
 @given(RESULTS)
 def test_results_come_back(rows: list[tuple[Any, ...]]) -> None:
     packed = over_the_wire(pack_results(rows))
@@ -221,8 +263,8 @@ def test_fuzz_one_part_of_a_batch_replaced(
     with contextlib.suppress(MessageError):
         columns = unpack_results(packed)
         assert {len(column) for column in columns} == {packed[0]}
-        assert all(isinstance(identifier, bytes) for identifier in columns[-2])
-        assert all(isinstance(text, str) for text in columns[-1])
+        assert all(isinstance(identifier, bytes) for identifier in columns[IDS_AT])
+        assert all(isinstance(text, str) for text in columns[IDS_AT + 1])
 
 
 def packed_batches() -> list[bytes]:
@@ -241,13 +283,13 @@ def whole(data: bytes) -> None:
     with contextlib.suppress(MessageError):
         jobs = unpack_jobs(packed)
         assert len(jobs) == packed[0]
-        assert all(type(value) is int for job in jobs for value in job)
+        assert all(type(value) is int for job in jobs for value in job[:7])
     with contextlib.suppress(MessageError):
         columns = unpack_results(packed)
         assert {len(column) for column in columns} == {packed[0]}
-        assert all(type(value) is int for column in columns[:-2] for value in column)
-        assert all(type(identifier) is bytes for identifier in columns[-2])
-        assert all(type(text) is str for text in columns[-1])
+        assert all(type(value) is int for column in columns[:IDS_AT] for value in column)
+        assert all(type(identifier) is bytes for identifier in columns[IDS_AT])
+        assert all(type(text) is str for text in columns[IDS_AT + 1])
 
 
 @fuzzed(packed_batches())

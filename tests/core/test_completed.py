@@ -21,6 +21,7 @@ JOBS = st.builds(
     Job,
     *[NUMBER, st.sampled_from(list(map(int, OPERATIONS))), st.integers(0, 3)],
     *[NUMBER, NUMBER, NUMBER, st.just(NONE_NS) | NUMBER],
+    *[st.just(()) | st.tuples(NUMBER), st.just(()) | st.tuples(NUMBER), st.just(0) | NUMBER],
 )
 IDS = st.just(b"tx0" + b"a" * 31) | st.binary(max_size=9).map(lambda text: text.replace(b"\n", b""))
 
@@ -35,10 +36,17 @@ def done(draw: st.DrawFn) -> Completed:
         moments[0] = -moments[0]
     if draw(st.booleans()):
         moments[1] = -moments[1]
-    return job, start, Timing(*moments, draw(NUMBER), 200, draw(IDS), draw(NUMBER), draw(NUMBER))
+    numbers = [draw(NUMBER), 200, draw(IDS), draw(NUMBER), draw(NUMBER)]
+    if draw(st.booleans()):
+        numbers += [draw(NUMBER), (200, 404)]
+    return job, start, Timing(*moments, *numbers)
 
 
-ROWS = st.tuples(*[st.integers(-(2**62), 2**62)] * RESULT_NUMBERS, IDS, st.text(max_size=9))
+INTS = st.just(()) | st.lists(NUMBER, max_size=3).map(tuple)
+ROWS = st.tuples(
+    *[st.integers(-(2**62), 2**62)] * RESULT_NUMBERS, IDS, st.text(max_size=9), NUMBER, INTS, INTS,
+    NUMBER,
+)  # fmt: skip
 
 
 def unpacked(finished: list[Completed]) -> list[tuple[Any, ...]]:

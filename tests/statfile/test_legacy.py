@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.errors import StatFileError
-from ssbench.core.model import NONE_NS, ErrorKind, Result
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Result
 from ssbench.core.operations import CREATE, row_of
 from ssbench.core.records import PhaseRecord, ResultBatch, RunFooter, RunHeader, WorkerRecord
 from ssbench.core.scenario.scenario import Scenario
@@ -300,7 +300,7 @@ def test_hostile_fields(
     for record in run.records():
         if isinstance(record, ResultBatch):
             rows += len(record)
-            for column in record.columns[:-2]:
+            for column in record.columns[:RESULT_NUMBERS]:
                 assert all(-(2**63) <= value < 2**63 for value in column)
     left_out = sum(int(note.split()[0]) for note in notes if note.endswith("left out"))
     assert rows + left_out == len(changes)

@@ -17,7 +17,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from ssbench.cli.master import main
-from ssbench.core.model import ErrorKind, Phase, Result
+from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
 from ssbench.core.records import (
     ClockRecord,
@@ -223,7 +223,7 @@ def test_codes_and_columns_are_those_of_the_code() -> None:
         **{code: record.__name__ for code, record in _RECORD_TYPES.items()},
         RESULTS: "results",
     }
-    assert list(Result._fields) == COLUMNS
+    assert list(Result._fields[: RESULT_NUMBERS + 2]) == COLUMNS
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ _NUMBER = 1 + Result._fields.index("number")
 _STATUS = 1 + Result._fields.index("status")
 _ERROR = 1 + Result._fields.index("error")
 _UNKNOWN = 1 + Result._fields.index("unknown")
+_DETAIL = 1 + Result._fields.index("detail")
 
 
 class Batch(NamedTuple):
@@ -297,7 +298,7 @@ class Dispatcher:
             self.failures_in_a_row, self.last_success_ns = 0, now_ns
             self.workload.succeeded(jobs, now_ns / SECOND)
         else:
-            self.first_error = self.first_error or _first_detail(columns[-1])
+            self.first_error = self.first_error or _first_detail(columns[_DETAIL])
             self._record_outcomes(jobs, errors, statuses, unknowns, now_ns)
         return columns
 

@@ -24,7 +24,7 @@ from ssbench.core.columns import (
     unpack_ids,
 )
 from ssbench.core.errors import MessageError
-from ssbench.core.model import RESULT_NUMBERS
+from ssbench.core.model import RESULT_NUMBERS, Result
 
 _WIDTH = 1 + RESULT_NUMBERS + 2
 _IDS, _DETAILS = RESULT_NUMBERS, RESULT_NUMBERS + 1
@@ -40,7 +40,7 @@ class Columns(Sequence[Sequence[Any]]):
         self._made: dict[int, Sequence[Any]] = {}
 
     def __len__(self) -> int:
-        return _WIDTH - 1
+        return len(Result._fields)
 
     @overload
     def __getitem__(self, index: int) -> Sequence[Any]: ...
@@ -79,6 +79,8 @@ class Joined(Columns):
         self.batches = sum(len(stretch.counts) for stretch in self._stretches)
 
     def _column(self, at: int) -> Sequence[Any]:
+        if at > _DETAILS:  # batches with optional columns aren't joined
+            return [Result._field_defaults[Result._fields[at]]] * self.rows
         if at == _IDS:
             return Ids([piece for stretch in self._stretches for piece in stretch.ids])
         if at == _DETAILS:

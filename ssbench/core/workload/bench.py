@@ -92,7 +92,7 @@ class TargetPicker:
         size = self._draw_size()
         target = self.pool.reserve(size)
         self.pool.writing(target, now_s)
-        return _new(Job, (number, operation, self._index, target, 0, size, NONE_NS))
+        return _new(Job, (number, operation, self._index, target, 0, size, NONE_NS, (), (), 0))
 
     def _use(self, operation: int, number: int, now_s: float) -> Job | NoJob:
         """An open object, with the version and size that it is known to have."""
@@ -112,7 +112,9 @@ class TargetPicker:
             busy[target] = busy.get(target, 0) + 1
         size = self._size_min if sizes is None else self._size_min + sizes[target]
         version = 0 if versions is None else versions[target]
-        return _new(Job, (number, operation, self._index, target, version, size, NONE_NS))
+        return _new(
+            Job, (number, operation, self._index, target, version, size, NONE_NS, (), (), 0)
+        )
 
     def _touch(self, operation: int, number: int, now_s: float) -> Job | NoJob:
         """As ``_use``; the object's time starts anew."""
@@ -134,7 +136,9 @@ class TargetPicker:
             pool.busy[target] = _REPLACING if self._exclusive else pool.busy.get(target, 0) + 1
         pool.writing(target, now_s)
         version = pool.versions[target] + 1 if pool.versions is not None else 1
-        return _new(Job, (number, operation, self._index, target, version, size, NONE_NS))
+        return _new(
+            Job, (number, operation, self._index, target, version, size, NONE_NS, (), (), 0)
+        )
 
     def _remove(self, operation: int, number: int, now_s: float) -> Job | NoJob:
         """An open object, which is closed by this."""
@@ -147,7 +151,7 @@ class TargetPicker:
 
     def removal(self, operation: int, number: int, target: int) -> Job:
         """The job that removes an object which was closed before."""
-        return _new(Job, (number, operation, self._index, target, 0, 0, NONE_NS))
+        return _new(Job, (number, operation, self._index, target, 0, 0, NONE_NS, (), (), 0))
 
     def _draw_size(self) -> int:
         return self._size_min + int(self._sizes() * self._spread)

@@ -149,7 +149,7 @@ class InitialWorkload:
         again = [self._again.popleft() for _ in range(min(limit, len(self._again)))]
         objects = enumerate(islice(chain(again, self._objects), limit), first_number)
         jobs = [
-            _new(Job, (number, _POPULATING, index, name, 0, size, NONE_NS))
+            _new(Job, (number, _POPULATING, index, name, 0, size, NONE_NS, (), (), 0))
             for number, (index, name, size) in objects
         ]
         self.taken += len(jobs)
@@ -233,7 +233,7 @@ class CleanupWorkload:
         again = [self._again.popleft() for _ in range(min(limit, len(self._again)))]
         objects = enumerate(islice(chain(again, self._objects), limit), first_number)
         jobs = [
-            _new(Job, (number, _CLEANING_UP, index, name, 0, 0, NONE_NS))
+            _new(Job, (number, _CLEANING_UP, index, name, 0, 0, NONE_NS, (), (), 0))
             for number, (index, name) in objects
         ]
         self.taken += len(jobs)
