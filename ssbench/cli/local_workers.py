@@ -20,7 +20,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
 from ssbench.host.private_files import numbered_file
-from ssbench.host.process import allow_many_connections, host_limits
+from ssbench.host.process import allow_many_connections, child_environment, host_limits
 
 if TYPE_CHECKING:
     from ssbench.cli.run_config import RunOptions
@@ -135,7 +135,8 @@ class LocalWorkers:
                 stdout=log_fd,
                 stderr=log_fd,
                 pass_fds=(read_fd,),
-                env=_environment(),
+                # SPT_NOENV: setproctitle must leave the environment readable.
+                env={**child_environment(), "SPT_NOENV": "1"},
                 # Ctrl-C on the terminal is for the master: it lets its workers finish.
                 start_new_session=True,
             )
@@ -227,14 +228,3 @@ def _log_text(path: str) -> str:
     if not shown:
         return f"its log {path} is empty"
     return f"its log {path} ends: {' | '.join(shown)[-_TAIL_SHOWN:]}"
-
-
-def _environment() -> dict[str, str]:
-    """Ours, without credentials, which a worker never needs; our modules can be found in it."""
-    secret = ("ST_", "OS_", "SSBENCH_")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(secret)}
-    here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    path = environment.get("PYTHONPATH")
-    environment["PYTHONPATH"] = f"{here}{os.pathsep}{path}" if path else here
-    environment["SPT_NOENV"] = "1"  # setproctitle is to leave the environment readable
-    return environment

@@ -1,10 +1,11 @@
-"""A throw-away real OpenStack Swift on loopback, in a process of its own.
+"""A real OpenStack Swift on loopback, in a process of its own, with temporary data.
 
-Swift runs on eventlet and ssbench on gevent, and the two can't share a process. So this side
-(``launcher``, ``workdir``, ``plan``) is plain standard library and may be used anywhere;
-``server`` imports Swift and runs only in the child.
+Swift runs on eventlet and ssbench on gevent, and the two can't share a process. The parent's side
+(``launcher``, ``workdir``, ``plan``) uses only the standard library. ``server`` imports Swift and
+runs only in the child.
 """
 
 from ssbench.embedded.launcher import EmbeddedSwift
+from ssbench.embedded.plan import SwiftOptions
 
-__all__ = ["EmbeddedSwift"]
+__all__ = ["EmbeddedSwift", "SwiftOptions"]

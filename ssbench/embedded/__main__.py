@@ -11,30 +11,22 @@ from collections.abc import Sequence
 from ssbench.core.errors import SsbenchError
 from ssbench.core.text import DURATION_EXAMPLES, parse_duration
 from ssbench.embedded.launcher import EmbeddedSwift
+from ssbench.embedded.plan import SwiftOptions
 
 CHECK_EVERY_S = 1.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGINT or SIGTERM; the exit status."""
+    """Run until SIGINT or SIGTERM; returns the exit status."""
     options = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    swift = EmbeddedSwift(
-        host=options.host,
-        port=options.port,
-        token_life_s=options.token_life,
-        in_memory=options.in_memory,
-        tls_cert=options.tls_cert,
-        tls_key=options.tls_key,
-        directory=options.directory,
-        log_path=options.log,
-    )
+    swift = EmbeddedSwift(SwiftOptions(**vars(options)))
     try:
         with swift:
             print(announcement(swift), flush=True)
             while swift.is_running():
                 time.sleep(CHECK_EVERY_S)
-        print("ssbench.embedded: Swift ended by itself", file=sys.stderr)
+        print("ssbench.embedded: the Swift process ended", file=sys.stderr)
         return 1
     except SsbenchError as e:
         print(f"ssbench.embedded: {e}", file=sys.stderr)
@@ -44,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The destinations of its options are the fields of SwiftOptions."""
     made = argparse.ArgumentParser(
         prog="python -m ssbench.embedded",
         description="Run a throw-away OpenStack Swift on loopback until Ctrl-C.",
@@ -52,18 +45,21 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--host", default="127.0.0.1", help="address to listen on; ::1 for IPv6")
     made.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes a free one")
     made.add_argument(
-        "--token-life", type=token_life, default=86400, metavar="S", help="life of a token"
-    )
+        "--token-life", dest="token_life_s", type=token_life, default=86400, metavar="S",
+        help="life of a token",
+    )  # fmt: skip
     made.add_argument("--in-memory", action="store_true", help="keep objects in memory")
     made.add_argument("--tls-cert", default="", metavar="FILE", help="PEM file; makes it https")
     made.add_argument("--tls-key", default="", metavar="FILE", help="PEM file of its private key")
-    made.add_argument("--directory", metavar="DIR", help="where to keep the data while it runs")
-    made.add_argument("--log", metavar="FILE", help="write a line for each request to FILE")
+    made.add_argument("--directory", metavar="DIR", help="parent of the data directory")
+    made.add_argument(
+        "--log", dest="log_path", metavar="FILE", help="write a line for each request to FILE"
+    )
     return made
 
 
 def token_life(text: str) -> int:
-    """Whole seconds, with or without a unit."""
+    """Parse a duration, with or without a unit, to whole seconds."""
     try:
         return int(parse_duration(text))
     except ValueError:
@@ -73,7 +69,7 @@ def token_life(text: str) -> int:
 
 
 def announcement(swift: EmbeddedSwift) -> str:
-    """What a person needs to use it, and lines for a shell to export the same."""
+    """URLs and credentials for people, and as lines for a shell."""
     return "\n".join(
         [
             f"auth URL    {swift.auth_url}",

@@ -1,4 +1,4 @@
-"""The parent's side of an embedded Swift: plain standard library, no gevent, no eventlet."""
+"""The parent's side of an embedded Swift: standard library only, no gevent, no eventlet."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import subprocess  # nosec B404 # our own interpreter with our own module
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import ssbench
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.embedded import workdir
-from ssbench.embedded.plan import ROLES, USERS, Plan, Sections
+from ssbench.embedded.plan import ROLES, USERS, Plan, SwiftOptions
+from ssbench.host.process import child_environment
 
 INSTALL_HINT = (
     "the embedded Swift isn't installed: in ssbench's checkout, pip install '.[embedded]'"
@@ -34,49 +35,23 @@ class EmbeddedSwift:
 
     It has the storage policies gold (the default) and silver; the users test:tester (an admin
     of its account), test:tester3 (no admin) and admin:admin; S3, static and dynamic large
-    objects, bulk, server-side copy, temporary URLs. Nothing of it outlives this process.
+    objects, bulk, server-side copy, temporary URLs. It ends with this process.
 
-    :param host: "127.0.0.1" or "::1".
-    :param port: of the proxy; 0 for a free one.
-    :param token_life_s: how long a token is good for.
-    :param in_memory: objects live in the server's memory rather than in files.
-    :param tls_cert, tls_key: paths of PEM files; with them the proxy speaks https.
-    :param directory: where to make the data's directory; None for a place with room.
-    :param log_path: the access log; None for one that goes with the rest.
-    :param proxy_conf: options to add to, or change in, proxy-server.conf, by section.
-    :param sleep: waits so many seconds between two looks whether it is up; what it raises ends
+    :param sleep: waits so many seconds between two checks during ``start``; its exceptions end
         the start.
     """
 
-    #: The processes, and the roles that each of them plays.
+    #: The processes, and the roles of each.
     layout: Sequence[Sequence[str]] = (ROLES,)
 
     def __init__(
         self,
+        options: SwiftOptions = SwiftOptions(),  # noqa: B008 # immutable
         *,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        token_life_s: int = 86400,
-        in_memory: bool = False,
-        tls_cert: str | Path = "",
-        tls_key: str | Path = "",
-        directory: str | None = None,
-        log_path: str | Path | None = None,
-        proxy_conf: Sections | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._requested_port = port
-        self._directory = directory
-        self._log_path = log_path
+        self._options = options
         self._sleep = sleep
-        self._options = {
-            "host": host,
-            "token_life_s": token_life_s,
-            "in_memory": in_memory,
-            "tls_cert": os.path.abspath(tls_cert) if tls_cert else "",
-            "tls_key": os.path.abspath(tls_key) if tls_key else "",
-            "proxy_conf": proxy_conf or {},
-        }
         self._plan: Plan | None = None
         self._processes: dict[Sequence[str], subprocess.Popen[bytes]] = {}
 
@@ -91,15 +66,15 @@ class EmbeddedSwift:
         self.stop()
 
     def start(self) -> EmbeddedSwift:
-        """Start it and wait until it answers.
+        """Start it and wait until it responds.
 
-        :raises UsageError: where the extra isn't installed, or the port isn't free.
-        :raises SsbenchError: where it doesn't start; the text has what it printed.
+        :raises UsageError: the extra isn't installed, or the port isn't free.
+        :raises SsbenchError: it doesn't start; the message has the last line of its output.
         """
         if not all(importlib.util.find_spec(name) for name in ("swift", "eventlet")):
             raise UsageError(INSTALL_HINT)
         with contextlib.ExitStack() as on_failure:
-            sockets = bound_sockets(str(self._options["host"]), self._requested_port)
+            sockets = bound_sockets(self._options.host, self._options.port)
             on_failure.callback(self.stop)
             try:
                 self._plan = self._make_plan(sockets)
@@ -113,11 +88,11 @@ class EmbeddedSwift:
         return self
 
     def stop(self) -> None:
-        """End it and remove its directory. Once stopped, it can be started anew, empty."""
+        """End it and remove its directory. It can be started again, empty."""
         for process in self._processes.values():
             assert process.stdin is not None  # nosec B101 # for the type checker
             with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()  # the child's sign to end
+                process.stdin.close()  # the child ends with its stdin
         for process in self._processes.values():
             try:
                 process.wait(STOP_TIMEOUT_S)
@@ -131,30 +106,36 @@ class EmbeddedSwift:
 
     @property
     def plan(self) -> Plan:
-        """What it was started with. :raises SsbenchError: where it isn't started."""
+        """Its ports, paths and options.
+
+        :raises SsbenchError: it isn't started.
+        """
         if self._plan is None:
             raise SsbenchError("the embedded Swift isn't started: call start(), or use with")
         return self._plan
 
     @property
     def port(self) -> int:
-        """The proxy's port."""
         return self.plan.ports["proxy"]
 
     @property
     def base_url(self) -> str:
-        scheme = "https" if self.plan.tls_cert else "http"
-        host = f"[{self.plan.host}]" if ":" in self.plan.host else self.plan.host
+        scheme = "https" if self.plan.options.tls_cert else "http"
+        host = (
+            f"[{self.plan.options.host}]"
+            if ":" in self.plan.options.host
+            else self.plan.options.host
+        )
         return f"{scheme}://{host}:{self.port}"
 
     @property
     def auth_url(self) -> str:
-        """For v1 authentication with ``user`` and ``key``."""
+        """For v1 authentication by ``user`` and ``key``."""
         return f"{self.base_url}/auth/v1.0"
 
     @property
     def storage_url(self) -> str:
-        """Of the account of ``user``."""
+        """The storage URL of the account of ``user``."""
         return f"{self.base_url}/v1/AUTH_test"
 
     @property
@@ -167,39 +148,43 @@ class EmbeddedSwift:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Role -> the process that plays it."""
+        """Role -> process id."""
         return {role: p.pid for roles, p in self._processes.items() for role in roles}
 
     def is_running(self) -> bool:
-        """Whether all its processes still are."""
+        """Whether all its processes are running."""
         return bool(self._processes) and all(p.poll() is None for p in self._processes.values())
 
     def access_log(self) -> Path:
-        """The proxy's log: METHOD PATH[?QUERY] STATUS TRANSACTION BYTES, a line a request.
+        """The proxy's access log: METHOD PATH[?QUERY] STATUS TRANSACTION BYTES per request.
 
-        A request's line is there before its client sees the answer.
+        A line is written before the client sees the response.
         """
         return Path(self.plan.access_log)
 
     def _make_plan(self, sockets: dict[str, socket.socket]) -> Plan:
-        top = workdir.make_workdir(self._directory)
-        log = Path(self._log_path).absolute() if self._log_path else top / "access.log"
+        options = self._options
+        top = workdir.make_workdir(options.directory)
         return Plan(
+            options=replace(  # the child runs in another directory
+                options,
+                tls_cert=os.path.abspath(options.tls_cert) if options.tls_cert else "",
+                tls_key=os.path.abspath(options.tls_key) if options.tls_key else "",
+            ),
             top=str(top),
             ports={role: each.getsockname()[1] for role, each in sockets.items()},
-            access_log=str(log),
+            access_log=os.path.abspath(options.log_path or top / "access.log"),
             fernet_key=base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
-            **self._options,  # type: ignore[arg-type]
         )
 
     def _spawn(self, roles: Sequence[str], sockets: dict[str, socket.socket]) -> None:
-        """Start the process of these roles; the sockets go with it, the plan into its stdin."""
+        """Start the process of these roles; it inherits the sockets, and gets the plan by stdin."""
         descriptors = {role: sockets[role].fileno() for role in roles}
         words = [f"{role}={fd}" for role, fd in descriptors.items()]
-        # eventlet warns of its own end with many words: -W ignore, and not for the user.
+        # -W ignore: eventlet warns at length that it is deprecated.
         command = [sys.executable, "-W", "ignore", "-m", "ssbench.embedded.server", *words]
         with open(self._child_output, "ab") as output:
-            process = subprocess.Popen(  # nosec B603 # no shell, and nothing of a user's in it
+            process = subprocess.Popen(  # nosec B603 # no shell, no user input
                 command,
                 stdin=subprocess.PIPE,
                 stdout=output,
@@ -207,12 +192,12 @@ class EmbeddedSwift:
                 pass_fds=tuple(descriptors.values()),
                 cwd=self.plan.top,
                 env=child_environment(),
-                # Ctrl-C in the terminal is the parent's: it still cleans up with our help.
+                # Ctrl-C in the terminal must reach only the parent, which then ends the child.
                 start_new_session=True,
             )
         self._processes[roles] = process
         assert process.stdin is not None  # nosec B101 # for the type checker
-        with contextlib.suppress(BrokenPipeError):  # it died at once: _wait_until_ready tells
+        with contextlib.suppress(BrokenPipeError):  # it died: _wait_until_ready reports it
             process.stdin.write(self.plan.to_json().encode() + b"\n")
             process.stdin.flush()
 
@@ -225,21 +210,21 @@ class EmbeddedSwift:
         while not self._is_ready():
             if not self.is_running():
                 raise SsbenchError(
-                    f"the embedded Swift ended at its start: {self._last_output_line()}"
+                    f"the embedded Swift ended during its start: {self._last_output_line()}"
                 )
             if time.monotonic() > deadline:
                 raise SsbenchError(
-                    f"the embedded Swift gave no answer for {START_TIMEOUT_S:.0f} s: "
+                    f"the embedded Swift did not respond for {START_TIMEOUT_S:.0f} s: "
                     f"{self._last_output_line()}"
                 )
             self._sleep(0.02)
 
     def _is_ready(self) -> bool:
-        """Whether /info gives 200, and with it that all roles listen."""
+        """Whether all roles listen and /info returns 200."""
         others = [self.plan.ports[role] for role in ROLES if role != "proxy"]
         try:
             for port in others:
-                socket.create_connection((self.plan.host, port), timeout=1).close()
+                socket.create_connection((self.plan.options.host, port), timeout=1).close()
             connection = self._connection()
             with contextlib.closing(connection):
                 connection.request("GET", "/info")
@@ -248,27 +233,29 @@ class EmbeddedSwift:
             return False
 
     def _connection(self) -> http.client.HTTPConnection:
-        if not self.plan.tls_cert:
-            return http.client.HTTPConnection(self.plan.host, self.port, timeout=5)
-        # It asks a child of ours whether it is up; who trusts the certificate is of no matter.
+        if not self.plan.options.tls_cert:
+            return http.client.HTTPConnection(self.plan.options.host, self.port, timeout=5)
+        # This checks only that our child responds, so its certificate needn't be verified.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        return http.client.HTTPSConnection(self.plan.host, self.port, timeout=5, context=context)
+        return http.client.HTTPSConnection(
+            self.plan.options.host, self.port, timeout=5, context=context
+        )
 
     def _last_output_line(self) -> str:
-        """The last line that the child printed: of a traceback, the one that says it."""
+        """The last line of the child's output; in a traceback, the line with the exception."""
         try:
             lines = self._child_output.read_text(errors="replace").split("\n")
         except OSError:
             lines = []
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
 
 
 def bound_sockets(host: str, proxy_port: int) -> dict[str, socket.socket]:
-    """A bound socket for each role: the ports are ours from here on.
+    """A bound socket for each role, which reserves its port.
 
-    :raises UsageError: where the proxy's port, or the host, can't be had.
+    :raises UsageError: the host or the proxy's port can't be used.
     """
     with contextlib.ExitStack() as opened:
         sockets = {
@@ -280,9 +267,9 @@ def bound_sockets(host: str, proxy_port: int) -> dict[str, socket.socket]:
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """A socket on that port, or on a free one for 0; it doesn't listen yet.
+    """A socket bound to the port (0: any free one), not listening yet.
 
-    :raises UsageError: where it can't be had.
+    :raises UsageError: the host or port can't be used.
     """
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -292,15 +279,3 @@ def bound_socket(host: str, port: int) -> socket.socket:
         made.close()
         raise UsageError(f"the embedded Swift can't listen on {host} port {port}: {e}") from e
     return made
-
-
-#: What variables of other clusters' credentials begin with; this one has its own.
-_CREDENTIALS = ("ST_", "OS_", "SSBENCH_")
-
-
-def child_environment() -> dict[str, str]:
-    """Ours without anybody's credentials, with this very ssbench importable, installed or not."""
-    home = str(Path(ssbench.__file__).resolve().parent.parent)
-    path = os.environ.get("PYTHONPATH")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(_CREDENTIALS)}
-    return {**kept, "PYTHONPATH": f"{home}{os.pathsep}{path}" if path else home}

@@ -1,14 +1,15 @@
-"""What the parent decides and the child carries out: it travels as one line of JSON."""
+"""What the parent passes to the child, as one line of JSON, and Swift's configuration files."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 ROLES = ("account", "container", "object", "proxy")
 
-#: Swift's tempauth users that every embedded Swift has: (account, user, key, groups).
+#: The tempauth users of every embedded Swift: (account, user, key, groups).
 USERS = (
     ("admin", "admin", "admin", ".admin .reseller_admin"),
     ("test", "tester", "testing", ".admin"),
@@ -18,46 +19,58 @@ USERS = (
 #: Storage policies by index; the first is the default.
 POLICIES = ("gold", "silver")
 
-#: Section -> option -> value: what a test adds to, or changes in, proxy-server.conf.
+#: Section -> option -> value, of a configuration file.
 Sections = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """One embedded Swift. ``fernet_key`` signs its tokens and never shows in a repr."""
+class SwiftOptions:
+    """The choices that a user of an embedded Swift has."""
 
-    top: str  #: the directory that holds all of it, devices included
-    host: str  #: "127.0.0.1" or "::1"
+    host: str = "127.0.0.1"  #: or "::1"
+    port: int = 0  #: of the proxy; 0: any free port
+    token_life_s: int = 86400
+    in_memory: bool = False  #: keep objects in the server's memory instead of files
+    tls_cert: str | Path = ""  #: PEM file; with it the proxy serves https
+    tls_key: str | Path = ""  #: PEM file
+    directory: str | None = None  #: parent of the data directory; None: see workdir
+    log_path: str | Path | None = None  #: access log; None: in the data directory
+    #: Added to proxy-server.conf, or replacing what is there.
+    proxy_conf: Sections = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One embedded Swift. ``fernet_key`` signs its tokens; the repr omits it."""
+
+    options: SwiftOptions  #: with absolute paths
+    top: str  #: the directory of all its files, devices included
     ports: Mapping[str, int]  #: by role
     access_log: str
     fernet_key: str = field(repr=False)
-    token_life_s: int = 86400
-    in_memory: bool = False  #: objects live in the child's memory rather than in files
-    tls_cert: str = ""
-    tls_key: str = ""  #: a path, as tls_cert is
-    proxy_conf: Sections = field(default_factory=dict, repr=False)
 
     def to_json(self) -> str:
         """One line, secrets included: for the child's stdin only."""
-        return json.dumps(asdict(self))
+        return json.dumps(asdict(self), default=str)
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """The inverse of ``to_json``."""
-        return cls(**json.loads(text))
+        """The inverse of ``to_json``; paths become str."""
+        values = json.loads(text)
+        return cls(**{**values, "options": SwiftOptions(**values["options"])})
 
     @property
     def node_dir(self) -> str:
-        """Where the devices (one: d1) are."""
+        """The directory of the devices; there is one, d1."""
         return f"{self.top}/node"
 
 
 def conf_files(plan: Plan) -> dict[str, str]:
-    """File name -> text, for all that Swift reads except the rings."""
+    """File name -> text, of all files that Swift reads except the rings."""
     files = {"swift.conf": render(swift_conf())}
     for role in ROLES[:-1]:
         files[f"{role}-server.conf"] = render(backend_conf(plan, role))
-    files["proxy-server.conf"] = render(overlaid(proxy_conf(plan), plan.proxy_conf))
+    files["proxy-server.conf"] = render(overlaid(proxy_conf(plan), plan.options.proxy_conf))
     return files
 
 
@@ -77,8 +90,8 @@ def overlaid(base: Sections, changes: Sections) -> Sections:
 
 
 def swift_conf() -> Sections:
-    # A fixed prefix and suffix: they only guard against clients who choose names that hash
-    # to one place, and nobody shares this store.
+    # Prefix and suffix protect against clients that choose names with equal hashes. This store
+    # has one user, so they can be fixed.
     sections: dict[str, dict[str, str]] = {
         "swift-hash": {
             "swift_hash_path_prefix": "ssbench",
@@ -93,7 +106,7 @@ def swift_conf() -> Sections:
 
 def server_defaults(plan: Plan, role: str, etc: str) -> dict[str, str]:
     return {
-        "bind_ip": plan.host,
+        "bind_ip": plan.options.host,
         "bind_port": str(plan.ports[role]),
         "workers": "0",
         "swift_dir": etc,
@@ -101,13 +114,13 @@ def server_defaults(plan: Plan, role: str, etc: str) -> dict[str, str]:
     }
 
 
-#: The servers wait for nobody but each other, in one process on a machine that may be overloaded
-#: on purpose: short time-outs would only make errors, and listings that lack objects.
+#: All servers share a process, on a host that a test may overload. Shorter timeouts would cause
+#: errors, and listings without some objects.
 BACKEND_TIMEOUTS = {"conn_timeout": "30", "node_timeout": "60"}
 
 
 def backend_conf(plan: Plan, role: str) -> Sections:
-    kind = "mem_object" if role == "object" and plan.in_memory else role
+    kind = "mem_object" if role == "object" and plan.options.in_memory else role
     return {
         "DEFAULT": {
             **server_defaults(plan, role, etc_dir(plan, role)),
@@ -126,11 +139,11 @@ def backend_conf(plan: Plan, role: str) -> Sections:
 
 
 def etc_dir(plan: Plan, role: str) -> str:
-    """Each role reads a directory of its own, so that roles in separate processes never meet."""
+    """One directory per role, because roles may run in separate processes."""
     return f"{plan.top}/etc-{role}"
 
 
-#: No proxy-logging: the child keeps a log of its own, of one line a request.
+#: No proxy-logging: the child writes its own access log, one line per request.
 PIPELINE = (
     "catch_errors gatekeeper healthcheck listing_formats bulk tempurl s3api tempauth "
     "copy slo dlo versioned_writes symlink proxy-server"
@@ -140,11 +153,11 @@ PIPELINE = (
 def proxy_conf(plan: Plan) -> Sections:
     filters = {f"filter:{name}": {"use": f"egg:swift#{name}"} for name in PIPELINE.split()[:-1]}
     filters["filter:s3api"] |= {"location": "us-east-1", "s3_acl": "false"}
-    # Signed tokens rather than ones kept in a memcached, which nobody wants to install.
+    # Signed tokens; the alternative needs memcached.
     filters["filter:tempauth"] |= {
         "fernet_key_k1": plan.fernet_key,
         "active_fernet_key_id": "k1",
-        "token_life": str(plan.token_life_s),
+        "token_life": str(plan.options.token_life_s),
     } | {f"user_{account}_{user}": f"{key} {groups}" for account, user, key, groups in USERS}
     return {
         "DEFAULT": server_defaults(plan, "proxy", etc_dir(plan, "proxy")),
@@ -153,7 +166,7 @@ def proxy_conf(plan: Plan) -> Sections:
             "use": "egg:swift#proxy",
             "account_autocreate": "true",
             **BACKEND_TIMEOUTS,
-            # There is no other replica to turn to, so a server that failed is asked again.
+            # There is no other replica, so keep sending requests to a server that failed.
             "error_suppression_limit": "1000000000",
         },
         **filters,

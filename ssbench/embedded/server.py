@@ -1,14 +1,13 @@
 """The child: real Swift servers on eventlet, on sockets that the parent bound.
 
 ``python -m ssbench.embedded.server ROLE=FD ...`` reads the plan, one line of JSON, from stdin,
-and serves those roles until stdin ends, which it does when the parent has died, however it died.
+and serves those roles until stdin ends, which also happens when the parent dies.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import signal
 import socket
 import sys
@@ -19,31 +18,32 @@ from typing import Any
 
 from ssbench.embedded import workdir
 from ssbench.embedded.plan import POLICIES, Plan, conf_files, etc_dir
+from ssbench.host.process import allow_many_connections
 
 App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 PR_SET_PDEATHSIG = 1
 
-#: Connections that are served at once, per role. A kept connection takes a place even while it
-#: is idle, so this is above any number of users that one such server is of use for.
+#: Connections served at once, per role. Idle connections count, so this is above the number of
+#: users that one such server can serve.
 MAX_CLIENTS = 4096
 
-#: A bound for the cache's memory; it holds one small entry for each account and container.
+#: Bounds the cache, which holds a small entry for each account and container.
 CACHE_ENTRIES = 50_000
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until the parent is gone or SIGTERM comes; then remove the plan's directory."""
+    """Serve until the parent ends or SIGTERM arrives; then remove the plan's directory."""
     descriptors = {role: int(fd) for role, _, fd in (word.partition("=") for word in arguments)}
     plan = Plan.from_json(read_line(0))
     end_with_parent(plan)
-    allow_many_files()
+    allow_many_connections()
     write_tree(plan, descriptors)
     serve(plan, descriptors)
 
 
 def read_line(fd: int) -> str:
-    """Up to the newline and no byte further: the rest of stdin is the life line."""
+    """Read up to the newline and no further: the end of stdin is the signal to end."""
     line = bytearray()
     while (byte := os.read(fd, 1)) not in (b"", b"\n"):
         line += byte
@@ -51,14 +51,14 @@ def read_line(fd: int) -> str:
 
 
 def end_with_parent(plan: Plan) -> None:
-    """From now on the process ends, and its directory with it, when the parent is gone."""
+    """End this process, and remove its directory, when the parent ends."""
 
     def end(*_: object) -> None:
         workdir.remove(plan.top)
         os._exit(0)
 
-    # eventlet replaces these in their modules, so the ones of the system are taken now; the
-    # thread is a real one, that a busy or stuck event loop can't hold up.
+    # Keep the real os.read and start a real thread, before eventlet replaces both: a busy or
+    # stuck event loop must not delay this.
     read = os.read
 
     def watch() -> None:
@@ -69,26 +69,20 @@ def end_with_parent(plan: Plan) -> None:
     parent = os.getppid()
 
     def if_orphaned(*_: object) -> None:
-        # The signal also comes when only the thread that started us has ended.
+        # The signal also arrives when only the thread that started us ends.
         if os.getppid() != parent:
             end()
 
     threading.Thread(target=watch, daemon=True).start()
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGUSR1, if_orphaned)
-    # The pipe's other end outlives the parent where a process that the parent forked still
-    # holds it; this signal comes all the same.
+    # If another child of the parent inherited the pipe, it stays open after the parent's end.
+    # The kernel sends this signal in any case.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGUSR1, 0, 0, 0)
 
 
-def allow_many_files() -> None:
-    """As many descriptors as the system grants: each connection takes three on its way through."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def write_tree(plan: Plan, roles: Iterable[str]) -> None:
-    """The configs and rings of these roles, and the device's directory."""
+    """Write the configuration and rings of these roles, and make the device's directory."""
     from swift.common.ring import RingBuilder
 
     os.makedirs(f"{plan.node_dir}/d1", exist_ok=True)
@@ -103,13 +97,13 @@ def write_tree(plan: Plan, roles: Iterable[str]) -> None:
         for ring, role in rings.items():
             builder = RingBuilder(2, 1, 0)  # 4 partitions, 1 replica
             device = {"region": 1, "zone": 1, "device": "d1", "weight": 1.0}
-            builder.add_dev({**device, "ip": plan.host, "port": plan.ports[role]})
+            builder.add_dev({**device, "ip": plan.options.host, "port": plan.ports[role]})
             builder.rebalance(seed="ssbench")
             builder.get_ring().save(f"{etc}/{ring}.ring.gz")
 
 
 def serve(plan: Plan, descriptors: Mapping[str, int]) -> None:
-    """Run the WSGI apps of these roles in this process; doesn't return."""
+    """Run the WSGI apps of these roles in this process; does not return."""
     import eventlet
     import eventlet.hubs
     from swift.common import utils
@@ -118,7 +112,7 @@ def serve(plan: Plan, descriptors: Mapping[str, int]) -> None:
     utils.set_swift_dir(etc_dir(plan, next(iter(descriptors))))
     eventlet.hubs.use_hub(utils.get_hub())
     utils.monkey_patch()
-    # A role ends by its fault alone; the first to do so ends the process, and says why.
+    # A role ends only by an exception; the first one ends the process with its traceback.
     ended = eventlet.Queue()
     for role, fd in descriptors.items():
         eventlet.spawn(serve_role, plan, role, fd).link(ended.put)
@@ -151,26 +145,26 @@ def serve_role(plan: Plan, role: str, fd: int) -> None:
 
 
 def listener(plan: Plan, role: str, fd: int) -> Any:
-    """The green listening socket of a role; TLS for the proxy, where the plan has it."""
+    """The green listening socket of a role; with TLS if it is the proxy and so planned."""
     from eventlet.green import ssl
     from eventlet.greenio import GreenSocket
 
     plain = GreenSocket(socket.socket(fileno=fd))
-    # As Swift's own set-up of its socket has it: without it, the body's tail waits 40 ms for the
-    # acknowledgement of what went before. Accepted sockets inherit it.
+    # As Swift itself does: otherwise the last bytes of a body wait 40 ms for an acknowledgement.
+    # Accepted sockets inherit it.
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     plain.listen(MAX_CLIENTS)
-    if role != "proxy" or not plan.tls_cert:
+    if role != "proxy" or not plan.options.tls_cert:
         return plain
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(plan.tls_cert, plan.tls_key or None)
+    context.load_cert_chain(plan.options.tls_cert, plan.options.tls_key or None)
     return context.wrap_socket(plain, server_side=True)
 
 
 class Cache:
-    """What Swift uses of memcached. Without one it is two to three times slower.
+    """The part of memcached's interface that Swift uses; without it, Swift is 2 to 3 times slower.
 
-    Bounded: when it is full, the entries that were set longest ago go.
+    When it is full, it drops the oldest entries.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -182,7 +176,7 @@ class Cache:
         return value if expires > self._clock() else None
 
     def set(self, key: str, value: Any, *_: object, time: float = 0, **__: object) -> None:
-        # Memcached gives back text, and Swift relies on that.
+        # Swift relies on memcached returning text.
         self._entries.pop(key, None)
         self._entries[key] = (
             self._clock() + time if time else float("inf"),
@@ -211,7 +205,7 @@ class Cache:
 
 
 def cached(app: App, cache: Cache) -> App:
-    """The app with the cache in each request's environment, as the cache middleware does it."""
+    """Wrap the app: put the cache into each request's environment, like the cache middleware."""
 
     def call(env: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         env["swift.cache"] = cache
@@ -221,14 +215,11 @@ def cached(app: App, cache: Cache) -> App:
 
 
 def access_logged(app: App, path: str) -> App:
-    """The app with a line in the file for each request; see ``access_line``.
-
-    The line is there before the client sees a byte of the answer, so that a client may look.
-    """
+    """Wrap the app: write an ``access_line`` per request, before the client gets any response."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def call(env: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        # Swift's middlewares rewrite these on the way.
+        # Swift's middlewares change these.
         method, raw_path, query = (env.get(k, "") for k in ("REQUEST_METHOD", *PATH_KEYS))
         sent = env.get("CONTENT_LENGTH") or "0"
 
@@ -253,9 +244,9 @@ def access_line(
     headers: Iterable[tuple[str, str]],
     sent: str,
 ) -> str:
-    """METHOD PATH[?QUERY] STATUS TRANSACTION BYTES; "-" for what isn't known.
+    """METHOD PATH[?QUERY] STATUS TRANSACTION BYTES; "-" for unknown values.
 
-    BYTES are those of the answer's body, or of the request's where that has one.
+    BYTES is the length of the request's body, or of the response's if the request has none.
     """
     found = {name.lower(): value for name, value in headers}
     size = sent if sent not in ("", "0") else found.get("content-length", "-")

@@ -1,4 +1,4 @@
-"""Where an embedded Swift keeps its files, and what becomes of those that were left behind."""
+"""The directory of an embedded Swift, and removal of those that killed processes left."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PLACES = ("/tmp", "/var/tmp")  # nosec B108 # mkdtemp makes a private folder the
 
 
 def make_workdir(parent: str | None = None) -> Path:
-    """A new private directory, named after this process, on the place with the most room.
+    """Make a private directory, named after this process, where most space is free.
 
-    What dead processes of this user left on the same places is removed first.
+    First removes directories of this user's dead processes from the same places.
 
-    :param parent: the place to use; None for $TMPDIR, or else the roomiest of PLACES.
-    :raises SsbenchError: where none can be written, or holds the attributes that Swift needs.
+    :param parent: the place to use; None: $TMPDIR, or else one of PLACES.
+    :raises SsbenchError: no place is writable and supports the xattrs that Swift needs.
     """
     places = candidates(parent)
     for place in places:
@@ -51,7 +51,7 @@ def candidates(parent: str | None) -> list[str]:
 
 
 def free_bytes(place: str) -> int:
-    """Bytes that this user may still write at a place; 0 where it can't be asked."""
+    """Bytes that this user can still write at a place; 0 if unknown."""
     try:
         found = os.statvfs(place)
     except OSError:
@@ -60,7 +60,7 @@ def free_bytes(place: str) -> int:
 
 
 def holds_attributes(directory: Path) -> bool:
-    """Can files here carry user attributes? Swift keeps an object's metadata in them."""
+    """Whether files here can have user xattrs, in which Swift stores an object's metadata."""
     probe = directory / "probe"
     try:
         probe.touch()
@@ -73,14 +73,14 @@ def holds_attributes(directory: Path) -> bool:
 
 
 def remove_stale(place: str) -> None:
-    """Remove our own directories at a place whose process is gone."""
+    """Remove our directories whose process has ended."""
     for path in sorted(Path(place).glob(f"{PREFIX}*")):
         if is_ours(path) and not is_running(owner_pid(path.name)):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def is_ours(path: Path) -> bool:
-    # lstat: a link that another user put there is none of our directories.
+    # lstat: a symbolic link, perhaps of another user, is not one of our directories.
     try:
         found = path.lstat()
     except OSError:
@@ -89,13 +89,13 @@ def is_ours(path: Path) -> bool:
 
 
 def owner_pid(name: str) -> int | None:
-    """The process that a directory is named after; None where the name isn't one of ours."""
+    """The process in a directory's name; None if the name isn't one of ours."""
     digits = name.removeprefix(PREFIX).partition("-")[0]
     return int(digits) if digits.isascii() and digits.isdigit() else None
 
 
 def is_running(pid: int | None) -> bool:
-    """Whether the process exists; True for None, so that what we don't know is left alone."""
+    """Whether the process exists; True for None, so that unknown directories stay."""
     if pid is None:
         return True
     try:
@@ -108,7 +108,7 @@ def is_running(pid: int | None) -> bool:
 
 
 def remove(top: str, tries: Iterable[int] = range(5)) -> None:
-    """Remove the tree, though a dying server may still be adding to it."""
+    """Remove the tree, even while an ending server still writes into it."""
     for _ in tries:
         shutil.rmtree(top, ignore_errors=True)
         if not os.path.lexists(top):

@@ -1,4 +1,4 @@
-"""This process: its limits and those of its host, and its garbage collector.
+"""This process: limits, those of its host, garbage collector, environment of children.
 
 Read without psutil, which takes long to load.
 """
@@ -6,15 +6,18 @@ Read without psutil, which takes long to load.
 from __future__ import annotations
 
 import gc
+import os
 import re
 import resource
 from contextlib import suppress
 from pathlib import Path
 
+import ssbench
 from ssbench.core.capacity import HostLimits
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _MEMORY = Path("/proc/meminfo")
+_CREDENTIALS = ("ST_", "OS_", "SSBENCH_")  #: prefixes of variables that may hold credentials
 
 
 def allow_many_connections() -> None:
@@ -65,3 +68,12 @@ def tune_garbage_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def child_environment() -> dict[str, str]:
+    """Our environment for a child: without credentials, and able to import this very ssbench."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(_CREDENTIALS)}
+    home = str(Path(ssbench.__file__).resolve().parent.parent)
+    path = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = f"{home}{os.pathsep}{path}" if path else home
+    return environment

@@ -23,7 +23,7 @@ import msgpack
 from ssbench.core.columns import pack_results
 from ssbench.core.messages import Bye, Results, encode, pack
 from ssbench.core.model import RESULT_NUMBERS, Result
-from ssbench.embedded import EmbeddedSwift
+from ssbench.embedded import EmbeddedSwift, SwiftOptions
 from ssbench.transport.key import CurveKey
 from tests.corpus import HERE
 from tests.e2e.commands import ROOT, Account, clean_environment, login, scenario
@@ -69,7 +69,7 @@ sys.exit(main())
 
 def frames_and_stat_file() -> None:
     """Frames of every type, and the stat file, of a run whose token expires."""
-    with tempfile.TemporaryDirectory() as top, EmbeddedSwift(token_life_s=2) as swift:
+    with tempfile.TemporaryDirectory() as top, EmbeddedSwift(SwiftOptions(token_life_s=2)) as swift:
         plan, stat_file = Path(top, "plan"), Path(top, "stat.gz")
         plan.write_text(json.dumps(scenario(initial_files={"tiny": 5})))
         (HERE / "frames").mkdir(exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.embedded import EmbeddedSwift
+from ssbench.embedded import EmbeddedSwift, SwiftOptions
 from tests.e2e.commands import Commands
 from tests.servers.certificates import Certificates, make_certificates
 from tests.servers.four_process import FourProcessSwift
@@ -40,7 +40,7 @@ def embedded_swift() -> Iterator[EmbeddedSwift]:
 def fresh_swift() -> Iterator[Callable[..., EmbeddedSwift]]:
     """``fresh_swift(**options)``: an empty Swift for this test alone; options of EmbeddedSwift."""
     with ExitStack() as opened:
-        yield lambda **options: opened.enter_context(EmbeddedSwift(**options))
+        yield lambda **options: opened.enter_context(EmbeddedSwift(SwiftOptions(**options)))
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def four_process_swift() -> Iterator[FourProcessSwift]:
 @pytest.fixture(scope="session")
 def ipv6_swift() -> Iterator[EmbeddedSwift]:
     """A shared Swift on ::1."""
-    with EmbeddedSwift(host="::1") as swift:
+    with EmbeddedSwift(SwiftOptions(host="::1")) as swift:
         yield swift
 
 
@@ -66,7 +66,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture(scope="session")
 def tls_swift(certificates: Certificates) -> Iterator[EmbeddedSwift]:
     """A shared Swift that speaks https with a certificate that nobody trusts by default."""
-    with EmbeddedSwift(tls_cert=certificates.certificate, tls_key=certificates.key) as swift:
+    options = SwiftOptions(tls_cert=certificates.certificate, tls_key=certificates.key)
+    with EmbeddedSwift(options) as swift:
         yield swift
 
 

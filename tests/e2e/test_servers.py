@@ -23,8 +23,8 @@ from keystoneauth1 import session
 from keystoneauth1.identity import v3
 
 from ssbench.core.errors import SsbenchError
-from ssbench.embedded import EmbeddedSwift
-from ssbench.embedded.launcher import child_environment
+from ssbench.embedded import EmbeddedSwift, SwiftOptions
+from ssbench.host.process import child_environment
 from tests.servers.certificates import Certificates
 from tests.servers.four_process import FourProcessSwift
 from tests.servers.keystone import STRANGER, TESTER, Account, KeystoneSwift
@@ -193,7 +193,7 @@ class TestSwift:
         client("PUT", "/tails")
         client("PUT", "/tails/o", bytes(40_000))
 
-        kept = http.client.HTTPConnection(embedded_swift.plan.host, embedded_swift.port)
+        kept = http.client.HTTPConnection(embedded_swift.plan.options.host, embedded_swift.port)
 
         def duration_s() -> float:
             start = time.perf_counter()
@@ -237,13 +237,15 @@ class TestSwift:
 
     def test_what_it_gets_wrong_is_told(self, certificates: Certificates) -> None:
         with pytest.raises(SsbenchError, match=r"No such file or directory"):
-            EmbeddedSwift(tls_cert="/no/such/cert.pem", tls_key=certificates.key).start()
+            EmbeddedSwift(
+                SwiftOptions(tls_cert="/no/such/cert.pem", tls_key=certificates.key)
+            ).start()
 
 
 PARENT = """
 import json, os, sys, time
-from ssbench.embedded import EmbeddedSwift
-swift = EmbeddedSwift(directory=sys.argv[1]).start()
+from ssbench.embedded import EmbeddedSwift, SwiftOptions
+swift = EmbeddedSwift(SwiftOptions(directory=sys.argv[1])).start()
 print(json.dumps([swift.plan.top, *swift.pids.values()]), flush=True)
 {}
 while True:
@@ -316,7 +318,7 @@ class TestNothingIsLeft:
         assert os.getpgid(embedded_swift.pids["proxy"]) != os.getpgid(0)
 
     def test_the_parent_removes_what_a_killed_server_left(self, tmp_path: Path) -> None:
-        with EmbeddedSwift(directory=str(tmp_path)) as swift:
+        with EmbeddedSwift(SwiftOptions(directory=str(tmp_path))) as swift:
             os.kill(swift.pids["proxy"], signal.SIGKILL)
             until("it is not running", lambda: not swift.is_running())
         assert not list(tmp_path.iterdir())
@@ -328,7 +330,7 @@ class TestNothingIsLeft:
         process.wait()
         until("the server is gone", lambda: is_gone(pid))
         assert os.path.exists(top)
-        with EmbeddedSwift(directory=str(tmp_path)):
+        with EmbeddedSwift(SwiftOptions(directory=str(tmp_path))):
             assert not os.path.exists(top)
 
 

@@ -25,7 +25,7 @@ def test_the_directory_is_private_and_named_after_this_process(tmp_path: Path) -
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
 
 
-def test_what_a_dead_process_left_goes_and_all_else_stays(tmp_path: Path) -> None:
+def test_only_directories_of_dead_processes_are_removed(tmp_path: Path) -> None:
     stale = tmp_path / f"{workdir.PREFIX}{dead_pid()}-abc"
     (stale / "node").mkdir(parents=True)
     others = [
@@ -40,7 +40,7 @@ def test_what_a_dead_process_left_goes_and_all_else_stays(tmp_path: Path) -> Non
     assert all(other.is_dir() for other in others)
 
 
-def test_a_link_is_never_followed(tmp_path: Path) -> None:
+def test_links_are_not_followed(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     link = tmp_path / f"{workdir.PREFIX}{dead_pid()}-abc"
@@ -50,12 +50,12 @@ def test_a_link_is_never_followed(tmp_path: Path) -> None:
     assert link.is_symlink()
 
 
-def test_a_place_that_is_not_there_is_named() -> None:
+def test_a_missing_place_is_named() -> None:
     with pytest.raises(SsbenchError, match=r"/no/such/place: No such file.*TMPDIR"):
         workdir.make_workdir("/no/such/place")
 
 
-def test_a_place_without_attributes_is_refused(
+def test_a_place_without_xattrs_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -67,7 +67,7 @@ def test_a_place_without_attributes_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_users_own_tmpdir_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tmpdir_overrides_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert workdir.candidates(None) == [str(tmp_path)]
     assert workdir.candidates("/else") == ["/else"]
@@ -75,7 +75,7 @@ def test_the_users_own_tmpdir_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "/tmp" in workdir.candidates(None)
 
 
-def test_remove_takes_the_whole_tree_and_minds_no_absence(tmp_path: Path) -> None:
+def test_remove_removes_a_tree_that_may_be_missing(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "a" / "b").mkdir(parents=True)
     workdir.remove(str(tree))

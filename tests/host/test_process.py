@@ -1,10 +1,19 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
 from pathlib import Path
 
-from ssbench.host.process import allow_many_connections, host_limits, tune_garbage_collector
+import pytest
+
+import ssbench
+from ssbench.host.process import (
+    allow_many_connections,
+    child_environment,
+    host_limits,
+    tune_garbage_collector,
+)
 
 
 def test_the_limit_of_open_files_goes_up_to_what_is_allowed(few_files: int) -> None:
@@ -38,3 +47,17 @@ def test_tuning_makes_collections_rarer_and_freezes_present_objects() -> None:
         gc.unfreeze()
         gc.set_threshold(*before)
     assert gc.get_freeze_count() == 0
+
+
+def test_a_child_can_import_this_very_ssbench(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = str(Path(ssbench.__file__).resolve().parents[1])
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert child_environment()["PYTHONPATH"] == home
+    monkeypatch.setenv("PYTHONPATH", "/other")
+    assert child_environment()["PYTHONPATH"].split(os.pathsep) == [home, "/other"]
+
+
+def test_a_child_gets_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ST_KEY", "OS_PASSWORD", "SSBENCH_KEY_FILE"):
+        monkeypatch.setenv(name, "secret")
+    assert "secret" not in child_environment().values()

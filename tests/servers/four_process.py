@@ -24,6 +24,6 @@ class FourProcessSwift(EmbeddedSwift):
 
     def revive(self, role: str) -> None:
         """Start the process of a role anew, on the port that it had, and wait for it."""
-        with bound_socket(self.plan.host, self.plan.ports[role]) as listener:
+        with bound_socket(self.plan.options.host, self.plan.ports[role]) as listener:
             self._spawn((role,), {role: listener})
         self._wait_until_ready()

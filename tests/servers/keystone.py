@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssbench.embedded import EmbeddedSwift
-from ssbench.embedded.launcher import bound_socket, child_environment
+from ssbench.embedded import EmbeddedSwift, SwiftOptions
+from ssbench.embedded.launcher import bound_socket
 from ssbench.embedded.plan import PIPELINE
+from ssbench.host.process import child_environment
 
 START_TIMEOUT_S = 60.0
 ADMIN_PASSWORD = "keystone-admin"
@@ -56,7 +57,9 @@ class KeystoneSwift:
             self._process = spawn(top, listener.fileno(), self.auth_url)
             opened.callback(self._end)
             listener.close()
-            self.swift = opened.enter_context(EmbeddedSwift(proxy_conf=proxy_conf(self.auth_url)))
+            self.swift = opened.enter_context(
+                EmbeddedSwift(SwiftOptions(proxy_conf=proxy_conf(self.auth_url)))
+            )
             self._api = self._wait_until_ready(f"{top}/output")
             self._furnish()
             self._opened = opened.pop_all()
