@@ -297,7 +297,7 @@ def _inflate(member: bytes, length: int, inflate: Callable[[int], None]) -> byte
         # One byte more than announced, which detects a decompression bomb and stops it.
         data = engine.decompress(memoryview(member)[_FRAME.size : -_TAIL.size], size + 1)
     except zlib.error as error:
-        raise _DamagedError(f"is damaged: {error}") from error
+        raise _DamagedError("is damaged: it can't be decompressed") from error
     if not engine.eof or engine.unused_data or len(data) != size or zlib.crc32(data) != crc:
         raise _DamagedError("is damaged: its checksum doesn't match")
     return data

@@ -246,10 +246,10 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(_text(item) for item in value)
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: Any) -> tuple[Any, ...]:
     if type(value) is not list:
         raise MessageError("a list is wanted")
-    return [_anything(item) for item in value]
+    return tuple(_anything(item) for item in value)
 
 
 def _anything(value: Any, depth: int = 0) -> Any:

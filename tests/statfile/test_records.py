@@ -54,7 +54,7 @@ VALUES: dict[str, Any] = {
     "Mapping[str, int]": st.dictionaries(TEXT, WHOLE, max_size=4),
     "Mapping[str, float]": st.dictionaries(TEXT, NUMBER, max_size=4),
     "Sequence[str]": st.lists(TEXT, max_size=4).map(tuple),
-    "Sequence[Any]": st.lists(JSON, max_size=4),
+    "Sequence[Any]": st.lists(JSON, max_size=4).map(tuple),
 }
 COLD: Any = st.sampled_from(list(_RECORD_TYPES.values())).flatmap(
     lambda cls: st.builds(cls, **{f.name: VALUES[f.type] for f in fields(cls)})

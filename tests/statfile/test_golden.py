@@ -1,0 +1,33 @@
+"""Stat files that earlier versions wrote give the reports that these versions made of them.
+
+The files of format 1 were written by the last commit before format 2: runs without a store and
+against the embedded Swift, and copies of them that are damaged or cut off.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.master import main
+from tests.golden import compare
+
+FILES = sorted(
+    f"{folder}/{name}"
+    for folder in ("format-1",)
+    for path in (compare.FOLDER / folder).glob("*.stat.gz")
+    if (name := path.name.removesuffix(".stat.gz"))
+)
+INCOMPLETE = ("cut", "damaged")
+
+
+@pytest.mark.parametrize("kind", ["txt", "csv", "json"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_report_stays_as_it_was(name: str, kind: str, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    words = ["report-scenario", "-q", "-s", str(compare.FOLDER / f"{name}.stat.gz")]
+    words += ["-f", str(report), "--pctile", "95", "--pctile", "99"]
+    status = main(words + ([] if kind == "txt" else [f"--{kind}"]))
+    assert status == (1 if name.endswith(INCOMPLETE) else 0)
+    compare.check(f"{name}.report.{kind}", report.read_text())
