@@ -25,7 +25,7 @@ from ssbench.storage.noop import NoopStorage
 from ssbench.transport.key import CurveKey
 from ssbench.transport.ports import Ports
 from ssbench.transport.worker_transport import WorkerTransport
-from ssbench.worker.worker import Worker
+from ssbench.worker.worker import Worker, local_settings
 
 _PATIENCE_S = 30.0
 
@@ -160,8 +160,7 @@ def _be_workers(
     workers = [
         Worker(
             WorkerTransport("127.0.0.1", kind.ports, kind.key),
-            name,
-            concurrency=kind.concurrency,
+            local_settings(name, concurrency=kind.concurrency),
             open_driver=lambda said: _CountingStorage(said, books.begun, kind.pause_s),
         )
         for name in names

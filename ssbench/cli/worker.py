@@ -24,7 +24,7 @@ from ssbench.host.live import HostLive
 from ssbench.host.process import allow_many_connections, host_limits, tune_garbage_collector
 from ssbench.transport.master_address import MasterAddress, read_address
 from ssbench.transport.worker_transport import WorkerTransport
-from ssbench.worker.worker import Worker
+from ssbench.worker.worker import Worker, local_settings
 
 if TYPE_CHECKING:
     import cProfile
@@ -57,15 +57,14 @@ def _run(options: WorkerOptions) -> ExitStatus:
     host, ports, key = place
     transport = WorkerTransport(host, ports, key)
     counter = _JobProfile(options.profile_count)
-    worker = Worker(
-        transport,
+    settings = local_settings(
         worker_id,
         concurrency=concurrency,
         retries=options.retries,
         exit_with_master=options.exit_with_master,
-        host=HostLive(),
-        on_job=counter.count if options.profile_count else None,
     )
+    on_jobs = counter.count if options.profile_count else None
+    worker = Worker(transport, settings, host=HostLive(), on_jobs=on_jobs)
     if options.parent_pipe is not None:
         gevent.spawn(_end_with_parent, options.parent_pipe, worker)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

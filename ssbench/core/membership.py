@@ -1,14 +1,18 @@
-"""A worker's membership: its incarnation, and whether a master lists it.
+"""What control states mean for a worker: its membership, the master's clock, and its lease.
 
-A pure state machine: feed it control states and ask what they mean for this worker. The worker
-acts on the result. Times are nanoseconds of any monotonic clock.
+Pure state machines. Times are nanoseconds of the worker's monotonic clock, except in messages:
+those are of the master's clock.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from enum import Enum, auto
 
 from ssbench.core.messages import ControlState
+
+_SECOND = 1_000_000_000
+_DELAYS = 64  #: newest control states that the offset is taken from; clocks drift over days
 
 
 class MembershipStatus(Enum):
@@ -66,15 +70,33 @@ class Membership:
             return None
         return now_ns - self._refused_since_ns
 
-    def must_say_hello(self, newest: ControlState | None) -> bool:
-        """Whether to send a hello, again if need be.
-
-        False once a master lists this incarnation, also in ``newest``, which the worker may not
-        have acted on yet.
-        """
-        return not self.known and (newest is None or self.incarnation not in newest.workers)
-
     def renew(self, incarnation: int) -> None:
         """Take a new incarnation, which no master knows."""
         self.previous, self.incarnation = self.incarnation, incarnation
         self.known = False
+
+
+class ClockSync:
+    """A worker's estimate of the master's clock, and until when it may start operations."""
+
+    def __init__(self) -> None:
+        self.delay_ns = 0  #: worker's clock minus master's, plus the shortest transit time
+        #: Half the worker timeout after the newest control state was sent.
+        self.lease_expires_ns = 0
+        self.timeout_ns = 10 * _SECOND  #: the worker timeout
+        self._master = 0
+        self._delays_ns: deque[int] = deque(maxlen=_DELAYS)  # arrival minus the master's clock
+
+    def update(self, control_state: ControlState, arrived_ns: int) -> None:
+        """A control state arrived. A new master has another clock: earlier samples are dropped."""
+        if control_state.master != self._master:
+            self._master = control_state.master
+            self._delays_ns.clear()
+        self._delays_ns.append(arrived_ns - control_state.master_ns)
+        self.delay_ns = min(self._delays_ns)
+        self.timeout_ns = int(control_state.timeout_s * _SECOND)
+        self.lease_expires_ns = control_state.master_ns + self.delay_ns + self.timeout_ns // 2
+
+    def is_stale(self, sent_ns: int, now_ns: int) -> bool:
+        """Whether a message sent at ``sent_ns`` (master's clock) is older than half the timeout."""
+        return now_ns - (sent_ns + self.delay_ns) > self.timeout_ns // 2

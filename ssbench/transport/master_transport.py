@@ -8,10 +8,10 @@ import zmq
 
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import Message, decode, encode
+from ssbench.core.rejected_messages import RejectedMessages
 from ssbench.transport.authenticator import ZapAuthenticator
 from ssbench.transport.key import CurveKey
 from ssbench.transport.ports import Ports, TransportError, endpoint, resolve
-from ssbench.transport.rejected_messages import RejectedMessages
 from ssbench.transport.sockets import (
     CONTROL_HWM,
     LINGER_MS,
@@ -130,7 +130,7 @@ class MasterTransport:
             try:
                 yield decode(data)
             except MessageError as error:
-                self._rejected.tell(error)
+                self._rejected.add(error)
             left -= 1
             data = self._next_result() if left else None
 

@@ -8,10 +8,10 @@ import zmq
 
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import Message, decode, encode
+from ssbench.core.rejected_messages import RejectedMessages
 from ssbench.transport.authenticator import ConnectionMonitor
 from ssbench.transport.key import CurveKey
 from ssbench.transport.ports import Ports, endpoint, resolve
-from ssbench.transport.rejected_messages import RejectedMessages
 from ssbench.transport.sockets import (
     CONTROL_HWM,
     LINGER_MS,
@@ -151,7 +151,7 @@ class Control:
         try:
             return decode(newest) if newest is not None else None
         except MessageError as error:
-            self._rejected.tell(error)
+            self._rejected.add(error)
             return None
 
     def send(self, message: Message) -> bool:

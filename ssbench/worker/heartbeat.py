@@ -1,7 +1,7 @@
-"""The worker's second thread: it hears beats and answers them, whatever the event loop does.
+"""The worker's second thread: it answers control states, whatever the event loop does.
 
-It owns the control and pulse sockets. A worker whose loop stands still is told from one that is
-dead by what it says here: how long ago the loop last ran.
+It owns the control socket and the heartbeats' socket. A heartbeat says how long ago the event loop
+last ran, so that the master can tell a blocked worker from a dead one.
 """
 
 from __future__ import annotations
@@ -9,68 +9,40 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable
 
-from ssbench.core import live
-from ssbench.core.messages import ControlState, Heartbeat, Message
+from ssbench.core.messages import ControlState, Heartbeat, Host
+from ssbench.host.live import HostLive
 from ssbench.transport.worker_transport import Control
+from ssbench.worker.machine import WorkerMachine
 
 _POLL_S = 0.25
 
 
-class Figures(NamedTuple):
-    """What a pulse says of the event loop's thread."""
-
-    incarnation: int
-    hub_idle_ns: int
-    busy: int
-    queued: int
-    live: dict[int, int]
-
-
-class LiveCounts:
-    """Latencies that the event loop's thread counts and pulses take along."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
-        self._lock = threading.Lock()
-
-    def add(self, latencies_ns: list[int]) -> None:
-        """Count them."""
-        counts = live.buckets(latencies_ns)
-        with self._lock:
-            self._counts.update(counts)
-
-    def take(self) -> dict[int, int]:
-        """What was counted since the last time, by core.live's buckets."""
-        with self._lock:
-            counts, self._counts = self._counts, Counter()
-        return dict(counts)
-
-
 class HeartbeatThread(threading.Thread):
-    """Answers each beat with a pulse, and keeps the newest beat.
+    """Answers each control state with a heartbeat, and keeps the newest one.
 
-    :param figures: asked for each pulse, in this thread.
-    :param notify: called in this thread after each new beat; must be thread-safe.
-    :param more: asked a few times a second, in this thread: what else is to be told.
+    :param machine: only attributes that are safe to read in another thread are used.
+    :param host: metrics of this host, sent once a second; None: no metrics.
+    :param notify: called in this thread after each new control state.
     """
 
     def __init__(
         self,
         control: Control,
-        figures: Callable[[], Figures],
+        machine: WorkerMachine,
+        clock: Callable[[], int],
+        host: HostLive | None,
         notify: Callable[[], None],
-        more: Callable[[], Iterable[Message]] = lambda: (),
     ) -> None:
-        super().__init__(name="ssbench-pulse", daemon=True)
-        self.newest: tuple[ControlState, int] | None = None  #: with its arrival on our clock
-        self.fault: Exception | None = None  #: what ended the thread; without it a worker is deaf
+        super().__init__(name="ssbench-heartbeat", daemon=True)
+        self.newest: tuple[ControlState, int] | None = None  #: with its arrival by the clock
+        self.fault: Exception | None = None  #: what ended the thread
         self._control = control
-        self._figures = figures
+        self._machine = machine
+        self._clock = clock
+        self._host = host
         self._notify = notify
-        self._more = more
         self._stopping = threading.Event()
 
     def run(self) -> None:
@@ -79,28 +51,31 @@ class HeartbeatThread(threading.Thread):
             while not self._stopping.is_set():
                 message = self._control.receive(_POLL_S)
                 if isinstance(message, ControlState):
-                    self._reply(message)
-                for other in self._more():
-                    self._control.send(other)
-        except Exception as error:  # noqa: BLE001 - nothing is swallowed: the loop's thread gets it
+                    self.newest = (message, self._clock())
+                    self._notify()
+                    self._control.send(self._heartbeat(*self.newest))
+                for sample in self._host.take() if self._host else ():
+                    at = sample.at_ns, sample.boot_id, sample.figures
+                    self._control.send(Host(self._machine.incarnation, *at))
+        except Exception as error:  # noqa: BLE001 - the event loop's thread raises it
             self.fault = error
         self._control.close()
 
-    def _reply(self, state: ControlState) -> None:
-        arrived_ns = time.perf_counter_ns()
-        self.newest = (state, arrived_ns)
-        self._notify()
-        figures = self._figures()
-        now_ns = time.perf_counter_ns()
-        wall_ns = time.time_ns()
-        self._control.send(
-            Heartbeat(
-                figures.incarnation, state.serial, now_ns, now_ns - arrived_ns,
-                figures.hub_idle_ns, figures.busy, figures.queued, figures.live, wall_ns,
-            )
+    def _heartbeat(self, state: ControlState, arrived_ns: int) -> Heartbeat:
+        machine = self._machine
+        phase = machine.phase  # read once: it may end meanwhile
+        busy = phase.held.busy if phase else 0
+        queued = max(phase.held.total - busy, 0) if phase else 0
+        latencies: Counter[int] = Counter()
+        while machine.latencies:
+            latencies.update(machine.latencies.popleft())
+        now_ns = self._clock()
+        return Heartbeat(
+            machine.incarnation, state.serial, now_ns, now_ns - arrived_ns,
+            max(now_ns - machine.ticked_ns, 0), busy, queued, latencies, time.time_ns(),
         )  # fmt: skip
 
     def stop(self) -> None:
-        """End the thread and close its sockets."""
+        """End the thread, and close its sockets."""
         self._stopping.set()
         self.join()

@@ -1,4 +1,4 @@
-"""The store as one worker has it: opened once a run, with the newest token that beats brought."""
+"""The store as one worker has it: opened once per run, with the newest credentials."""
 
 from __future__ import annotations
 
@@ -10,69 +10,58 @@ from gevent.event import Event
 
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Storage
+from ssbench.worker.job_channel import JobChannel
+from ssbench.worker.machine import WorkerMachine
 
-_SECOND = 1_000_000_000
-_RENEWAL_S = 60.0
-_ASK_S = 1.0
+_LOOK_S = 1.0
 
 
 class WorkerStore:
-    """Opens the store, and renews its token.
-
-    :param ask: called with the serial of the present token: the store takes it no more.
-    :param wanted: whether anybody still needs a token.
-    """
+    """Opens the store, and waits for credentials."""
 
     def __init__(
         self,
-        worker_id: str,
+        machine: WorkerMachine,
+        channel: JobChannel,
         open_driver: Callable[[StorageSettings], Storage],
-        clock: Callable[[], int],
-        *,
-        ask: Callable[[int], object],
-        wanted: Callable[[], bool],
     ) -> None:
-        self._worker_id = worker_id
+        self._machine = machine
+        self._channel = channel
         self._open_driver = open_driver
-        self._clock = clock
-        self._ask = ask
-        self._wanted = wanted
         self._storage: Storage | None = None
         self._run_id = ""
-        self._token_came = Event()
-        self._token_ns = 0  # when the last one came by beat
+        self._credentials_came = Event()
 
-    def open(self, said: Mapping[str, Any]) -> Storage:
-        """The run's store, by what a beat says; the one that is open, where the run is the same.
+    def open(self, values: Mapping[str, Any]) -> Storage:
+        """The run's store, by the settings of a control state; opened once per run.
 
-        :raises SsbenchError, TypeError, ValueError, KeyError: where these settings can't be used.
+        :raises SsbenchError, TypeError, ValueError, KeyError: for settings that can't be used.
         """
-        settings = StorageSettings.from_map(said)
+        settings = StorageSettings.from_map(values)
         if self._storage is None or settings.run_id != self._run_id:
             self.close()
-            self._storage = self._open_driver(replace(settings, worker_id=self._worker_id))
+            worker_id = self._machine.settings.worker_id
+            self._storage = self._open_driver(replace(settings, worker_id=worker_id))
             self._run_id = settings.run_id
         return self._storage
 
-    def take_token(self, said: Mapping[str, Any]) -> None:
-        """Use the token in a beat's settings from now on, if it is newer than ours."""
-        serial = said.get("token_serial", 0)
+    def set_credentials(self, values: Mapping[str, Any]) -> None:
+        """Use the token of these settings from now on, if it is newer."""
+        serial = values.get("token_serial", 0)
         if self._storage and isinstance(serial, int) and serial > self._storage.token_serial:
-            self._storage.set_token(str(said.get("token", "")), serial)
-            self._token_ns = self._clock()
-            self._token_came.set()
+            self._storage.set_token(str(values.get("token", "")), serial)
+        self._credentials_came.set()
 
     def renew(self, began_ns: int) -> bool:
-        """Wait for a token newer than an attempt that began then, and ask for it; False where
-        none came."""
-        deadline_ns = self._clock() + int(_RENEWAL_S * _SECOND)
-        while self._storage and self._token_ns <= began_ns:
-            if self._clock() > deadline_ns or not self._wanted():
-                return False
-            self._ask(self._storage.token_serial)
-            self._token_came.clear()
-            self._token_came.wait(_ASK_S)
-        return self._storage is not None
+        """Wait for credentials newer than an attempt that began then, and ask the master for them;
+        False if none came."""
+        clock = self._channel.clock
+        since_ns = clock()
+        while (renewed := self._machine.credentials_renewed(began_ns, since_ns, clock())) is None:
+            self._channel.flush()
+            self._credentials_came.clear()
+            self._credentials_came.wait(_LOOK_S)
+        return renewed
 
     def close(self) -> None:
         """Close the store, if one is open."""

@@ -1,7 +1,7 @@
-"""The users: one greenlet each, that takes a job, does it and writes down how it went.
+"""The users of a worker: greenlets that take a job, call the driver, and note how it went.
 
-This is the hot path of a worker. A user that finds a job does nothing but: pop it, look at the
-clock, call the driver, append a row. What goes wrong is left to ``_recover``.
+This is the hot path of a worker. A user that finds a job pops it, reads the clock, calls the
+driver and appends to a list. Retries and renewals are in ``_recover``.
 """
 
 from __future__ import annotations
@@ -9,217 +9,192 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any
 
 import gevent
 from gevent import getcurrent
+from gevent.event import Event
 from gevent.hub import get_hub
 
-from ssbench.core.completed import Completed, Row, duration_ns, last_ns
+from ssbench.core.completed import Row, duration_ns, last_ns
 from ssbench.core.errors import StorageError
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Timing
 from ssbench.core.operations import OPERATIONS, RECEIVING, row_of
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.storage.base import Storage
-from ssbench.worker.delay_queue import DelayQueue
+from ssbench.worker.job_channel import JobChannel
+from ssbench.worker.machine import WorkerMachine, WorkerPhase
+from ssbench.worker.store import WorkerStore
+from ssbench.worker.timer import Timer, make_timer
 
 log = logging.getLogger(__name__)
 
 MAX_RENEWALS = 3
-FULL = 256  #: rows that are flushed without waiting for anything
-FLUSH_S = 0.05  #: how long a row or a batch of jobs may wait for a better moment
-#: Ticks in that time. None does anything where rows went out since the last one: those of many
-#: workers would make as many small exchanges.
+FULL = 256  #: completed operations that are reported without waiting for anything
+FLUSH_S = 0.05  #: longest wait of a completed operation, or of a batch of jobs
+#: Ticks in that time. A tick does nothing if results were sent since the last one: those of many
+#: workers would cause as many small messages.
 _TICKS = 2
-#: Operations in FLUSH_S, up to which a row goes out as soon as the loop has nothing else to do: the
-#: least is unheard of where a worker dies. Above it that would cost more than the operations do.
+#: Operations in FLUSH_S up to which each is reported as soon as the loop is idle, so that little is
+#: lost if the worker dies. At higher rates that would cost more than the operations do.
 FEW = 50
-#: Of a store that answers at once, as many jobs are queued as are done in 10 ms, and so many at
-#: most: with one for each user, eight users would ask the master anew for every eight operations.
+#: With a quick store, so many jobs are queued as complete in 10 ms, and at most this many: with one
+#: job per user, eight users would need a message for every eight operations.
 QUICK = 32
 _QUICK_PARTS = 5  #: of FLUSH_S
-_NEVER_NS = 1 << 62
 _SECOND = 1_000_000_000
 
 
 class UserPool:
-    """The users of one phase in one worker.
+    """The users of one phase; without users at first.
 
-    :param origin_ns: the phase's start on this worker's clock.
-    :param think_s: the least and the longest pause of a user after each operation.
-    :param on_low: called when the queue has run out, and now and then: time to fetch more.
-    :param on_rows: called with what is finished, as core.completed takes it.
-    :param on_fence: called when the newest beat is too old to start anything.
-    :param on_exhausted: called where an operation failed for want of memory.
-    :param renew: ``renew(began_ns)`` waits for a token newer than an attempt that began then;
-        False where none came.
+    :param storage: connected for the phase.
+    :param retries: of an operation.
+    :param wake: set when the machine has actions for the worker.
     """
 
     def __init__(
         self,
+        machine: WorkerMachine,
+        phase: WorkerPhase,
         storage: Storage,
-        clock: Callable[[], int],
-        *,
-        origin_ns: int,
-        retries: int,
-        operation_timeout_s: float,
-        think_s: tuple[float, float] = (0.0, 0.0),
-        on_low: Callable[[], None],
-        on_rows: Callable[[list[Completed]], None],
-        on_lease_expired: Callable[[], None],
-        on_out_of_memory: Callable[[], None],
-        renew: Callable[[int], bool],
+        channel: JobChannel,
+        store: WorkerStore,
+        wake: Event,
     ) -> None:
-        self.queue: deque[Job] = deque()
-        self.count = 0  #: how many there are to be
-        self.busy = 0  #: how many have an operation in flight
-        self.lease_expires_ns = _NEVER_NS
         self.closed = False
+        self._machine = machine
+        self._held = phase.held
         self._storage = storage
-        self._clock = clock
-        self._origin_ns = origin_ns
-        self._retries = retries
-        self._timeout_ns = int(operation_timeout_s * _SECOND)
-        self._think_s = think_s if think_s[1] else None
-        self._delayed = DelayQueue(clock, origin_ns, self._add_due)
-        self._on_low = on_low
-        self._on_rows = on_rows
-        self._on_lease_expired = on_lease_expired
-        self._on_out_of_memory = on_out_of_memory
-        self._renew = renew
+        self._channel = channel
+        self._store = store
+        self._wake = wake
+        self._clock = channel.clock
+        self._origin_ns = phase.origin_ns
+        self._retries = machine.settings.retries
+        self._timeout_ns = int(phase.operation_timeout_s * _SECOND)
+        self._think_s = phase.think_s if phase.think_s[1] else None
         self._greenlets = 0
         self._idle: list[Any] = []
-        self._waking = False  # one of them is on its way
-        self._rows: list[Completed] = []
-        self._enough = 1  # rows that something is done about
-        self._flushed = 0  # rows since the last tick
-        self._kept = 0  # rows that were there at the last tick
+        self._waking = False  # one of them is about to run
+        self._enough = 1  # completed operations at which a report is scheduled
+        self._reported = 0  # operations, at the last tick
+        self._kept = 0  # completed operations that were not reported at the last tick
         self._done: deque[int] = deque(maxlen=_TICKS)  # operations in each of the last ticks
-        self._quick = 0  # jobs that take next to no time
         self._hub = get_hub()
         self._idle_watcher = self._hub.loop.idle()
-        self._timer = self._hub.loop.timer(FLUSH_S / _TICKS, FLUSH_S / _TICKS)
-        self._timer.start(self.tick)
+        self._ticker = self._hub.loop.timer(FLUSH_S / _TICKS, FLUSH_S / _TICKS)
+        self._ticker.start(self.tick)
+        self._due_timer: Timer | None = None  # a closed loop needs none
+        self._due_ns = -1  # offset at which it calls
 
     def __repr__(self) -> str:
-        return f"<UserPool {self.busy} busy of {self.count}, {len(self.queue)} jobs queued>"
+        return f"<UserPool {self._held}>"
 
-    @property
-    def free(self) -> int:
-        """How many users have nothing to do, jobs in the queue taken into account."""
-        return max(self.count - self.busy - len(self.queue) - len(self._delayed), 0)
-
-    @property
-    def low(self) -> bool:
-        """Whether jobs should be fetched now; else it can wait until ``on_low``."""
-        return not self.queue
-
-    @property
-    def wants_more(self) -> bool:
-        """Whether the queue is to be filled further, once jobs are fetched: with one for each user,
-        and one more for each who has nothing to do."""
-        return len(self.queue) < max(2 * self.count - self.busy, self._quick)
-
-    @property
-    def jobs(self) -> int:
-        """Jobs here: waiting for their time, queued, in flight, or done and not yet sent."""
-        return len(self._delayed) + len(self.queue) + self.busy + len(self._rows)
-
-    def resize(self, count: int) -> None:
-        """Be so many users from now on; who is above that ends with the current operation."""
-        self.count = count
-        while self._greenlets < count:
+    def resize(self) -> None:
+        """Follow ``HeldJobs.users``; users above it end with their current operation."""
+        while self._greenlets < self._held.users:
             gevent.spawn(self._user)
             self._greenlets += 1
         for user in self._idle:
             self._hub.loop.run_callback(user.switch)
         self._idle.clear()
 
-    def add(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs; those of an open loop when they fall due. A batch is all of one kind."""
-        if jobs and jobs[0].due_ns >= 0:
-            self._delayed.add(jobs)
+    def close(self) -> None:
+        """Start nothing more; results of operations in flight are discarded."""
+        if self.closed:
+            return
+        self.closed = True
+        self._ticker.close()
+        self._idle_watcher.close()
+        if self._due_timer:
+            self._due_timer.close()
+        self._held.users = 0
+        self.resize()
+
+    def on_readable(self) -> None:
+        """Messages with jobs have arrived. They are left until the queue runs out, or until the
+        next tick: a few large messages cost less than many small ones. Meanwhile the descriptor
+        is not watched, or the loop would never sleep."""
+        if self._machine.returns_jobs or not self._held.queue:
+            self.fetch_jobs()
         else:
-            self.queue.extend(jobs)
+            self._channel.listen(False)
+
+    def fetch_jobs(self) -> None:
+        """Receive jobs as far as they are wanted, and start users on them.
+
+        The descriptor shows new messages only once, so this is also called whenever the queue runs
+        out, and at ticks.
+        """
+        if self._channel.fetch():
+            self.start_jobs()
+
+    def start_jobs(self) -> None:
+        """Jobs were added to ``HeldJobs``: start users on them, or set the timer for them."""
+        if self._held.delayed:
+            self._release_due()
+        if self._held.queue:
             self._wake_next()
 
-    def _add_due(self, jobs: list[Job]) -> None:
-        self.queue.extend(jobs)
-        self._wake_next()
-
-    def remove_unstarted(self, *, keep_for_idle: bool = False) -> list[int]:
-        """Take jobs out of the queue; gives the numbers of those that will not be started.
-
-        :param but_for_free: leave as many as there are users without an operation in flight, and
-            those whose time is still to come.
-        """
-        kept = max(self.count - self.busy, 0) if keep_for_idle else 0
-        numbers = [job.number for job in islice(self.queue, kept, None)]
-        for _ in numbers:
-            self.queue.pop()
-        return numbers if keep_for_idle else numbers + self._delayed.remove_unstarted()
-
-    def close(self) -> None:
-        """Start nothing more; what is in flight ends unheard."""
-        self.flush()
-        self.closed = True
-        self.queue.clear()
-        self._delayed.close()
-        self._timer.close()
-        self._idle_watcher.close()
-        self.resize(0)
-
     def flush(self) -> None:
-        """Hand over the finished rows, if there are any."""
-        if self.closed or not self._rows:
-            return
-        self._idle_watcher.stop()
-        rows = self._rows[:]
-        self._rows.clear()
-        self._flushed += len(rows)
-        self._on_rows(rows)
+        """Report the completed operations, if there are any."""
+        if not self.closed and self._held.finished:
+            self._idle_watcher.stop()
+            self._channel.report()
+
+    def _release_due(self) -> None:
+        """Queue the delayed jobs that are due, and set the timer for the next one."""
+        held = self._held
+        held.release_due(self._clock() - self._origin_ns)
+        if held.delayed and held.delayed[0][0] != self._due_ns:
+            self._due_timer = self._due_timer or make_timer(self._on_due)
+            self._due_ns = held.delayed[0][0]
+            self._due_timer.set(self._due_ns + self._origin_ns)
+
+    def _on_due(self) -> None:
+        self._due_ns = -1
+        self.start_jobs()
 
     def _wake_next(self) -> None:
-        """Let one idle user come for a job; it wakes the next, if there is more to do. So where
-        jobs take no time, nobody is woken in vain."""
+        """Wake one idle user; it wakes the next one if there are more jobs. So if jobs take no
+        time, no user is woken without need."""
         if self._idle and not self._waking:
             self._waking = True
             self._hub.loop.run_callback(self._idle.pop().switch)
 
     def tick(self) -> None:
-        """Time has gone by; FLUSH_S since the tick before the last one."""
-        handed = self._flushed
-        self._done.append(handed + len(self._rows) - self._kept)
+        """FLUSH_S has passed since the tick before the last one."""
+        held = self._held
+        new = held.reported - self._reported
+        self._done.append(new + len(held.finished) - self._kept)
         done = sum(self._done)
         self._enough = 1 if done <= FEW else FULL
-        self._quick = min(done // _QUICK_PARTS, QUICK)
-        if not handed:
-            self._on_low()
+        held.quick = min(done // _QUICK_PARTS, QUICK)
+        if not new:
+            self.fetch_jobs()
             self.flush()
-        self._flushed, self._kept = 0, len(self._rows)
+        self._reported, self._kept = held.reported, len(held.finished)
 
     def _fetch_and_flush(self) -> None:
-        """New jobs for finished rows, all at once: the master sends as many as come back.
+        """Fetch jobs and report, at once: the master sends as many jobs as were reported.
 
-        Where no jobs are here yet, rows wait for those of the users that are about to finish.
+        If no jobs have arrived, results wait for those of the users that are about to complete.
         """
-        self._on_low()
-        if self._rows:
+        self.fetch_jobs()
+        if self._held.finished:
             self._schedule_flush()
 
     def _schedule_flush(self) -> None:
-        if len(self._rows) >= FULL:
+        if len(self._held.finished) >= FULL:
             self.flush()
-        elif not self._delayed:
-            # Somebody may wait for them to give more; who has jobs for later can wait, too.
+        elif not self._held.delayed:
+            # The master may wait for results to send more jobs; not if jobs for later are here.
             self._idle_watcher.start(self.flush)
 
     def _wait_for_job(self) -> None:
-        """Wait for a job."""
         self._idle.append(getcurrent())
-        if self._rows:
+        if self._held.finished:
             self._schedule_flush()
         self._hub.switch()
         self._waking = False
@@ -227,46 +202,53 @@ class UserPool:
     # One user -----------------------------------------------------------------------------
 
     def _user(self) -> None:
-        queue, rows, actions, clock = self.queue, self._rows, self._storage.actions, self._clock
-        idle = self._idle
+        held, idle, clock = self._held, self._idle, self._clock
+        queue, delayed, finished = held.queue, held.delayed, held.finished
+        actions = self._storage.actions
         timeout_ns, think_s = self._timeout_ns, self._think_s
-        while self._greenlets <= self.count:
+        while self._greenlets <= held.users:
             if not queue:
                 self._wait_for_job()
                 continue
             job = queue.popleft()
             if queue and idle:
                 self._wake_next()
-            if not queue and not self._delayed:
-                self._fetch_and_flush()  # the next jobs are here already, in the socket's pipe
+            if not queue and not delayed:
+                self._fetch_and_flush()  # the next jobs have arrived, and wait in the socket
             start_ns = clock()
-            if start_ns > self.lease_expires_ns:
+            if start_ns > held.lease_expires_ns:
                 queue.appendleft(job)
-                self._on_lease_expired()
+                self._expire_lease()
                 continue
-            self.busy += 1
+            held.busy += 1
             try:
                 timing = actions[job.operation](job, start_ns + timeout_ns if timeout_ns else 0)
                 if type(timing) is not Timing:
                     raise TypeError(f"the driver gave {type(timing).__name__} for a Timing")
-                rows.append((job, start_ns, timing))  # core.completed makes columns of them
+                finished.append((job, start_ns, timing))  # core.completed makes columns of them
             except StorageError as error:
-                rows.append(self._recover(job, start_ns, error))
-            except Exception as error:  # noqa: BLE001 - _mishap tells of it
-                rows.append(self._recover(job, start_ns, self._driver_defect(error)))
-            self.busy -= 1
+                finished.append(self._recover(job, start_ns, error))
+            except Exception as error:  # noqa: BLE001 - _driver_defect logs it
+                finished.append(self._recover(job, start_ns, self._driver_defect(error)))
+            held.busy -= 1
             if self.closed:
                 return
-            if len(rows) >= self._enough:
+            if len(finished) >= self._enough:
                 self._schedule_flush()
             if think_s:
                 gevent.sleep(random.uniform(*think_s))  # nosec B311 # a pause
         self._greenlets -= 1
 
+    def _expire_lease(self) -> None:
+        self._machine.expire_lease()
+        self.close()
+        self._channel.flush()
+        self._wake.set()
+
     # When something went wrong ------------------------------------------------------------
 
     def _recover(self, job: Job, start_ns: int, error: StorageError) -> Row:
-        """Try again as far as the rules allow; the row of the operation as it ended."""
+        """Retry as far as the rules allow; returns the row of the operation as it ended."""
         if job.operation not in OPERATIONS:  # a newer master's
             return self._row(job, start_ns, None, Attempts(row_of(job.operation), 0), 0, error)
         attempts = Attempts(OPERATIONS[job.operation], self._retries)
@@ -275,19 +257,19 @@ class UserPool:
         began_ns = start_ns  # of the latest attempt
         while True:
             if error.kind is ErrorKind.UNAUTHORIZED and renewable and not self.closed:
-                if self._renew(began_ns):
+                if self._store.renew(began_ns):
                     renewals += 1
                     renewable = renewals < MAX_RENEWALS
-                    start_ns = self._clock()  # nobody's latency has the renewal in it
+                    start_ns = self._clock()  # no latency includes the renewal
                     attempts = attempts.anew(error)
                 else:
                     renewable = False
                     continue
             else:
-                verdict = attempts.after(error)
-                if verdict is NextStep.DONE:
+                step = attempts.after(error)
+                if step is NextStep.DONE:
                     return self._row(job, start_ns, error.timing, attempts, renewals, None)
-                if verdict is NextStep.GIVE_UP or not self._pause(attempts, error, start_ns):
+                if step is NextStep.GIVE_UP or not self._pause(attempts, error, start_ns):
                     return self._row(job, start_ns, error.timing, attempts, renewals, error)
             began_ns = self._clock()
             outcome = self._attempt(job, start_ns)
@@ -304,17 +286,19 @@ class UserPool:
                 raise TypeError(f"the driver gave {type(timing).__name__} for a Timing")
             return timing
         except StorageError as error:
-            # What led to it has frames that know ours, and ours knows it: only the collector could
-            # free that, and it comes by seldom.
+            # Its cause refers to our frame, and our frame to it: only the garbage collector could
+            # free that, and it runs rarely.
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
-        except Exception as error:  # noqa: BLE001 - _mishap tells of it
+        except Exception as error:  # noqa: BLE001 - _driver_defect logs it
             return self._driver_defect(error)
 
     def _driver_defect(self, error: Exception) -> StorageError:
-        """What no driver should raise, as a failure of this job."""
+        """An error that no driver should raise, as a failure of this job."""
         if isinstance(error, MemoryError):
-            self._on_out_of_memory()
+            self._machine.out_of_memory()
+            self._channel.flush()
+            self._wake.set()
             return StorageError(ErrorKind.INTERNAL, "the worker is out of memory")
         log.error("A defect in the storage driver", exc_info=error)
         return StorageError(
@@ -322,13 +306,13 @@ class UserPool:
         )
 
     def _pause(self, attempts: Attempts, error: StorageError, start_ns: int) -> bool:
-        """Wait before the next attempt; False where there must not be one."""
+        """Wait before the next attempt; False if there must be none."""
         pause_s = attempts.pause_s(error)
         late = self._timeout_ns and self._clock() + pause_s * _SECOND > start_ns + self._timeout_ns
         if late or self.closed:
             return False
         gevent.sleep(pause_s)
-        return not self.closed and self._clock() <= self.lease_expires_ns
+        return not self.closed and self._clock() <= self._held.lease_expires_ns
 
     def _row(
         self,

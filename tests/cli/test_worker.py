@@ -89,7 +89,7 @@ def test_a_signal_ends_it_in_good_order(number: signal.Signals) -> None:
         assert master.expect(Bye).reason == number.name
         status, said = worker.end()
         assert status == 0
-        assert f"Ending: {number.name}" in said
+        assert f"Exiting: {number.name}" in said
 
 
 def test_it_ends_with_its_master_where_it_is_told_to() -> None:
@@ -100,7 +100,7 @@ def test_it_ends_with_its_master_where_it_is_told_to() -> None:
         master.expect(Results)
         status, said = worker.end()
     assert status == 1
-    assert "The master is gone (no word for 0.5 s): ending" in said
+    assert "The master is gone (nothing received from it for 0.5 s): exiting" in said
 
 
 def test_without_a_name_it_makes_one_up() -> None:

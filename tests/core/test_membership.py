@@ -1,18 +1,21 @@
-"""What beats mean for a worker."""
+"""What control states mean for a worker: membership, clock and lease."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ssbench.core.membership import Membership, MembershipStatus
+from ssbench.core.membership import ClockSync, Membership, MembershipStatus
 from ssbench.core.messages import ControlState
 
 OURS, OTHER = 11, 22
+SECOND = 1_000_000_000
 
 
-def beat(workers: tuple[int, ...] = (), master: int = 1, **other: Any) -> ControlState:
+def state(workers: tuple[int, ...] = (), master: int = 1, **other: Any) -> ControlState:
     said: dict[str, Any] = {
         "serial": 1, "master_ns": 0, "run": "", "phase": 0, "start_ns": 0, "refused": {},
         "settings": {}, "timeout_s": 10.0, "operation_timeout_s": 0.0, "pipe": 2, "live": False,
@@ -22,55 +25,116 @@ def beat(workers: tuple[int, ...] = (), master: int = 1, **other: Any) -> Contro
 
 
 def known(master: int = 1) -> Membership:
-    standing = Membership(OURS)
-    standing.accept(beat((OURS,), master))
-    return standing
+    membership = Membership(OURS)
+    membership.accept(state((OURS,), master))
+    return membership
 
 
 @pytest.mark.parametrize(
-    ("said", "stranger", "friend"),
+    ("control_state", "unknown", "listed"),
     [
-        (beat(), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
-        (beat((OTHER,)), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
-        (beat((OTHER,), master=2), MembershipStatus.UNMENTIONED, MembershipStatus.REPLACED),
-        (beat((OTHER, OURS)), MembershipStatus.ACCEPTED, MembershipStatus.ACCEPTED),
-        (beat((OURS,), master=2), MembershipStatus.ACCEPTED, MembershipStatus.ACCEPTED),
-        (beat(refused={OURS: "taken"}), MembershipStatus.REFUSED, MembershipStatus.REFUSED),
-        (beat(refused={OTHER: "taken"}), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
-        (beat((OURS,), quit=True), MembershipStatus.QUIT, MembershipStatus.QUIT),
-        (beat(refused={OURS: "taken"}, quit=True), MembershipStatus.QUIT, MembershipStatus.QUIT),
-        (beat((OTHER,), quit=True), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
+        (state(), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
+        (state((OTHER,)), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
+        (state((OTHER,), master=2), MembershipStatus.UNMENTIONED, MembershipStatus.REPLACED),
+        (state((OTHER, OURS)), MembershipStatus.ACCEPTED, MembershipStatus.ACCEPTED),
+        (state((OURS,), master=2), MembershipStatus.ACCEPTED, MembershipStatus.ACCEPTED),
+        (state(refused={OURS: "taken"}), MembershipStatus.REFUSED, MembershipStatus.REFUSED),
+        (state(refused={OTHER: "taken"}), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
+        (state((OURS,), quit=True), MembershipStatus.QUIT, MembershipStatus.QUIT),
+        (state(refused={OURS: "taken"}, quit=True), MembershipStatus.QUIT, MembershipStatus.QUIT),
+        (state((OTHER,), quit=True), MembershipStatus.UNMENTIONED, MembershipStatus.DROPPED),
     ],
 )
-def test_what_a_beat_means_for_one_that_is_known_and_for_one_that_is_not(
-    said: ControlState, stranger: MembershipStatus, friend: MembershipStatus
+def test_what_a_control_state_means_for_an_unknown_and_a_known_worker(
+    control_state: ControlState, unknown: MembershipStatus, listed: MembershipStatus
 ) -> None:
-    assert Membership(OURS).status_in(said) is stranger
-    assert known().status_in(said) is friend
+    assert Membership(OURS).status_in(control_state) is unknown
+    assert known().status_in(control_state) is listed
 
 
-def test_who_is_known_need_not_greet() -> None:
-    assert Membership(OURS).must_say_hello(None)
-    assert Membership(OURS).must_say_hello(beat((OTHER,)))
-    assert not Membership(OURS).must_say_hello(beat((OURS,))), "it is about to be known"
-    assert not known().must_say_hello(beat((OURS,)))
-    assert not known().must_say_hello(beat((OTHER,), master=2)), "it is another one first"
+def test_a_new_incarnation_is_unknown() -> None:
+    membership = known(master=7)
+    assert repr(membership) == "<Membership known to 7>"
+    membership.renew(33)
+    assert (membership.incarnation, membership.previous, membership.known) == (33, OURS, False)
+    assert membership.status_in(state((33,), master=7)) is MembershipStatus.ACCEPTED
+    assert membership.master == 7, "the master that dropped us is still the known one"
 
 
-def test_another_incarnation_is_known_to_nobody() -> None:
-    standing = known(master=7)
-    assert repr(standing) == "<Membership known to 7>"
-    standing.renew(33)
-    assert (standing.incarnation, standing.previous, standing.known) == (33, OURS, False)
-    assert standing.must_say_hello(beat((OURS,), master=7))
-    assert standing.status_in(beat((33,), master=7)) is MembershipStatus.ACCEPTED
-    assert standing.master == 7, "a master that has given us up is still the one we know"
+def test_how_long_a_worker_has_been_refused() -> None:
+    membership = Membership(OURS)
+    assert membership.refuse(100) is None
+    assert membership.refuse(100) == 0
+    assert membership.refuse(350) == 250
+    membership.accept(state((OURS,)))
+    assert membership.refuse(900) is None
 
 
-def test_how_long_it_has_been_refused() -> None:
-    standing = Membership(OURS)
-    assert standing.refuse(100) is None
-    assert standing.refuse(100) == 0
-    assert standing.refuse(350) == 250
-    standing.accept(beat((OURS,)))
-    assert standing.refuse(900) is None
+# The clock and the lease -----------------------------------------------------------------
+
+
+def state_at(master_ns: int, *, master: int = 1, timeout_s: float = 10.0) -> ControlState:
+    return ControlState(master, 1, master_ns, "", 0, 0, {}, {}, {}, timeout_s, 0.0, 2, *[False] * 4)
+
+
+def test_the_shortest_transit_gives_the_offset() -> None:
+    clock = ClockSync()
+    for master_ns, arrived_ns, delay_ns in (
+        (100, 1150, 1050),
+        (200, 1210, 1010),
+        (300, 1390, 1010),
+    ):
+        clock.update(state_at(master_ns), arrived_ns)
+        assert clock.delay_ns == delay_ns
+
+
+def test_old_samples_are_dropped() -> None:
+    clock = ClockSync()
+    clock.update(state_at(0), 1000)
+    for serial in range(1, 65):
+        clock.update(state_at(serial), serial + 1005)
+    assert clock.delay_ns == 1005
+
+
+def test_samples_of_another_master_are_dropped() -> None:
+    clock = ClockSync()
+    clock.update(state_at(0), 1000)
+    clock.update(state_at(0, master=2), 9000)
+    assert clock.delay_ns == 9000
+
+
+def test_the_lease_ends_half_the_timeout_after_the_newest_state_was_sent() -> None:
+    clock = ClockSync()
+    clock.update(state_at(0), 1000)
+    assert clock.lease_expires_ns == 5 * SECOND + 1000
+    # A delayed control state says nothing about the time since it was sent.
+    clock.update(state_at(SECOND, timeout_s=2.0), 4 * SECOND)
+    assert clock.lease_expires_ns == 2 * SECOND + 1000
+
+
+def test_a_message_older_than_half_the_timeout_is_stale() -> None:
+    clock = ClockSync()
+    clock.update(state_at(0), 1000)
+    assert not clock.is_stale(0, 5 * SECOND + 1000)
+    assert clock.is_stale(0, 5 * SECOND + 1001)
+
+
+def test_before_the_first_control_state_the_clocks_count_as_equal() -> None:
+    clock = ClockSync()
+    assert not clock.is_stale(0, 5 * SECOND)
+    assert clock.is_stale(0, 5 * SECOND + 1)
+
+
+@given(
+    st.integers(-(10**15), 10**15),
+    st.lists(st.tuples(st.integers(0, 10**10), st.integers(0, 10**10)), min_size=1, max_size=80),
+)
+def test_the_lease_never_ends_too_late(ahead_ns: int, states: list[tuple[int, int]]) -> None:
+    """It ends at most half the timeout after the newest control state arrived, whatever the clocks
+    show and the transit takes."""
+    clock = ClockSync()
+    for sent_ns, transit_ns in sorted(states):
+        arrived_ns = sent_ns + transit_ns + ahead_ns
+        clock.update(state_at(sent_ns), arrived_ns)
+        assert clock.lease_expires_ns <= arrived_ns + 5 * SECOND
+        assert clock.lease_expires_ns >= sent_ns + ahead_ns + 5 * SECOND

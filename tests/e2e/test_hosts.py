@@ -58,7 +58,7 @@ def test_four_hosts_with_a_key_in_any_order(
     commands.master("make-key", other_key).wait().fine()
     wrong = start_worker(commands, network, 3, "--zmq-key-file", other_key, name="wrong")
     for turned_away in (stranger, wrong):
-        turned_away.wait_for("turns this worker away")
+        turned_away.wait_for("rejects this worker")
     assert "it has a key, this worker has none" in stranger.talk()
     assert "its key is another one than ours" in wrong.talk()
     workers += [start_worker(commands, network, index, *keyed) for index in (3, 1)]

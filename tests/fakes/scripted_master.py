@@ -31,7 +31,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.ports import Ports
 from ssbench.transport.worker_transport import WorkerTransport
-from ssbench.worker.worker import Worker
+from ssbench.worker.worker import Worker, local_settings
 
 PATIENCE_S = 5.0
 RUN = "run1"
@@ -155,13 +155,15 @@ class WorkerThread:
     def __init__(self, master: ScriptedMaster, worker_id: str = "w", **options: Any) -> None:
         self.status: ExitStatus | None = None
         self._master = master
-        self._id, self._options = worker_id, options
+        shell = {"clock", "host", "on_jobs", "open_driver"} & options.keys()
+        self._options = {name: options.pop(name) for name in shell}
+        self._settings = local_settings(worker_id, **options)
         self._thread = threading.Thread(target=self._run, name="worker under test")
 
     def _run(self) -> None:
         transport = WorkerTransport("127.0.0.1", self._master.transport.ports, None)
         try:
-            self.status = Worker(transport, self._id, **self._options).serve()
+            self.status = Worker(transport, self._settings, **self._options).serve()
         finally:
             get_hub().destroy(destroy_loop=True)
 

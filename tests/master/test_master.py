@@ -49,12 +49,13 @@ from ssbench.core.stats.steady import AutoStop
 from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master
 from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.storage import open_storage
 from ssbench.storage.noop import NoopStorage
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.ports import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker import store as store_module
-from ssbench.worker.worker import Worker
+from ssbench.worker.worker import Worker, local_settings
 from tests.core.workload.fleet import Ledger, packed, row
 from tests.fakes.puppet import Puppet
 from tests.fakes.slow_storage import DRIVER
@@ -148,7 +149,9 @@ class Scene:
     def _work(self, worker_id: str, options: dict[str, Any]) -> None:
         transport = WorkerTransport("127.0.0.1", self.transport.ports, None)
         try:
-            Worker(transport, worker_id, **options).serve()
+            open_driver = options.pop("open_driver", open_storage)
+            settings = local_settings(worker_id, **options)
+            Worker(transport, settings, open_driver=open_driver).serve()
         finally:
             get_hub().destroy(destroy_loop=True)
 

@@ -1,23 +1,31 @@
-"""The second thread: it answers beats whatever the event loop does."""
+"""The second thread answers control states, whatever the event loop does."""
 
 from __future__ import annotations
 
+import random
 import time
+from collections import Counter
 
-from ssbench.core import live
 from ssbench.core.messages import Bye, ControlState, Heartbeat, Host, Message
-from ssbench.worker.heartbeat import Figures, HeartbeatThread, LiveCounts
+from ssbench.core.model import Job, Phase
+from ssbench.core.operations import CREATE
+from ssbench.host.live import HostLive, Sample
+from ssbench.worker.heartbeat import HeartbeatThread
+from ssbench.worker.machine import WorkerMachine, WorkerSettings
 
 
-class Wire:
+class Sockets:
     """Both sockets of the thread, in memory."""
 
     def __init__(self, *messages: Message) -> None:
         self.coming = list(messages)
         self.sent: list[Message] = []
+        self.fault: Exception | None = None
         self.closed = False
 
     def receive(self, timeout_s: float) -> Message | None:
+        if self.fault:
+            raise self.fault
         if self.coming:
             return self.coming.pop(0)
         time.sleep(0.001)
@@ -31,80 +39,108 @@ class Wire:
         self.closed = True
 
 
-def state(serial: int) -> ControlState:
-    return ControlState(1, serial, 0, "", 0, 0, {}, {}, {}, 10.0, 0.0, 2, *[False] * 4)
+def machine() -> WorkerMachine:
+    return WorkerMachine(WorkerSettings("w"), random.Random(1), time.perf_counter_ns())
 
 
-def test_each_beat_is_answered_and_the_newest_kept() -> None:
-    transport, notices = Wire(state(1), Bye(1, "not for us"), state(2)), []
-    figures = Figures(7, 5, 3, 2, {4000: 1})
-    thread = HeartbeatThread(transport, lambda: figures, lambda: notices.append(1))  # type: ignore[arg-type]
-    before_ns, wall_ns = time.perf_counter_ns(), time.time_ns()
-    thread.start()
-    while len(transport.sent) < 2:
-        time.sleep(0.001)
-    thread.stop()
-    assert transport.closed
-    assert not thread.is_alive()
-    assert notices == [1, 1]
-    assert thread.newest is not None
-    assert thread.newest[0].serial == 2
-    for serial, heartbeat in enumerate(transport.sent, 1):
-        assert isinstance(heartbeat, Heartbeat)
-        assert (heartbeat.incarnation, heartbeat.answered_serial) == (7, serial)
-        assert (heartbeat.hub_idle_ns, heartbeat.busy, heartbeat.queued, heartbeat.live) == (
-            5,
-            3,
-            2,
-            {4000: 1},
-        )
-        assert before_ns < heartbeat.worker_ns - heartbeat.hold_ns <= heartbeat.worker_ns
-        assert wall_ns <= heartbeat.wall_ns <= time.time_ns()
-
-
-def test_it_ends_without_a_beat() -> None:
-    transport = Wire()
-    thread = HeartbeatThread(transport, lambda: Figures(1, 0, 0, 0, {}), lambda: None)  # type: ignore[arg-type]
-    thread.start()
-    thread.stop()
-    assert transport.closed
-    assert transport.sent == []
-
-
-def test_what_ends_it_can_be_asked_for() -> None:
-    def figures() -> Figures:
-        raise MemoryError
-
-    transport = Wire(state(1))
-    thread = HeartbeatThread(transport, figures, lambda: None)  # type: ignore[arg-type]
-    assert thread.fault is None
-    thread.start()
-    thread.join(5)
-    assert not thread.is_alive()
-    assert isinstance(thread.fault, MemoryError)
-    assert transport.closed
-
-
-def test_latencies_are_taken_once() -> None:
-    counts = LiveCounts()
-    counts.add([1000, 2000])
-    counts.add([1000])
-    assert counts.take() == live.buckets([1000, 2000, 1000])
-    assert counts.take() == {}
-
-
-def test_what_else_there_is_to_tell_goes_out_without_a_beat() -> None:
-    host = Host(7, 5, "", {"cpu_percent": 1.0})
-    more = [[host], [host, host]]
-    transport = Wire()
-    thread = HeartbeatThread(
-        transport,  # type: ignore[arg-type]
-        lambda: Figures(1, 0, 0, 0, {}),
-        lambda: None,
-        lambda: more.pop() if more else (),
+def thread(
+    sockets: Sockets, worker: WorkerMachine, host: HostLive | None = None
+) -> tuple[HeartbeatThread, list[int]]:
+    notices: list[int] = []
+    made = HeartbeatThread(
+        sockets,  # type: ignore[arg-type]
+        worker,
+        time.perf_counter_ns,
+        host,
+        lambda: notices.append(1),
     )
-    thread.start()
-    while len(transport.sent) < 3:
+    return made, notices
+
+
+def state(serial: int, **changes: object) -> ControlState:
+    plain = ControlState(1, serial, 0, "", 0, 0, {}, {}, {}, 10.0, 0.0, 2, *[False] * 4)
+    return plain._replace(**changes)
+
+
+def test_each_control_state_is_answered_and_the_newest_kept() -> None:
+    sockets, worker = Sockets(state(1), Bye(1, "not for a worker"), state(2)), machine()
+    here, notices = thread(sockets, worker)
+    worker.latencies.extend([Counter({4000: 1}), Counter({4000: 2, 4100: 1})])
+    before_ns, wall_ns = time.perf_counter_ns(), time.time_ns()
+    here.start()
+    while len(sockets.sent) < 2:
         time.sleep(0.001)
-    thread.stop()
-    assert transport.sent == [host] * 3
+    here.stop()
+    assert sockets.closed
+    assert not here.is_alive()
+    assert notices == [1, 1]
+    assert here.newest is not None
+    assert here.newest[0].serial == 2
+    first, second = sockets.sent
+    assert isinstance(first, Heartbeat)
+    assert isinstance(second, Heartbeat)
+    assert (first.answered_serial, second.answered_serial) == (1, 2)
+    assert (first.live, second.live) == ({4000: 3, 4100: 1}, {})
+    assert first.incarnation == worker.incarnation
+    assert before_ns < first.worker_ns - first.hold_ns <= first.worker_ns
+    assert 0 < first.hub_idle_ns <= first.worker_ns - worker.ticked_ns
+    assert wall_ns <= first.wall_ns <= time.time_ns()
+
+
+def test_a_heartbeat_counts_jobs_that_are_not_reported_as_queued() -> None:
+    sockets, worker = Sockets(), machine()
+    here, _ = thread(sockets, worker)
+    shares = {worker.incarnation: (2, None)}
+    control = state(1, run="r", phase=int(Phase.RUN), workers=shares)
+    worker.receive_control_state(control, worker.ticked_ns, worker.ticked_ns)
+    assert worker.phase is not None
+    job = Job(1, CREATE, 0, 1, 0, 100)
+    worker.phase.held.queue.extend([job, job])
+    worker.phase.held.finished.append((job, 0, None))
+    worker.phase.held.busy = 1
+    sockets.coming.append(state(2))
+    here.start()
+    while not sockets.sent:
+        time.sleep(0.001)
+    here.stop()
+    (heartbeat,) = sockets.sent
+    assert isinstance(heartbeat, Heartbeat)
+    assert (heartbeat.busy, heartbeat.queued) == (1, 3)
+
+
+def test_it_stops_without_a_control_state() -> None:
+    sockets = Sockets()
+    here, _ = thread(sockets, machine())
+    here.start()
+    here.stop()
+    assert sockets.closed
+    assert sockets.sent == []
+
+
+def test_the_error_that_ended_it_is_kept() -> None:
+    sockets = Sockets()
+    sockets.fault = MemoryError()
+    here, _ = thread(sockets, machine())
+    assert here.fault is None
+    here.start()
+    here.join(5)
+    assert not here.is_alive()
+    assert isinstance(here.fault, MemoryError)
+    assert sockets.closed
+
+
+def test_host_metrics_need_no_control_state() -> None:
+    class Live(HostLive):
+        def take(self) -> list[Sample]:
+            samples, self.ready = self.ready, []
+            return samples
+
+    live = Live()
+    live.ready = [Sample(5, "boot", {"cpu_percent": 1.0})] * 2
+    sockets, worker = Sockets(), machine()
+    here, _ = thread(sockets, worker, live)
+    here.start()
+    while len(sockets.sent) < 2:
+        time.sleep(0.001)
+    here.stop()
+    assert sockets.sent == [Host(worker.incarnation, 5, "boot", {"cpu_percent": 1.0})] * 2

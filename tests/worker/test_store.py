@@ -1,14 +1,18 @@
-"""The store of a worker: one for each run, and a token that beats renew."""
+"""The store of a worker: opened once per run, with the newest token."""
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import gevent
 import pytest
 
+from ssbench.core.messages import ControlState
+from ssbench.core.model import Phase
 from ssbench.core.settings import StorageSettings
-from ssbench.worker import store
+from ssbench.worker import store as store_module
+from ssbench.worker.machine import WorkerMachine, WorkerSettings
 from ssbench.worker.store import WorkerStore
 from tests.fakes.memory_storage import MemoryStorage
 
@@ -18,33 +22,41 @@ NEW = replace(OLD, token="new", token_serial=2)
 
 
 class Scene:
-    """A worker's store, and who asks for tokens."""
+    """A worker's store on a real machine; as a JobChannel it counts what it flushes."""
 
     def __init__(self) -> None:
         self.now_ns = SECOND
         self.opened: list[MemoryStorage] = []
-        self.asked: list[int] = []
-        self.wanted = True
-        self.store = WorkerStore(
-            "w7", self._open, lambda: self.now_ns, ask=self.asked.append, wanted=lambda: self.wanted
-        )
+        self.asked = 0
+        self.machine = WorkerMachine(WorkerSettings("w7"), random.Random(1), self.now_ns)
+        self.store = WorkerStore(self.machine, self, self._open)  # type: ignore[arg-type]
+
+    def clock(self) -> int:
+        return self.now_ns
+
+    def flush(self) -> None:
+        self.asked += len(self.machine.outbox)
+        self.machine.outbox.clear()
 
     def _open(self, settings: StorageSettings) -> MemoryStorage:
         self.opened.append(MemoryStorage(None, settings))
         return self.opened[-1]
 
-    def say(self, settings: StorageSettings) -> None:
-        """A beat brings these."""
+    def control(self, settings: StorageSettings) -> None:
+        """A control state brings these settings."""
         self.now_ns += 1
-        self.store.take_token(settings.to_map())
+        state = ControlState(
+            1, 1, self.now_ns, "run1", Phase.RUN, 0, {self.machine.incarnation: (1, None)}, {},
+            settings.to_map(), 1e4, 0.0, 2, *[False] * 4,
+        )  # fmt: skip
+        self.machine.receive_control_state(state, self.now_ns, self.now_ns)
+        self.machine.outbox.clear()
+        self.store.set_credentials(settings.to_map())
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_ASK_S", 0.001)
-
-
-# Opening ----------------------------------------------------------------------------------
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_LOOK_S", 0.001)
 
 
 def test_a_run_has_one_store_through_all_phases() -> None:
@@ -69,63 +81,36 @@ def test_settings_that_cannot_be_used_are_an_error() -> None:
         Scene().store.open({"sizes": [{}]})
 
 
-def test_without_a_store_there_is_nothing_to_close_or_renew() -> None:
-    here = Scene()
-    here.store.close()
-    here.say(NEW)
-    assert here.store.renew(0) is False
-    assert here.asked == []
-
-
-# The token --------------------------------------------------------------------------------
-
-
-def test_only_a_newer_token_is_taken() -> None:
+def test_only_a_newer_token_is_used() -> None:
     here = Scene()
     storage = here.store.open(NEW.to_map())
-    here.say(OLD)
+    here.control(OLD)
     assert storage.token_serial == 2
-    here.say(replace(NEW, token_serial=3))
+    here.control(replace(NEW, token_serial=3))
     assert storage.token_serial == 3
 
 
-@pytest.mark.parametrize("said", [{}, {"token_serial": "9"}, {"token_serial": None}])
-def test_a_serial_that_is_none_changes_nothing(said: dict[str, object]) -> None:
-    here = Scene()
-    storage = here.store.open(OLD.to_map())
-    here.store.take_token(said)
-    assert storage.token_serial == 1
-
-
-def test_it_asks_until_a_token_comes() -> None:
+def test_users_wait_until_a_newer_token_comes() -> None:
     here = Scene()
     here.store.open(OLD.to_map())
+    here.control(OLD)
+    here.now_ns += 1
     waiting = gevent.spawn(here.store.renew, here.now_ns)
     with gevent.Timeout(5):
-        while len(here.asked) < 3:
+        while not here.asked:
             gevent.sleep(0.001)
-        here.say(NEW)
+        here.control(NEW)
         assert waiting.get() is True
-    assert set(here.asked) == {1}
+    assert here.asked == 1
 
 
-def test_a_token_that_came_since_the_attempt_began_is_not_asked_for() -> None:
+def test_the_wait_for_a_token_ends() -> None:
     here = Scene()
-    here.store.open(OLD.to_map())
-    began_ns = here.now_ns
-    here.say(NEW)
-    assert here.store.renew(began_ns) is True
-    assert here.asked == []
-
-
-def test_it_gives_up_after_a_minute_or_where_nobody_wants_one() -> None:
-    here = Scene()
-    here.store.open(OLD.to_map())
+    here.control(OLD)
+    here.now_ns += 1
     waiting = gevent.spawn(here.store.renew, here.now_ns)
     with gevent.Timeout(5):
         while not here.asked:
             gevent.sleep(0.001)
         here.now_ns += 60 * SECOND + 1
         assert waiting.get() is False
-    here.wanted = False
-    assert here.store.renew(here.now_ns) is False

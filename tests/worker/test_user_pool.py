@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import random
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -16,12 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core import retry
-from ssbench.core.completed import rows_of
-from ssbench.core.errors import StorageError
-from ssbench.core.model import NONE_NS, ErrorKind, Job, Result, Timing
+from ssbench.core.errors import ExitStatus, StorageError
+from ssbench.core.messages import ControlState, Results, Returned
+from ssbench.core.model import NONE_NS, ErrorKind, Job, Phase, Result, Timing
 from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, REMOVE, UPDATE, Operation
 from ssbench.worker import user_pool
+from ssbench.worker.machine import CloseJobs, EndPhase, WorkerMachine, WorkerSettings
 from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, UserPool
+from tests.fakes.scripted_master import rows_of
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -66,8 +69,51 @@ class Driver:
         )
 
 
+class Channel:
+    """A JobChannel without sockets: reports are kept, jobs are added by the test."""
+
+    def __init__(self, machine: WorkerMachine, clock: Callable[[], int]) -> None:
+        self.clock = clock
+        self.fetches = self.flushes = 0
+        self.rows: list[Result] = []
+        self.batches: list[int] = []
+        self.returned: list[int] = []
+        self._machine = machine
+
+    def fetch(self) -> int:
+        self.fetches += 1
+        self.flush()
+        return 0
+
+    def report(self) -> None:
+        self._machine.report()
+        self.flush()
+
+    def listen(self, on: bool) -> None:
+        pass
+
+    def flush(self) -> None:
+        self.flushes += 1
+        outbox = self._machine.outbox
+        while outbox:
+            message = outbox.popleft()
+            if isinstance(message, Results):
+                rows = rows_of(message)
+                self.batches.append(len(rows))
+                self.rows += rows
+            if isinstance(message, Returned):
+                self.returned += message.numbers
+
+
+class Store:
+    """A WorkerStore of which only renewals are asked for."""
+
+    def __init__(self, renew: Callable[[int], bool]) -> None:
+        self.renew = renew
+
+
 class Team:
-    """Users, and all that they tell."""
+    """The users of a phase on a real machine."""
 
     def __init__(
         self,
@@ -80,48 +126,58 @@ class Team:
         renew: Callable[[int], bool] = lambda began_ns: False,
     ) -> None:
         self.driver = driver
-        self.rows: list[Result] = []
-        self.batches: list[int] = []
-        self.lows = self.fences = self.exhaustions = 0
+        now_ns = driver.clock()
+        own = WorkerSettings("w", concurrency=50, retries=retries)
+        self.machine = WorkerMachine(own, random.Random(1), now_ns)
+        state = ControlState(
+            1, 1, now_ns, "run", Phase.RUN, 2 * SECOND - now_ns,
+            {self.machine.incarnation: (count, None)}, {}, {}, 1e6, timeout_s, 2,
+            *[False] * 4, *think_s,
+        )  # fmt: skip
+        # The clocks are one: the phase began at 2 s.
+        state = state._replace(start_ns=2 * SECOND, master_ns=now_ns)
+        self.machine.receive_control_state(state, now_ns, now_ns)
+        assert self.machine.phase is not None
+        self.phase = self.machine.phase
+        self.held = self.phase.held
+        self.machine.connected(self.phase, count)
+        self.machine.actions.clear()
+        self.machine.outbox.clear()
+        self.channel = Channel(self.machine, lambda: driver.clock())
+        self.wake = gevent.event.Event()
         self.user_pool = UserPool(
+            self.machine,
+            self.phase,
             driver,  # type: ignore[arg-type]
-            driver.clock,
-            origin_ns=2 * SECOND,
-            retries=retries,
-            operation_timeout_s=timeout_s,
-            think_s=think_s,
-            on_low=self.low,
-            on_rows=self.keep,
-            on_lease_expired=self.lease,
-            on_out_of_memory=self.exhaust,
-            renew=renew,
+            self.channel,  # type: ignore[arg-type]
+            Store(renew),  # type: ignore[arg-type]
+            self.wake,
         )
-        self.user_pool.resize(count)
+        self.user_pool.resize()
 
-    def low(self) -> None:
-        self.lows += 1
+    @property
+    def rows(self) -> list[Result]:
+        return self.channel.rows
 
-    def lease(self) -> None:
-        self.fences += 1
-        self.user_pool.close()
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Jobs arrive."""
+        self.held.add(jobs)
+        self.user_pool.start_jobs()
 
-    def exhaust(self) -> None:
-        self.exhaustions += 1
-
-    def keep(self, rows: list[Any]) -> None:
-        self.batches.append(len(rows))
-        self.rows += map(Result._make, rows_of(rows, 2 * SECOND))
+    def resize(self, count: int) -> None:
+        self.held.users = count
+        self.user_pool.resize()
 
     def do(self, *jobs: Job) -> list[Result]:
         """Rows of these jobs, once all are done."""
-        self.user_pool.add(jobs)
+        self.add(jobs)
         self.settle(len(self.rows) + len(jobs))
         return self.rows[-len(jobs) :]
 
     def wait_until_busy(self, count: int) -> None:
         """Let greenlets run until so many operations are in flight."""
         with gevent.Timeout(5):
-            while self.user_pool.busy != count:
+            while self.held.busy != count:
                 gevent.sleep(0.001)
 
     def settle(self, rows: int) -> None:
@@ -188,7 +244,7 @@ def test_a_success_after_retries_says_the_same_and_how_many(operation: Operation
     assert row == first._replace(**later)
 
 
-def test_the_row_of_a_failure_without_an_answer() -> None:
+def test_the_row_of_a_failure_without_a_response() -> None:
     driver = Driver()
     driver.always = StorageError(ErrorKind.RESET, "the connection broke")
     row = result_row(driver, UPDATE, retries=2)
@@ -201,7 +257,7 @@ def test_the_row_of_a_failure_without_an_answer() -> None:
     )  # fmt: skip
 
 
-def test_the_row_of_a_failure_with_an_answer() -> None:
+def test_the_row_of_a_failure_with_a_response() -> None:
     driver = Driver()
     driver.always = refused(403, answered=True)
     row = result_row(driver, READ)
@@ -238,7 +294,7 @@ def test_a_read_that_finds_nothing_is_tried_once_more() -> None:
     assert (row.status, row.error, row.not_found_retries) == (404, ErrorKind.STATUS, 1)
 
 
-def test_gone_already_is_a_success_of_remove() -> None:
+def test_a_404_is_a_success_of_remove() -> None:
     driver = Driver()
     driver.always = refused(404, answered=True)
     row = result_row(driver, REMOVE)
@@ -298,7 +354,7 @@ def test_a_deadline_starts_anew_with_a_renewal() -> None:
     assert driver.deadlines == [5500 * MS, 6510 * MS]
 
 
-def test_what_a_delete_did_before_its_renewal_is_not_forgotten() -> None:
+def test_attempts_before_a_renewal_count_for_a_delete() -> None:
     driver = Driver()
     driver.script += [StorageError(ErrorKind.RESET, "gone"), refused(401), refused(404)]
     row = result_row(driver, DELETE, renew=lambda began_ns: True)
@@ -315,7 +371,7 @@ def test_renewals_end() -> None:
     assert (row.error, row.status) == (ErrorKind.UNAUTHORIZED, 401)
 
 
-def test_no_token_to_be_had() -> None:
+def test_without_a_new_token_the_operation_fails() -> None:
     driver = Driver()
     driver.always = refused(401)
     row = result_row(driver, READ, renew=lambda began_ns: False)
@@ -352,17 +408,22 @@ def test_a_defect_of_a_driver_is_a_row(defect: Exception, caplog: pytest.LogCapt
     row, after = team.do(job(1), job(2))
     assert row.error == ErrorKind.INTERNAL
     assert type(defect).__name__ in row.detail
-    assert (after.error, team.user_pool.busy) == (0, 0)
+    assert (after.error, team.held.busy) == (0, 0)
     assert "A defect in the storage driver" in caplog.text
 
 
-def test_want_of_memory_is_a_failure_and_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_out_of_memory_fails_the_operation_and_ends_the_worker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     driver = Driver()
-    driver.script.extend([MemoryError(), refused(503), MemoryError()])
+    driver.script.extend([refused(503), MemoryError()])
     team = Team(driver)
-    for row in team.do(job(1), job(2)):
-        assert (row.error, row.detail) == (ErrorKind.INTERNAL, "the worker is out of memory")
-    assert (team.exhaustions, team.user_pool.busy) == (2, 0)
+    (row,) = team.do(job(1))
+    assert (row.error, row.detail) == (ErrorKind.INTERNAL, "the worker is out of memory")
+    assert team.held.busy == 0
+    assert team.wake.is_set()
+    team.machine.tick(driver.now_ns)
+    assert team.machine.status is ExitStatus.FAILED
     assert "defect" not in caplog.text
 
 
@@ -413,9 +474,9 @@ def at_once(driver: Driver, team: Team) -> int:
     jobs = [job(n) for n in range(1000, 1050)]
     rows = len(team.rows)
     driver.most_in_flight = 0
-    team.user_pool.add(jobs)
+    team.add(jobs)
     gevent.sleep(0.01)
-    busy = team.user_pool.busy
+    busy = team.held.busy
     driver.gate.set()
     team.settle(rows + len(jobs))
     assert driver.most_in_flight == busy
@@ -427,7 +488,7 @@ def test_as_many_jobs_are_in_flight_as_there_are_users() -> None:
     team = Team(driver, 7)
     assert at_once(driver, team) == 7
     for count in (3, 12, 1, 0 + 5):
-        team.user_pool.resize(count)
+        team.resize(count)
         assert at_once(driver, team) == count
 
 
@@ -441,15 +502,15 @@ def test_resizing_in_the_middle_of_work(changes: list[tuple[int, bool, int]]) ->
     given_out = 0
     for count, pause, jobs in changes:
         driver.gate = gevent.event.Event()
-        team.user_pool.resize(count)
-        team.user_pool.add([job(given_out + n) for n in range(jobs)])
+        team.resize(count)
+        team.add([job(given_out + n) for n in range(jobs)])
         given_out += jobs
         if pause:
             gevent.sleep(0)
         driver.gate.set()
         if pause:
             gevent.sleep(0)
-    team.user_pool.resize(4)
+    team.resize(4)
     team.settle(given_out)
     assert sorted(row.number for row in team.rows) == list(range(given_out))
     assert at_once(driver, team) == 4
@@ -463,39 +524,39 @@ def test_users_above_a_smaller_share_end_whichever_ends_first() -> None:
                                      driver.act(job, ns))[1]
     )  # fmt: skip
     team = Team(driver, 4)
-    team.user_pool.add([job(n) for n in range(4)])
+    team.add([job(n) for n in range(4)])
     team.wait_until_busy(4)
-    team.user_pool.resize(2)
+    team.resize(2)
     gates[2].set()
     team.settle(1)
-    team.user_pool.resize(4)
+    team.resize(4)
     for gate in gates.values():
         gate.set()
     team.settle(4)
-    team.user_pool.resize(3)
+    team.resize(3)
     assert at_once(driver, team) == 3
 
 
-def test_what_is_here() -> None:
+def test_the_counts_of_held_jobs() -> None:
     driver = Driver()
     driver.gate = gevent.event.Event()
     team = Team(driver, 2)
-    team.user_pool.add([job(n) for n in range(5)])
-    assert (team.user_pool.jobs, team.user_pool.free) == (5, 0)
+    team.add([job(n) for n in range(5)])
+    assert (team.held.total, team.held.idle_users) == (5, 0)
     team.wait_until_busy(2)
-    assert repr(team.user_pool) == "<UserPool 2 busy of 2, 3 jobs queued>"
-    assert team.user_pool.jobs == 5
-    assert team.user_pool.remove_unstarted() == [2, 3, 4]
+    assert repr(team.user_pool) == "<UserPool <HeldJobs 2 busy of 2, 3 queued>>"
+    assert team.held.total == 5
+    assert team.held.remove_unstarted() == [2, 3, 4]
     driver.gate.set()
     team.settle(2)
-    assert (team.user_pool.jobs, team.user_pool.free) == (0, 2)
+    assert (team.held.total, team.held.idle_users) == (0, 2)
 
 
-def test_it_tells_when_the_queue_runs_out() -> None:
+def test_jobs_are_fetched_when_the_queue_runs_out() -> None:
     driver = Driver()
     team = Team(driver, 4)
     team.do(*[job(n) for n in range(8)])
-    assert team.lows == 1
+    assert team.channel.fetches == 1
 
 
 @pytest.mark.parametrize(
@@ -506,41 +567,43 @@ def test_the_quicker_the_store_the_more_jobs_are_queued(in_a_tick: int, queued: 
     if in_a_tick:
         team.do(*[job(n) for n in range(in_a_tick)])
     team.user_pool.tick()
-    team.user_pool.queue.extend(job(n) for n in range(queued - 1))
-    assert team.user_pool.wants_more
-    team.user_pool.queue.append(job(queued))
-    assert not team.user_pool.wants_more
+    team.held.queue.extend(job(n) for n in range(queued - 1))
+    assert team.held.wants_more
+    team.held.queue.append(job(queued))
+    assert not team.held.wants_more
 
 
-def test_room_is_for_what_was_done_lately() -> None:
+def test_the_queue_follows_the_recent_rate() -> None:
     team = Team(Driver(), 1)
     team.do(*[job(n) for n in range(100)])
-    team.user_pool.queue.extend([job(1), job(2)])
+    team.held.queue.extend([job(1), job(2)])
     seen = []
     for _ in range(3):
         team.user_pool.tick()
-        seen.append(team.user_pool.wants_more)
+        seen.append(team.held.wants_more)
     assert seen == [True, True, False]
 
 
-def test_rows_wait_for_two_ticks_at_most() -> None:
+def test_results_wait_for_two_ticks_at_most() -> None:
     driver = Driver()
     team = Team(driver, 2)
     team.do(*[job(n) for n in range(100)])
     gate = gevent.event.Event()
     driver.script.extend([None, gate.wait])
-    team.user_pool.tick()  # many were handed over: those that come may wait
-    team.user_pool.add([job(n) for n in range(2)])
+    team.user_pool.tick()  # many were reported: the next ones may wait
+    team.add([job(n) for n in range(2)])
     team.wait_until_busy(1)
     team.user_pool.flush()
-    team.user_pool.add([job(3)])
+    team.add([job(3)])
     gevent.sleep(0)
-    before, lows = len(team.batches), team.lows
+    channel = team.channel
+    before, fetches = len(channel.batches), channel.fetches
     team.user_pool.tick()
-    assert (len(team.batches), team.lows) == (before, lows)  # some have gone out since the last
+    # Some were reported since the last tick.
+    assert (len(channel.batches), channel.fetches) == (before, fetches)
     team.user_pool.tick()
-    assert team.batches[before:] == [1]
-    assert team.lows == lows + 1
+    assert team.channel.batches[before:] == [1]
+    assert channel.fetches == fetches + 1
     gate.set()
     team.settle(103)
 
@@ -548,55 +611,55 @@ def test_rows_wait_for_two_ticks_at_most() -> None:
 # Rows out ---------------------------------------------------------------------------------
 
 
-def test_rows_go_out_in_batches_when_there_is_no_quiet() -> None:
+def test_a_busy_loop_reports_full_batches() -> None:
     driver = Driver()
     team = Team(driver, 1)
     team.do(*[job(n) for n in range(FULL + 10)])
-    assert team.batches == [FULL, 10]
+    assert team.channel.batches == [FULL, 10]
 
 
-def test_rows_wait_for_the_queue_to_run_out() -> None:
+def test_results_wait_until_the_queue_runs_out() -> None:
     team = Team(Driver(), 4)
     team.do(*[job(n) for n in range(12)])
-    assert team.batches == [12]  # the last one took no time: it went along
+    assert team.channel.batches == [12]  # the last one took no time: it went along
 
 
 @pytest.mark.parametrize(("before", "gone"), [(FEW + 1, []), (FEW, [1])])
-def test_rows_of_few_operations_do_not_wait(before: int, gone: list[int]) -> None:
+def test_results_of_few_operations_do_not_wait(before: int, gone: list[int]) -> None:
     driver = Driver()
     team = Team(driver)
     team.do(*[job(n) for n in range(before)])
     team.user_pool.tick()
     team.user_pool.tick()  # between two waves of answers, perhaps
-    team.batches.clear()
+    team.channel.batches.clear()
     gate = gevent.event.Event()
     driver.script.extend([None, gate.wait])
-    team.user_pool.add([job(n) for n in range(4)])
+    team.add([job(n) for n in range(4)])
     while len(driver.script):
         gevent.sleep(0)
     for _ in range(5):
         gevent.idle()
-    assert team.batches == gone
+    assert team.channel.batches == gone
     gate.set()
     team.settle(before + 4)
 
 
-def test_every_now_and_then_jobs_are_fetched_and_rows_go_out(
+def test_ticks_fetch_jobs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(user_pool, "FLUSH_S", 0.001)
     team = Team(Driver(), 2)
-    before = team.lows
+    before = team.channel.fetches
     with gevent.Timeout(5):
-        while team.lows == before:
+        while team.channel.fetches == before:
             gevent.sleep(0.001)
 
 
-def test_rows_gather_while_jobs_wait_for_their_time() -> None:
+def test_results_gather_while_jobs_wait_for_their_time() -> None:
     driver = Driver()
     driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
     team = Team(driver)
-    team.user_pool.add([job(1, due_ns=0), job(2, due_ns=time.perf_counter_ns() + 3600 * SECOND)])
+    team.add([job(1, due_ns=0), job(2, due_ns=time.perf_counter_ns() + 3600 * SECOND)])
     while not driver.done:
         gevent.idle()
     gevent.idle()
@@ -606,41 +669,29 @@ def test_rows_gather_while_jobs_wait_for_their_time() -> None:
     team.user_pool.close()
 
 
-def test_rows_go_out_at_once_when_there_is_nothing_else_to_do() -> None:
+def test_results_are_reported_at_once_in_an_idle_loop() -> None:
     driver = Driver()
     team = Team(driver, 4)
     driver.gate = gevent.event.Event()
-    team.user_pool.add([job(1)])
+    team.add([job(1)])
     team.wait_until_busy(1)
     driver.gate.set()
     team.settle(1)  # there are no ticks here
 
 
-def test_a_job_waits_until_it_is_due() -> None:
+def test_a_job_starts_when_it_is_due() -> None:
     driver = Driver()
     driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
     team = Team(driver, 2)
     now_ns = time.perf_counter_ns() - 2 * SECOND
     dues = [now_ns + 30 * MS, now_ns + 10 * MS, 0]
     for number, due_ns in enumerate(dues):
-        team.user_pool.add([job(number, due_ns=due_ns)])
-    assert team.user_pool.jobs == 3
+        team.add([job(number, due_ns=due_ns)])
+    assert team.held.total == 3
     team.settle(3)
     assert [row.due_ns for row in team.rows] == sorted(dues)
     assert all(row.start_ns >= row.due_ns for row in team.rows)
-    assert team.user_pool.jobs == 0
-
-
-def test_what_waits_for_its_time_is_given_back_at_the_end_only() -> None:
-    driver = Driver()
-    driver.clock = time.perf_counter_ns  # type: ignore[method-assign]
-    team = Team(driver, 2)
-    far_ns = time.perf_counter_ns() + 3600 * SECOND
-    team.user_pool.add([job(1, due_ns=far_ns), job(2, due_ns=far_ns)])
-    assert team.user_pool.free == 0
-    assert team.user_pool.remove_unstarted(keep_for_idle=True) == []
-    assert sorted(team.user_pool.remove_unstarted()) == [1, 2]
-    assert team.user_pool.jobs == 0
+    assert team.held.total == 0
 
 
 def test_users_think_between_their_operations() -> None:
@@ -652,35 +703,38 @@ def test_users_think_between_their_operations() -> None:
     assert took_s >= 2 * 0.02, "three operations each, two pauses between"
 
 
-# The fence, and the end -------------------------------------------------------------------
+# The lease, and the end -------------------------------------------------------------------
 
 
-def test_behind_the_fence_nothing_is_started() -> None:
+def test_after_the_lease_nothing_is_started() -> None:
     driver = Driver()
     team = Team(driver, 3)
-    team.user_pool.lease_expires_ns = driver.now_ns - 1
-    team.user_pool.add([job(n) for n in range(5)])
+    team.held.lease_expires_ns = driver.now_ns - 1
+    team.add([job(n) for n in range(5)])
     gevent.sleep(0.002)
-    assert team.fences == 1
     assert (driver.done, driver.deadlines) == ([], [])
+    assert team.machine.phase is None
+    assert [type(action) for action in team.machine.actions] == [EndPhase, CloseJobs]
+    assert sorted(team.channel.returned) == [0, 1, 2, 3, 4]
+    assert team.wake.is_set()
 
 
-def test_a_retry_is_not_started_behind_the_fence() -> None:
+def test_after_the_lease_no_retry_is_started() -> None:
     driver = Driver()
     driver.always = refused(503)
     team = Team(driver)
-    team.user_pool.lease_expires_ns = driver.now_ns + 15 * MS
+    team.held.lease_expires_ns = driver.now_ns + 15 * MS
     (row,) = team.do(job())
     assert len(driver.deadlines) == 2
     assert row.status == 503
 
 
-def test_closing_hands_over_what_is_done_and_starts_nothing_more() -> None:
+def test_a_closed_pool_starts_nothing_more() -> None:
     driver = Driver()
     team = Team(driver, 2)
     team.do(job(1))
     driver.gate = gevent.event.Event()
-    team.user_pool.add([job(n) for n in range(2, 9)])
+    team.add([job(n) for n in range(2, 9)])
     team.wait_until_busy(2)
     team.user_pool.close()
     driver.gate.set()
@@ -696,6 +750,6 @@ def test_jobs_for_closed_users_go_nowhere() -> None:
     team = Team(driver, 2)
     gevent.sleep(0)
     team.user_pool.close()
-    team.user_pool.add([job(1)])
+    team.add([job(1)])
     gevent.sleep(0.002)
     assert driver.done == []

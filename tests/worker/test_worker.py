@@ -14,8 +14,6 @@ from ssbench.core.columns import pack_jobs
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
     Ack,
-    Bye,
-    ControlState,
     Expired,
     Heartbeat,
     Hello,
@@ -29,11 +27,8 @@ from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
-from ssbench.worker import phase_controller as controller_module
 from ssbench.worker import user_pool as users_module
-from ssbench.worker import worker as worker_module
-from ssbench.worker.worker import Worker
-from ssbench.worker.worker_phase import WorkerPhase
+from ssbench.worker.user_pool import UserPool
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.fakes.scripted_master import RUN, ScriptedMaster, WorkerThread, byes, jobs, rows_of
 from tests.fakes.slow_storage import DRIVER
@@ -79,10 +74,10 @@ def at_work(
         yield master, master.begin(user_pool)
 
 
-# Coming and going -------------------------------------------------------------------------
+# Joining and leaving ----------------------------------------------------------------------
 
 
-def test_it_says_hello_until_a_beat_knows_it() -> None:
+def test_it_says_hello_until_a_control_state_lists_it() -> None:
     with ScriptedMaster() as master, WorkerThread(master, "name", concurrency=7):
         hello = master.expect(Hello)
         again = master.expect(Hello)
@@ -96,32 +91,7 @@ def test_it_says_hello_until_a_beat_knows_it() -> None:
         assert len(master.all_of(Hello)) == before
 
 
-def test_who_is_known_is_not_woken_to_say_hello(monkeypatch: pytest.MonkeyPatch) -> None:
-    say_hello, woken = Worker._say_hello, []
-
-    def count(worker: Worker) -> None:
-        woken.append(worker)
-        say_hello(worker)
-
-    monkeypatch.setattr(Worker, "_say_hello", count)
-    with at_work() as (master, _):
-        before = len(woken)
-        for _ in range(60):
-            master.listen()
-        assert len(woken) <= before + 1
-
-
-def test_who_is_known_no_more_says_hello_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_module, "_HELLO_S", 0.02)
-    with at_work() as (master, first):
-        for _ in range(10):
-            master.listen()
-        master.broadcast(workers={})
-        hello = master.expect(Hello, lambda hello: hello.incarnation != first)
-        assert master.expect(Hello) == hello
-
-
-def test_it_answers_beats() -> None:
+def test_it_answers_control_states() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
         heartbeat = master.expect(Heartbeat)
         hello = master.expect(Hello)
@@ -132,7 +102,7 @@ def test_it_answers_beats() -> None:
         assert len(set(states)) == len(states)
 
 
-def test_it_quits_when_the_master_says_so() -> None:
+def test_it_exits_when_the_master_says_so() -> None:
     with ScriptedMaster() as master, WorkerThread(master) as worker:
         incarnation = master.expect(Hello).incarnation
         master.broadcast(quit=True, workers={incarnation: (0, None)})
@@ -158,68 +128,7 @@ def test_a_phase_that_cannot_be_begun_ends_the_worker() -> None:
         assert "Too many open files" in reason
 
 
-def test_another_master_is_met_as_a_stranger_without_alarm(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level("INFO")
-    with at_work() as (master, incarnation):
-        master.broadcast(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
-        again = master.expect(Hello, lambda hello: hello.incarnation != incarnation)
-        assert again.previous == incarnation
-    assert "The master is gone (another one has come): waiting for the next one" in caplog.text
-    assert "given this worker up" not in caplog.text
-
-
-def test_another_master_hears_nothing_of_the_incarnation_that_the_last_one_knew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    on_control_state = Worker._on_control_state
-
-    def late_control_state(worker: Worker) -> None:
-        gevent.sleep(0.1)  # the next hello is due before
-        on_control_state(worker)
-
-    monkeypatch.setattr(worker_module, "_HELLO_S", 0.02)
-    with at_work() as (master, first):
-        monkeypatch.setattr(Worker, "_on_control_state", late_control_state)
-        before = len(master.all_of(Hello))
-        master.broadcast(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
-        master.expect(Hello, lambda hello: hello.incarnation != first)
-        assert first not in [hello.incarnation for hello in master.all_of(Hello)[before:]]
-
-
-def test_a_worker_without_a_master_says_what_may_be_wrong(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker_module, "_NO_MASTER_WARNING_S", 0)
-    with ScriptedMaster() as master, WorkerThread(master):
-        deadline = time.monotonic() + 5
-        while "is its key" not in caplog.text and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(0.6)  # and no second time
-    assert caplog.text.count("is its key the same as ours?") == 1
-
-
-def test_a_refused_worker_keeps_asking_and_then_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_module, "_REFUSED_S", 0.3)
-    with ScriptedMaster() as master, WorkerThread(master) as worker:
-        incarnation = master.expect(Hello).incarnation
-        master.broadcast(refused={incarnation: "taken by another"})
-        assert worker.wait() is ExitStatus.FAILED
-        assert byes(master) == ["refused: taken by another"]
-
-
-def test_one_that_was_refused_is_taken_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_module, "_REFUSED_S", 60.0)
-    with ScriptedMaster() as master, WorkerThread(master):
-        incarnation = master.expect(Hello).incarnation
-        master.broadcast(refused={incarnation: "taken by another"})
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
-        master.share(incarnation, 1, refused={})
-        master.expect(Ready)
-
-
-def test_a_driver_that_is_unknown_ends_the_worker_with_a_word() -> None:
+def test_an_unknown_driver_ends_the_worker_with_a_reason() -> None:
     settings = StorageSettings(driver="no_such", run_id=RUN)
     with ScriptedMaster(settings) as master, WorkerThread(master) as worker:
         master.share(master.expect(Hello).incarnation, 1)
@@ -230,7 +139,7 @@ def test_a_driver_that_is_unknown_ends_the_worker_with_a_word() -> None:
 # A phase ----------------------------------------------------------------------------------
 
 
-def test_jobs_are_taken_done_and_reported() -> None:
+def test_jobs_are_acknowledged_done_and_reported() -> None:
     with at_work() as (master, incarnation):
         batch = master.send(jobs(1, 2, 3))
         results = master.expect(Results)
@@ -252,7 +161,7 @@ def test_connections_are_made_before_it_is_ready() -> None:
     assert gate.closed
 
 
-def test_pulses_tell_of_latencies_where_they_are_wanted() -> None:
+def test_heartbeats_carry_latencies_if_the_master_wants_them() -> None:
     with at_work() as (master, _):
         master.broadcast(live=True)
         master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
@@ -263,7 +172,7 @@ def test_pulses_tell_of_latencies_where_they_are_wanted() -> None:
         assert counted == 3
 
 
-def test_a_worker_of_no_users_takes_no_jobs() -> None:
+def test_a_worker_without_users_receives_no_jobs() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
         master.begin(users=0)
         assert not master.transport.send_jobs(b"x")
@@ -284,7 +193,7 @@ def test_shares_grow_and_shrink_within_a_phase() -> None:
             seen += len(rows_of(master.expect(Results)))
 
 
-def test_when_stopping_what_was_not_started_comes_back() -> None:
+def test_when_stopping_unstarted_jobs_are_returned() -> None:
     gate = Gate()
     with at_work(2, open_driver=gate.driver) as (master, _):
         master.send(jobs(1, 2))
@@ -318,27 +227,27 @@ def test_the_next_phase_begins_where_the_last_one_ended() -> None:
         master.wait_until_nobody_takes_jobs()
 
 
-def test_who_has_no_share_of_the_next_phase_takes_no_jobs_of_it() -> None:
+def test_without_users_in_the_next_phase_the_work_socket_is_closed() -> None:
     with ScriptedMaster() as master, WorkerThread(master):
         incarnation = master.begin(phase=Phase.POPULATE)
         master.send(jobs(1), phase=Phase.POPULATE)
         master.expect(Results)
-        master.share(incarnation, 0, Phase.RUN)  # no beat between them that says IDLE
+        master.share(incarnation, 0, Phase.RUN)  # no control state in between says IDLE
         master.expect(Ready, lambda ready: ready.phase == Phase.RUN)
         master.wait_until_nobody_takes_jobs()
 
 
-def test_messages_that_are_left_do_not_keep_it_from_sleeping(
+def test_unread_messages_do_not_keep_the_loop_busy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls = []
+    on_readable = UserPool.on_readable
 
-    class Counting(WorkerPhase):
-        def on_readable(self) -> None:
-            calls.append(self)
-            super().on_readable()
+    def count(pool: UserPool) -> None:
+        calls.append(pool)
+        on_readable(pool)
 
-    monkeypatch.setattr(controller_module, "WorkerPhase", Counting)
+    monkeypatch.setattr(UserPool, "on_readable", count)
     monkeypatch.setattr(users_module, "FLUSH_S", 3600.0)  # no tick reads them
     gate = Gate()
     with at_work(4, open_driver=gate.driver) as (master, _):
@@ -360,22 +269,15 @@ def test_messages_that_are_left_do_not_keep_it_from_sleeping(
 # Jobs that are not for now ----------------------------------------------------------------
 
 
-def test_jobs_of_another_run_go_back_under_its_name() -> None:
-    with at_work() as (master, incarnation):
-        batch = master.send(jobs(7), run="another")
-        assert master.expect(Ack) == Ack(incarnation, "another", [batch])
-        assert master.expect(Returned) == Returned(incarnation, "another", [7])
-
-
 def test_malformed_jobs_are_refused(caplog: pytest.LogCaptureFixture) -> None:
     with at_work() as (master, _):
         master.send_raw(b"rubbish")
         master.send(jobs(1))
         assert [row.number for row in rows_of(master.expect(Results))] == [1]
-    assert "Refused a message on the work port" in caplog.text
+    assert "Rejected a message on the work port" in caplog.text
 
 
-def test_jobs_that_no_driver_knows_are_failures() -> None:
+def test_jobs_of_an_unknown_operation_are_failures() -> None:
     with at_work() as (master, _):
         rejected = jobs(1)[0]._replace(operation=77)
         now_ns = time.perf_counter_ns()
@@ -412,7 +314,7 @@ def _ask(store: MemoryStore, storage: MemoryStorage) -> Timing:
     return Timing(now, now, now, 0, 200)
 
 
-# When it can't go on ----------------------------------------------------------------------
+# Crashes -------------------------------------------------------------------------------
 
 
 def raises(error: Exception) -> Any:
@@ -441,7 +343,7 @@ def test_out_of_memory_in_an_operation_fails_that_one_and_ends_the_worker() -> N
         assert byes(master) == ["out of memory"]
 
 
-def test_what_nobody_has_caught_ends_the_worker_with_a_word(
+def test_an_error_that_nothing_caught_ends_the_worker_with_a_reason(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def driver(settings: StorageSettings) -> Any:
@@ -449,20 +351,18 @@ def test_what_nobody_has_caught_ends_the_worker_with_a_word(
         storage.actions = {**storage.actions, READ: lambda *about: gevent.sleep(60)}
         return storage
 
-    monkeypatch.setattr(
-        "ssbench.worker.worker_phase.pack_completed", raises(ValueError("no number"))
-    )
+    monkeypatch.setattr("ssbench.worker.machine.pack_completed", raises(ValueError("no number")))
     with ScriptedMaster() as master, WorkerThread(master, open_driver=driver) as worker:
         master.begin(1)
         master.send([*jobs(1), *jobs(2, operation=READ), *jobs(3)])
         assert worker.wait() is ExitStatus.FAILED
-        assert byes(master) == ["it can't go on: ValueError: no number"]
-        # Nobody needs to lose what was never started.
+        assert byes(master) == ["crashed: ValueError: no number"]
+        # Jobs that were never started are not lost.
         assert [message.numbers for message in master.all_of(Returned)] == [[3]]
     assert "Traceback" in capfd.readouterr().err
 
 
-def test_a_worker_that_went_deaf_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_heartbeat_thread_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedMaster() as master, WorkerThread(master) as worker:
         master.begin(1)
         monkeypatch.setattr("ssbench.worker.heartbeat.Heartbeat", raises(MemoryError()))
@@ -470,10 +370,10 @@ def test_a_worker_that_went_deaf_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         assert byes(master) == ["out of memory"]
 
 
-# The fence --------------------------------------------------------------------------------
+# The lease --------------------------------------------------------------------------------
 
 
-def test_without_beats_it_starts_nothing_more_and_comes_back_as_another() -> None:
+def test_without_control_states_it_joins_anew() -> None:
     gate = Gate()
     with at_work(1, open_driver=gate.driver) as (master, first):
         master.broadcast(timeout_s=1.6)
@@ -494,36 +394,7 @@ def test_without_beats_it_starts_nothing_more_and_comes_back_as_another() -> Non
         results = master.expect(Results)
         assert results.incarnation == hello.incarnation
         assert [row.number for row in rows_of(results)] == [3]
-        assert gate.started == 2  # 2 was dropped, and 1 ended unheard
-
-
-def test_one_that_was_given_up_drops_its_jobs_and_comes_back_as_another() -> None:
-    gate = Gate()
-    with at_work(1, open_driver=gate.driver) as (master, first):
-        master.send(jobs(1, 2))
-        master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 1))
-        master.broadcast(workers={})
-        hello = master.expect(Hello, lambda hello: hello.incarnation != first)
-        assert hello.previous == first
-        gate.open = True
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.incarnation == hello.incarnation)
-        assert gate.started == 1
-        assert master.all_of(Results) == []
-
-
-def test_a_master_with_another_clock_is_believed_at_once() -> None:
-    with at_work() as (master, incarnation):
-        master.beating = False
-        master.serial += 1
-        ahead_ns = time.perf_counter_ns() + 3600 * 10**9
-        state = {**master.state, "master": 2, "start_ns": ahead_ns}
-        sent = ControlState(serial=master.serial, master_ns=ahead_ns, **state)
-        master.transport.send_control_state(sent)
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
-        master.batch += 1
-        data = encode(Jobs(RUN, Phase.RUN, master.batch, ahead_ns, pack_jobs(jobs(1))))
-        master.send_raw(data)
-        assert master.expect(Results).incarnation == incarnation
+        assert gate.started == 2  # 2 was dropped, the result of 1 was discarded
 
 
 def test_a_slow_driver_by_its_place() -> None:
@@ -537,7 +408,7 @@ def test_a_slow_driver_by_its_place() -> None:
 # The master is gone -----------------------------------------------------------------------
 
 
-def test_a_master_that_is_gone_is_told_with_what_was_dropped(
+def test_a_lost_master_is_logged_with_what_was_dropped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     gate = Gate()
@@ -554,77 +425,9 @@ def test_a_master_that_is_gone_is_told_with_what_was_dropped(
         master.send(jobs(4))
         assert [row.number for row in rows_of(master.expect(Results))] == [4]
         assert again != first
-    text = "The master is gone (no word for 1 s): dropped 3 jobs, waiting for the next one"
+    text = "gone (nothing received from it for 1 s): dropped 3 jobs, waiting for the next one"
     assert caplog.text.count(text) == 1
     assert gate.started == 2
-
-
-def test_an_idle_worker_notices_too(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-    with ScriptedMaster() as master, WorkerThread(master):
-        hello = master.expect(Hello)
-        master.broadcast(timeout_s=0.5, workers={hello.incarnation: (1, None)})
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
-        master.beating = False
-        _wait_for("The master is gone (no word for 0.5 s): waiting for the next one", caplog)
-        master.expect(Hello, lambda again: again.previous == hello.incarnation)
-    assert "WARNING" not in caplog.text
-
-
-def test_who_was_known_to_no_master_waits_for_the_first_one() -> None:
-    with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
-        master.broadcast(timeout_s=0.3)
-        master.expect(Hello)
-        master.beating = False
-        time.sleep(0.8)
-        master.beating = True
-        master.begin()
-        assert worker.status is None
-
-
-@pytest.mark.parametrize(
-    ("phase", "status"), [(Phase.IDLE, ExitStatus.OK), (Phase.RUN, ExitStatus.FAILED)]
-)
-def test_to_exit_with_a_master_that_falls_silent(phase: Phase, status: ExitStatus) -> None:
-    with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
-        incarnation = master.begin()
-        run = RUN if phase else ""
-        master.broadcast(timeout_s=0.5, phase=int(phase), run=run)
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
-        assert incarnation in master.state["workers"]
-        master.beating = False
-        assert worker.wait() is status
-        assert byes(master) == ["the master is gone"]
-
-
-def test_to_exit_with_a_master_that_says_goodbye() -> None:
-    with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
-        incarnation = master.begin()
-        master.send(jobs(1))
-        master.expect(Results)
-        master.broadcast(run="", phase=int(Phase.IDLE), settings={})  # between two phases
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.answered_serial == master.serial)
-        assert worker.status is None
-        master.broadcast(workers={incarnation: (0, None)})
-        assert worker.wait() is ExitStatus.OK
-        assert byes(master) == ["the run is over"]
-
-
-def test_to_exit_with_a_master_that_leaves_in_the_middle() -> None:
-    gate = Gate()
-    with at_work(1, open_driver=gate.driver, exit_with_master=True) as (master, incarnation):
-        master.send(jobs(1))
-        master.expect(Heartbeat, lambda heartbeat: heartbeat.busy == 1)
-        master.broadcast(run="", phase=0, settings={}, workers={incarnation: (0, None)})
-        gate.open = True
-        master.expect(Bye, lambda bye: bye.reason == "the run is over")
-
-
-def test_to_exit_with_a_master_whose_place_another_one_has_taken() -> None:
-    with ScriptedMaster() as master, WorkerThread(master, exit_with_master=True) as worker:
-        master.begin()
-        master.broadcast(master=99, run="", phase=int(Phase.IDLE), workers={}, settings={})
-        assert worker.wait() is ExitStatus.FAILED
 
 
 def _wait_for(text: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -109,13 +109,13 @@ def test_workers_notice_and_wait_or_end_as_they_were_told(
         time.sleep(0.5)
         kill(master)
         row.strike()
-        waiting.wait_for(f"{GONE} (no word for 2 s): dropped ")
+        waiting.wait_for(f"{GONE} (nothing received from it for 2 s): dropped ")
     finally:
         os.kill(store, signal.SIGCONT)
     row.recovered()
     assert "waiting for the next one" in waiting.talk()
     ended = ending.wait().fine(1)
-    assert f"{GONE} (no word for 2 s): dropped " in ended.err
+    assert f"{GONE} (nothing received from it for 2 s): dropped " in ended.err
     row.saw("workers dropped their jobs and said so")
     assert waiting.process.poll() is None
     waiting.interrupt()

@@ -1,0 +1,92 @@
+"""Jobs in, results out: the messages of a worker's machine on its sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gevent.hub import get_hub
+
+from ssbench.transport.worker_transport import WorkerTransport
+from ssbench.worker.machine import WorkerMachine
+
+
+class JobChannel:
+    """To be used in the event loop's thread. The work socket is closed at first.
+
+    :param on_jobs: called with the number of jobs that arrived to be started.
+    """
+
+    def __init__(
+        self,
+        machine: WorkerMachine,
+        transport: WorkerTransport,
+        clock: Callable[[], int],
+        on_jobs: Callable[[int], None] | None = None,
+    ) -> None:
+        self.clock = clock
+        self._machine = machine
+        self._transport = transport
+        self._on_jobs = on_jobs
+        self._watcher: Any = None  # while the socket is open
+        self._listening = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._watcher is None else "listening" if self._listening else "open"
+        return f"<JobChannel {state}>"
+
+    def open(self, pipe: int, on_readable: Callable[[], None]) -> None:
+        """Open the work socket, with at most ``pipe`` messages waiting in it.
+
+        :raises TransportError: if the host has no socket left.
+        """
+        if self._watcher is None:
+            self._watcher = get_hub().loop.io(self._transport.open_work(pipe), 1)
+            self._on_readable = on_readable
+            self.listen(True)
+
+    def close(self) -> None:
+        """Close the work socket; messages in it are dropped."""
+        if self._watcher is not None:
+            self.listen(False)
+            self._watcher.close()
+            self._watcher = None
+        self._transport.close_work()
+
+    def listen(self, on: bool) -> None:
+        """Watch the descriptor or not. It stays readable until all messages have been read: if
+        they are left, it must not be watched, or the loop would never sleep."""
+        if self._watcher is None or on == self._listening:
+            return
+        self._listening = on
+        if on:
+            self._watcher.start(self._on_readable)
+        else:
+            self._watcher.stop()
+
+    def fetch(self) -> int:
+        """Receive jobs as far as the machine wants them; returns how many are to be started."""
+        machine, receive = self._machine, self._transport.receive
+        count = 0
+        while machine.wants_jobs:
+            data = receive()
+            if data is None:
+                self.listen(True)
+                break
+            count += machine.receive_jobs(data, self.clock())
+        machine.acknowledge()
+        self.flush()
+        if count and self._on_jobs:
+            self._on_jobs(count)
+        return count
+
+    def report(self) -> None:
+        """Send the results of the operations that were completed."""
+        self._machine.report()
+        self.flush()
+
+    def flush(self) -> None:
+        """Send the machine's messages, as far as the master takes them now."""
+        outbox, send = self._machine.outbox, self._transport.send
+        while outbox and send(outbox[0]):
+            outbox.popleft()

@@ -1,0 +1,629 @@
+"""The decisions of a worker: a state machine without sockets, event loop or clock.
+
+The shell (worker.py) feeds it with messages and times. It answers with messages to the master, in
+``outbox``, and with actions on sockets, store and users, in ``actions``; the shell carries both
+out. Users (user_pool.py) take jobs from ``HeldJobs`` and append what they completed: the machine
+sees messages, never single operations.
+
+The life of a worker::
+
+              hello                  control state lists it         run and phase, users
+    unknown ─────────▶ hello sent ──────────────────▶ idle ──────────────────────▶ connecting
+       ▲                                               ▲                                │ ready
+       │ lease expired, dropped, another master        │ another phase                  ▼
+       └───────────────────────────────────────────────┴───────────────────────────  working
+
+The lease: a worker whose newest control state is older than half the worker timeout starts nothing
+more, drops its queue and returns under a new incarnation. So no job that the master gives up, after
+the whole timeout, can run a second time. After the whole timeout the worker gives up the master:
+it waits for the next one, or exits.
+
+Times are nanoseconds of the worker's monotonic clock, unless a message says otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ssbench.core.columns import unpack_jobs
+from ssbench.core.completed import Completed, latencies_ns, pack_completed
+from ssbench.core.errors import ExitStatus, MessageError
+from ssbench.core.live import buckets
+from ssbench.core.membership import ClockSync, Membership, MembershipStatus
+from ssbench.core.messages import (
+    MAX_TEXT,
+    Ack,
+    Bye,
+    ControlState,
+    Expired,
+    Hello,
+    Jobs,
+    Message,
+    Ready,
+    Results,
+    Returned,
+    decode,
+    pack,
+)
+from ssbench.core.model import Job, Phase
+from ssbench.core.rejected_messages import RejectedMessages
+from ssbench.core.text import plural
+
+log = logging.getLogger(__name__)
+
+_SECOND = 1_000_000_000
+_NEVER_NS = 1 << 62
+_HELLO_NS = _SECOND  #: between two hellos
+#: A refused worker repeats its hello this long: the worker of the same id may be dead, and not yet
+#: lost.
+_REFUSED_NS = 15 * _SECOND
+NO_MASTER_WARNING_S = 10
+#: Credentials are asked for once a second, and waited for so long.
+_ASK_NS, _RENEWAL_NS = _SECOND, 60 * _SECOND
+#: Pauses of the shell between two ticks: until the hello is out (connections take a moment), while
+#: operations in flight end, and else.
+_HELLO_PAUSE_S, _DRAIN_PAUSE_S, TICK_S = 0.005, 0.02, 0.25
+#: Freed when memory runs out: an orderly exit needs some. More than malloc keeps for itself.
+_RESERVE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What a worker is started with.
+
+    :param concurrency: the number of users that it can run.
+    :param retries: of an operation.
+    :param exit_with_master: exit when the master is gone, instead of waiting for the next one.
+    :param host: the host's name, for reports.
+    """
+
+    worker_id: str
+    concurrency: int = 64
+    retries: int = 10
+    exit_with_master: bool = False
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+
+
+class HeldJobs:
+    """The jobs of one phase at a worker, from their arrival to their report.
+
+    User greenlets work on the attributes directly: a call per operation would cost too much.
+    """
+
+    __slots__ = (
+        "busy", "delayed", "finished", "lease_expires_ns", "queue", "quick", "reported", "users",
+    )  # fmt: skip
+
+    def __init__(self, lease_expires_ns: int = _NEVER_NS) -> None:
+        self.queue: deque[Job] = deque()  #: users start these from the left
+        self.delayed: list[tuple[int, int, Job]] = []  #: heap of (due_ns, number, job)
+        self.finished: list[Completed] = []  #: operations that are not yet reported
+        self.users = 0  #: number of users that there are to be
+        self.busy = 0  #: operations in flight
+        self.quick = 0  #: jobs to hold at least: those that a quick store does in 10 ms
+        self.reported = 0  #: operations so far
+        self.lease_expires_ns = lease_expires_ns  #: no operation starts later
+
+    def __repr__(self) -> str:
+        return f"<HeldJobs {self.busy} busy of {self.users}, {len(self.queue)} queued>"
+
+    @property
+    def total(self) -> int:
+        """Jobs that are delayed, queued, in flight, or completed and not yet reported."""
+        return len(self.delayed) + len(self.queue) + self.busy + len(self.finished)
+
+    @property
+    def idle_users(self) -> int:
+        """Users without an operation, and without a job in the queue."""
+        return max(self.users - self.busy - len(self.queue) - len(self.delayed), 0)
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether to fetch more jobs: one per user is to be queued, and one more per idle user."""
+        return len(self.queue) < max(2 * self.users - self.busy, self.quick)
+
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Queue a batch. All of it has due times (``release_due`` queues those), or none."""
+        if jobs and jobs[0].due_ns >= 0:
+            for job in jobs:
+                heappush(self.delayed, (job.due_ns, job.number, job))
+        else:
+            self.queue.extend(jobs)
+
+    def release_due(self, offset_ns: int) -> None:
+        """Queue the jobs that are due at this offset from the phase's start, in that order."""
+        while self.delayed and self.delayed[0][0] <= offset_ns:
+            self.queue.append(heappop(self.delayed)[2])
+
+    def remove_unstarted(self, *, keep_for_idle: bool = False) -> list[int]:
+        """Remove jobs that were not started; returns their numbers.
+
+        :param keep_for_idle: keep one for each user without an operation, and the delayed ones.
+        """
+        kept = max(self.users - self.busy, 0) if keep_for_idle else 0
+        numbers = [job.number for job in islice(self.queue, kept, None)]
+        for _ in numbers:
+            self.queue.pop()
+        if not keep_for_idle:
+            numbers += [number for _, number, _ in self.delayed]
+            self.delayed.clear()
+        return numbers
+
+
+@dataclass(slots=True, eq=False)
+class WorkerPhase:
+    """A phase of a run, as one incarnation of a worker takes part in it."""
+
+    incarnation: int
+    run: str
+    phase: Phase
+    origin_ns: int  #: the phase's start on the worker's clock
+    settings: Mapping[str, Any]  #: of the storage, as the control state has them
+    operation_timeout_s: float  #: 0: none
+    think_s: tuple[float, float]  #: pause of a user after each operation: minimum, maximum
+    held: HeldJobs
+    connected: int = 0  #: users for whom the store has connections
+    wanted: int = 0  #: users by the newest control state; their connections may not be there yet
+    ready: bool = False  #: the store is connected
+    ending: bool = False  #: the master has no more jobs
+    stopping: bool = False  #: start nothing more
+
+    def __repr__(self) -> str:
+        return f"<WorkerPhase {self.phase.name} {self.held}>"
+
+
+class OpenJobs(NamedTuple):
+    """Open the work socket, if it is closed."""
+
+    pipe: int  #: messages that may wait in it
+
+
+class CloseJobs(NamedTuple):
+    """Close the work socket; messages in it are dropped."""
+
+
+class Connect(NamedTuple):
+    """Open the store if needed, connect it for so many users, then call ``connected``."""
+
+    phase: WorkerPhase
+    users: int
+
+
+class Resize(NamedTuple):
+    """``held.users`` has changed."""
+
+    phase: WorkerPhase
+
+
+class EndPhase(NamedTuple):
+    """End the users; results of operations in flight are discarded."""
+
+
+class SetCredentials(NamedTuple):
+    """Use the store's credentials of these settings, if they are newer."""
+
+    settings: Mapping[str, Any]
+
+
+Action = OpenJobs | CloseJobs | Connect | Resize | EndPhase | SetCredentials
+
+
+class WorkerMachine:
+    """One worker. See the module's docstring.
+
+    :param chance: draws incarnations.
+    """
+
+    def __init__(self, settings: WorkerSettings, chance: random.Random, now_ns: int) -> None:
+        self.outbox: deque[Message] = deque()  #: to the master, in this order
+        self.actions: deque[Action] = deque()  #: for the shell, in this order
+        self.phase: WorkerPhase | None = None
+        self.status: ExitStatus | None = None  #: not None: exit now
+        self.ticked_ns = now_ns
+        #: Latencies to report in heartbeats, as core.live.buckets. The heartbeat thread removes
+        #: them: operations of a deque are atomic.
+        self.latencies: deque[Counter[int]] = deque()
+        self.settings = settings
+        self._chance = chance
+        self._membership = Membership(chance.getrandbits(63))
+        self._clock_sync = ClockSync()
+        self._state: ControlState | None = None  # the newest that listed this worker
+        self._joined: tuple[str, int] = ("", Phase.IDLE)  # run and phase
+        self._live = False
+        self._rejected = RejectedMessages("work")
+        self._unacked: list[int] = []  # batches
+        self._refused: list[int] = []  # numbers of jobs
+        self._stop_reported = False
+        self._serial = 0  # of the newest credentials
+        self._credentials_ns = 0  # when they came
+        self._next_ask_ns = 0
+        self._next_hello_ns = 0
+        self._silent_ns = 0  # since the newest control state, see ``_check_master``
+        self._heard_any = False
+        self._warned_of_no_master = False
+        self._dropped = 0  # jobs, since a master last listed this worker
+        self._cut_short = False  # a phase, since then
+        self._exit: tuple[str, ExitStatus] | None = None
+        self._reserve: bytearray | None = bytearray(_RESERVE_BYTES)
+
+    def __repr__(self) -> str:
+        return f"<WorkerMachine {self.settings.worker_id} {self._membership} {self.phase}>"
+
+    @property
+    def incarnation(self) -> int:
+        """64 random bits, minus one; new each time that the worker loses its lease."""
+        return self._membership.incarnation
+
+    @property
+    def in_phase(self) -> bool:
+        """Whether a run has a phase for this worker."""
+        return self._joined[1] != Phase.IDLE
+
+    @property
+    def pause_s(self) -> float:
+        """When the next ``tick`` is due, at the latest."""
+        if self._exit:
+            return _DRAIN_PAUSE_S
+        # Waking so often costs as much as some operations: only while there is a hello to send.
+        return TICK_S if self._membership.known else _HELLO_PAUSE_S
+
+    # Control states ------------------------------------------------------------------------
+
+    def receive_control_state(self, state: ControlState, arrived_ns: int, now_ns: int) -> None:
+        """A control state arrived. Only the newest one counts, each is complete."""
+        self._silent_ns, self._heard_any = 0, True
+        self._clock_sync.update(state, arrived_ns)
+        if self.phase:
+            self.phase.held.lease_expires_ns = self._clock_sync.lease_expires_ns
+        status = self._membership.status_in(state)
+        if status is MembershipStatus.REFUSED:
+            self._on_refused(state.refused[self.incarnation], now_ns)
+        elif self._exit:
+            return
+        elif status is MembershipStatus.ACCEPTED:
+            self._on_accepted(state, now_ns)
+        elif status is MembershipStatus.QUIT:
+            self.stop("the master says so")
+        elif status is MembershipStatus.DROPPED:
+            self.expire_lease("The master has dropped this worker")
+        elif status is MembershipStatus.REPLACED:
+            self._on_master_lost("another one has started")
+
+    def _on_refused(self, reason: str, now_ns: int) -> None:
+        lasted_ns = self._membership.refuse(now_ns)
+        if lasted_ns is None:
+            log.warning("The master refuses this worker: %s", reason)
+        elif lasted_ns > _REFUSED_NS:
+            self.stop(f"refused: {reason}", ExitStatus.FAILED)
+
+    def _on_accepted(self, state: ControlState, now_ns: int) -> None:
+        self._membership.accept(state)
+        self._dropped, self._cut_short = 0, False
+        if self.settings.exit_with_master and state.is_goodbye:
+            cut = self.phase is not None and self.phase.held.total
+            self.stop("the run is over", ExitStatus.FAILED if cut else ExitStatus.OK)
+            return
+        self._state = state
+        if (state.run, state.phase) != self._joined:
+            self._change_phase(state)
+        serial = state.settings.get("token_serial")
+        if isinstance(serial, int) and serial > self._serial:
+            self._serial, self._credentials_ns = serial, now_ns
+            self.actions.append(SetCredentials(state.settings))
+        self._follow(state)
+
+    def _change_phase(self, state: ControlState) -> None:
+        self._end_phase()
+        self._joined = state.run, state.phase
+        if not self.in_phase or not state.run:
+            self.actions.append(CloseJobs())
+            return
+        users, offset_ns = state.workers[self.incarnation]
+        if offset_ns is None:
+            offset_ns = self._clock_sync.delay_ns
+        self.phase = WorkerPhase(
+            self.incarnation, state.run, Phase(state.phase), state.start_ns + offset_ns,
+            state.settings, state.operation_timeout_s, (state.think_min_s, state.think_max_s),
+            HeldJobs(self._clock_sync.lease_expires_ns),
+        )  # fmt: skip
+        self._stop_reported = False
+        # Before the store's connections take the descriptors that there are. A worker without
+        # users must receive no jobs: its socket may be open from the phase before.
+        self.actions.append(OpenJobs(state.pipe) if users else CloseJobs())
+        self.actions.append(Connect(self.phase, users))
+
+    def _follow(self, state: ControlState) -> None:
+        """Apply a control state of the present phase, once the store is connected."""
+        phase = self.phase
+        if phase is None or not phase.ready:
+            return
+        users = state.workers[self.incarnation][0]
+        if users != phase.wanted:
+            phase.wanted = users
+            self.actions.append(OpenJobs(state.pipe) if users else CloseJobs())
+            if users <= phase.connected:
+                self._resize(phase, users)
+            else:  # later: no latency may include the making of a connection
+                self.actions.append(Connect(phase, users))
+        self._live, phase.ending = state.live, state.ending
+        phase.stopping = phase.stopping or state.stopping
+        if phase.stopping or phase.ending:
+            self._return(phase.held.remove_unstarted(keep_for_idle=not phase.stopping))
+        if phase.stopping and not self._stop_reported:
+            self._stop_reported = True
+            self.report()
+            self._send_ready(phase, stopped=True)
+
+    def connected(self, phase: WorkerPhase, users: int) -> None:
+        """The store is connected for so many users of this phase."""
+        if phase is not self.phase:
+            return  # the master has changed the phase meanwhile
+        phase.connected = users
+        if phase.ready:
+            if phase.wanted == users:
+                self._resize(phase, users)
+            return
+        phase.ready = True
+        log.info("%s of run %s with %d users", phase.phase.name.lower(), phase.run, users)
+        self._send_ready(phase, stopped=False)
+        if self._state is not None:
+            self.actions.append(SetCredentials(self._state.settings))
+            self._follow(self._state)
+
+    def _resize(self, phase: WorkerPhase, users: int) -> None:
+        phase.held.users = users
+        self.actions.append(Resize(phase))
+
+    def _send_ready(self, phase: WorkerPhase, *, stopped: bool) -> None:
+        ready = Ready(phase.incarnation, phase.run, phase.phase, stopped, phase.origin_ns)
+        self.outbox.append(ready)
+
+    # Jobs in, results out --------------------------------------------------------------------
+
+    @property
+    def returns_jobs(self) -> bool:
+        """Whether messages with jobs must be read at once, because most jobs go back."""
+        return self.phase is not None and (self.phase.stopping or self.phase.ending)
+
+    @property
+    def wants_jobs(self) -> bool:
+        """Whether to receive another message with jobs now."""
+        phase = self.phase
+        if phase is None or not phase.ready:
+            return False
+        return phase.stopping or phase.ending or phase.held.wants_more
+
+    def receive_jobs(self, data: bytes, now_ns: int) -> int:
+        """A message arrived on the work socket; returns how many of its jobs will be started.
+
+        After the last message of a burst, and before any of the jobs starts, ``acknowledge`` must
+        be called: the master gives jobs that nobody acknowledged to other workers.
+        """
+        phase = self.phase
+        assert phase is not None  # nosec B101 # wants_jobs
+        try:
+            message, jobs = _read_jobs(data)
+        except MessageError as error:
+            self._rejected.add(error)
+            return 0
+        if message.run != phase.run:
+            # They go back under that run's id: this run has other jobs of the same numbers.
+            numbers = [job.number for job in jobs]
+            self.outbox.append(Ack(phase.incarnation, message.run, [message.batch]))
+            self.outbox.append(Returned(phase.incarnation, message.run, numbers))
+            return 0
+        self._unacked.append(message.batch)
+        stale = self._clock_sync.is_stale(message.sent_ns, now_ns)
+        if message.phase != phase.phase or phase.stopping or stale:
+            self._refused += [job.number for job in jobs]
+            return 0
+        if phase.ending:
+            idle = phase.held.idle_users
+            self._refused += [job.number for job in jobs[idle:]]
+            jobs = jobs[:idle]
+        phase.held.add(jobs)
+        return len(jobs)
+
+    def acknowledge(self) -> None:
+        """Acknowledge the batches that arrived, and return the jobs that will not be started.
+
+        Results take the acknowledgement along if there are any.
+        """
+        if self._unacked:
+            self.report()
+        if self._unacked:
+            self.outbox.append(Ack(self.incarnation, self._joined[0], self._unacked))
+            self._unacked = []
+        refused, self._refused = self._refused, []
+        self._return(refused)
+
+    def report(self) -> None:
+        """Report the completed operations, if there are any."""
+        phase = self.phase
+        if phase is None or not phase.held.finished:
+            return
+        finished = phase.held.finished[:]
+        phase.held.finished.clear()
+        phase.held.reported += len(finished)
+        if self._live:
+            self.latencies.append(buckets(latencies_ns(finished)))
+        packed = pack(pack_completed(finished, phase.origin_ns))
+        acked, self._unacked = self._unacked, []
+        self.outbox.append(Results(phase.incarnation, phase.run, phase.phase, acked, packed))
+
+    def _return(self, numbers: list[int]) -> None:
+        if numbers:
+            self.outbox.append(Returned(self.incarnation, self._joined[0], numbers))
+
+    # Credentials -----------------------------------------------------------------------------
+
+    def credentials_renewed(self, began_ns: int, waits_since_ns: int, now_ns: int) -> bool | None:
+        """Whether credentials newer than an attempt that began at ``began_ns`` have arrived.
+
+        None: not yet; the master is asked. False: give up.
+        """
+        if self._credentials_ns > began_ns:
+            return True
+        if now_ns - waits_since_ns > _RENEWAL_NS or self.phase is None or self._exit:
+            return False
+        if now_ns >= self._next_ask_ns:
+            self._next_ask_ns = now_ns + _ASK_NS
+            self.outbox.append(Expired(self.incarnation, self._serial))
+        return None
+
+    # Time ------------------------------------------------------------------------------------
+
+    def tick(self, now_ns: int) -> None:
+        """Time has passed. To be called after at most ``pause_s``."""
+        # A worker that was stopped itself (SIGSTOP, a suspended host) could not receive, and its
+        # buffers may hold control states: at most one second of such a gap counts.
+        self._silent_ns += min(now_ns - self.ticked_ns, _SECOND)
+        self.ticked_ns = now_ns
+        phase = self.phase
+        if phase and phase.ready and now_ns > phase.held.lease_expires_ns:
+            self.expire_lease()
+        self._check_master()
+        if self._exit and not (self.phase and self.phase.held.busy):
+            self.status = self.status if self.status is not None else self._exit[1]
+
+    def _check_master(self) -> None:
+        if self._membership.master and self._silent_ns > self._clock_sync.timeout_ns:
+            timeout_s = self._clock_sync.timeout_ns / _SECOND
+            self._on_master_lost(f"nothing received from it for {timeout_s:g} s")
+        elif not self._heard_any and self._silent_ns > NO_MASTER_WARNING_S * _SECOND:
+            self._warn_of_no_master()
+
+    def _warn_of_no_master(self) -> None:
+        if not self._warned_of_no_master:
+            self._warned_of_no_master = True
+            log.warning(
+                "Nothing received from a master for %d s; still waiting. Is one running, are its"
+                " three ports reachable, and does it have the same key?",
+                NO_MASTER_WARNING_S,
+            )
+
+    def rejected_by_master(self, reason: str) -> None:
+        """The transport knows why the master does not accept connections of this worker."""
+        self._warned_of_no_master = True
+        log.warning("The master rejects this worker: %s", reason)
+
+    def hello(self, now_ns: int) -> Hello | None:
+        """The hello to send now; ``hello_sent`` must follow if the transport took it."""
+        if self._membership.known:
+            return None
+        # What the master did not take belongs to an earlier incarnation: no use to the next one.
+        self.outbox.clear()
+        if now_ns < self._next_hello_ns or self.status is not None:
+            return None
+        own = self.settings
+        return Hello(
+            self.incarnation, self._membership.previous, own.worker_id, own.concurrency, own.host,
+            own.pid, own.version,
+        )  # fmt: skip
+
+    def hello_sent(self, now_ns: int) -> None:
+        """The hello is out; it is repeated until a control state lists or refuses the worker."""
+        self._next_hello_ns = now_ns + _HELLO_NS
+
+    # Leaving ---------------------------------------------------------------------------------
+
+    def expire_lease(
+        self, why: str = "Nothing received from the master for half the worker timeout"
+    ) -> None:
+        """The master may give up the jobs that are here: start none of them."""
+        before = self._dropped
+        self._rejoin()
+        log.warning("%s: dropped %s, joining anew", why, plural(self._dropped - before, "job"))
+
+    def _on_master_lost(self, how: str) -> None:
+        if self._membership.known:
+            self._rejoin()
+        self._membership.master = 0
+        cut = bool(self._cut_short or self._dropped)
+        dropped = f"dropped {plural(self._dropped, 'job')}, " if self._dropped else ""
+        then = "exiting" if self.settings.exit_with_master else "waiting for the next one"
+        log.log(
+            logging.WARNING if cut else logging.INFO, "The master is gone (%s): %s%s",
+            how, dropped, then,
+        )  # fmt: skip
+        if self.settings.exit_with_master and not self._exit:
+            self.stop("the master is gone", ExitStatus.FAILED if cut else ExitStatus.OK)
+
+    def _rejoin(self) -> None:
+        """Leave the phase, and take an incarnation that no master knows."""
+        self._cut_short = self._cut_short or self.in_phase
+        self._dropped += self._leave()
+        self._membership.renew(self._chance.getrandbits(63))
+
+    def _leave(self) -> int:
+        """Return what was not started, and end the phase; returns how many jobs were here."""
+        jobs = self.phase.held.total if self.phase else 0
+        if self.phase:
+            self._return(self.phase.held.remove_unstarted())
+        self._end_phase()
+        self.actions.append(CloseJobs())
+        self._joined = "", Phase.IDLE
+        return jobs
+
+    def _end_phase(self) -> None:
+        if self.phase:
+            self.report()
+            self.phase.held.queue.clear()
+            self.phase.held.delayed.clear()
+            self._unacked, self._refused = [], []
+            self.phase = None
+            self.actions.append(EndPhase())
+
+    def stop(self, reason: str, status: ExitStatus = ExitStatus.OK) -> None:
+        """Start nothing more, and exit when the operations in flight have ended.
+
+        The second call exits at once.
+        """
+        if self._exit:
+            self.status = self._exit[1]
+            return
+        log.info("Exiting: %s", reason)
+        self._exit = reason, status
+        if self.phase:
+            self._return(self.phase.held.remove_unstarted())
+        self.actions.append(CloseJobs())
+
+    def out_of_memory(self) -> None:
+        """There was no memory for an operation: the next ones would fail as well, and faster than
+        other workers complete them."""
+        self._reserve = None
+        if self.phase:
+            self._return(self.phase.held.remove_unstarted())
+        if not self._exit:
+            self.stop("out of memory", ExitStatus.FAILED)
+
+    def crash(self, error: BaseException) -> None:
+        """An error that nothing caught, anywhere in the event loop: exit at once."""
+        self._reserve = None
+        memory = isinstance(error, MemoryError)
+        reason = "out of memory" if memory else f"crashed: {type(error).__name__}: {error}"
+        self._exit = reason, ExitStatus.FAILED
+        self.status = ExitStatus.FAILED
+        log.error("Exiting at once: %s", reason)
+
+    def close(self) -> None:
+        """The last messages; none may be fed after it."""
+        self._leave()
+        reason = self._exit[0] if self._exit else ""
+        self.outbox.append(Bye(self.incarnation, reason[:MAX_TEXT]))
+
+
+def _read_jobs(data: bytes) -> tuple[Jobs, list[Job]]:
+    message = decode(data)
+    if not isinstance(message, Jobs):
+        raise MessageError(f"a {type(message).__name__} on the work port")
+    return message, unpack_jobs(message.packed)

@@ -1,0 +1,775 @@
+"""The worker's decisions, as scripts of messages and times: no socket, no clock, no sleep."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, TypeVar
+
+import pytest
+
+from ssbench.core.columns import pack_jobs
+from ssbench.core.errors import ExitStatus
+from ssbench.core.messages import (
+    Ack,
+    Bye,
+    ControlState,
+    Expired,
+    Hello,
+    Jobs,
+    Message,
+    Ready,
+    Results,
+    Returned,
+    encode,
+)
+from ssbench.core.model import NONE_NS, Job, Phase, Timing
+from ssbench.worker.machine import (
+    NO_MASTER_WARNING_S,
+    CloseJobs,
+    Connect,
+    EndPhase,
+    HeldJobs,
+    OpenJobs,
+    Resize,
+    SetCredentials,
+    WorkerMachine,
+    WorkerPhase,
+    WorkerSettings,
+)
+from tests.fakes.scripted_master import RUN, jobs, rows_of
+
+MS = 1_000_000
+SECOND = 1000 * MS
+Kind = TypeVar("Kind")
+
+
+class Script:
+    """A worker's machine, with the shell's part done at once; users work when told to."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.now_ns = 100 * SECOND
+        own = WorkerSettings("w7", concurrency=4, host="h", pid=5, version="1.2", **settings)
+        self.machine = WorkerMachine(own, random.Random(1), self.now_ns)
+        self.sent: list[Message] = []
+        self.acted: list[Any] = []
+        self.state: dict[str, Any] = {
+            "master": 1, "run": "", "phase": 0, "start_ns": 0, "workers": {}, "refused": {},
+            "settings": {}, "timeout_s": 10.0, "operation_timeout_s": 0.0, "pipe": 3,
+            "live": False, "ending": False, "stopping": False, "quit": False,
+        }  # fmt: skip
+        self.serial = self.batch = 0
+        self.started: list[int] = []
+        self.connects = True  #: the store connects at once
+
+    def control(self, *, delay_ns: int = 0, **changes: Any) -> None:
+        """A control state arrives; what is not given stays as it was."""
+        self.state.update(changes)
+        self.serial += 1
+        state = ControlState(serial=self.serial, master_ns=self.now_ns - delay_ns, **self.state)
+        self.machine.receive_control_state(state, self.now_ns, self.now_ns)
+        self.settle()
+
+    def join(self, users: int = 2, phase: Phase = Phase.RUN, **changes: Any) -> int:
+        """The worker joins a phase; returns its incarnation."""
+        self.hello()
+        incarnation = self.machine.incarnation
+        workers = {incarnation: (users, None)}
+        self.control(run=RUN, phase=int(phase), start_ns=self.now_ns, workers=workers, **changes)
+        return incarnation
+
+    def hello(self) -> Hello | None:
+        """The hello that goes out now."""
+        hello = self.machine.hello(self.now_ns)
+        if hello:
+            self.machine.hello_sent(self.now_ns)
+        return hello
+
+    def settle(self) -> None:
+        """What the shell does after each step."""
+        machine = self.machine
+        while machine.actions:
+            action = machine.actions.popleft()
+            self.acted.append(action)
+            if isinstance(action, Connect) and self.connects:
+                machine.connected(action.phase, action.users)
+        self.sent += machine.outbox
+        machine.outbox.clear()
+
+    def arrive(self, *numbers: int, age_ns: int = 0, **changes: Any) -> int:
+        """A batch of jobs arrives, if one is wanted; returns its number."""
+        self.batch += 1
+        packed = pack_jobs(jobs(*numbers))
+        message = Jobs(RUN, Phase.RUN, self.batch, self.now_ns - age_ns, packed)
+        self.receive(encode(message._replace(**changes)))
+        return self.batch
+
+    def receive(self, *messages: bytes) -> None:
+        for data in messages:
+            assert self.machine.wants_jobs
+            self.machine.receive_jobs(data, self.now_ns)
+        self.machine.acknowledge()
+        self.settle()
+
+    @property
+    def phase(self) -> WorkerPhase:
+        assert self.machine.phase is not None
+        return self.machine.phase
+
+    def start(self, count: int = 1) -> list[Job]:
+        """Idle users start so many jobs of the queue."""
+        held = self.phase.held
+        found = [held.queue.popleft() for _ in range(count)]
+        held.busy += len(found)
+        self.started += [job.number for job in found]
+        return found
+
+    def finish(self, *done: Job, took_ns: int = MS) -> None:
+        """Operations in flight end."""
+        held = self.phase.held
+        for job in done:
+            at_ns = self.now_ns + took_ns
+            timing = Timing(at_ns, at_ns, at_ns, job.size, 200)
+            held.finished.append((job, self.now_ns, timing))
+            held.busy -= 1
+
+    def work(self, count: int) -> None:
+        """Users complete so many jobs, which are reported."""
+        self.finish(*self.start(count))
+        self.machine.report()
+        self.settle()
+
+    def wait(self, seconds: float, *, step_s: float = 0.25) -> None:
+        """Time passes; the worker runs meanwhile."""
+        for _ in range(round(seconds / step_s)):
+            self.now_ns += round(step_s * SECOND)
+            self.machine.tick(self.now_ns)
+            self.settle()
+
+    def all_of(self, kind: type[Kind]) -> list[Kind]:
+        """Messages or actions of a kind so far."""
+        return [item for item in (*self.sent, *self.acted) if isinstance(item, kind)]
+
+
+def at_work(users: int = 2, **settings: Any) -> Script:
+    here = Script(**settings)
+    here.join(users)
+    here.sent.clear()
+    here.acted.clear()
+    return here
+
+
+# Joining -----------------------------------------------------------------------------------
+
+
+def test_a_hello_is_repeated_once_a_second_until_a_control_state_lists_the_worker() -> None:
+    here = Script()
+    hello = here.hello()
+    assert hello == Hello(here.machine.incarnation, 0, "w7", 4, "h", 5, "1.2")
+    assert here.hello() is None
+    here.wait(0.75)
+    assert here.hello() is None
+    here.wait(0.25)
+    assert here.hello() == hello
+    here.control(workers={here.machine.incarnation: (0, None)})
+    here.wait(5)
+    assert here.hello() is None
+
+
+def test_the_loop_is_woken_often_only_while_a_hello_is_due() -> None:
+    here = Script()
+    assert here.machine.pause_s < 0.01
+    here.join()
+    assert here.machine.pause_s == 0.25
+    here.control(workers={})
+    assert here.machine.pause_s < 0.01
+
+
+def test_a_hello_that_was_not_sent_is_due_at_once() -> None:
+    here = Script()
+    assert here.machine.hello(here.now_ns) == here.machine.hello(here.now_ns + 1) is not None
+
+
+def test_a_refused_worker_keeps_asking_and_exits_after_a_while(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here = Script()
+    here.control(refused={here.machine.incarnation: "taken by another"})
+    assert "refuses this worker: taken by another" in caplog.text
+    for _ in range(16):
+        assert here.hello() is not None
+        assert here.machine.status is None
+        here.wait(1)
+        here.control()
+    here.wait(1)
+    assert here.machine.status is ExitStatus.FAILED
+    here.machine.close()
+    here.settle()
+    assert here.all_of(Bye)[0].reason == "refused: taken by another"
+
+
+def test_a_refused_worker_is_accepted_later() -> None:
+    here = Script()
+    here.control(refused={here.machine.incarnation: "taken by another"})
+    here.wait(14)
+    here.join(refused={})
+    here.wait(3)
+    here.control()
+    assert len(here.all_of(Ready)) == 1
+    assert here.machine.status is None
+
+
+def test_without_a_master_one_warning_names_the_possible_causes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here = Script()
+    here.wait(NO_MASTER_WARNING_S)
+    assert caplog.text == ""
+    here.wait(60)
+    assert caplog.text.count("does it have the same key?") == 1
+
+
+def test_quit_exits_once_the_master_knows_the_worker() -> None:
+    here = Script()
+    here.control(quit=True)
+    here.wait(1)
+    assert here.machine.status is None
+    here.control(workers={here.machine.incarnation: (0, None)})
+    here.wait(0.25)
+    assert here.machine.status is ExitStatus.OK
+
+
+# A phase -----------------------------------------------------------------------------------
+
+
+def test_a_phase_begins_with_the_work_socket_then_the_store_then_ready() -> None:
+    here = Script()
+    here.connects = False
+    incarnation = here.join(4)
+    opened, connect = here.acted
+    assert (opened, connect.users) == (OpenJobs(3), 4)
+    assert here.all_of(Ready) == []
+    assert not here.machine.wants_jobs
+    here.machine.connected(connect.phase, connect.users)
+    here.settle()
+    assert here.all_of(Ready) == [Ready(incarnation, RUN, Phase.RUN, False, here.now_ns)]
+    assert here.phase.held.users == 4
+    assert here.machine.wants_jobs
+
+
+def test_the_masters_estimate_of_the_clock_offset_is_used_where_there_is_one() -> None:
+    here = Script()
+    here.control(workers={here.machine.incarnation: (1, None)})
+    here.control(
+        run=RUN, phase=1, start_ns=5 * SECOND, workers={here.machine.incarnation: (1, SECOND)}
+    )
+    assert here.all_of(Ready)[0].origin_ns == 6 * SECOND
+
+
+def test_changes_while_the_store_connects_are_followed() -> None:
+    here = Script()
+    here.connects = False
+    incarnation = here.join(4)
+    here.control(workers={incarnation: (3, None)}, stopping=True)
+    (connect,) = here.all_of(Connect)
+    here.machine.connected(connect.phase, connect.users)
+    here.settle()
+    assert here.phase.held.users == 3
+    assert [ready.stopped for ready in here.all_of(Ready)] == [False, True]
+
+
+def test_without_users_the_work_socket_is_closed() -> None:
+    here = Script()
+    here.join(0)
+    assert here.acted[0] == CloseJobs()
+    assert not here.all_of(OpenJobs)
+    assert len(here.all_of(Ready)) == 1
+    assert not here.machine.wants_jobs
+
+
+def test_more_users_wait_for_connections_and_fewer_do_not() -> None:
+    here = at_work(2)
+    incarnation = here.machine.incarnation
+    here.connects = False
+    here.control(workers={incarnation: (4, None)})
+    (connect,) = here.all_of(Connect)
+    assert here.phase.held.users == 2
+    here.machine.connected(connect.phase, 4)
+    here.settle()
+    assert (here.phase.held.users, len(here.all_of(Resize))) == (4, 1)
+    here.control(workers={incarnation: (3, None)})
+    assert here.phase.held.users == 3
+    here.control(workers={incarnation: (0, None)})
+    assert (here.phase.held.users, here.acted[-2]) == (0, CloseJobs())
+    here.control(workers={incarnation: (4, None)})  # their connections are still there
+    assert here.phase.held.users == 4
+    assert len(here.all_of(Connect)) == 1
+
+
+def test_users_that_are_no_longer_wanted_when_connected_do_not_start() -> None:
+    here = at_work(2)
+    here.connects = False
+    here.control(workers={here.machine.incarnation: (4, None)})
+    here.control(workers={here.machine.incarnation: (1, None)})
+    here.machine.connected(here.phase, 4)
+    here.settle()
+    assert here.phase.held.users == 1
+
+
+def test_the_next_phase_ends_the_one_before() -> None:
+    here = Script()
+    here.join(2, Phase.POPULATE)
+    here.arrive(1, phase=Phase.POPULATE)
+    here.finish(*here.start())
+    here.control(phase=int(Phase.RUN))
+    assert here.all_of(Results)[0].phase == Phase.POPULATE
+    assert [ready.phase for ready in here.all_of(Ready)] == [Phase.POPULATE, Phase.RUN]
+    assert len(here.all_of(EndPhase)) == 1
+    here.control(run="", phase=int(Phase.IDLE))
+    assert (here.machine.phase, here.acted[-1]) == (None, CloseJobs())
+    assert not here.machine.in_phase
+
+
+def test_a_phase_that_ends_before_the_store_connects_is_not_reported() -> None:
+    here = Script()
+    here.connects = False
+    here.join(2, Phase.POPULATE)
+    here.control(phase=int(Phase.RUN))
+    for connect in here.all_of(Connect):
+        here.machine.connected(connect.phase, connect.users)
+    here.settle()
+    assert [ready.phase for ready in here.all_of(Ready)] == [Phase.RUN]
+
+
+# Jobs in, results out ------------------------------------------------------------------------
+
+
+def test_a_batch_is_acknowledged_before_any_of_its_jobs_starts() -> None:
+    here = at_work()
+    batch = here.arrive(1, 2, 3)
+    assert here.sent == [Ack(here.machine.incarnation, RUN, [batch])]
+    here.work(3)
+    (results,) = here.all_of(Results)
+    assert [row.number for row in rows_of(results)] == [1, 2, 3]
+    assert (results.run, results.phase, results.acked) == (RUN, Phase.RUN, [])
+
+
+def test_results_take_acknowledgements_along() -> None:
+    here = at_work()
+    here.arrive(1)
+    here.finish(*here.start())
+    second = here.arrive(2)
+    assert len(here.all_of(Ack)) == 1
+    assert here.all_of(Results)[0].acked == [second]
+
+
+def test_no_more_jobs_are_wanted_than_users_can_use() -> None:
+    here = at_work(2)
+    here.arrive(1, 2, 3)
+    assert here.machine.wants_jobs
+    here.arrive(4)
+    assert not here.machine.wants_jobs  # one in progress and one queued per user
+    here.start(2)
+    assert not here.machine.wants_jobs
+    here.work(1)
+    assert here.machine.wants_jobs
+    here.phase.held.quick = 6
+    assert here.machine.wants_jobs  # a quick store needs more
+
+
+def test_latencies_are_kept_for_heartbeats_if_the_master_wants_them() -> None:
+    here = at_work()
+    here.arrive(1, 2)
+    here.work(1)
+    assert not here.machine.latencies
+    here.control(live=True)
+    here.work(1)
+    assert [sum(counts.values()) for counts in here.machine.latencies] == [1]
+
+
+def test_jobs_of_another_run_are_returned_under_its_id() -> None:
+    here = at_work()
+    batch = here.arrive(4, 5, run="another")
+    own = here.machine.incarnation
+    assert here.sent == [Ack(own, "another", [batch]), Returned(own, "another", [4, 5])]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"phase": Phase.POPULATE}, {"age_ns": 5 * SECOND + 1}], ids=["phase", "stale"]
+)
+def test_jobs_that_must_not_start_are_returned(changes: dict[str, Any]) -> None:
+    here = at_work()
+    batch = here.arrive(4, **changes)
+    own = here.machine.incarnation
+    assert here.sent == [Ack(own, RUN, [batch]), Returned(own, RUN, [4])]
+
+
+MALFORMED = {
+    "rubbish": b"rubbish",
+    "another message": encode(Bye(1, "")),
+    "no jobs": encode(Jobs(RUN, Phase.RUN, 99, 0, [])),
+    "half a column": encode(Jobs(RUN, Phase.RUN, 99, 0, [2, [0, "B", b"1"], 0, 0, 0, 0, 0, 0])),
+}
+
+
+@pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_jobs_are_rejected_and_logged(
+    data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    here = at_work()
+    here.receive(data)
+    assert here.sent == []
+    here.arrive(1)
+    here.work(1)
+    assert "Rejected a message on the work port" in caplog.text
+
+
+def test_at_the_end_of_a_phase_only_idle_users_keep_jobs() -> None:
+    here = at_work(2)
+    here.arrive(1, 2, 3)
+    here.start(2)
+    here.control(ending=True)
+    assert [returned.numbers for returned in here.all_of(Returned)] == [[3]]
+    assert here.machine.returns_jobs
+    here.control(workers={here.machine.incarnation: (4, None)})
+    here.arrive(4, 5, 6)
+    assert [returned.numbers for returned in here.all_of(Returned)] == [[3], [6]]
+
+
+def test_stopping_returns_what_was_not_started_reports_and_says_so_once() -> None:
+    here = at_work(2)
+    here.arrive(1, 2, 3, 4)
+    first, _ = here.start(2)
+    here.finish(first)
+    here.sent.clear()
+    here.control(stopping=True)
+    assert [type(message) for message in here.sent] == [Returned, Results, Ready]
+    assert here.all_of(Returned)[0].numbers == [3, 4]
+    here.control(stopping=False)  # a control state that was overtaken
+    here.arrive(5)
+    assert here.all_of(Returned)[-1].numbers == [5]
+    assert [ready.stopped for ready in here.all_of(Ready)] == [True]
+
+
+# HeldJobs ------------------------------------------------------------------------------------
+
+
+def due(number: int, due_ns: int = NONE_NS) -> Job:
+    return jobs(number)[0]._replace(due_ns=due_ns)
+
+
+def test_jobs_with_due_times_are_queued_in_their_order() -> None:
+    held = HeldJobs()
+    held.users = 2
+    held.add([due(1, 30)])
+    held.add([due(2, 10), due(3, 30), due(4, 20)])
+    held.release_due(9)
+    assert not held.queue
+    assert (held.total, held.idle_users) == (4, 0)
+    held.release_due(20)
+    assert [job.number for job in held.queue] == [2, 4]
+    held.release_due(30)
+    assert [job.number for job in held.queue] == [2, 4, 1, 3]
+
+
+def test_jobs_for_later_are_returned_only_when_stopping() -> None:
+    held = HeldJobs()
+    held.users = 1
+    held.add([due(1, 30), due(2, 40)])
+    assert held.remove_unstarted(keep_for_idle=True) == []
+    assert sorted(held.remove_unstarted()) == [1, 2]
+    assert held.total == 0
+
+
+# Credentials ---------------------------------------------------------------------------------
+
+
+def test_the_master_is_asked_once_a_second_until_newer_credentials_come() -> None:
+    here = Script()
+    here.join(settings={"token_serial": 3})
+    began_ns = here.now_ns + 1
+    for _ in range(9):  # several users ask
+        assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is None
+    here.settle()
+    assert here.all_of(Expired) == [Expired(here.machine.incarnation, 3)]
+    here.wait(1)
+    assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is None
+    here.settle()
+    assert len(here.all_of(Expired)) == 2
+    here.control(settings={"token_serial": 4})
+    assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is True
+    assert here.all_of(SetCredentials)[-1].settings == {"token_serial": 4}
+
+
+def test_credentials_that_came_since_the_attempt_began_need_no_question() -> None:
+    here = Script()
+    here.join(settings={"token_serial": 3})
+    assert here.machine.credentials_renewed(here.now_ns - 1, here.now_ns, here.now_ns) is True
+    assert here.all_of(Expired) == []
+
+
+@pytest.mark.parametrize("values", [{}, {"token_serial": "9"}, {"token_serial": None}])
+def test_a_malformed_serial_changes_nothing(values: dict[str, Any]) -> None:
+    here = Script()
+    here.join(settings={"token_serial": 3})
+    here.acted.clear()
+    here.control(settings=values)
+    assert here.all_of(SetCredentials) == []
+
+
+def test_the_wait_for_credentials_ends_after_a_minute_and_with_the_phase() -> None:
+    here = at_work()
+    since_ns = here.now_ns
+    later_ns = since_ns + 60 * SECOND
+    assert here.machine.credentials_renewed(since_ns, since_ns, later_ns) is None
+    assert here.machine.credentials_renewed(since_ns, since_ns, later_ns + 1) is False
+    here.control(run="", phase=0)
+    assert here.machine.credentials_renewed(since_ns, since_ns, since_ns) is False
+
+
+# The lease -----------------------------------------------------------------------------------
+
+
+def test_without_control_states_the_worker_drops_its_queue_and_joins_anew(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here = at_work(1)
+    first = here.machine.incarnation
+    here.arrive(1, 2)
+    here.start(1)
+    here.wait(5)
+    assert here.machine.incarnation == first
+    here.wait(0.25)
+    assert here.machine.incarnation != first
+    assert here.sent[-1] == Returned(first, RUN, [2])
+    assert here.acted == [EndPhase(), CloseJobs()]
+    assert "half the worker timeout: dropped 2 jobs, joining anew" in caplog.text
+    hello = here.hello()
+    assert hello is not None
+    assert hello.previous == first
+    here.join(1)
+    here.arrive(3)
+    here.work(1)
+    assert here.all_of(Results)[0].incarnation == hello.incarnation
+    assert here.started == [1, 3]
+
+
+def test_operations_that_ended_before_the_lease_are_reported() -> None:
+    here = at_work(1)
+    here.arrive(1, 2)
+    here.finish(*here.start())
+    here.wait(5.25)
+    assert [row.number for row in rows_of(here.all_of(Results)[0])] == [1]
+
+
+def test_a_delayed_control_state_does_not_extend_the_lease() -> None:
+    here = at_work(1)
+    first = here.machine.incarnation
+    here.wait(4)
+    here.control(delay_ns=4 * SECOND)
+    here.wait(1)
+    assert here.machine.incarnation == first
+    here.wait(0.25)
+    assert here.machine.incarnation != first
+
+
+def test_a_dropped_worker_starts_nothing_and_joins_anew(caplog: pytest.LogCaptureFixture) -> None:
+    here = at_work(1)
+    first = here.machine.incarnation
+    here.arrive(1, 2)
+    here.start(1)
+    here.control(workers={})
+    assert here.machine.incarnation != first
+    assert "The master has dropped this worker: dropped 2 jobs" in caplog.text
+    assert here.hello() is None  # the last one was sent just now
+    here.wait(1)
+    assert here.hello() is not None
+
+
+def test_messages_that_no_master_took_do_not_reach_the_next_one() -> None:
+    here = at_work(1)
+    here.arrive(1, 2)
+    here.finish(*here.start())
+    here.machine.tick(here.now_ns + 6 * SECOND)  # nothing is sent meanwhile
+    assert [type(message) for message in here.machine.outbox] == [Returned, Results]
+    assert here.machine.hello(here.now_ns + 6 * SECOND) is not None
+    assert not here.machine.outbox
+
+
+def test_another_master_may_have_another_clock() -> None:
+    here = at_work()
+    own = here.machine.incarnation
+    here.control(master=2, delay_ns=-3600 * SECOND, workers={own: (2, None)})
+    here.arrive(1, age_ns=-3600 * SECOND)
+    here.work(1)
+    assert len(here.all_of(Results)) == 1
+    assert here.machine.incarnation == own
+
+
+# The master is gone --------------------------------------------------------------------------
+
+
+def test_a_lost_master_is_logged_with_what_was_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    here = at_work(1)
+    here.arrive(1, 2, 3)
+    here.start(1)
+    here.wait(30)
+    text = "gone (nothing received from it for 10 s): dropped 3 jobs, waiting for the next one"
+    assert caplog.text.count(text) == 1
+    assert here.machine.status is None
+
+
+def test_an_idle_worker_notices_the_loss_without_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    here = Script()
+    here.control(workers={here.machine.incarnation: (1, None)})
+    here.wait(11)
+    assert "gone (nothing received from it for 10 s): waiting for the next one" in caplog.text
+    assert "WARNING" not in caplog.text
+
+
+def test_another_master_replaces_the_first_without_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    here = Script()
+    first = here.machine.incarnation
+    here.control(workers={first: (0, None)})
+    here.control(master=99, workers={})
+    assert "The master is gone (another one has started): waiting" in caplog.text
+    assert "WARNING" not in caplog.text
+    hello = here.hello()
+    assert hello is not None
+    assert hello.previous == first
+
+
+def test_time_in_which_the_worker_itself_was_stopped_does_not_count() -> None:
+    here = Script(exit_with_master=True)
+    here.control(workers={here.machine.incarnation: (1, None)})
+    here.wait(3600, step_s=3600)  # SIGSTOP
+    assert here.machine.status is None
+    here.wait(9, step_s=1)
+    assert here.machine.status is None
+    here.wait(2, step_s=1)
+    assert here.machine.status is ExitStatus.OK
+
+
+@pytest.mark.parametrize(
+    ("phase", "status"), [(Phase.IDLE, ExitStatus.OK), (Phase.RUN, ExitStatus.FAILED)]
+)
+def test_exit_with_a_master_that_is_lost(phase: Phase, status: ExitStatus) -> None:
+    here = at_work(exit_with_master=True)
+    here.control(phase=int(phase), run=RUN if phase else "")
+    here.wait(11)
+    assert here.machine.status is status
+
+
+def test_exit_with_master_waits_for_the_first_master() -> None:
+    here = Script(exit_with_master=True)
+    here.wait(60)
+    here.control()
+    here.wait(60)
+    assert here.machine.status is None
+
+
+def test_exit_with_a_master_whose_run_is_over() -> None:
+    here = at_work(exit_with_master=True)
+    here.arrive(1)
+    here.work(1)
+    here.control(run="", phase=0)  # between two phases: it has users
+    here.wait(0.25)
+    assert here.machine.status is None
+    here.control(workers={here.machine.incarnation: (0, None)})
+    here.wait(0.25)
+    assert here.machine.status is ExitStatus.OK
+
+
+def test_exit_with_a_master_that_ends_in_the_middle_waits_for_operations_in_flight() -> None:
+    here = at_work(exit_with_master=True)
+    here.arrive(1)
+    (job,) = here.start()
+    here.control(run="", phase=0, workers={here.machine.incarnation: (0, None)})
+    here.wait(1)
+    assert here.machine.status is None
+    here.finish(job)
+    here.wait(0.25)
+    assert here.machine.status is ExitStatus.FAILED
+
+
+def test_exit_with_a_master_that_another_one_has_replaced() -> None:
+    here = at_work(exit_with_master=True)
+    here.control(master=99, run="", phase=0, workers={})
+    here.wait(0.25)
+    assert here.machine.status is ExitStatus.FAILED
+
+
+# Exits ---------------------------------------------------------------------------------------
+
+
+def test_stop_returns_jobs_waits_for_operations_in_flight_and_says_bye() -> None:
+    here = at_work(2)
+    here.arrive(1, 2, 3)
+    one, _ = here.start(2)
+    here.machine.stop("SIGTERM")
+    here.settle()
+    assert here.sent[-1] == Returned(here.machine.incarnation, RUN, [3])
+    assert here.acted == [CloseJobs()]
+    here.control(stopping=True)
+    here.wait(1, step_s=0.02)
+    assert here.machine.status is None
+    here.finish(one, *here.phase.held.queue)
+    here.phase.held.busy = 0
+    here.wait(0.02, step_s=0.02)
+    assert here.machine.status is ExitStatus.OK
+    here.machine.close()
+    here.settle()
+    assert [type(message) for message in here.sent[-2:]] == [Results, Bye]
+    assert here.all_of(Bye)[0].reason == "SIGTERM"
+
+
+def test_a_second_stop_exits_at_once() -> None:
+    here = at_work(1)
+    here.arrive(1)
+    here.start(1)
+    here.machine.stop("SIGTERM")
+    here.machine.stop("SIGTERM")
+    assert here.machine.status is ExitStatus.OK
+
+
+def test_out_of_memory_returns_jobs_and_exits() -> None:
+    here = at_work(1)
+    here.arrive(1, 2)
+    here.start(1)
+    here.machine.out_of_memory()
+    here.settle()
+    assert here.sent[-1] == Returned(here.machine.incarnation, RUN, [2])
+    here.phase.held.busy = 0
+    here.machine.out_of_memory()
+    here.wait(0.25)
+    assert here.machine.status is ExitStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(MemoryError(), "out of memory"), (ValueError("odd"), "crashed: ValueError: odd")],
+    ids=["memory", "defect"],
+)
+def test_an_error_that_nothing_caught_exits_at_once(error: Exception, reason: str) -> None:
+    here = at_work(1)
+    here.arrive(1, 2)
+    here.start(1)
+    here.machine.crash(error)
+    assert here.machine.status is ExitStatus.FAILED
+    here.machine.close()
+    here.settle()
+    assert here.all_of(Bye)[0].reason == reason
+    assert here.all_of(Returned)[0].numbers == [2]
+
+
+def test_its_repr_names_worker_and_phase() -> None:
+    assert repr(at_work().machine) == (
+        "<WorkerMachine w7 <Membership known to 1> <WorkerPhase RUN <HeldJobs 0 busy of 2,"
+        " 0 queued>>>"
+    )
