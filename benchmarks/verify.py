@@ -21,7 +21,7 @@ from ssbench.core.content import Content
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import READ
 from ssbench.core.scenario.fields import crud_profile
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.httpconn import BUFFER_SIZE
 from ssbench.storage.swift import SwiftStorage
 
@@ -55,8 +55,8 @@ def both() -> None:
 def reading(port: int, *, verify: bool) -> Callable[[], None]:
     """One READ of SIZE bytes by the driver."""
     settings = StorageSettings(
-        storage_urls=(f"http://127.0.0.1:{port}/v1/A",),
-        token="tk",  # nosec B106 # of no store
+        store={"urls": (f"http://127.0.0.1:{port}/v1/A",)},
+        credentials=(Credentials(0, None, {"token": "tk"}),),
         sizes=(SizeClass("large", SIZE, SIZE, crud_profile([0, 1, 0, 0]), 1),),
         verify=verify,
     )

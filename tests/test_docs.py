@@ -13,7 +13,6 @@ import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 
-from ssbench.cli.auth_options import AUTH_OPTIONS
 from ssbench.cli.canned import CANNED
 from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.run_config import OVERRIDES
@@ -22,6 +21,7 @@ from ssbench.core.errors import GRAVITY, ExitStatus
 from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS, STAGE_KEYS
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
+from ssbench.storage.swiftlogin import OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/*.rst")])
@@ -119,7 +119,7 @@ def shown_options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]
     }
 
 
-AUTH = {max(option.flags, key=len): option for option in AUTH_OPTIONS}
+AUTH = {max(option.flags, key=len): option for option in OPTIONS if option.variables}
 
 
 def default_shown(action: argparse.Action) -> str:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from ssbench.cli.parser import add_options
 from ssbench.cli.shared_options import add_resume
-from ssbench.cli.store_options import STORE_OPTIONS, StoreOptions, store_options
+from ssbench.cli.store_options import STORE_OPTIONS, store_options
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
+from ssbench.storage.options import StoreOptions
 
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
 CONCURRENCY = 10

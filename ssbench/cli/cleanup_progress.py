@@ -14,8 +14,8 @@ from ssbench.cli.stores import reach_store
 from ssbench.core.errors import ExitStatus
 from ssbench.core.text import plural, printable
 from ssbench.runner.deletions import CleanupResult
-from ssbench.storage import open_storage
-from ssbench.storage.base import Storage
+from ssbench.storage.base import StoreAdmin
+from ssbench.storage.registry import open_admin
 from ssbench.storage.retrying_client import Renew
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class CleanupContext:
     :param stopping: whether the user has had enough.
     """
 
-    storage: Storage
+    storage: StoreAdmin
     progress: NoProgress
     concurrency: int
     dry_run: bool
@@ -71,7 +71,7 @@ def cleanup_context(options: CleanupOptions | ResumeOptions) -> Iterator[Cleanup
         interrupts = stack.enter_context(Interrupts())
         progress = make_progress("live", quiet=options.quiet)
         store = reach_store(options.store, progress.message, interrupts)
-        storage = open_storage(store.settings)
+        storage = open_admin(store.settings)
         stack.callback(storage.close)
         yield CleanupContext(
             storage,

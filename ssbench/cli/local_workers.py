@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess  # nosec B404 # our own interpreter with our own options
 import sys
+from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
 from ssbench.host.private_files import numbered_file
 from ssbench.host.process import allow_many_connections, child_environment, host_limits
+from ssbench.storage.registry import secret_variables, url_count
 
 if TYPE_CHECKING:
     from ssbench.cli.run_config import RunOptions
@@ -45,8 +47,14 @@ def start_local_workers(
     warnings: list[str] = []
     if not options.noop:  # no user of which has a connection
         each, warnings = _within_limits(options, each, most_users, least_users or most_users)
+    module, is_outside, _ = options.store.driver.partition(":") if options.store else ("", "", "")
     found = LocalWorkers(
-        options.workers, concurrency=each, retries=options.retries, verbose=options.verbose
+        options.workers,
+        concurrency=each,
+        retries=options.retries,
+        verbose=options.verbose,
+        allowed_driver=module if is_outside else "",
+        hidden=secret_variables(options.store) if options.store else (),
     )
     found.warnings = warnings
     return stack.enter_context(found)
@@ -57,7 +65,7 @@ def _within_limits(
 ) -> tuple[int, list[str]]:
     """How many users each worker can be, and what the user is to be warned of."""
     found, workers = host_limits(), options.workers or 1
-    targets = len(options.store.storage_urls) or 1 if options.store else 1
+    targets = url_count(options.store) if options.store else 1
     # Users of other hosts' workers aren't known here: with these, each worker has its share.
     others = max((options.expect_workers or 0) - workers, 0)
     here = -(-least_users * workers // (workers + others))
@@ -78,10 +86,19 @@ class LocalWorkers:
     """A context manager around the processes.
 
     :param concurrency: users of each.
+    :param allowed_driver: module of a storage driver outside of the package; "": none.
+    :param hidden: environment variables with secrets of the store.
     """
 
     def __init__(
-        self, count: int, *, concurrency: int, retries: int, verbose: bool = False
+        self,
+        count: int,
+        *,
+        concurrency: int,
+        retries: int,
+        verbose: bool = False,
+        allowed_driver: str = "",
+        hidden: Collection[str] = (),
     ) -> None:
         self.concurrency = concurrency
         self.warnings: list[str] = []  #: for the first run's user
@@ -98,9 +115,11 @@ class LocalWorkers:
         self._options = [
             "--concurrency", str(concurrency),
             "--retries", str(retries),
+            *(["--allow-driver", allowed_driver] if allowed_driver else []),
             *(["--verbose"] if verbose else []),
         ]  # fmt: skip
         self._count = count
+        self._hidden = hidden
 
     def __enter__(self) -> LocalWorkers:
         try:
@@ -136,7 +155,7 @@ class LocalWorkers:
                 stderr=log_fd,
                 pass_fds=(read_fd,),
                 # SPT_NOENV: setproctitle must leave the environment readable.
-                env={**child_environment(), "SPT_NOENV": "1"},
+                env={**child_environment(self._hidden), "SPT_NOENV": "1"},
                 # Ctrl-C on the terminal is for the master: it lets its workers finish.
                 start_new_session=True,
             )

@@ -21,8 +21,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.stats.steady import AutoStop
 from ssbench.core.text import plural
-from ssbench.core.workload.bench import bench_jobs
-from ssbench.core.workload.workload import CleanupWorkload, InitialWorkload, initial_jobs
+from ssbench.core.workload.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
 from ssbench.master.phases import PhaseOutcome
 from ssbench.statfile import StatFileWriter
 
@@ -165,9 +164,7 @@ class Run:
             if fault is not None:
                 return fault
         scenario = self.scenario
-        bench = bench_jobs(
-            scenario, self.session.seed, initial.population, self.options.verify, self.run_id
-        )
+        bench = bench_jobs(scenario, self.session.seed, initial.population, self.options.verify)
         self.skipped = bench.skipped
         return master.run_phase(
             Phase.RUN, bench, scenario.most_users, scenario.run_seconds,
@@ -208,7 +205,7 @@ class Run:
 
     def _clean_up(self, master: Master, initial: InitialWorkload) -> None:
         """Delete what the run created."""
-        cleanup = CleanupWorkload(initial.population)
+        cleanup = cleanup_jobs(initial.population)
         if self.options.keep_objects or not cleanup.total:
             return
         outcome = master.run_phase(Phase.CLEANUP, cleanup, self._setup_users)
@@ -296,12 +293,11 @@ class Run:
         if options.no_default_report and not options.thresholds:
             return
         from ssbench.cli.reporting import read_stats, write_report
+        from ssbench.report.threshold_text import threshold_lines
 
         stats = read_stats(self.path)
         if options.no_default_report:
-            from ssbench import report
-
-            for line in report.threshold_lines(report.of_run(stats, thresholds=options.thresholds)):
+            for line in threshold_lines(stats, options.thresholds):
                 self.progress.message(line)
         else:
             write_report(stats, options.format, options.percentiles, thresholds=options.thresholds)

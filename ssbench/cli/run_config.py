@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ssbench.cli.auth_options import given_on_command_line
 from ssbench.cli.shared_options import format_of, percentiles_from
-from ssbench.cli.store_options import StoreOptions, store_options
+from ssbench.cli.store_options import given_on_command_line, store_options
 from ssbench.cli.threshold_status import thresholds_from
 from ssbench.cli.zmq_options import ZmqOptions, zmq_options
 from ssbench.core.errors import UsageError
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import row_of
 
 if TYPE_CHECKING:
     from ssbench.core.stats.steps import Sweep
@@ -54,7 +55,7 @@ class RunOptions:
 
     scenario: str  #: a path, "-" or a canned scenario's name
     overrides: Mapping[str, object]  #: for Scenario.with_overrides; those that were given
-    store: StoreOptions | None  #: None where the store needs no credentials of the user's
+    store: StoreOptions | None  #: None for the embedded Swift
     noop: bool
     embedded_swift: bool
     keep_objects: bool
@@ -103,17 +104,18 @@ def run_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunOption
         )
     if ns.stats_file == "-":
         raise UsageError("-s -: standard output is for the report; name a file")
-    if ns.verify and ns.noop:
+    store = None if ns.embedded_swift else store_options(ns, environ)
+    noop = store is not None and not row_of(store.driver).is_real
+    if ns.verify and noop:
         raise UsageError("--verify has nothing to check with --noop: leave out one of them")
     thresholds = thresholds_from(ns)
-    if ns.noop and any(threshold.metric == "throughput" for threshold in thresholds):
+    if noop and any(threshold.metric == "throughput" for threshold in thresholds):
         raise UsageError("--threshold: with --noop nothing is moved, so there is no throughput")
-    own_store = ns.noop or ns.embedded_swift
     return RunOptions(
         scenario=ns.scenario,
         overrides=overrides_from(ns),
-        store=None if own_store else store_options(ns, environ),
-        noop=ns.noop,
+        store=store,
+        noop=noop,
         embedded_swift=ns.embedded_swift,
         keep_objects=ns.keep_objects,
         use_existing=ns.use_existing,

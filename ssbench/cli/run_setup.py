@@ -21,8 +21,8 @@ from ssbench.core.settings import StorageSettings
 from ssbench.host import info
 from ssbench.master.phases import Limits
 from ssbench.runner.prepare import check, make_containers
-from ssbench.storage import open_storage
-from ssbench.storage.base import Storage
+from ssbench.storage.base import StoreAdmin
+from ssbench.storage.registry import open_admin
 from ssbench.storage.retrying_client import Renew
 
 
@@ -36,7 +36,7 @@ def settings_of(
         sizes=scenario.sizes,
         container_base=scenario.container_base,
         container_count=scenario.container_count,
-        policy=scenario.policy,
+        placement=scenario.policy,
         delete_after_s=scenario.delete_after,
         block_size=scenario.block_size,
         compressible=options.compressible,
@@ -87,7 +87,7 @@ def check_store(session: Session, scenario: Scenario, settings: StorageSettings)
     """
     if session.has_containers:
         return
-    storage = open_storage(settings)
+    storage = open_admin(settings)
     try:
         _check(session, scenario, storage, settings.run_id)
     except SsbenchError as error:
@@ -112,7 +112,7 @@ def prepare_containers(
     """
     if session.has_containers:
         return
-    storage = open_storage(settings)
+    storage = open_admin(settings)
     try:
         with session.workers_kept():
             _make_containers(session, scenario, storage, settings.run_id, store.renew, changing)
@@ -125,7 +125,7 @@ def prepare_containers(
         storage.close()
 
 
-def _check(session: Session, scenario: Scenario, storage: Storage, run_id: str) -> None:
+def _check(session: Session, scenario: Scenario, storage: StoreAdmin, run_id: str) -> None:
     found = check(storage.limits(), scenario, run_id)
     for warning in found.warnings:
         session.warn(warning)
@@ -136,7 +136,7 @@ def _check(session: Session, scenario: Scenario, storage: Storage, run_id: str) 
 def _make_containers(
     session: Session,
     scenario: Scenario,
-    storage: Storage,
+    storage: StoreAdmin,
     run_id: str,
     renew: Renew | None,
     changing: Callable[[], None],

@@ -16,7 +16,7 @@ from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.local_workers import LocalWorkers
 from ssbench.cli.progress import make_progress
 from ssbench.cli.run_config import RunOptions
-from ssbench.cli.stores import Store, embedded_store, noop_store, reach_store
+from ssbench.cli.stores import Store, embedded_store, reach_store
 from ssbench.cli.wiring import bind, key_of
 from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
 from ssbench.core.settings import StorageSettings
@@ -152,8 +152,6 @@ class Session:
             keeper.kill()
 
     def _reach_store(self) -> Store:
-        if self.options.noop:
-            return noop_store()
         if self.options.embedded_swift:
             self.say("Starting a temporary Swift on this host")
             return embedded_store(self.stack, self.interrupts)

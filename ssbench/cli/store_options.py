@@ -4,47 +4,39 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ssbench.cli.auth_options import AUTH_OPTIONS, credentials_from
 from ssbench.core import option as types
+from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
+from ssbench.storage.options import StoreOptions, parse_storage_options
+from ssbench.storage.registry import ROWS, options_of, row_of
+from ssbench.storage.swiftlogin import check_http_url
 
-if TYPE_CHECKING:
-    from ssbench.core.credentials import Credentials
+DEFAULT_STORE = "swift"
 
-
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
-    """How to reach the store.
-
-    :param storage_urls: those of -S; empty: use the one that the login returns.
-    """
-
-    credentials: Credentials
-    storage_urls: tuple[str, ...]
-    connect_timeout_s: float
-    network_timeout_s: float
-
-
-def http_url(text: str) -> str:
-    """An http or https URL without a password in it."""
-    from ssbench.core.credentials import check_http_url  # lazy: workers do not need it
-
-    return check_http_url(text, "the URL")
-
+#: Options of each store in the package, by its name.
+_OWN = {row.name: options_of(row) for row in ROWS.values()}
 
 STORE_OPTIONS: tuple[Option, ...] = (
     Option(
-        ("-S", "--storage-url"),
-        "storage_urls",
-        http_url,
+        ("--storage",),
+        "storage",
+        str,
         None,
         "store",
-        "use this storage URL instead of the one that the login returns; may be repeated: "
-        "each request uses one at random",
-        metavar="STORAGE_URL",
+        f"the store: {', '.join(ROWS)}, or a driver of your own as package.module:Class "
+        f"[default: {DEFAULT_STORE}]",
+        metavar="NAME",
+    ),
+    Option(
+        ("--storage-option",),
+        "storage_options",
+        str,
+        None,
+        "store",
+        "an option of the store; may be repeated. Secret ones are read from the environment, or "
+        "from the file that KEY_file=PATH names",
+        metavar="KEY=VALUE",
         repeat=True,
     ),
     Option(
@@ -65,18 +57,53 @@ STORE_OPTIONS: tuple[Option, ...] = (
         "idle timeout of a connection",
         metavar="SECONDS",
     ),
-    *AUTH_OPTIONS,
+    *(option for options in _OWN.values() for option in options),
 )
 
 
 def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOptions:
-    """Store options from a parsed command line and the environment.
+    """Store options from a parsed command line and the environment. Loads an outside driver.
 
-    :raises UsageError: as ``credentials_from``.
+    :raises UsageError: the store is unknown, or an option isn't one of its own, or is secret.
     """
+    if ns.storage and "://" in ns.storage:  # of old, a short form of --storage-url
+        ns.storage_urls = [
+            *(ns.storage_urls or ()),
+            check_http_url(ns.storage, "--storage: the URL"),
+        ]
+        ns.storage = None
+    is_noop = getattr(ns, "noop", False)
+    if is_noop and ns.storage not in (None, "noop"):
+        raise UsageError("--noop is short for --storage noop: leave out one of them")
+    driver = "noop" if is_noop else ns.storage or DEFAULT_STORE
+    rows = options_of(row_of(driver))
+    if ns.storage and not is_noop:
+        _check_own(ns, driver)
+    given = {each.name: getattr(ns, each.name, None) for each in rows}
     return StoreOptions(
-        credentials=credentials_from(ns, environ),
-        storage_urls=tuple(ns.storage_urls or ()),
-        connect_timeout_s=ns.connect_timeout,
-        network_timeout_s=ns.network_timeout,
+        driver,
+        {
+            **{name: value for name, value in given.items() if value is not None},
+            **parse_storage_options(ns.storage_options or (), rows),
+        },
+        environ,
+        ns.connect_timeout,
+        ns.network_timeout,
     )
+
+
+def given_on_command_line(ns: argparse.Namespace) -> bool:
+    """True if any option selects a store, or says how to reach or log in to one."""
+    names = ["storage", "storage_options", *(o.name for o in STORE_OPTIONS if o.group != "TLS")]
+    timeouts = ("connect_timeout", "network_timeout")
+    return any(getattr(ns, name) is not None for name in names if name not in timeouts)
+
+
+def _check_own(ns: argparse.Namespace, driver: str) -> None:
+    """:raises UsageError: an option of another store than the one that --storage names."""
+    for name, options in _OWN.items():
+        for option in options:
+            if name != driver and getattr(ns, option.name, None) is not None:
+                raise UsageError(
+                    f"{option.flags[0]} is an option of --storage {name}, not of {driver}"
+                )

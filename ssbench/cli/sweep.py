@@ -16,7 +16,8 @@ from ssbench.cli.series import RunSeries, check_paths
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.stats.steps import OVER, Sweep
-from ssbench.report import SeriesSettings, all_percentiles
+from ssbench.report.options import ReportOptions
+from ssbench.report.steps import StepTable
 
 
 def run_sweep(options: RunOptions, sweep: Sweep) -> ExitStatus:
@@ -27,8 +28,8 @@ def run_sweep(options: RunOptions, sweep: Sweep) -> ExitStatus:
     check_paths(options.stats_file, sweep.over, force=options.force)
     text, source = find_scenario_text(options.scenario, sys.stdin)
     scenarios = [resolved(options, text, source, **{OVER[sweep.over]: v}) for v in sweep.loads]
-    percentiles = all_percentiles(options.percentiles)
-    table = SeriesSettings(scenarios[0].name, sweep.over, percentiles, options.thresholds)
+    percentiles = ReportOptions(options.percentiles).all_percentiles
+    table = StepTable(scenarios[0].name, sweep.over, percentiles, options.thresholds)
     most_users = max(scenario.most_users for scenario in scenarios)
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts(hold=True))

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import gevent
@@ -22,6 +23,7 @@ from ssbench.core.capacity import most_users
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
 from ssbench.host.process import allow_many_connections, host_limits, tune_garbage_collector
+from ssbench.storage.registry import open_store
 from ssbench.transport.master_address import MasterAddress, read_address
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
@@ -64,7 +66,13 @@ def _run(options: WorkerOptions) -> ExitStatus:
         exit_with_master=options.exit_with_master,
     )
     on_jobs = counter.count if options.profile_count else None
-    worker = Worker(transport, settings, host=HostLive(), on_jobs=on_jobs)
+    worker = Worker(
+        transport,
+        settings,
+        host=HostLive(),
+        on_jobs=on_jobs,
+        open_driver=partial(open_store, allowed=options.allowed_drivers),
+    )
     if options.parent_pipe is not None:
         gevent.spawn(_end_with_parent, options.parent_pipe, worker)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

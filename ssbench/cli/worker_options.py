@@ -30,6 +30,7 @@ class WorkerOptions:
     retries: int
     batch_size: int | None  #: None: auto
     profile_count: int | None
+    allowed_drivers: tuple[str, ...]  #: modules outside of the package that may be loaded
     exit_with_master: bool
     parent_pipe: (
         int | None
@@ -66,6 +67,13 @@ def worker_parser() -> argparse.ArgumentParser:
         metavar="COUNT",
         help="profile the first COUNT jobs with cProfile, and print the profile's path",
     )
+    add(
+        "--allow-driver",
+        action="append",
+        metavar="MODULE",
+        help="load this module if a master runs a storage driver of your own from it; may be "
+        "repeated. Its code runs with this worker's rights",
+    )
     zmq = parser.add_argument_group("master")
     zmq.add_argument(
         "--zmq-host",
@@ -97,6 +105,7 @@ def worker_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> Worker
         retries=ns.retries,
         batch_size=ns.batch_size,
         profile_count=ns.profile_count,
+        allowed_drivers=tuple(ns.allow_driver or ()),
         exit_with_master=ns.exit_with_master,
         parent_pipe=ns.parent_pipe,
         verbose=ns.verbose,

@@ -1,38 +1,62 @@
-"""Storage settings that a worker needs. Every control state carries them, with the token."""
+"""What a worker needs to open the store of a run. Every control state carries it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from ssbench.core.model import SizeClass
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Access to a store, as workers may hold it: a token, a signing key, never the password.
+
+    Only the driver and its credentials provider know what the payload is.
+    """
+
+    serial: int = 0  #: grows with each renewal
+    expires_at: float | None = None  #: Unix time; None: not known
+    payload: Mapping[str, Any] = field(default_factory=dict, repr=False)  #: secret
 
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
-    """Settings of a driver for one run. ``token`` is the only secret; the repr omits it."""
+    """Settings of one run for any store. Only ``credentials`` are secret; the repr omits them.
 
-    driver: str = "swift"  #: a key of storage.DRIVERS, or "package.module:Class"
-    storage_urls: tuple[str, ...] = ()
-    token: str = field(default="", repr=False)
-    token_serial: int = 0  #: grows with each renewal
+    ``store`` is for the driver alone: its own typed settings as a map (see ``typed``).
+    """
+
+    driver: str = "swift"  #: name of a row of storage.registry, or "package.module:Class"
     run_id: str = ""
     worker_id: str = ""  #: for the store's logs; each worker fills it in
     sizes: tuple[SizeClass, ...] = ()
     container_base: str = "ssbench"
     container_count: int = 100
-    policy: str | None = None
+    placement: str | None = None  #: of containers (Swift: the storage policy); None: the default
     delete_after_s: int | None = None
     block_size: int = 65536
     connect_timeout_s: float = 10.0
     network_timeout_s: float = 20.0
-    insecure: bool = False
-    cacert_pem: str = ""  #: text of a CA bundle, "" for the system's
-    cert_path: str = ""  #: client certificate and key: paths on the worker's own host
-    cert_key_path: str = ""
     compressible: bool = False  #: bodies of one repeated letter, as in ssbench 0.3.9
     verify: bool = False  #: check the content of reads
+    store: Mapping[str, Any] = field(default_factory=dict)
+    #: Those that are valid, the newest last. Before the last but one expire, the last arrive: a
+    #: driver that signs by time needs both.
+    credentials: tuple[Credentials, ...] = field(default=(), repr=False)
+
+    @property
+    def url_count(self) -> int:
+        """How many addresses ``Timing.url`` can be an index of: the store's ``urls``, if any."""
+        return len(self.store.get("urls", ())) or 1
+
+    @property
+    def newest(self) -> Credentials:
+        """The newest credentials."""
+        return self.credentials[-1] if self.credentials else Credentials()
 
     def to_map(self) -> dict[str, Any]:
         """A map that msgpack can encode, secrets included: only for messages."""
@@ -44,9 +68,7 @@ class StorageSettings:
 
         :raises TypeError, ValueError, KeyError: for a malformed map.
         """
-        known = {f.name: values[f.name] for f in fields(cls) if f.name in values}
-        known["storage_urls"] = tuple(known.get("storage_urls", ()))
-        known["sizes"] = tuple(
+        sizes = tuple(
             SizeClass(
                 size["name"],
                 size["size_min"],
@@ -54,6 +76,33 @@ class StorageSettings:
                 tuple((operation, share) for operation, share in size["profile"]),
                 size["initial_files"],
             )
-            for size in known.get("sizes", ())
+            for size in values.get("sizes", ())
         )
-        return cls(**known)
+        return typed(cls, {**values, "sizes": sizes, "credentials": credentials_of(values)})
+
+
+def credentials_of(values: Mapping[str, Any]) -> tuple[Credentials, ...]:
+    """The credentials in a map of settings, the newest last.
+
+    :raises TypeError: for a malformed map.
+    """
+    return tuple(typed(Credentials, each) for each in values.get("credentials", ()))
+
+
+def newest_credentials(values: Mapping[str, Any]) -> Credentials | None:
+    """The newest credentials in a map of settings; None if there are none, or malformed ones."""
+    try:
+        newest = credentials_of(values)[-1]
+    except (TypeError, ValueError, IndexError):
+        return None
+    return newest if isinstance(newest.serial, int) else None
+
+
+def typed(kind: type[T], values: Mapping[str, Any]) -> T:
+    """A dataclass of this kind from a map off the wire: unknown keys are ignored, lists are tuples.
+
+    :raises TypeError: a value without a default is missing.
+    """
+    known: set[str] = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    given = {name: value for name, value in dict(values).items() if name in known}
+    return kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in given.items()})

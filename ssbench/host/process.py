@@ -9,6 +9,7 @@ import gc
 import os
 import re
 import resource
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -70,9 +71,14 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def child_environment() -> dict[str, str]:
-    """Our environment for a child: without credentials, and able to import this very ssbench."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(_CREDENTIALS)}
+def child_environment(hidden: Collection[str] = ()) -> dict[str, str]:
+    """Our environment for a child: without credentials, and able to import this very ssbench.
+
+    :param hidden: further variables that hold secrets.
+    """
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(_CREDENTIALS) and k not in hidden
+    }
     home = str(Path(ssbench.__file__).resolve().parent.parent)
     path = environment.get("PYTHONPATH")
     environment["PYTHONPATH"] = f"{home}{os.pathsep}{path}" if path else home

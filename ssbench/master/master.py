@@ -21,7 +21,7 @@ from ssbench.core.messages import Ack, Heartbeat, Host, Ready, Results, Returned
 from ssbench.core.model import Phase, Stage
 from ssbench.core.observer import Observer
 from ssbench.core.records import PhaseRecord, WorkerRecord
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.text import printable
 from ssbench.core.workload.pacing import StageSchedule
@@ -50,7 +50,7 @@ class Master:
 
     :param observers: told of progress; each message goes to all of them.
     :param warn: called with what the user must know; None: the observers' ``message``.
-    :param renew: gives a fresh token and its serial; called in a thread of its own when the store
+    :param renew: gives new credentials; called in a thread of its own when the store
         refuses the present one. May raise AuthError.
     :param host: samples the master's machine, and is running.
     :param children: worker processes of our own; one that ends is given up at once.
@@ -64,7 +64,7 @@ class Master:
         *,
         limits: Limits | None = None,
         recorder: Recorder | None = None,
-        renew: Callable[[], tuple[str, int]] | None = None,
+        renew: Callable[[], Credentials] | None = None,
         warn: Callable[[str], None] | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
         host: HostLive | None = None,
@@ -109,7 +109,7 @@ class Master:
 
     @property
     def settings(self) -> StorageSettings:
-        """What the workers open the store with; its token may have been renewed."""
+        """What the workers open the store with; its credentials may have been renewed."""
         return self._manager.settings
 
     def interrupt(self, reason: str) -> None:
@@ -215,7 +215,7 @@ class Master:
         number, batch = self._numbers
         dispatcher = Dispatcher(
             workload, self.registry, self.limits.max_batch,
-            ResultBounds(self.settings.sizes, len(self.settings.storage_urls)),
+            ResultBounds(self.settings.sizes, self.settings.url_count),
             next_number=number, next_batch=batch,
         )  # fmt: skip
         schedule = StageSchedule(stages or [Stage(math.inf if seconds is None else seconds, users)])

@@ -1,4 +1,4 @@
-"""A new token, fetched in a thread of its own, since that may block."""
+"""Renewal of credentials: in a thread of its own, since it may block."""
 
 from __future__ import annotations
 
@@ -6,37 +6,72 @@ import threading
 from collections.abc import Callable
 
 from ssbench.core.dispatch.worker_registry import SECOND
-from ssbench.core.errors import AuthError
+from ssbench.core.errors import SsbenchError
+from ssbench.core.settings import Credentials
 
-_RENEWAL_NS = SECOND  # at most one new token in so long
+_RENEWAL_NS = SECOND  # at most one in this time
+#: Credentials are renewed a tenth of their lifetime before they expire, but at most this long.
+_EARLY_S = 60.0
+_EARLY_PART = 10
 
 
 class Renewal:
-    """Fetches a token in a thread of its own, since that may block."""
+    """Renews credentials when a worker asks for it, and before they expire.
 
-    def __init__(self, renew: Callable[[], tuple[str, int]]) -> None:
+    :param credentials: those in use.
+    :param now: Unix time.
+    """
+
+    def __init__(
+        self, renew: Callable[[], Credentials], credentials: Credentials, now: float
+    ) -> None:
         self._renew = renew
         self._thread: threading.Thread | None = None
-        self._outcome: tuple[str, int, str] | None = None
+        self._outcome: Credentials | str | None = None
         self._not_before_ns = 0
+        self._due_at = _due_at(credentials, None, now)
 
     def begin(self, now_ns: int) -> None:
-        """Fetch a token, unless that is under way or was just done."""
+        """Renew, unless that is in progress or was just done."""
         if self._thread is None and now_ns >= self._not_before_ns:
             self._not_before_ns = now_ns + _RENEWAL_NS
-            self._thread = threading.Thread(target=self._fetch, name="ssbench-token", daemon=True)
+            self._thread = threading.Thread(target=self._fetch, name="ssbench-renewal", daemon=True)
             self._thread.start()
+
+    def begin_if_due(self, now_ns: int, wall_ns: int) -> None:
+        """Renew if the credentials are about to expire."""
+        if self._due_at is not None and wall_ns >= self._due_at * SECOND:
+            self._due_at = None
+            self.begin(now_ns)
 
     def _fetch(self) -> None:
         try:
-            self._outcome = (*self._renew(), "")
-        except AuthError as error:
-            self._outcome = ("", 0, str(error))
+            self._outcome = self._renew()
+        except SsbenchError as error:
+            self._outcome = str(error)
 
-    def outcome(self) -> tuple[str, int, str] | None:
-        """Token, serial and what went wrong ("" for nothing); None while there is nothing new."""
+    def outcome(self, previous: Credentials, now: float) -> Credentials | str | None:
+        """The new credentials, or why there are none; None while there is nothing new.
+
+        :param previous: those in use.
+        :param now: Unix time.
+        """
         if self._thread is None or self._thread.is_alive():
             return None
-        outcome, self._outcome = self._outcome, None
-        self._thread = None
-        return outcome or ("", 0, "the renewal failed")
+        outcome, self._outcome, self._thread = self._outcome, None, None
+        if isinstance(outcome, Credentials):
+            self._due_at = _due_at(outcome, previous, now)
+        return outcome or "the renewal failed"
+
+
+def _due_at(new: Credentials, previous: Credentials | None, now: float) -> float | None:
+    """When to renew these, Unix time; None: when the store rejects them.
+
+    That is so if the expiry is unknown, past (clocks differ), or no later than the previous one
+    (tempauth issues the same token until it has expired).
+    """
+    if new.expires_at is None or new.expires_at <= now:
+        return None
+    if previous and previous.expires_at is not None and new.expires_at <= previous.expires_at + 1:
+        return None
+    return new.expires_at - min(_EARLY_S, (new.expires_at - now) / _EARLY_PART)

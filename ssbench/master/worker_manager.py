@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from ssbench.core.dispatch.worker_registry import MAX_NAMES, SECOND, WorkerRegistry, WorkerState
 from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Message, Ready
 from ssbench.core.model import Phase, WorkerExit
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.master.phases import Limits
 from ssbench.master.renewal import Renewal
 from ssbench.transport.master_transport import MasterTransport
@@ -64,7 +64,7 @@ class WorkerManager:
     The phase, ``start_ns``, the flags and ``news`` are for the caller to set: they are what the
     beats say, and ``news`` makes one due at once.
 
-    :param renew: as Master's; None where there is no token to renew.
+    :param renew: as Master's; None where there are no credentials to renew.
     :param warn: called with what the user must know.
     :param children: worker processes of our own, which are given up as soon as they have ended.
     """
@@ -75,7 +75,7 @@ class WorkerManager:
         settings: StorageSettings,
         limits: Limits,
         *,
-        renew: Callable[[], tuple[str, int]] | None,
+        renew: Callable[[], Credentials] | None,
         warn: Callable[[str], None],
         clock: Callable[[], int],
         children: Children | None = None,
@@ -94,7 +94,7 @@ class WorkerManager:
         self._id = random.SystemRandom().getrandbits(63)
         self._transport = transport
         self._limits = limits
-        self._renewal = Renewal(renew) if renew else None
+        self._renewal = Renewal(renew, settings.newest, wall_clock() / SECOND) if renew else None
         self._renewal_fault = ""
         self._warn = warn
         self._clock = clock
@@ -174,8 +174,8 @@ class WorkerManager:
                 yield from handler(message)
 
     def tick(self, now_ns: int) -> Iterator[Event]:
-        """Time passes: whose process has ended, who has been silent for too long, and whether a
-        new token is here."""
+        """Time passes: whose process has ended, who has been silent for too long, and whether
+        new credentials are here."""
         yield from self._check_children(now_ns)
         for worker in self.registry.overdue(now_ns):
             reason = f"no sign of life for {self._limits.worker_timeout_s:g} s"
@@ -183,7 +183,7 @@ class WorkerManager:
                 port = self._transport.ports.control
                 reason += f" (can it reach port {port}, --zmq-control-port?)"
             yield self._remove(worker, reason, left=False)
-        self._take_token()
+        self._take_credentials(now_ns)
         self.warn_of_rejected_peers()
 
     def _check_children(self, now_ns: int) -> Iterator[Event]:
@@ -288,25 +288,33 @@ class WorkerManager:
         self.state_changed = True
         return WorkerLeft(worker, reason, left)
 
-    # The token ----------------------------------------------------------------------------
+    # The credentials ----------------------------------------------------------------------
 
     def _on_expired(self, expired: Expired) -> Iterable[Event]:
-        if self._renewal and expired.token_serial == self.settings.token_serial:
+        if self._renewal and expired.token_serial == self.settings.newest.serial:
             self._renewal.begin(self._clock())
         return ()
 
-    def _take_token(self) -> None:
-        done = self._renewal.outcome() if self._renewal else None
-        if done is None:
+    def _take_credentials(self, now_ns: int) -> None:
+        """Renew credentials that are about to expire, and broadcast what a renewal brought."""
+        if self._renewal is None:
             return
-        token, serial, fault = done
-        if fault and fault != self._renewal_fault:  # it may come once a second
-            self._warn(f"The token could not be renewed: {fault}")
-        self._renewal_fault = fault
-        # Also after a fault: a new serial lets the waiting operations try again, and fail.
-        self.settings = replace(
-            self.settings,
-            token=token or self.settings.token,
-            token_serial=max(serial, self.settings.token_serial + 1),
-        )
+        wall_ns, newest = self._wall_clock(), self.settings.newest
+        self._renewal.begin_if_due(now_ns, wall_ns)
+        outcome = self._renewal.outcome(newest, wall_ns / SECOND)
+        if outcome is None:
+            return
+        if isinstance(outcome, Credentials):
+            # Earlier ones that the store still accepts stay: drivers may need both.
+            is_valid = newest.expires_at is not None and newest.expires_at * SECOND > wall_ns
+            renewed = replace(outcome, serial=max(outcome.serial, newest.serial + 1))
+            credentials = (newest, renewed) if is_valid else (renewed,)
+            self._renewal_fault = ""
+        else:
+            if outcome != self._renewal_fault:  # it may come once a second
+                self._warn(f"The token could not be renewed: {outcome}")
+            self._renewal_fault = outcome
+            # A new serial lets the waiting operations try again, and fail.
+            credentials = (replace(newest, serial=newest.serial + 1),)
+        self.settings = replace(self.settings, credentials=credentials)
         self.state_changed = True

@@ -23,7 +23,7 @@ from ssbench.runner.deletions import (
     page_size,
     pages,
 )
-from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
+from ssbench.storage.base import ContainerEntry, ObjectEntry, StoreAdmin
 from ssbench.storage.retrying_client import Renew, RetryingClient
 
 #: Pauses before each attempt to empty a container: its listing lags behind its objects.
@@ -60,7 +60,7 @@ class Plan:
 
 
 def plan(
-    storage: Storage,
+    storage: StoreAdmin,
     base: str,
     policy: str | None = None,
     concurrency: int = 10,
@@ -85,7 +85,7 @@ def plan(
     def classify(entry: ContainerEntry) -> tuple[ContainerEntry, LeftAlone | SsbenchError | None]:
         # Returned, not raised: gevent prints exceptions that leave a greenlet.
         def marked() -> bool:
-            return client.call(storage.container_info, entry.name).marked
+            return client.call(storage.owns, entry.name)
 
         try:
             return entry, why_not_ours(entry.name, base, policy, policies, marked)
@@ -127,7 +127,7 @@ class ContainerCount:
 
 
 def count(
-    storage: Storage,
+    storage: StoreAdmin,
     entries: Sequence[ContainerEntry],
     concurrency: int = 10,
     *,
@@ -177,7 +177,7 @@ def count(
 
 
 def delete(
-    storage: Storage,
+    storage: StoreAdmin,
     entries: Sequence[ContainerEntry],
     concurrency: int = 10,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -208,7 +208,7 @@ class _Deletion:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: StoreAdmin,
         client: RetryingClient,
         concurrency: int,
         progress: Callable[[int, int], None],

@@ -15,7 +15,7 @@ from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
-from ssbench.storage.base import ObjectEntry, Storage, StoreLimits
+from ssbench.storage.base import ObjectEntry, StoreAdmin, StoreLimits
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Maximum entries per listing page, which bounds the memory of a page.
@@ -79,7 +79,7 @@ class Deletions:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: StoreAdmin,
         client: RetryingClient,
         concurrency: int,
         stopping: Callable[[], bool],

@@ -19,7 +19,7 @@ from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.naming import MARKER_HEADER, Naming
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
-from ssbench.storage.base import Storage, StoreLimits
+from ssbench.storage.base import StoreAdmin, StoreLimits
 from ssbench.storage.retrying_client import Renew, RetryingClient
 
 #: A run by seconds has no count of objects; names are checked as if it made this many.
@@ -70,7 +70,7 @@ def check(limits: StoreLimits, scenario: Scenario, run_id: str = "") -> Check:
 
 
 def make_containers(
-    storage: Storage,
+    storage: StoreAdmin,
     names: Sequence[str],
     concurrency: int = 10,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -137,7 +137,7 @@ def _not_ours(name: str, object_count: int | None) -> str:
 
 
 def _explained(
-    storage: Storage, name: str, policy: str | None, error: StorageError
+    storage: StoreAdmin, name: str, policy: str | None, error: StorageError
 ) -> SsbenchError:
     shown = printable(name)
     if error.status == 409:
@@ -156,7 +156,7 @@ def _explained(
     return explained
 
 
-def _policy_of(storage: Storage, name: str) -> str:
+def _policy_of(storage: StoreAdmin, name: str) -> str:
     try:
         found = storage.container_info(name).policy
     except StorageError:

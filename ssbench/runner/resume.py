@@ -36,7 +36,7 @@ from ssbench.runner.deletions import (
     page_size,
     pages,
 )
-from ssbench.storage.base import ContainerEntry, ObjectEntry, Storage
+from ssbench.storage.base import ContainerEntry, ObjectEntry, StoreAdmin
 from ssbench.storage.retrying_client import Renew, RetryingClient
 
 EXAMPLES = 5  #: names of containers that are left alone
@@ -166,7 +166,7 @@ class SearchResult:
 
 
 def find(
-    storage: Storage,
+    storage: StoreAdmin,
     orphans: OrphanedObjects,
     concurrency: int = 10,
     *,
@@ -191,7 +191,7 @@ def find(
         """How many of the run's names it lists; None for a container that is left alone."""
         # Returned, not raised: gevent prints exceptions that leave a greenlet.
         try:
-            marked = use_existing or client.call(storage.container_info, container).marked
+            marked = use_existing or client.call(storage.owns, container)
             reason = why_not_ours(container, orphans.base, orphans.policy, (), lambda: marked)
             if not marked or reason is not None or stopping():
                 return container, None
@@ -220,7 +220,7 @@ def find(
 
 
 def _containers_there(
-    storage: Storage,
+    storage: StoreAdmin,
     client: RetryingClient,
     orphans: OrphanedObjects,
     limit: int,
@@ -248,7 +248,7 @@ def _containers_there(
 
 
 def _listed(
-    storage: Storage,
+    storage: StoreAdmin,
     client: RetryingClient,
     orphans: OrphanedObjects,
     container: str,
@@ -281,7 +281,7 @@ def _unlisted(orphans: OrphanedObjects, found: SearchResult) -> Iterator[Work]:
 
 
 def delete(
-    storage: Storage,
+    storage: StoreAdmin,
     orphans: OrphanedObjects,
     found: SearchResult,
     concurrency: int = 10,

@@ -1,4 +1,4 @@
-"""Authentication: credentials -> token and storage URL, through keystoneauth1 for all versions.
+"""The credentials provider of Swift: logs in through keystoneauth1, for all versions.
 
 The calls block: make them outside the gevent hub. The password is sent only to the auth URL's own
 host. No exception, note or repr contains the password or the token.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import threading
-from dataclasses import dataclass, field
+from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,9 +17,18 @@ from urllib.parse import urlsplit
 from keystoneauth1 import exceptions as ks
 from keystoneauth1.session import Session
 
-from ssbench.core.credentials import Credentials, Login, check_http_url, plan_login
 from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.settings import Credentials
 from ssbench.storage.authhttp import SameHostSession, keystone_session, reason_of
+from ssbench.storage.base import Access
+from ssbench.storage.options import HttpSettings, StoreOptions
+from ssbench.storage.swiftlogin import (
+    Login,
+    LoginOptions,
+    check_http_url,
+    login_options,
+    plan_login,
+)
 
 #: Login.method -> keystoneauth1 plugin, imported on use.
 PLUGINS = {
@@ -42,43 +52,42 @@ UNUSED_TOKEN_NOTE = (  # nosec B105 # a message, not a token
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Authenticated:
-    """The result of a login. The repr leaves out the token."""
-
-    token: str = field(repr=False)
-    storage_url: str
+def provider(options: StoreOptions) -> Authenticator:
+    """The credentials provider of the store's row."""
+    return Authenticator(login_options(options))
 
 
 class Authenticator:
-    """Logs in, and renews the token. Thread-safe.
+    """Implements ``ssbench.storage.base.CredentialsProvider``. Thread-safe.
 
     :raises UsageError: the credentials are missing, incomplete or invalid; nothing was sent.
     """
 
-    def __init__(self, credentials: Credentials) -> None:
-        self._credentials = credentials
-        self._login = plan_login(credentials)
-        self._cached: Authenticated | None = None
+    def __init__(self, options: LoginOptions) -> None:
+        self._options = options
+        self._login = plan_login(options)
+        self._access: Access | None = None
+        self._serials = count(1)
         self._lock = threading.Lock()
         #: Messages to show to the user once.
-        self.notes: list[str] = [INSECURE_NOTE] if credentials.insecure else []
-        is_unused = credentials.os_auth_token and not credentials.os_storage_url
+        self.notes: list[str] = [INSECURE_NOTE] if options.insecure else []
+        is_unused = options.os_auth_token and not options.os_storage_url
         if is_unused and self._login and not self._login.method.endswith("token"):
             self.notes.append(UNUSED_TOKEN_NOTE)
         #: Text of the CA bundle that --os-cacert names, "" for the system's CA certificates.
-        self.cacert_pem = read_text(credentials.os_cacert, "--os-cacert")
-        read_text(credentials.os_cert, "--os-cert")
-        read_text(credentials.os_key, "--os-key")
-        if credentials.os_storage_url:
-            check_http_url(credentials.os_storage_url, "storage URL")
+        self._cacert_pem = read_text(options.os_cacert, "--os-cacert")
+        read_text(options.os_cert, "--os-cert")
+        read_text(options.os_key, "--os-key")
+        if options.os_storage_url:
+            check_http_url(options.os_storage_url, "storage URL")
+        self.where = options.auth or options.os_auth_url or options.os_storage_url
 
     def __repr__(self) -> str:
         how = f"{self._login.method} at {self._login.url}" if self._login else "with a given token"
         return f"<Authenticator {how}>"
 
-    def authenticate(self) -> Authenticated:
-        """The token and storage URL; only the first call sends requests.
+    def log_in(self) -> Access:
+        """The storage URL and the token; only the first call sends requests.
 
         A token and storage URL that the user gave are used without a login, after one request that
         checks whether the store accepts the token.
@@ -87,46 +96,60 @@ class Authenticator:
             token: ssbench doesn't silently replace it by a login.
         """
         with self._lock:
-            if self._cached is None:
-                c = self._credentials
-                if c.os_auth_token and c.os_storage_url:
-                    token = _checked_token(c.os_auth_token)
-                    _check_token_accepted(token, c)
-                    self._cached = Authenticated(token, c.os_storage_url)
+            if self._access is None:
+                options = self._options
+                if options.os_auth_token and options.os_storage_url:
+                    token = _checked_token(options.os_auth_token)
+                    _check_token_accepted(token, options)
+                    self._access = self._access_with(token, options.os_storage_url, None)
                 else:
-                    self._cached = self._log_in()
-            return self._cached
+                    self._access = self._log_in()
+            return self._access
 
-    def renew(self) -> Authenticated:
+    def renew(self) -> Credentials:
         """Fetch a new token from the server, even if the current one looks valid.
 
-        :raises AuthError: as ``authenticate``; also without user and key to log in with.
+        :raises AuthError: as ``log_in``; also without user and key to log in with.
         """
         with self._lock:
-            self._cached = self._log_in()
-            return self._cached
+            self._access = self._log_in()
+            return self._access.credentials
 
-    def _log_in(self) -> Authenticated:
+    def _log_in(self) -> Access:
         login = self._login
         if login is None:
             raise AuthError(
                 "the store rejected the given token, and there are no credentials to get "
                 "another one: give a user and a key, or a new token"
             )
-        with SameHostSession(self._credentials) as http:
-            access = _get_access(login, keystone_session(self._credentials, http))
+        with SameHostSession(self._options) as http:
+            access = _get_access(login, keystone_session(self._options, http))
         try:
             token = _checked_token(access.auth_token)
             # With a given storage URL, the catalog needs no object store.
-            url = self._credentials.os_storage_url
+            url = self._options.os_storage_url
             if not url:
-                url = check_http_url(_storage_url(login, access, self._credentials), "storage URL")
-                _check_encrypted(login, url, self._credentials)
-            return Authenticated(token, check_http_url(url, "storage URL"))
+                url = check_http_url(_storage_url(login, access, self._options), "storage URL")
+                _check_encrypted(login, url, self._options)
+            check_http_url(url, "storage URL")
+            return self._access_with(token, url, _expiry(access))
         except UsageError as e:
             raise AuthError(f"{login.url}: {e}") from e
         except (LookupError, TypeError, ValueError, AttributeError):
             raise AuthError(f"{login.url}: {_NOT_AN_AUTH_RESPONSE}") from None
+
+    def _access_with(self, token: str, url: str, expires_at: float | None) -> Access:
+        options = self._options
+        settings = HttpSettings(
+            options.storage_urls or (url,),
+            options.insecure,
+            self._cacert_pem,
+            options.os_cert,
+            options.os_key,
+        )
+        return Access(
+            asdict(settings), Credentials(next(self._serials), expires_at, {"token": token})
+        )
 
 
 def read_text(path: str, option: str) -> str:
@@ -162,17 +185,17 @@ def _get_access(login: Login, session: Session) -> Any:
         raise AuthError(f"{login.url}: {reason}") from None
 
 
-def _check_token_accepted(token: str, credentials: Credentials) -> None:
+def _check_token_accepted(token: str, options: LoginOptions) -> None:
     """Check that the store accepts a token that the user gave.
 
     Ignores all other failures: the run's own requests meet them too, and are retried.
 
     :raises AuthError: the store responds with 401.
     """
-    url = credentials.os_storage_url
+    url = options.os_storage_url
     try:
-        with SameHostSession(credentials) as http:
-            session = keystone_session(credentials, http)
+        with SameHostSession(options) as http:
+            session = keystone_session(options, http)
             response = session.request(
                 url,
                 "HEAD",
@@ -190,10 +213,10 @@ def _check_token_accepted(token: str, credentials: Credentials) -> None:
         )
 
 
-def _check_encrypted(login: Login, storage_url: str, credentials: Credentials) -> None:
+def _check_encrypted(login: Login, storage_url: str, options: LoginOptions) -> None:
     """:raises AuthError: a login by https gave a storage URL to which the token goes in clear."""
     schemes = urlsplit(login.url).scheme, urlsplit(storage_url).scheme
-    if schemes == ("https", "http") and not credentials.insecure:
+    if schemes == ("https", "http") and not options.insecure:
         raise AuthError(
             f"{login.url}: gives a storage URL without TLS ({storage_url}), to which the token"
             " would be sent in clear: give the right storage URL with -S, or accept it with"
@@ -241,6 +264,14 @@ def _describe_error(error: ks.ClientException, login: Login) -> str:
     return f"{known} ({status})" if known else f"answered {status}"
 
 
+def _expiry(access: Any) -> float | None:
+    """When the token expires, Unix time; None: the service doesn't say, or nothing usable."""
+    try:
+        return float(access.expires.timestamp())
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
 def _checked_token(token: object) -> str:
     """Check that the token can be sent as a header value.
 
@@ -251,14 +282,14 @@ def _checked_token(token: object) -> str:
     return token
 
 
-def _storage_url(login: Login, access: Any, credentials: Credentials) -> str:
+def _storage_url(login: Login, access: Any, options: LoginOptions) -> str:
     """The object store's endpoint in the service catalog.
 
     :raises AuthError: there is none; the message lists what the catalog has.
     """
     if login.method == "v1password":
         return str(access.service_catalog.storage_url)
-    c = credentials
+    c = options
     found = access.service_catalog.get_endpoints_data(
         service_type=c.os_service_type,
         interface=c.os_endpoint_type,

@@ -1,23 +1,37 @@
-"""HTTP for logins: requests to one host only, and short descriptions of failures."""
+"""HTTP for logins: requests to one host only, limits, and short descriptions of failures.
+
+requests limits only the time between two bytes, and reads a body of any size into memory. A server
+that sends very slowly, or without end, would block the master forever: total time and bytes are
+limited here.
+"""
 
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
+import threading
 import warnings
+from contextlib import suppress
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import requests
 from keystoneauth1.session import Session
-from urllib3.exceptions import InsecureRequestWarning
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError, InsecureRequestWarning, ReadTimeoutError
 
-from ssbench.core.credentials import Credentials
 from ssbench.core.errors import AuthError
-from ssbench.storage.authbounds import BoundedAdapter
+from ssbench.storage.swiftlogin import LoginOptions
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS = 5
+MAX_RESPONSE = 8 * 1024 * 1024  #: bytes of a response: a catalog of thousands of endpoints
+_PIECE = 65536
+_LATE = "the response was not complete in time"
 _CONNECT_TIMEOUT = "no connection within --connect-timeout"
 _READ_TIMEOUT = "no answer within --network-timeout"
 
@@ -29,12 +43,12 @@ class SameHostSession(requests.Session):
     .netrc are ignored, as in the run itself.
     """
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, options: LoginOptions) -> None:
         super().__init__()
         self.trust_env = False
         # urllib3 logs the content of headers that it can't parse, which may include the token.
         logging.getLogger("urllib3.connection").setLevel(logging.CRITICAL)
-        self._timeouts = (credentials.connect_timeout_s, credentials.network_timeout_s)
+        self._timeouts = (options.connect_timeout_s, options.network_timeout_s)
         self.headers["Accept-Encoding"] = "identity"
         for scheme in ("http://", "https://"):
             self.mount(scheme, BoundedAdapter(sum(self._timeouts)))
@@ -76,8 +90,8 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2] if url.isprintable() else "?"
 
 
-def keystone_session(credentials: Credentials, http: requests.Session) -> Session:
-    c = credentials
+def keystone_session(options: LoginOptions, http: requests.Session) -> Session:
+    c = options
     if c.insecure:
         # urllib3 would warn for each request; INSECURE_NOTE says it once.
         warnings.filterwarnings("ignore", category=InsecureRequestWarning)
@@ -126,3 +140,142 @@ def _chain(error: BaseException) -> list[BaseException]:
         nested = current.__cause__ or current.__context__
         current = nested or (inner if isinstance(inner, BaseException) else None)
     return found
+
+
+# --- Limits on a response
+
+
+class BoundedAdapter(HTTPAdapter):
+    """Sends a request and reads the complete response within limits.
+
+    :param timeout_s: from the first connection attempt to the response's last byte.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._sockets = _OpenSockets()
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = _pool_classes(self._sockets)
+
+    def send(
+        self, request: requests.PreparedRequest, *args: Any, **kwargs: Any
+    ) -> requests.Response:
+        """Send the request; returns the response with its body read.
+
+        :raises requests.Timeout: the response wasn't complete in time.
+        :raises requests.ConnectionError: the connection failed, or the data isn't HTTP.
+        :raises AuthError: the body has more than MAX_RESPONSE bytes.
+        """
+        sockets = self._sockets
+        sockets.expired = False
+        timer = threading.Timer(self._timeout_s, sockets.shut_down)
+        timer.daemon = True
+        timer.start()
+        try:
+            response = super().send(request, *args, **{**kwargs, "stream": True})
+            response._content = _read(response)
+        except (requests.RequestException, HTTPError, HTTPException, OSError) as error:
+            if sockets.expired or isinstance(error, TimeoutError | ReadTimeoutError):
+                raise requests.Timeout(_LATE) from error
+            if isinstance(error, requests.RequestException):
+                raise
+            raise requests.ConnectionError(error) from error
+        finally:
+            timer.cancel()
+        if sockets.expired:  # http.client accepts truncated headers as complete
+            raise requests.Timeout(_LATE)
+        return response
+
+    def close(self) -> None:
+        self._sockets.close()
+        super().close()
+
+
+class _OpenSockets:
+    """Connections, noted down before a handshake can hang; ended from another thread."""
+
+    def __init__(self) -> None:
+        self.expired = False
+        self._socks: list[socket.socket] = []
+
+    def add(self, sock: socket.socket) -> None:
+        # A duplicate, since TLS detaches the original. Shutting it down shuts the connection down.
+        self._socks.append(sock.dup())
+        if self.expired:
+            self.shut_down()
+
+    def shut_down(self) -> None:
+        self.expired = True
+        for sock in self._socks:
+            with suppress(OSError):  # the peer may have closed it
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        for sock in self._socks:
+            sock.close()
+        self._socks.clear()
+
+
+def _read(response: requests.Response) -> bytes:
+    """The undecoded body: we request no compression, and compressed data may be a bomb."""
+    body = bytearray()
+    while piece := response.raw.read(_PIECE, decode_content=False):
+        body += piece
+        if len(body) > MAX_RESPONSE:
+            response.close()
+            raise AuthError(f"{response.url}: an answer of more than {MAX_RESPONSE} bytes")
+    return bytes(body)
+
+
+# Defined once: classes created per login would pile up, because the garbage collector runs rarely.
+
+
+class _HttpConnection(HTTPConnection):
+    sockets: _OpenSockets
+
+    def _new_conn(self) -> socket.socket:
+        sock = super()._new_conn()
+        self.sockets.add(sock)
+        return sock
+
+
+class _HttpsConnection(HTTPSConnection):
+    sockets: _OpenSockets
+
+    def _new_conn(self) -> socket.socket:
+        sock = super()._new_conn()
+        self.sockets.add(sock)
+        return sock
+
+
+class _HttpPool(HTTPConnectionPool):
+    ConnectionCls = _HttpConnection
+    sockets: _OpenSockets
+
+    def _new_conn(self) -> Any:
+        return _with_sockets(super()._new_conn(), self.sockets)
+
+
+class _HttpsPool(HTTPSConnectionPool):
+    ConnectionCls = _HttpsConnection
+    sockets: _OpenSockets
+
+    def _new_conn(self) -> Any:
+        return _with_sockets(super()._new_conn(), self.sockets)
+
+
+def _with_sockets(made: Any, sockets: _OpenSockets) -> Any:
+    """Attach the registry of open sockets to a pool or connection of the classes above."""
+    made.sockets = sockets
+    return made
+
+
+def _pool_classes(sockets: _OpenSockets) -> dict[str, Any]:
+    """Factories of urllib3 pools whose connections register their sockets."""
+    return {
+        "http": lambda *args, **kwargs: _with_sockets(_HttpPool(*args, **kwargs), sockets),
+        "https": lambda *args, **kwargs: _with_sockets(_HttpsPool(*args, **kwargs), sockets),
+    }

@@ -1,5 +1,8 @@
 """The interface of storage drivers. One contract test (tests/contract) runs against each driver.
 
+A driver is a class for each half, ``ObjectStore`` and ``StoreAdmin``, or one class for both. It is
+called with StorageSettings and the seed of its random choices (None: not reproducible).
+
 A driver belongs to one thread and its gevent hub; many greenlets (the users) call it concurrently.
 It never retries: the worker decides that. One exception: a request on a kept connection that the
 server closed while it was idle is sent again over a new connection. The driver counts this in
@@ -10,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ssbench.core.model import Job, Timing
+from ssbench.core.settings import Credentials
 
 #: ``action(job, deadline_ns)`` performs the job. The deadline is a perf_counter_ns time (0: none).
 #: Returns the Timing of the response, or raises StorageError and nothing else.
@@ -40,7 +44,7 @@ class ContainerInfo:
     """Metadata of a container."""
 
     policy: str | None  #: its storage policy; None: not reported
-    marked: bool  #: has our marker header: ssbench created it, or found it empty
+    marked: bool  #: has our ownership mark: ssbench created it, or found it empty
     object_count: int | None  #: None: not reported
 
 
@@ -57,12 +61,55 @@ class StoreLimits:
     raw: Mapping[str, object] = field(default_factory=dict)
 
 
-class Storage(Protocol):
-    """Operations on the benchmark's objects (hot path), and administrative requests (cold path).
+class OpenStore(Protocol):
+    """What the two halves of a driver share."""
 
-    Every method may raise StorageError. "Container" means a Swift container. A name with a
-    segment ``.`` or ``..`` is never sent: a server could resolve it to another path.
+    def set_credentials(self, credentials: Credentials) -> None:
+        """Use these for all further requests; those in flight keep what they began with.
+
+        A driver that signs by time may go on with earlier ones until they expire.
+        """
+
+    @property
+    def credentials_serial(self) -> int:
+        """The serial of the newest credentials."""
+
+    def close(self) -> None:
+        """Close every connection. Operations in flight fail with ErrorKind.RESET."""
+
+
+class Access(NamedTuple):
+    """A login's outcome."""
+
+    settings: Mapping[str, Any]  #: the driver's own, for ``StorageSettings.store``
+    credentials: Credentials
+
+
+class CredentialsProvider(Protocol):
+    """Logs in and renews credentials; in the master only, which keeps password and keys.
+
+    A class or function that is called with StoreOptions; it may raise UsageError. The methods may
+    block, and are called in any thread.
     """
+
+    notes: Sequence[str]  #: messages to show to the user once
+    where: str  #: the address of the login; "" if there is none
+
+    def log_in(self) -> Access:
+        """The store's settings and the first credentials.
+
+        :raises AuthError: one line with the address and the reason.
+        """
+
+    def renew(self) -> Credentials:
+        """New credentials, even if the present ones look valid; of a higher serial.
+
+        :raises AuthError: as ``log_in``.
+        """
+
+
+class ObjectStore(OpenStore, Protocol):
+    """The hot half: operations on the benchmark's objects. Workers open it."""
 
     #: Operation number -> action. Operations without an entry are not supported.
     actions: Mapping[int, Action]
@@ -73,15 +120,22 @@ class Storage(Protocol):
         Raises nothing: where connecting fails, the first operation reports the failure.
         """
 
-    def set_token(self, token: str, serial: int) -> None:
-        """Use this token for all further requests."""
 
-    @property
-    def token_serial(self) -> int:
-        """The serial of the token in use."""
+class StoreAdmin(OpenStore, Protocol):
+    """The cold half: administrative requests of master and cleanup.
+
+    Every method may raise StorageError. "Container" means a Swift container. A name with a
+    segment ``.`` or ``..`` is never sent: a server could resolve it to another path.
+    """
 
     def limits(self) -> StoreLimits:
         """Fetch the store's limits; all None if it has no such interface."""
+
+    def owns(self, container: str) -> bool:
+        """Whether the container carries our ownership mark: nothing else proves it ours.
+
+        :raises StorageError: status 404 if the container doesn't exist.
+        """
 
     def container_info(self, container: str) -> ContainerInfo:
         """Fetch the metadata of a container.
@@ -92,10 +146,10 @@ class Storage(Protocol):
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
-        """Create a container with our marker header and the settings' policy.
+        """Create a container with our ownership mark and the settings' placement.
 
         Returns None if the container was created, else the metadata of the existing one. An
-        existing empty container gets our marker; one that holds objects is left unchanged.
+        existing empty container gets our mark; one that holds objects is left unchanged.
 
         :param changing: called before each request that changes the store; its exceptions
             propagate.
@@ -128,6 +182,3 @@ class Storage(Protocol):
 
         :raises StorageError: status 409 if the container isn't empty.
         """
-
-    def close(self) -> None:
-        """Close every connection. Operations in flight fail with ErrorKind.RESET."""

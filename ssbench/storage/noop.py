@@ -7,7 +7,7 @@ from time import perf_counter_ns
 
 from ssbench.core.model import Job, Timing
 from ssbench.core.operations import OPERATIONS, Body
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import (
     Action,
     ContainerEntry,
@@ -24,8 +24,8 @@ class NoopStorage:
     """Keeps no state: listings are empty, and every object can be read."""
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        self._policy = settings.policy
-        self._serial = settings.token_serial
+        self._placement = settings.placement
+        self._serial = settings.newest.serial
         self.actions: Mapping[int, Action] = {
             operation: _pretend(_STATUS[row.body], moves=row.moves_content)
             for operation, row in OPERATIONS.items()
@@ -34,19 +34,22 @@ class NoopStorage:
     def connect(self, count: int) -> None:
         """Does nothing."""
 
-    def set_token(self, token: str, serial: int) -> None:
+    def set_credentials(self, credentials: Credentials) -> None:
         """Stores the serial only."""
-        self._serial = serial
+        self._serial = credentials.serial
 
     @property
-    def token_serial(self) -> int:
+    def credentials_serial(self) -> int:
         return self._serial
 
     def limits(self) -> StoreLimits:
         return StoreLimits()
 
+    def owns(self, container: str) -> bool:
+        return True
+
     def container_info(self, container: str) -> ContainerInfo:
-        return ContainerInfo(self._policy, marked=True, object_count=0)
+        return ContainerInfo(self._placement, marked=True, object_count=0)
 
     def make_container(
         self, container: str, changing: Callable[[], None] | None = None

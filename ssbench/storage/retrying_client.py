@@ -1,4 +1,4 @@
-"""Retries and token renewal for the master's own requests (create, list, delete).
+"""Retries and renewed credentials for the master's own requests (create, list, delete).
 
 Drivers never retry. During a run the worker decides on retries; for the master's requests, this
 module does.
@@ -16,12 +16,13 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.outcome import outcome_of
 from ssbench.core.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIED_KINDS, RETRIED_STATUSES
-from ssbench.storage.base import Storage
+from ssbench.core.settings import Credentials
+from ssbench.storage.base import StoreAdmin
 
-RENEWALS = 3  #: token renewals per request
+RENEWALS = 3  #: of the credentials, per request
 
-#: Fetches a new token: returns ``(token, serial)``. May block: runs in the hub's thread pool.
-Renew = Callable[[], tuple[str, int]]
+#: Fetches new credentials. May block: runs in the hub's thread pool.
+Renew = Callable[[], Credentials]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,10 +34,10 @@ def is_transient(error: StorageError) -> bool:
 
 
 class RetryingClient:
-    """Calls methods of a Storage for many greenlets, with at most ``concurrency`` in flight.
+    """Calls methods of a StoreAdmin for many greenlets, with at most ``concurrency`` in flight.
 
     :param retries: attempts after a first one that failed with a transient error.
-    :param renew: called once for all greenlets when the store rejects the token; None: such a
+    :param renew: called once for all greenlets when the store rejects the credentials; None: such a
         rejection is an error like any other.
     :param stopping: once true, failed requests are not retried.
     :param sleep: waits between attempts.
@@ -44,7 +45,7 @@ class RetryingClient:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: StoreAdmin,
         concurrency: int = 1,
         *,
         retries: int = 5,
@@ -68,7 +69,7 @@ class RetryingClient:
         """
         retries = renewals = 0
         while True:
-            serial = self._storage.token_serial
+            serial = self._storage.credentials_serial
             try:
                 with self._slots:
                     return request(*args, **kwargs)
@@ -78,7 +79,7 @@ class RetryingClient:
                 rejected = error.kind is ErrorKind.UNAUTHORIZED
                 if rejected and self._renew is not None and renewals < RENEWALS:
                     renewals += 1
-                    self._renew_token(self._renew, serial)
+                    self._renew_credentials(self._renew, serial)
                 elif is_transient(error) and retries < self._retries:
                     # Outside the slot, so that others can use it during the pause.
                     self._sleep(min(FIRST_PAUSE_S * 2**retries, LONGEST_PAUSE_S))
@@ -87,10 +88,9 @@ class RetryingClient:
                 else:
                     raise
 
-    def _renew_token(self, renew: Renew, refused_serial: int) -> None:
+    def _renew_credentials(self, renew: Renew, refused_serial: int) -> None:
         with self._renewing:
-            if self._storage.token_serial != refused_serial:
+            if self._storage.credentials_serial != refused_serial:
                 return  # another greenlet has renewed it
             renewed = gevent.get_hub().threadpool.apply(outcome_of, (renew,))
-            token, serial = renewed()
-            self._storage.set_token(token, serial)
+            self._storage.set_credentials(renewed())

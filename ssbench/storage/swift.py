@@ -1,45 +1,22 @@
-"""The driver for OpenStack Swift, over our own HTTP client."""
+"""The hot half of the driver for OpenStack Swift: operations on objects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from ssbench.core import operations
 from ssbench.core.content import Content
-from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind, Job, SizeClass, Timing
-from ssbench.core.naming import (
-    LETTERS_HEADER,
-    MARKER_HEADER,
-    POST_HEADER,
-    RUN_HEADER,
-    VERSION_HEADER,
-    Naming,
-    has_dot_segment,
-)
-from ssbench.core.settings import StorageSettings
-from ssbench.core.text import printable
-from ssbench.storage.base import (
-    Action,
-    ContainerEntry,
-    ContainerInfo,
-    ObjectEntry,
-    StoreLimits,
-)
+from ssbench.core.errors import StorageError
+from ssbench.core.model import Job, SizeClass, Timing
+from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, Naming
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage.base import Action
 from ssbench.storage.httpbody import HEAD_ONLY, Collector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.swiftaccount import RESPONSE_MAX, Account
-from ssbench.storage.swiftparse import (
-    Listing,
-    bulk_failures,
-    container_entry,
-    container_info,
-    object_entry,
-    store_limits,
-)
 from ssbench.storage.verify import Verifier
 
 #: Minimum size in bytes of a body's pieces. The kernel accepts megabytes per call, and evicts
@@ -48,22 +25,20 @@ _PIECE = 1024 * 1024
 
 
 class SwiftStorage:
-    """Implements ``ssbench.storage.base.Storage``.
+    """Implements ``ssbench.storage.base.ObjectStore``.
 
     :param seed: of the choice among several storage URLs.
     :raises UsageError: a storage URL, token or certificate is invalid.
     """
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
-        if settings.policy and not settings.policy.isprintable():
-            raise UsageError(f"policy {settings.policy!r} can't be sent in a header")
         self._settings = settings
         self._naming = Naming(
             settings.sizes,
             settings.run_id,
             settings.container_base,
             settings.container_count,
-            settings.policy,
+            settings.placement,
         )
         self._paths = _quoted_naming(settings)
         piece = max(settings.block_size, _PIECE)
@@ -221,94 +196,19 @@ class SwiftStorage:
         first = content.piece(name, job.version, content.block_size)
         return Upload(job.size, first, rest)
 
-    # --- Cold path: administrative requests
+    # --- Credentials and connections
 
     def connect(self, count: int) -> None:
         if self._needs_content:
             self._content.prepare()
         self._account.connect(count)
 
-    def set_token(self, token: str, serial: int) -> None:
-        self._account.set_token(token, serial)
+    def set_credentials(self, credentials: Credentials) -> None:
+        self._account.set_credentials(credentials)
 
     @property
-    def token_serial(self) -> int:
+    def credentials_serial(self) -> int:
         return self._account.serial
-
-    def limits(self) -> StoreLimits:
-        info = self._account.info()
-        return StoreLimits() if info is None else store_limits(info)
-
-    def container_info(self, container: str) -> ContainerInfo:
-        collector = Collector(RESPONSE_MAX, bodiless=True)
-        self._account.request_checked("HEAD", _quoted(container), collector)
-        return container_info(collector.headers)
-
-    def make_container(
-        self, container: str, changing: Callable[[], None] | None = None
-    ) -> ContainerInfo | None:
-        # HEAD first: a PUT would add our marker to a container that isn't ours.
-        try:
-            found = self.container_info(container)
-        except StorageError as error:
-            if error.status != 404:
-                raise
-            return self._put_container(container, changing)
-        policy = self._settings.policy
-        if policy and found.policy and found.policy.lower() != policy.lower():
-            raise StorageError(
-                ErrorKind.STATUS,
-                f"container {container!r} is there under policy {found.policy!r}, not {policy!r}",
-                status=409,
-            )
-        if not found.marked and found.object_count == 0:
-            self._put_container(container, changing)
-        return found
-
-    def _put_container(
-        self, container: str, changing: Callable[[], None] | None
-    ) -> ContainerInfo | None:
-        """Create or mark it; returns its metadata if somebody else created it meanwhile."""
-        if changing is not None:
-            changing()
-        policy = self._settings.policy
-        headers = f"{MARKER_HEADER}: {quote(self._settings.run_id) or 'yes'}\r\n"
-        if policy is not None:
-            headers += f"X-Storage-Policy: {policy}\r\n"
-        path = _quoted(container)
-        timing = self._account.request_checked("PUT", path, Collector(RESPONSE_MAX), headers, b"")
-        if timing.status == 202:
-            return self.container_info(container)
-        return None
-
-    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
-        query = f"prefix={quote(prefix, safe='')}&{_page(marker, limit)}"
-        listing = Listing(container_entry, limit)
-        self._account.listing(f"?{query}", listing.feed)
-        return listing.entries()
-
-    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
-        listing = Listing(object_entry, limit)
-        path = f"{_quoted(container)}?{_page(marker, limit)}"
-        self._account.listing(path, listing.feed)
-        return listing.entries()
-
-    def object_run_id(self, container: str, name: str) -> str | None:
-        collector = Collector(RESPONSE_MAX, bodiless=True)
-        self._account.request_checked("HEAD", f"{_quoted(container)}/{_quoted(name)}", collector)
-        run = collector.headers.get(RUN_HEADER.lower())
-        return None if run is None else unquote(run)
-
-    def delete_object(self, container: str, name: str) -> bool:
-        return self._account.delete(f"{_quoted(container)}/{_quoted(name)}")
-
-    def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
-        prefix = _quoted(container)
-        body = "".join(f"{prefix}/{_quoted(name)}\n" for name in names).encode()
-        return bulk_failures(self._account.bulk_delete(body), container)
-
-    def delete_container(self, container: str) -> bool:
-        return self._account.delete(_quoted(container))
 
     def close(self) -> None:
         self._account.close()
@@ -341,24 +241,5 @@ def _quoted_naming(settings: StorageSettings) -> Naming:
         quote(settings.run_id, safe=""),
         quote(settings.container_base, safe=""),
         settings.container_count,
-        quote(settings.policy, safe="") if settings.policy else None,
+        quote(settings.placement, safe="") if settings.placement else None,
     )
-
-
-def _quoted(name: str) -> str:
-    """Quote an arbitrary name for a URL path.
-
-    :raises StorageError: the name has a dot segment, which a server could resolve.
-    """
-    if has_dot_segment(name):
-        raise StorageError(
-            ErrorKind.PROTOCOL,
-            f'not sent: "{printable(name)}" has a segment "." or "..", and might be taken for'
-            " another path",
-            sent=False,
-        )
-    return quote(name, safe="")
-
-
-def _page(marker: str, limit: int) -> str:
-    return f"format=json&limit={limit}&marker={quote(marker, safe='')}"

@@ -54,6 +54,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import Job, Phase
 from ssbench.core.rejected_messages import RejectedMessages
+from ssbench.core.settings import Credentials, newest_credentials
 from ssbench.core.text import plural
 
 log = logging.getLogger(__name__)
@@ -209,9 +210,9 @@ class EndPhase(NamedTuple):
 
 
 class SetCredentials(NamedTuple):
-    """Use the store's credentials of these settings, if they are newer."""
+    """Use these credentials, if they are newer than the store's."""
 
-    settings: Mapping[str, Any]
+    credentials: Credentials
 
 
 Action = OpenJobs | CloseJobs | Connect | Resize | EndPhase | SetCredentials
@@ -315,10 +316,10 @@ class WorkerMachine:
         self._state = state
         if (state.run, state.phase) != self._joined:
             self._change_phase(state)
-        serial = state.settings.get("token_serial")
-        if isinstance(serial, int) and serial > self._serial:
-            self._serial, self._credentials_ns = serial, now_ns
-            self.actions.append(SetCredentials(state.settings))
+        newest = newest_credentials(state.settings)
+        if newest is not None and newest.serial > self._serial:
+            self._serial, self._credentials_ns = newest.serial, now_ns
+            self.actions.append(SetCredentials(newest))
         self._follow(state)
 
     def _change_phase(self, state: ControlState) -> None:
@@ -376,7 +377,9 @@ class WorkerMachine:
         log.info("%s of run %s with %d users", phase.phase.name.lower(), phase.run, users)
         self._send_ready(phase, stopped=False)
         if self._state is not None:
-            self.actions.append(SetCredentials(self._state.settings))
+            newest = newest_credentials(self._state.settings)
+            if newest is not None:
+                self.actions.append(SetCredentials(newest))
             self._follow(self._state)
 
     def _resize(self, phase: WorkerPhase, users: int) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from gevent.event import Event
 
-from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import Storage
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage.base import ObjectStore
 from ssbench.worker.job_channel import JobChannel
 from ssbench.worker.machine import WorkerMachine
 
@@ -23,16 +23,16 @@ class WorkerStore:
         self,
         machine: WorkerMachine,
         channel: JobChannel,
-        open_driver: Callable[[StorageSettings], Storage],
+        open_driver: Callable[[StorageSettings], ObjectStore],
     ) -> None:
         self._machine = machine
         self._channel = channel
         self._open_driver = open_driver
-        self._storage: Storage | None = None
+        self._storage: ObjectStore | None = None
         self._run_id = ""
         self._credentials_came = Event()
 
-    def open(self, values: Mapping[str, Any]) -> Storage:
+    def open(self, values: Mapping[str, Any]) -> ObjectStore:
         """The run's store, by the settings of a control state; opened once per run.
 
         :raises SsbenchError, TypeError, ValueError, KeyError: for settings that can't be used.
@@ -45,11 +45,13 @@ class WorkerStore:
             self._run_id = settings.run_id
         return self._storage
 
-    def set_credentials(self, values: Mapping[str, Any]) -> None:
-        """Use the token of these settings from now on, if it is newer."""
-        serial = values.get("token_serial", 0)
-        if self._storage and isinstance(serial, int) and serial > self._storage.token_serial:
-            self._storage.set_token(str(values.get("token", "")), serial)
+    def set_credentials(self, credentials: Credentials) -> None:
+        """Use these, if they are newer than the store's.
+
+        Operations in flight end with the earlier ones.
+        """
+        if self._storage and credentials.serial > self._storage.credentials_serial:
+            self._storage.set_credentials(credentials)
         self._credentials_came.set()
 
     def renew(self, began_ns: int) -> bool:

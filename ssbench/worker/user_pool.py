@@ -21,7 +21,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Timing
 from ssbench.core.operations import OPERATIONS, RECEIVING, row_of
 from ssbench.core.retry import Attempts, NextStep
-from ssbench.storage.base import Storage
+from ssbench.storage.base import ObjectStore
 from ssbench.worker.job_channel import JobChannel
 from ssbench.worker.machine import WorkerMachine, WorkerPhase
 from ssbench.worker.store import WorkerStore
@@ -57,7 +57,7 @@ class UserPool:
         self,
         machine: WorkerMachine,
         phase: WorkerPhase,
-        storage: Storage,
+        storage: ObjectStore,
         channel: JobChannel,
         store: WorkerStore,
         wake: Event,

@@ -23,8 +23,8 @@ from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.messages import MAX_NAME_BYTES, ControlState
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
-from ssbench.storage import open_storage
-from ssbench.storage.base import Storage
+from ssbench.storage.base import ObjectStore
+from ssbench.storage.registry import open_store
 from ssbench.transport.ports import TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.heartbeat import HeartbeatThread
@@ -60,7 +60,7 @@ class Worker:
         clock: Callable[[], int] = time.perf_counter_ns,
         host: HostLive | None = None,
         on_jobs: Callable[[int], None] | None = None,
-        open_driver: Callable[[StorageSettings], Storage] = open_storage,
+        open_driver: Callable[[StorageSettings], ObjectStore] = open_store,
     ) -> None:
         self._transport = transport
         self._clock = clock
@@ -147,7 +147,7 @@ class Worker:
             elif isinstance(action, EndPhase):
                 self._end_phase()
             elif isinstance(action, SetCredentials):
-                self._store.set_credentials(action.settings)
+                self._store.set_credentials(action.credentials)
         if self._host:
             self._host.wanted = machine.in_phase
 

@@ -47,7 +47,7 @@ def test_what_a_run_left_is_deleted_by_either_command() -> None:
     chosen = resume_options(ns(f"run-scenario --resume-cleanup x.gz {LOGIN}"), {})
     assert (chosen.stats_file, chosen.concurrency) == ("x.gz", 10)
     assert (chosen.dry_run, chosen.yes, chosen.quiet) == (False, False, False)
-    assert chosen.store.credentials.user == "a:u"
+    assert chosen.store.given["user"] == "a:u"
 
 
 @pytest.mark.parametrize(

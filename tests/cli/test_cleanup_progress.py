@@ -63,14 +63,14 @@ def test_the_store_is_logged_in_to_and_closed(monkeypatch: pytest.MonkeyPatch) -
         def close(self) -> None:
             closed.append(self.settings)
 
-    monkeypatch.setattr("ssbench.cli.cleanup_progress.open_storage", Storage)
+    monkeypatch.setattr("ssbench.cli.cleanup_progress.open_admin", Storage)
     with AuthV1() as auth:
         with cleanup_context(options(auth, "testing")) as here:
             assert (here.concurrency, here.dry_run, here.yes) == (3, True, False)
             assert not here.stopping()
             assert here.renew is not None
             assert closed == []
-        assert [settings.storage_urls for settings in closed] == [(auth.storage_url,)]
+        assert [settings.store["urls"] for settings in closed] == [(auth.storage_url,)]
 
 
 def test_ctrl_c_is_heard_between_two_requests() -> None:

@@ -75,7 +75,7 @@ def master(text: str) -> argparse.Namespace:
             {"scenario": "s", "auth": "http://h/a", "user": "a:u", "key": "k"},
         ),
         (
-            "run-scenario -f s --storage http://h/v1/A --token t -U 20 --user-c 20 --stats a.gz",
+            "run-scenario -f s --storage-u http://h/v1/A --token t -U 20 --user-c 20 --stats a.gz",
             {
                 "storage_urls": ["http://h/v1/A"], "os_auth_token": "t", "user": "20",
                 "user_count": 20, "stats_file": "a.gz",

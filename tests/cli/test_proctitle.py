@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.auth_options import AUTH_OPTIONS
 from ssbench.cli.options import master_parser
 from ssbench.cli.proctitle import MASK, mask
-from ssbench.core.credentials import Credentials
 from ssbench.core.option import Option
+from ssbench.storage.swiftlogin import OPTIONS, LoginOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "Xq7-not-for-ps"
-SECRETS = [option for option in AUTH_OPTIONS if option.secret]
+SECRETS = [option for option in OPTIONS if option.secret]
 
 
 def spellings(option: Option) -> list[list[str]]:
@@ -51,7 +50,7 @@ def test_a_secret_is_masked_in_every_spelling(field: str, words: list[str]) -> N
 
 
 def test_every_field_that_is_in_no_repr_is_a_secret_option() -> None:
-    fields = Credentials.__dataclass_fields__.values()
+    fields = LoginOptions.__dataclass_fields__.values()
     assert {field.name for field in fields if not field.repr} == {o.name for o in SECRETS}
 
 

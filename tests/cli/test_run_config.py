@@ -11,8 +11,8 @@ from ssbench.cli.cleanup_options import cleanup_options
 from ssbench.cli.options import master_parser
 from ssbench.cli.run_config import overrides_from, run_options
 from ssbench.cli.worker_options import worker_options, worker_parser
-from ssbench.core.credentials import plan_login
 from ssbench.core.errors import UsageError
+from ssbench.storage.swiftlogin import login_options, plan_login
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line, steering
@@ -46,16 +46,22 @@ def test_overrides_are_what_was_given_and_nothing_else() -> None:
 def test_a_run_against_ones_own_store() -> None:
     chosen = run_options(ns(f"run-scenario -f s {LOGIN} -S http://n/v1/A -S http://o/v1/A"), {})
     assert chosen.store is not None
-    assert chosen.store.credentials.auth == "http://h/auth"
-    assert chosen.store.storage_urls == ("http://n/v1/A", "http://o/v1/A")
+    login = login_options(chosen.store)
+    assert login.auth == "http://h/auth"
+    assert login.storage_urls == ("http://n/v1/A", "http://o/v1/A")
     assert chosen.percentiles == (95.0,)
     assert chosen.zmq.address is None
     assert (chosen.batch_size, chosen.operation_timeout_s) == (None, None)
 
 
-@pytest.mark.parametrize("instead", ["--noop", "--embedded-swift"])
-def test_runs_that_need_no_credentials_have_none(instead: str) -> None:
-    assert run_options(ns(f"run-scenario -f s {instead}"), {"ST_KEY": "k"}).store is None
+def test_the_embedded_swift_needs_no_store_of_the_users() -> None:
+    assert run_options(ns("run-scenario -f s --embedded-swift"), {"ST_KEY": "k"}).store is None
+
+
+@pytest.mark.parametrize("words", ["--noop", "--storage noop"])
+def test_noop_is_a_store_that_moves_nothing(words: str) -> None:
+    assert run_options(ns(f"run-scenario -f s {words}"), {}).noop
+    assert not run_options(ns("run-scenario -f s"), {}).noop
 
 
 def test_where_nothing_is_read_there_is_nothing_to_verify() -> None:
@@ -133,7 +139,7 @@ def environment_used(data: bytes) -> None:
     assert options.store is not None
     said = [repr(options)]
     try:
-        login = plan_login(options.store.credentials)
+        login = plan_login(login_options(options.store))
     except UsageError as error:
         assert not steering(str(error))  # noqa: PT017 - an error is one of two fine outcomes
         said.append(str(error))

@@ -19,15 +19,20 @@ from ssbench.cli.run_setup import (
     settings_of,
 )
 from ssbench.cli.session import Session
-from ssbench.cli.stores import noop_store
+from ssbench.cli.stores import Store, reach_store
 from ssbench.core.errors import ScenarioError
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.storage.base import StoreLimits
 from ssbench.storage.noop import NoopStorage
+from ssbench.storage.options import StoreOptions
 from tests.cli.test_master import free_ports
 from tests.cli.test_series import TEXT
 
 SCENARIO = Scenario.resolve(TEXT, "own.scenario", run_seconds=30, think_time=[1, 2], policy="gold")
+
+
+def noop_store() -> Store:
+    return reach_store(StoreOptions("noop"), print, Interrupts())
 
 
 def options(*words: str) -> RunOptions:
@@ -37,7 +42,7 @@ def options(*words: str) -> RunOptions:
 
 def test_the_settings_have_what_workers_name_objects_by() -> None:
     settings = settings_of(options("--compressible"), SCENARIO, noop_store(), "run1")
-    assert (settings.run_id, settings.driver, settings.policy) == ("run1", "noop", "gold")
+    assert (settings.run_id, settings.driver, settings.placement) == ("run1", "noop", "gold")
     assert settings.sizes == SCENARIO.sizes
     assert (settings.container_base, settings.container_count) == ("ssbench", 100)
     assert settings.compressible

@@ -8,6 +8,8 @@ import pytest
 
 from ssbench.cli.options import master_parser
 from ssbench.cli.store_options import store_options
+from ssbench.core.errors import UsageError
+from ssbench.storage.swiftlogin import login_options
 
 NEEDED = {"run-scenario": "-f s", "find-limit": "-f s --slo p", "cleanup-containers": ""}
 
@@ -20,9 +22,9 @@ def ns(line: str) -> argparse.Namespace:
 def test_urls_and_time_outs_go_to_store_and_login(command: str) -> None:
     line = f"{command} {NEEDED[command]} -S http://n/v1/A -S http://o/v1/A -T s3cret"
     chosen = store_options(ns(f"{line} --connect-timeout 1.5 --network-timeout 2.5"), {})
-    assert chosen.storage_urls == ("http://n/v1/A", "http://o/v1/A")
+    login = login_options(chosen)
+    assert login.storage_urls == ("http://n/v1/A", "http://o/v1/A")
     assert (chosen.connect_timeout_s, chosen.network_timeout_s) == (1.5, 2.5)
-    login = chosen.credentials
     assert (login.os_storage_url, login.os_auth_token) == ("http://n/v1/A", "s3cret")
     assert (login.connect_timeout_s, login.network_timeout_s) == (1.5, 2.5)
     assert "s3cret" not in repr(chosen)
@@ -30,7 +32,8 @@ def test_urls_and_time_outs_go_to_store_and_login(command: str) -> None:
 
 def test_what_the_environment_says_of_the_store_is_the_logins() -> None:
     chosen = store_options(ns("cleanup-containers"), {"OS_STORAGE_URL": "http://e/v1/A"})
-    assert (chosen.storage_urls, chosen.credentials.os_storage_url) == ((), "http://e/v1/A")
+    login = login_options(chosen)
+    assert (login.storage_urls, login.os_storage_url) == ((), "http://e/v1/A")
     assert (chosen.connect_timeout_s, chosen.network_timeout_s) == (10.0, 20.0)
 
 
@@ -51,3 +54,42 @@ def test_bad_values_are_said_and_no_password_with_them(
     said = capsys.readouterr().err
     assert says in said
     assert "s3cret" not in said
+
+
+def test_a_store_is_chosen_by_name_and_noop_is_a_short_form() -> None:
+    assert store_options(ns("cleanup-containers"), {}).driver == "swift"
+    assert store_options(ns("cleanup-containers --storage noop"), {}).driver == "noop"
+    assert store_options(ns("run-scenario -f s --noop"), {}).driver == "noop"
+    own = "ssbench.storage.noop:NoopStorage"
+    assert store_options(ns(f"run-scenario -f s --storage {own}"), {}).driver == own
+
+
+def test_a_url_after_storage_is_a_storage_url() -> None:
+    """``--storage`` was a short form of ``--storage-url``, as any beginning of an option is."""
+    chosen = store_options(ns("cleanup-containers --storage http://h/v1/A"), {})
+    assert (chosen.driver, login_options(chosen).storage_urls) == ("swift", ("http://h/v1/A",))
+
+
+def test_storage_options_are_those_of_the_store() -> None:
+    line = "cleanup-containers --storage-option os_region_name=north --storage-option user=me"
+    chosen = store_options(ns(f"{line} -U other"), {})
+    login = login_options(chosen)
+    assert (login.os_region_name, login.user) == ("north", "me")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--storage swfit", 'store "swfit" is unknown: one of swift, noop, or your own as'),
+        ("--storage no.such:Class", "no.such"),
+        ("--storage noop -A http://h", "-A is an option of --storage swift, not of noop"),
+        ("--storage noop --storage-option x=s3cret", "this store has no such options"),
+        ("--storage-option key=s3cret", "key: is secret, and a command line can be read"),
+        ("--noop --storage swift", "--noop is short for --storage noop"),
+    ],
+)
+def test_what_does_not_fit_the_store_is_refused(words: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        store_options(ns(f"run-scenario -f s {words}"), {})
+    assert says in str(caught.value)
+    assert "s3cret" not in str(caught.value)

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from ssbench.cli.interrupts import Interrupts
-from ssbench.cli.store_options import StoreOptions
-from ssbench.cli.stores import noop_store, reach_store
-from ssbench.core.credentials import Credentials
+from ssbench.cli.stores import reach_store
 from ssbench.core.errors import AuthError
-from ssbench.storage import open_storage
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import open_admin
 from tests.fakes.auth_v1 import AuthV1
 from tests.fakes.loopback_http import Answer, Request
 
@@ -22,21 +21,22 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def options(fake: AuthV1, *storage_urls: str, key: str = "testing") -> StoreOptions:
-    credentials = Credentials(auth=fake.auth_url, user=fake.user, key=key)
-    return StoreOptions(credentials, storage_urls, 3.0, 4.0)
+    given = {"auth": fake.auth_url, "user": fake.user, "key": key, "storage_urls": storage_urls}
+    return StoreOptions("swift", given, {}, 3.0, 4.0)
 
 
 def test_no_store_at_all() -> None:
-    store = noop_store()
-    assert store.renew is None
-    assert open_storage(store.settings).make_container("c") is None
+    store = reach_store(StoreOptions("noop"), print, Interrupts())
+    assert open_admin(store.settings).make_container("c") is None
 
 
 def test_settings_are_those_of_the_login_and_the_options() -> None:
     with AuthV1() as fake:
         settings = reach_store(options(fake), print, Interrupts()).settings
-        assert settings.storage_urls == (fake.storage_url,)
-        assert (settings.token, settings.token_serial) == ("token-1", 1)
+        assert settings.store["urls"] == (fake.storage_url,)
+        (credentials,) = settings.credentials
+        assert (credentials.serial, credentials.payload) == (1, {"token": "token-1"})
+        assert credentials.expires_at == pytest.approx(time.time() + 86400, abs=60)
         assert (settings.connect_timeout_s, settings.network_timeout_s) == (3.0, 4.0)
         assert "token-1" not in repr(settings)
 
@@ -44,7 +44,8 @@ def test_settings_are_those_of_the_login_and_the_options() -> None:
 def test_storage_urls_of_the_options_come_first() -> None:
     with AuthV1() as fake:
         urls = ("http://a/v1/AUTH_test", "http://b/v1/AUTH_test")
-        assert reach_store(options(fake, *urls), print, Interrupts()).settings.storage_urls == urls
+        store = reach_store(options(fake, *urls), print, Interrupts())
+        assert store.settings.store["urls"] == urls
 
 
 def test_a_slow_login_is_told_of() -> None:
@@ -64,8 +65,10 @@ def test_a_slow_login_is_told_of() -> None:
 def test_each_renewal_has_a_new_serial() -> None:
     with AuthV1() as fake:
         renew = reach_store(options(fake), print, Interrupts()).renew
-        assert renew is not None
-        assert [renew(), renew()] == [("token-2", 2), ("token-3", 3)]
+        assert [(new.serial, new.payload["token"]) for new in (renew(), renew())] == [
+            (2, "token-2"),
+            (3, "token-3"),
+        ]
 
 
 def test_what_the_libraries_of_a_login_load_is_no_matter_of_the_users() -> None:
@@ -79,10 +82,9 @@ class Old(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Old())
 from ssbench.cli.interrupts import Interrupts
 from ssbench.cli.stores import reach_store
-from ssbench.cli.store_options import StoreOptions
-from ssbench.core.credentials import Credentials
+from ssbench.storage.options import StoreOptions
 try:
-    reach_store(StoreOptions(Credentials(), (), 1.0, 1.0), print, Interrupts())
+    reach_store(StoreOptions(), print, Interrupts())
 except Exception as error:
     print(type(error).__name__)
 """

@@ -1,4 +1,4 @@
-"""What ssbench.storage.base.Storage promises, of every driver.
+"""What ssbench.storage.base promises, of every driver: of both halves as one object.
 
 Those that keep no state (noop) are held to what is left then: every call is answered, every
 operation succeeds.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
@@ -30,8 +30,8 @@ from ssbench.core.operations import (
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
-from ssbench.storage import open_storage
-from ssbench.storage.base import ContainerInfo, ObjectEntry, Storage
+from ssbench.storage.base import ContainerInfo, ObjectEntry
+from tests.fakes.drivers import WholeDriver, driver_settings, with_token
 from tests.fakes.http_server import FakeSwift
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 
@@ -43,18 +43,18 @@ SIZES = (
 
 def settings(**changes: object) -> StorageSettings:
     values = {"run_id": "run1", "sizes": SIZES, "container_base": "contract", "container_count": 3}
-    return StorageSettings(**{**values, **changes})  # type: ignore[arg-type]
+    return driver_settings(**{**values, **changes})  # type: ignore[arg-type]
 
 
 class Subject(NamedTuple):
     """A driver under test, and how to open another on the same store."""
 
-    open: Callable[..., Storage]
+    open: Callable[..., Any]
     stateful: bool = True
 
 
 def on_noop() -> Iterator[Subject]:
-    yield Subject(lambda **changes: open_storage(settings(driver="noop", **changes)), False)
+    yield Subject(lambda **changes: WholeDriver(settings(driver="noop", **changes)), False)
 
 
 def on_memory() -> Iterator[Subject]:
@@ -64,14 +64,14 @@ def on_memory() -> Iterator[Subject]:
 
 def on_fake_swift() -> Iterator[Subject]:
     with FakeSwift() as swift:
-        given = {"token": "tk", "storage_urls": (swift.url,)}
-        yield Subject(lambda **changes: open_storage(settings(**{**given, **changes})))
+        given = {"token": "tk", "urls": (swift.url,)}
+        yield Subject(lambda **changes: WholeDriver(settings(**{**given, **changes})))
 
 
 def on_real_swift() -> Iterator[Subject]:
     with EmbeddedSwift() as swift:
-        given = {"token": token_of(swift), "storage_urls": (swift.storage_url,)}
-        yield Subject(lambda **changes: open_storage(settings(**{**given, **changes})))
+        given = {"token": token_of(swift), "urls": (swift.storage_url,)}
+        yield Subject(lambda **changes: WholeDriver(settings(**{**given, **changes})))
 
 
 def token_of(swift: EmbeddedSwift) -> str:
@@ -100,7 +100,7 @@ def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
 
 
 @pytest.fixture
-def storage(subject: Subject) -> Iterator[Storage]:
+def storage(subject: Subject) -> Iterator[Any]:
     """An open driver; its containers are there, and empty again afterwards."""
     driver = subject.open()
     for index in range(3):
@@ -117,7 +117,7 @@ def job(operation: Operation, number: int = 3, size: int = 150, size_class: int 
     return Job(1, operation, size_class, number, 0, size)
 
 
-def refused(driver: Storage, operation: Operation, number: int = 3) -> StorageError:
+def refused(driver: Any, operation: Operation, number: int = 3) -> StorageError:
     with pytest.raises(StorageError) as caught:
         driver.actions[operation](job(operation, number), 0)
     assert caught.value.kind is ErrorKind.STATUS
@@ -126,7 +126,7 @@ def refused(driver: Storage, operation: Operation, number: int = 3) -> StorageEr
     return caught.value
 
 
-def test_all_operations_succeed_in_their_turn(storage: Storage) -> None:
+def test_all_operations_succeed_in_their_turn(storage: Any) -> None:
     moved = {}
     for operation in (
         CREATE,
@@ -147,14 +147,14 @@ def test_all_operations_succeed_in_their_turn(storage: Storage) -> None:
         assert moved[operation] == (150 if row.moves_content else 0)
 
 
-def test_an_empty_object_is_an_object(storage: Storage) -> None:
+def test_an_empty_object_is_an_object(storage: Any) -> None:
     for operation in (CREATE, READ, DELETE):
         timing = storage.actions[operation](job(operation, 0, 0, 1), 0)
         assert timing.bytes_moved == 0
         assert timing.first_byte_ns == timing.headers_ns
 
 
-def test_missing_objects(subject: Subject, storage: Storage) -> None:
+def test_missing_objects(subject: Subject, storage: Any) -> None:
     if not subject.stateful:
         return
     assert refused(storage, READ, 7).status == 404
@@ -163,9 +163,7 @@ def test_missing_objects(subject: Subject, storage: Storage) -> None:
     assert not storage.delete_object("contract_no_such", "nothing")
 
 
-def test_ensure_uploads_what_is_missing_or_of_another_size(
-    subject: Subject, storage: Storage
-) -> None:
+def test_ensure_uploads_what_is_missing_or_of_another_size(subject: Subject, storage: Any) -> None:
     ensure = storage.actions[ENSURE]
     assert ensure(job(ENSURE), 0).bytes_moved == 150
     if subject.stateful:
@@ -175,7 +173,7 @@ def test_ensure_uploads_what_is_missing_or_of_another_size(
     assert storage.actions[READ](job(READ, size=151), 0).bytes_moved == 151
 
 
-def test_listings_come_in_pages(subject: Subject, storage: Storage) -> None:
+def test_listings_come_in_pages(subject: Subject, storage: Any) -> None:
     for number in range(9):
         storage.actions[CREATE](job(CREATE, number), 0)
     entries = storage.list_containers("contract_", "", 100)
@@ -190,7 +188,7 @@ def test_listings_come_in_pages(subject: Subject, storage: Storage) -> None:
     assert storage.list_containers("nobody_has_this", "", 100) == []
 
 
-def test_objects_tell_the_run_that_uploaded_them(subject: Subject, storage: Storage) -> None:
+def test_objects_tell_the_run_that_uploaded_them(subject: Subject, storage: Any) -> None:
     if not subject.stateful:
         assert storage.object_run_id("contract_000000", "any") is None
         return
@@ -203,14 +201,13 @@ def test_objects_tell_the_run_that_uploaded_them(subject: Subject, storage: Stor
     assert caught.value.status == 404
 
 
-def test_containers_are_made_once_and_deleted_when_empty(
-    subject: Subject, storage: Storage
-) -> None:
+def test_containers_are_made_once_and_deleted_when_empty(subject: Subject, storage: Any) -> None:
     assert storage.make_container("contract_extra") is None
     if subject.stateful:
         facts = ContainerInfo("gold", marked=True, object_count=0)
         assert storage.make_container("contract_extra") == facts
         assert storage.container_info("contract_extra") == facts
+        assert storage.owns("contract_extra")
     storage.actions[CREATE](job(CREATE), 0)
     if subject.stateful:
         with pytest.raises(StorageError) as caught:
@@ -224,7 +221,7 @@ def test_containers_are_made_once_and_deleted_when_empty(
         assert caught.value.status == 404
 
 
-def test_a_change_is_announced_before_it_is_sent(subject: Subject, storage: Storage) -> None:
+def test_a_change_is_announced_before_it_is_sent(subject: Subject, storage: Any) -> None:
     def refuse() -> None:
         raise ZeroDivisionError
 
@@ -236,9 +233,9 @@ def test_a_change_is_announced_before_it_is_sent(subject: Subject, storage: Stor
 
 
 def test_a_container_under_another_policy_is_not_ours_to_take(
-    subject: Subject, storage: Storage
+    subject: Subject, storage: Any
 ) -> None:
-    silver = subject.open(policy="silver")
+    silver = subject.open(placement="silver")
     assert silver.make_container("contract_silver") is None
     assert silver.container_info("contract_silver").policy == "silver"
     if subject.stateful:
@@ -248,7 +245,7 @@ def test_a_container_under_another_policy_is_not_ours_to_take(
     silver.close()
 
 
-def test_bulk_delete(subject: Subject, storage: Storage) -> None:
+def test_bulk_delete(subject: Subject, storage: Any) -> None:
     for number in (0, 3, 6):
         storage.actions[CREATE](job(CREATE, number), 0)
     names = [entry.name for entry in storage.list_objects("contract_000000", "", 100)]
@@ -256,7 +253,7 @@ def test_bulk_delete(subject: Subject, storage: Storage) -> None:
     assert storage.list_objects("contract_000000", "", 100) == []
 
 
-def test_a_token_is_used_from_the_next_request_on(subject: Subject, storage: Storage) -> None:
+def test_a_token_is_used_from_the_next_request_on(subject: Subject, storage: Any) -> None:
     other = subject.open(token="wrong")
     if subject.stateful:
         with pytest.raises(StorageError) as caught:
@@ -265,13 +262,13 @@ def test_a_token_is_used_from_the_next_request_on(subject: Subject, storage: Sto
         with pytest.raises(StorageError) as caught:
             other.list_containers("", "", 10)
         assert caught.value.status == 401
-    assert other.token_serial == 0
-    other.set_token("tk", 5)
-    assert other.token_serial == 5
+    assert other.credentials_serial == 0
+    other.set_credentials(with_token("tk", 5))
+    assert other.credentials_serial == 5
     other.close()
 
 
-def test_limits_are_told(subject: Subject, storage: Storage) -> None:
+def test_limits_are_told(subject: Subject, storage: Any) -> None:
     limits = storage.limits()
     if subject.stateful:
         assert limits.max_object_name_length == 1024
@@ -286,7 +283,7 @@ def test_a_closed_driver_may_be_closed_again(subject: Subject) -> None:
     other.close()
 
 
-def test_what_is_read_is_checked_where_it_was_asked_for(subject: Subject, storage: Storage) -> None:
+def test_what_is_read_is_checked_where_it_was_asked_for(subject: Subject, storage: Any) -> None:
     checking = subject.open(verify=True)
     storage.actions[CREATE](job(CREATE), 0)
     read, update = job(READ), job(UPDATE)._replace(version=1)

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.cli.auth_options import auth_version
 from ssbench.cli.report_options import operation
 from ssbench.cli.run_options import new_stats_file
-from ssbench.cli.store_options import http_url
 from ssbench.cli.worker_options import worker_id
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.operations import CREATE, READ
+from ssbench.storage.swiftlogin import parse_version
 
 GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (types.port, "1", 1),
@@ -42,8 +41,7 @@ GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (operation, "read", READ),
     (types.batch_size, "auto", None),
     (types.batch_size, "8", 8),
-    (http_url, "https://[::1]:8080/v1/A", "https://[::1]:8080/v1/A"),
-    (auth_version, "v3", "3"),
+    (parse_version, "v3", "3"),
     (worker_id, "host-1", "host-1"),
     (new_stats_file, "a.stat", "a.stat.gz"),
     (new_stats_file, "no/such/folder/a", "no/such/folder/a.gz"),
@@ -84,8 +82,7 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
         "'LIST': give one of CREATE, READ, UPDATE, DELETE, HEAD, POST, GET or PUT",
     ),
     (types.batch_size, "0", "'0': give auto, or a number of 1 or more"),
-    (http_url, "saio:8080", "it should look like http://host:port/path"),
-    (auth_version, "4", "auth version '4' is unknown"),
+    (parse_version, "4", "auth version '4' is unknown"),
     (worker_id, "", "1 to 64 printable characters"),
     (worker_id, "a b", "1 to 64 printable characters"),
     (worker_id, "x" * 65, "1 to 64 printable characters"),

@@ -13,21 +13,20 @@ from ssbench.core.errors import MessageError
 from ssbench.core.messages import ControlState, decode, pack, unpack
 from ssbench.core.model import SizeClass
 from ssbench.core.scenario.fields import crud_profile
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 
 WHOLE = StorageSettings(
     driver="noop",
-    storage_urls=("http://a/v1/x", "http://b/v1/x"),
-    token="s3cret-t0ken",
-    token_serial=3,
+    store={"urls": ["http://a/v1/x", "http://b/v1/x"], "insecure": False},
+    credentials=(Credentials(2, 1e9, {}), Credentials(3, None, {"token": "s3cret-t0ken"})),
     run_id="abc",
     sizes=(
         SizeClass("tiny", 1, 10, crud_profile([1, 1, 1, 1]), 7),
         SizeClass("großé", 0, 5 << 30, crud_profile([0.0, 1.0, 0.0, 0.0]), 0),
     ),
-    policy="gold",
+    placement="gold",
     delete_after_s=60,
     verify=True,
 )
@@ -41,7 +40,7 @@ def test_settings_come_over_the_wire_whole() -> None:
 
 def test_no_repr_shows_the_token() -> None:
     assert "s3cret" not in repr(WHOLE)
-    assert "s3cret" not in str(replace(WHOLE, token_serial=4))
+    assert "s3cret" not in str(replace(WHOLE, run_id="b"))
 
 
 def test_settings_of_a_newer_master_are_read_for_what_is_known() -> None:

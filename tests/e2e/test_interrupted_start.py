@@ -43,7 +43,7 @@ LONGEST_S = 30.0
 
 #: Event, what is in its first argument, which one of them.
 MOMENTS = {
-    "the first line": ("import", "auth_options", 1),
+    "the first line": ("import", "store_options", 1),
     "while the command is loaded": ("import", "ssbench.cli.options", 1),
     "the first log": ("open", "ssbench-worker-local-0", 1),
     "the second log": ("open", "ssbench-worker-local-1", 1),
@@ -119,7 +119,7 @@ def test_a_login_that_takes_long(commands: Commands, script: Path, held: bool) -
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
-@pytest.mark.parametrize("word", ["auth_options", "ssbench.cli.wiring", "zmq", "psutil"])
+@pytest.mark.parametrize("word", ["store_options", "ssbench.cli.wiring", "zmq", "psutil"])
 def test_a_worker(commands: Commands, script: Path, word: str, held: bool) -> None:
     moment = ("import", word, 1, int(held), 2)
     ended = (

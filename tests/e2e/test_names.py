@@ -9,10 +9,9 @@ import pytest
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, UPDATE
 from ssbench.core.scenario.fields import crud_profile
-from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
-from ssbench.storage.swift import SwiftStorage
 from tests.e2e.commands import Account
+from tests.fakes.drivers import WholeDriver, driver_settings
 from tests.fakes.names import NASTY_NAMES
 
 #: Beside those, whole names that end or begin as paths do.
@@ -26,10 +25,10 @@ def account(embedded_swift: EmbeddedSwift) -> Account:
 
 
 @pytest.fixture(scope="module")
-def driver(account: Account) -> Iterator[SwiftStorage]:
-    opened = SwiftStorage(
-        StorageSettings(
-            storage_urls=(account.url,), token=account.token, sizes=SIZES, run_id="r",
+def driver(account: Account) -> Iterator[WholeDriver]:
+    opened = WholeDriver(
+        driver_settings(
+            urls=(account.url,), token=account.token, sizes=SIZES, run_id="r",
             container_base="nasty", container_count=1,
         )
     )  # fmt: skip
@@ -37,7 +36,7 @@ def driver(account: Account) -> Iterator[SwiftStorage]:
     opened.close()
 
 
-def test_objects_named_by_their_class(driver: SwiftStorage) -> None:
+def test_objects_named_by_their_class(driver: WholeDriver) -> None:
     driver.make_container("nasty_000000")
     names = sorted(f"{name}_000001" for name in NASTY_NAMES)
     jobs = [Job(1, CREATE, index, 1, 0, 50) for index in range(len(SIZES))]
@@ -61,7 +60,7 @@ def put_all(account: Account, container: str) -> None:
 
 
 def test_objects_are_listed_by_page_and_deleted_one_by_one(
-    account: Account, driver: SwiftStorage
+    account: Account, driver: WholeDriver
 ) -> None:
     put_all(account, "one")
     listed, marker = [], ""
@@ -76,14 +75,14 @@ def test_objects_are_listed_by_page_and_deleted_one_by_one(
     assert driver.delete_container("one")
 
 
-def test_objects_are_deleted_in_bulk(account: Account, driver: SwiftStorage) -> None:
+def test_objects_are_deleted_in_bulk(account: Account, driver: WholeDriver) -> None:
     put_all(account, "bulk")
     assert driver.bulk_delete("bulk", NAMES) == []
     assert driver.list_objects("bulk", "", 1000) == []
     assert driver.delete_container("bulk")
 
 
-def test_containers(driver: SwiftStorage) -> None:
+def test_containers(driver: WholeDriver) -> None:
     assert [driver.make_container(base) for base in NASTY_NAMES] == [None] * len(NASTY_NAMES)
     assert all(driver.container_info(base).marked for base in NASTY_NAMES)
     for base in NASTY_NAMES:

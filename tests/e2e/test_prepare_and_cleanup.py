@@ -19,8 +19,9 @@ from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
 from ssbench.runner.cleanup import delete, plan
 from ssbench.runner.prepare import ContainerCounts, make_containers
-from ssbench.storage import open_storage
-from ssbench.storage.base import Storage, StoreLimits
+from ssbench.storage.base import StoreAdmin, StoreLimits
+from ssbench.storage.registry import open_admin
+from tests.fakes.drivers import driver_settings
 
 pytestmark = pytest.mark.e2e
 
@@ -36,9 +37,9 @@ def settings(embedded_swift: EmbeddedSwift) -> StorageSettings:
     connection.request("GET", "/auth/v1.0", headers=headers)
     token = connection.getresponse().headers["X-Auth-Token"] or ""
     connection.close()
-    return StorageSettings(
+    return driver_settings(
         token=token,
-        storage_urls=(embedded_swift.storage_url,),
+        urls=(embedded_swift.storage_url,),
         sizes=SIZES,
         run_id="run1",
         container_base="tidy",
@@ -47,8 +48,8 @@ def settings(embedded_swift: EmbeddedSwift) -> StorageSettings:
 
 
 @pytest.fixture
-def storage(settings: StorageSettings) -> Iterator[Storage]:
-    opened = open_storage(settings)
+def storage(settings: StorageSettings) -> Iterator[StoreAdmin]:
+    opened = open_admin(settings)
     yield opened
     opened.close()
 
@@ -56,7 +57,7 @@ def storage(settings: StorageSettings) -> Iterator[Storage]:
 class Limited:
     """A storage that says other limits of itself: small pages, with or without bulk delete."""
 
-    def __init__(self, storage: Storage, limits: StoreLimits) -> None:
+    def __init__(self, storage: StoreAdmin, limits: StoreLimits) -> None:
         self._storage = storage
         self._limits = limits
 
@@ -68,13 +69,13 @@ class Limited:
 
 
 @pytest.mark.parametrize("bulk", [10, None])
-def test_what_is_made_is_deleted_and_nothing_else(storage: Storage, bulk: int | None) -> None:
+def test_what_is_made_is_deleted_and_nothing_else(storage: StoreAdmin, bulk: int | None) -> None:
     assert make_containers(storage, NAMES + NEIGHBOURS) == ContainerCounts(made=8)
     assert make_containers(storage, NAMES) == ContainerCounts(there=4)
     create = storage.actions[CREATE]
     Pool(8).map(lambda n: create(Job(n, CREATE, 0, n, 0, 5), 0), range(100))
     limits = replace(storage.limits(), listing_limit=7, bulk_delete_max=bulk)
-    limited: Storage = Limited(storage, limits)  # type: ignore[assignment]
+    limited: StoreAdmin = Limited(storage, limits)  # type: ignore[assignment]
     planned = plan(limited, "tidy").entries
     assert [entry.name for entry in planned] == NAMES
     result = delete(limited, planned, 8)
@@ -84,9 +85,9 @@ def test_what_is_made_is_deleted_and_nothing_else(storage: Storage, bulk: int | 
     assert delete(storage, left).ok
 
 
-def test_another_policy_is_told(storage: Storage, settings: StorageSettings) -> None:
+def test_another_policy_is_told(storage: StoreAdmin, settings: StorageSettings) -> None:
     make_containers(storage, NAMES)
-    silver = open_storage(replace(settings, policy="silver"))
+    silver = open_admin(replace(settings, placement="silver"))
     with pytest.raises(SsbenchError, match='under storage policy "gold", not "silver"'):
         make_containers(silver, NAMES, policy="silver")
     silver.close()

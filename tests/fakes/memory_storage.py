@@ -8,7 +8,7 @@ pages. Failures are scripted per method::
     store = MemoryStore()
     store.fail("make_container", status_error(503), None, status_error(429))  # 2nd call passes
     store.refuse("delete_object", "stubborn", status_error(403))  # whenever it is about that name
-    storage = MemoryStorage(store, StorageSettings(policy="gold"))
+    storage = MemoryStorage(store, StorageSettings(placement="gold"))
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import Naming
 from ssbench.core.operations import CREATE, DELETE, ENSURE, HEAD, POST, READ, REMOVE, UPDATE, row_of
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import (
     Action,
     ContainerEntry,
@@ -145,7 +145,7 @@ class MemoryStore:
 
 
 class MemoryStorage:
-    """A driver over a MemoryStore. Keeps the whole contract of ssbench.storage.base.Storage."""
+    """A driver over a MemoryStore. Keeps the whole contract of ssbench.storage.base."""
 
     def __init__(
         self, store: MemoryStore | None = None, settings: StorageSettings | None = None
@@ -154,14 +154,13 @@ class MemoryStorage:
         self.settings = settings or StorageSettings()
         self.connected = 0
         self.closed = False
-        self._token = self.settings.token
-        self._serial = self.settings.token_serial
+        self.credentials = self.settings.newest
         self._naming = Naming(
             self.settings.sizes,
             self.settings.run_id,
             self.settings.container_base,
             self.settings.container_count,
-            self.settings.policy,
+            self.settings.placement,
         )
         self.actions: Mapping[int, Action] = {
             CREATE: self._put,
@@ -177,12 +176,12 @@ class MemoryStorage:
     def connect(self, count: int) -> None:
         self.connected += count
 
-    def set_token(self, token: str, serial: int) -> None:
-        self._token, self._serial = token, serial
+    def set_credentials(self, credentials: Credentials) -> None:
+        self.credentials = credentials
 
     @property
-    def token_serial(self) -> int:
-        return self._serial
+    def credentials_serial(self) -> int:
+        return self.credentials.serial
 
     def limits(self) -> StoreLimits:
         with self._request("limits", ""):
@@ -195,6 +194,9 @@ class MemoryStorage:
                 bulk_delete_max=self.store.bulk_delete_max,
             )
 
+    def owns(self, container: str) -> bool:
+        return self.container_info(container).marked
+
     def container_info(self, container: str) -> ContainerInfo:
         with self._request("container_facts", container):
             return self._facts(self.store.container(container))
@@ -203,7 +205,7 @@ class MemoryStorage:
         self, container: str, changing: Callable[[], None] | None = None
     ) -> ContainerInfo | None:
         with self._request("make_container", container):
-            wanted = self.settings.policy
+            wanted = self.settings.placement
             if wanted is not None and wanted.lower() not in self.store.policies:
                 raise status_error(400, f"no such storage policy: {wanted}")
             there = self.store.containers.get(container)
@@ -341,7 +343,7 @@ class MemoryStorage:
     def _request(self, method: str, name: str) -> Iterator[None]:
         if self.closed:
             raise StorageError(ErrorKind.RESET, "the driver is closed", sent=False)
-        with self.store.request(method, name, self._token):
+        with self.store.request(method, name, self.credentials.payload.get("token", "")):
             yield
 
     def _entry(self, name: str) -> ContainerEntry:

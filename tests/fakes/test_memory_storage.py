@@ -7,7 +7,8 @@ from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE, Operation
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
-from ssbench.storage.base import ObjectEntry, Storage
+from ssbench.storage.base import ObjectEntry, ObjectStore
+from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 SIZES = (SizeClass("tiny", 1, 9, crud_profile([1, 1, 1, 1]), 5),)
@@ -36,7 +37,7 @@ def status_of(call: object, *args: object) -> int:
 
 
 def test_it_is_a_storage_to_the_type_checker_and_to_users() -> None:
-    storage: Storage = ready_driver()
+    storage: ObjectStore = ready_driver()
     for operation, moved, status in [
         (CREATE, 7, 201),
         (READ, 7, 200),
@@ -103,12 +104,12 @@ def test_a_deadline_that_is_over_fails_the_operation() -> None:
 
 def test_containers_have_policies() -> None:
     store = MemoryStore()
-    assert driver(store, policy="silver").make_container("c") is None
+    assert driver(store, placement="silver").make_container("c") is None
     assert store.containers["c"].marker
     assert driver(store).make_container("c") is not None
     assert driver(store).container_info("c").policy == "silver"
-    assert status_of(driver(store, policy="gold").make_container, "c") == 409
-    assert status_of(driver(store, policy="tin").make_container, "d") == 400
+    assert status_of(driver(store, placement="gold").make_container, "c") == 409
+    assert status_of(driver(store, placement="tin").make_container, "d") == 400
     assert status_of(driver(store).container_info, "d") == 404
 
 
@@ -144,10 +145,10 @@ def test_deleting() -> None:
 
 def test_tokens_are_checked() -> None:
     store = MemoryStore(tokens={"new"})
-    storage = driver(store, token="old")
+    storage = driver(store, credentials=(with_token("old"),))
     assert status_of(storage.make_container, "c") == 401
-    storage.set_token("new", 2)
-    assert storage.token_serial == 2
+    storage.set_credentials(with_token("new", 2))
+    assert storage.credentials_serial == 2
     assert storage.make_container("c") is None
 
 

@@ -43,20 +43,22 @@ from ssbench.core.messages import (
 from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.stats.steady import AutoStop
 from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master
 from ssbench.master.phases import Limits, PhaseOutcome
-from ssbench.storage import open_storage
 from ssbench.storage.noop import NoopStorage
+from ssbench.storage.registry import open_store
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.ports import Ports
 from ssbench.transport.worker_transport import WorkerTransport
+from ssbench.worker import machine as machine_module
 from ssbench.worker import store as store_module
 from ssbench.worker.worker import Worker, local_settings
 from tests.core.workload.fleet import Ledger, packed, row
+from tests.fakes.drivers import with_token
 from tests.fakes.puppet import Puppet
 from tests.fakes.slow_storage import DRIVER
 
@@ -149,7 +151,7 @@ class Scene:
     def _work(self, worker_id: str, options: dict[str, Any]) -> None:
         transport = WorkerTransport("127.0.0.1", self.transport.ports, None)
         try:
-            open_driver = options.pop("open_driver", open_storage)
+            open_driver = options.pop("open_driver", open_store)
             settings = local_settings(worker_id, **options)
             Worker(transport, settings, open_driver=open_driver).serve()
         finally:
@@ -162,7 +164,8 @@ class Scene:
             [
                 sys.executable, "-m", "ssbench.cli.worker", "-c", "4",
                 "--zmq-work-port", str(ports.work), "--zmq-results-port", str(ports.results),
-                "--zmq-control-port", str(ports.control), worker_id,
+                "--zmq-control-port", str(ports.control),
+                "--allow-driver", DRIVER.partition(":")[0], worker_id,
             ],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stderr=subprocess.DEVNULL,
@@ -578,20 +581,20 @@ class Tokens:
         self.renewals = 0
         self.fault: Exception | None = None
 
-    def renew(self) -> tuple[str, int]:
+    def renew(self) -> Credentials:
         self.renewals += 1
         if self.fault:
             raise self.fault
-        return self.good, 5
+        return with_token(self.good, 5)
 
     def driver(self, settings: StorageSettings) -> Any:
         storage = NoopStorage(settings)
-        tokens = [settings.token]
-        take = storage.set_token
+        tokens = [settings.newest.payload.get("token")]
+        take = storage.set_credentials
 
-        def set_token(token: str, serial: int) -> None:
-            tokens.append(token)
-            take(token, serial)
+        def set_credentials(credentials: Credentials) -> None:
+            tokens.append(credentials.payload.get("token"))
+            take(credentials)
 
         def act(job: Job, deadline_ns: int) -> Timing:
             gevent.sleep(0.001)
@@ -600,7 +603,7 @@ class Tokens:
             now = time.perf_counter_ns()
             return Timing(now, now, now, 0, 200)
 
-        storage.set_token = set_token  # type: ignore[method-assign]
+        storage.set_credentials = set_credentials  # type: ignore[method-assign]
         storage.actions = dict.fromkeys(OPERATIONS, act)
         return storage
 
@@ -613,14 +616,15 @@ def test_a_token_is_renewed_once_for_all_workers() -> None:
         outcome = here.run(Ledger(100), expected=2)
         assert (outcome.counts.done, outcome.counts.failed) == (100, 0)
         assert tokens.renewals == 1
-        assert (here.master.settings.token, here.master.settings.token_serial) == ("new", 5)
+        assert here.master.settings.newest == with_token("new", 5)
 
 
 def test_a_token_that_cannot_be_renewed_fails_operations_and_not_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(renewal_module, "_RENEWAL_NS", 50_000_000)
-    monkeypatch.setattr(store_module, "_ASK_S", 0.1)
+    monkeypatch.setattr(machine_module, "_ASK_NS", 100_000_000)
+    monkeypatch.setattr(store_module, "_LOOK_S", 0.1)
     tokens = Tokens()
     tokens.fault = AuthError("the user is disabled")
     with scene(renew=tokens.renew) as here:

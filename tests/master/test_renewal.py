@@ -1,4 +1,4 @@
-"""A token in a thread of its own: one at a time, and not too often."""
+"""Renewal of credentials: one at a time, not too often, and before they expire."""
 
 from __future__ import annotations
 
@@ -9,49 +9,59 @@ import pytest
 
 from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.errors import AuthError
+from ssbench.core.settings import Credentials
 from ssbench.master.renewal import Renewal
+
+NOW = 1_000_000.0
 
 
 class Tokens:
-    """Where tokens come from; holds back until it is let go."""
+    """Where credentials come from; holds back until it is let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, expires_at: float | None = None) -> None:
         self.go = threading.Event()
         self.asked = 0
         self.fault: Exception | None = None
+        self.expires_at = expires_at
 
-    def renew(self) -> tuple[str, int]:
+    def renew(self) -> Credentials:
         self.asked += 1
         assert self.go.wait(5)
         if self.fault:
             raise self.fault
-        return f"token {self.asked}", self.asked
+        return Credentials(self.asked, self.expires_at)
+
+    def renewal(self, expires_at: float | None = None) -> Renewal:
+        self.first = Credentials(0, expires_at)
+        return Renewal(self.renew, self.first, NOW)
 
 
-def outcome_of(renewal: Renewal) -> tuple[str, int, str]:
+def outcome_of(
+    renewal: Renewal, previous: Credentials | None = None, now: float = NOW
+) -> Credentials | str:
     deadline = time.monotonic() + 5
-    while (outcome := renewal.outcome()) is None:
+    while (outcome := renewal.outcome(previous or Credentials(), now)) is None:
         assert time.monotonic() < deadline, "the renewal does not end"
     return outcome
 
 
 def test_nothing_is_new_before_it_is_asked_for() -> None:
-    assert Renewal(Tokens().renew).outcome() is None
+    assert Tokens().renewal().outcome(Credentials(), NOW) is None
 
 
 def test_the_caller_does_not_wait_and_hears_of_it_once() -> None:
     tokens = Tokens()
-    renewal = Renewal(tokens.renew)
+    renewal = tokens.renewal()
     renewal.begin(0)
-    assert renewal.outcome() is None
+    assert renewal.outcome(Credentials(), NOW) is None
     tokens.go.set()
-    assert outcome_of(renewal) == ("token 1", 1, "")
-    assert renewal.outcome() is None
+    assert outcome_of(renewal) == Credentials(1)
+    assert renewal.outcome(Credentials(), NOW) is None
 
 
 def test_one_under_way_is_enough() -> None:
     tokens = Tokens()
-    renewal = Renewal(tokens.renew)
+    renewal = tokens.renewal()
     for _ in range(3):
         renewal.begin(0)
     tokens.go.set()
@@ -62,23 +72,23 @@ def test_one_under_way_is_enough() -> None:
 def test_the_next_one_is_a_second_later_at_the_earliest() -> None:
     tokens = Tokens()
     tokens.go.set()
-    renewal = Renewal(tokens.renew)
+    renewal = tokens.renewal()
     renewal.begin(0)
     outcome_of(renewal)
     renewal.begin(SECOND - 1)
-    assert renewal.outcome() is None
+    assert renewal.outcome(Credentials(), NOW) is None
     assert tokens.asked == 1
     renewal.begin(SECOND)
-    assert outcome_of(renewal) == ("token 2", 2, "")
+    assert outcome_of(renewal) == Credentials(2)
 
 
 def test_a_refusal_is_an_outcome() -> None:
     tokens = Tokens()
     tokens.go.set()
     tokens.fault = AuthError("the user is disabled")
-    renewal = Renewal(tokens.renew)
+    renewal = tokens.renewal()
     renewal.begin(0)
-    assert outcome_of(renewal) == ("", 0, "the user is disabled")
+    assert outcome_of(renewal) == "the user is disabled"
 
 
 def test_a_defect_is_an_outcome_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +96,48 @@ def test_a_defect_is_an_outcome_too(monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = Tokens()
     tokens.go.set()
     tokens.fault = KeyError("defect")
-    renewal = Renewal(tokens.renew)
+    renewal = tokens.renewal()
     renewal.begin(0)
-    assert outcome_of(renewal) == ("", 0, "the renewal failed")
+    assert outcome_of(renewal) == "the renewal failed"
+
+
+def begun_at(renewal: Renewal, tokens: Tokens, *seconds: float) -> list[float]:
+    """Those of the times, after NOW, at which a renewal begins."""
+    begun = []
+    for after in seconds:
+        asked = tokens.asked
+        renewal.begin_if_due(int(after * SECOND), int((NOW + after) * SECOND))
+        if tokens.asked > asked:
+            begun.append(after)
+    return begun
+
+
+@pytest.mark.parametrize(
+    ("life_s", "due_s"), [(3600.0, 3540.0), (100.0, 90.0), (None, None), (-5.0, None), (0.0, None)]
+)
+def test_they_are_renewed_before_they_expire(life_s: float | None, due_s: float | None) -> None:
+    tokens = Tokens()
+    renewal = tokens.renewal(None if life_s is None else NOW + life_s)
+    if due_s is None:
+        assert begun_at(renewal, tokens, 0.0, 1e6) == []
+    else:
+        assert begun_at(renewal, tokens, 0.0, due_s - 1, due_s, due_s + 1) == [due_s]
+    tokens.go.set()
+
+
+def test_a_store_that_issues_the_same_token_again_is_asked_when_it_has_expired() -> None:
+    tokens = Tokens(NOW + 100)
+    tokens.go.set()
+    renewal = tokens.renewal(NOW + 100)
+    assert begun_at(renewal, tokens, 90.0) == [90.0]
+    outcome_of(renewal, tokens.first, NOW + 90)
+    assert begun_at(renewal, tokens, 92.0, 200.0) == []
+
+
+def test_renewed_ones_are_renewed_again() -> None:
+    tokens = Tokens(NOW + 200)
+    tokens.go.set()
+    renewal = tokens.renewal(NOW + 100)
+    assert begun_at(renewal, tokens, 90.0) == [90.0]
+    outcome_of(renewal, tokens.first, NOW + 100)
+    assert begun_at(renewal, tokens, 150.0, 190.0) == [190.0]

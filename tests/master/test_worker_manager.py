@@ -23,12 +23,13 @@ from ssbench.core.messages import (
     Returned,
 )
 from ssbench.core.model import Phase, WorkerExit
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.master.phases import Limits
 from ssbench.master.worker_manager import Event, WorkerJoined, WorkerLeft, WorkerManager
 from ssbench.transport.ports import Ports
+from tests.fakes.drivers import with_token
 
-SETTINGS = StorageSettings(driver="noop", run_id="run1", token="old", token_serial=1)
+SETTINGS = StorageSettings(driver="noop", run_id="run1", credentials=(with_token("old", 1),))
 
 
 class Wire:
@@ -280,7 +281,7 @@ def test_a_beat_says_what_was_set() -> None:
     state = here.transport.states[-1]
     assert (state.run, state.phase, state.start_ns) == ("run1", Phase.RUN, 5)
     assert state.workers == {7: (3, None)}
-    assert state.settings["token"] == "old"
+    assert state.settings["credentials"][0]["payload"] == {"token": "old"}
     assert (state.timeout_s, state.pipe) == (10.0, 3)
     assert (state.live, state.ending, state.stopping, state.quit) == (True, True, True, False)
 
@@ -402,30 +403,30 @@ def test_all_else_is_passed_on_in_the_order_of_its_arrival() -> None:
 
 def renewed(here: Scene) -> None:
     """Let time pass until there is another serial."""
-    serial = here.manager.settings.token_serial
+    serial = here.manager.settings.newest.serial
     deadline = time.monotonic() + 5
-    while here.manager.settings.token_serial == serial:
+    while here.manager.settings.newest.serial == serial:
         assert time.monotonic() < deadline, "no token came"
         here.pass_time(0)
 
 
 def test_a_new_token_is_said_at_once() -> None:
-    here = Scene(renew=lambda: ("new", 5))
+    here = Scene(renew=lambda: with_token("new", 5))
     here.deliver(hello(7), Expired(7, 1))
     here.deliver()
     renewed(here)
-    assert (here.manager.settings.token, here.manager.settings.token_serial) == ("new", 5)
+    assert here.manager.settings.credentials == (with_token("new", 5),)
     here.manager.enter(Phase.RUN)
     here.deliver()
-    assert here.transport.states[-1].settings["token"] == "new"
+    assert here.transport.states[-1].settings["credentials"][-1]["payload"] == {"token": "new"}
 
 
 def test_an_expiry_of_a_former_token_asks_for_nothing() -> None:
     asked: list[int] = []
 
-    def renew() -> tuple[str, int]:
+    def renew() -> Credentials:
         asked.append(1)
-        return "new", 5
+        return with_token("new", 5)
 
     here = Scene(renew=renew)
     assert here.deliver(Expired(7, 0)) == []
@@ -441,7 +442,7 @@ def test_without_a_renewal_an_expiry_is_heard_and_that_is_all() -> None:
 
 
 def test_a_fault_is_told_once_and_gives_a_new_serial_all_the_same() -> None:
-    def renew() -> tuple[str, int]:
+    def renew() -> Credentials:
         raise AuthError("the user is disabled")
 
     here = Scene(renew=renew)
@@ -449,10 +450,7 @@ def test_a_fault_is_told_once_and_gives_a_new_serial_all_the_same() -> None:
         here.now_ns += 2 * SECOND
         here.deliver(Expired(7, serial))
         renewed(here)
-        assert (here.manager.settings.token, here.manager.settings.token_serial) == (
-            "old",
-            serial + 1,
-        )
+        assert here.manager.settings.credentials == (with_token("old", serial + 1),)
     assert here.warnings == ["The token could not be renewed: the user is disabled"]
 
 

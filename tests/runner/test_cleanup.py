@@ -11,10 +11,12 @@ import pytest
 from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import LeftAlone, container_name
+from ssbench.core.settings import Credentials
 from ssbench.runner import cleanup
 from ssbench.runner.cleanup import Plan, count, delete, plan
 from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult
 from ssbench.storage.base import ContainerEntry, StoreLimits
+from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 
@@ -308,9 +310,9 @@ def test_the_token_is_renewed_once() -> None:
     entries = planned(storage)
     store.tokens = {"new"}
     serials = itertools.count(1)
-    result = delete(storage, entries, 4, renew=lambda: ("new", next(serials)))
+    result = delete(storage, entries, 4, renew=lambda: with_token("new", next(serials)))
     assert result.ok
-    assert storage.token_serial == 1
+    assert storage.credentials_serial == 1
 
 
 def test_a_token_that_cannot_be_renewed_ends_it() -> None:
@@ -319,7 +321,7 @@ def test_a_token_that_cannot_be_renewed_ends_it() -> None:
     entries = planned(storage)
     store.tokens = set()
 
-    def renew() -> tuple[str, int]:
+    def renew() -> Credentials:
         raise AuthError("wrong password")
 
     result = delete(storage, entries, 2, renew=renew)

@@ -10,9 +10,10 @@ from ssbench.core.errors import AuthError, SsbenchError, StatFileError, StorageE
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import container_name
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.runner.prepare import Check, ContainerCounts, check, make_containers
 from ssbench.storage.base import StoreLimits
+from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 NAMES = [container_name("ssbench", index) for index in range(12)]
@@ -31,7 +32,7 @@ def scenario(**changes: Any) -> Scenario:
 
 
 def storage_of(store: MemoryStore, policy: str | None = None) -> MemoryStorage:
-    return MemoryStorage(store, StorageSettings(policy=policy))
+    return MemoryStorage(store, StorageSettings(placement=policy))
 
 
 def no_sleep(seconds: float) -> None:
@@ -167,12 +168,12 @@ def test_a_container_that_cannot_be_made_ends_it(
 
 def test_the_token_is_renewed() -> None:
     store = MemoryStore(tokens={"new"})
-    counts = make_containers(storage_of(store), NAMES, renew=lambda: ("new", 1))
+    counts = make_containers(storage_of(store), NAMES, renew=lambda: with_token("new", 1))
     assert counts.made == 12
 
 
 def test_a_token_that_cannot_be_renewed_ends_it() -> None:
-    def renew() -> tuple[str, int]:
+    def renew() -> Credentials:
         raise AuthError("wrong password")
 
     with pytest.raises(AuthError, match="wrong password"):

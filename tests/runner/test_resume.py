@@ -17,9 +17,11 @@ from ssbench.core.naming import Naming
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE, Operation
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.settings import Credentials
 from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult
 from ssbench.runner.resume import OrphanedObjects, SearchResult, delete, find
 from ssbench.storage.base import ObjectEntry
+from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 RUN = "5e1f5e1f00"
@@ -325,7 +327,9 @@ def test_passing_failures_and_the_token_are_seen_to() -> None:
     found = find(storage, left, sleep=no_sleep)
     storage.store.tokens = {"new"}
     serials = count(1)
-    result = delete(storage, left, found, renew=lambda: ("new", next(serials)), sleep=no_sleep)
+    result = delete(
+        storage, left, found, renew=lambda: with_token("new", next(serials)), sleep=no_sleep
+    )
     assert (result.objects, result.ok) == (20, True)
 
 
@@ -355,7 +359,7 @@ def test_a_token_that_cannot_be_renewed_ends_it() -> None:
     found = find(storage, left)
     storage.store.tokens = set()
 
-    def renew() -> tuple[str, int]:
+    def renew() -> Credentials:
         raise AuthError("wrong password")
 
     result = delete(storage, left, found, renew=renew)

@@ -15,12 +15,12 @@ import pytest
 from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
-from ssbench.core.credentials import Credentials
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.storage import auth
-from ssbench.storage.auth import Authenticated, Authenticator
-from ssbench.storage.authbounds import BoundedAdapter
-from ssbench.storage.authhttp import SameHostSession
+from ssbench.storage.auth import Authenticator
+from ssbench.storage.authhttp import BoundedAdapter, SameHostSession
+from ssbench.storage.base import Access
+from ssbench.storage.swiftlogin import LoginOptions
 from tests.corpus import recorded
 from tests.fakes.auth_v1 import AuthV1
 from tests.fakes.keystone_v2 import KeystoneV2
@@ -60,34 +60,43 @@ class Scripted(LoopbackServer):
         return self.scripted
 
 
-def old(fake: AuthV1, **more: Any) -> Credentials:
-    return Credentials(**{"auth": fake.auth_url, "user": fake.user, "key": fake.key, **more})
+def old(fake: AuthV1, **more: Any) -> LoginOptions:
+    return LoginOptions(**{"auth": fake.auth_url, "user": fake.user, "key": fake.key, **more})
 
 
-def new2(fake: KeystoneV2, **more: Any) -> Credentials:
+def new2(fake: KeystoneV2, **more: Any) -> LoginOptions:
     options = {
         "os_auth_url": fake.url,
         "os_username": fake.user,
         "os_password": fake.key,
         "os_tenant_name": fake.tenant,
     }
-    return Credentials(**{**options, **more})
+    return LoginOptions(**{**options, **more})
 
 
-def new3(fake: KeystoneV3, **more: Any) -> Credentials:
+def new3(fake: KeystoneV3, **more: Any) -> LoginOptions:
     options = {
         "os_auth_url": f"{fake.url}/v3",
         "os_username": fake.user,
         "os_password": fake.key,
         "os_project_name": fake.project,
     }
-    return Credentials(**{**options, **more})
+    return LoginOptions(**{**options, **more})
 
 
-def failure(credentials: Credentials) -> str:
+def reached(access: Access) -> tuple[str, str]:
+    """The token and the storage URL."""
+    return access.credentials.payload["token"], access.settings["urls"][0]
+
+
+def token_of(access: Access) -> str:
+    return reached(access)[0]
+
+
+def failure(credentials: LoginOptions) -> str:
     """The one line of a failed login."""
     with pytest.raises(AuthError) as caught:
-        Authenticator(credentials).authenticate()
+        Authenticator(credentials).log_in()
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -96,37 +105,37 @@ def failure(credentials: Credentials) -> str:
 
 
 def test_v1(v1: AuthV1) -> None:
-    assert Authenticator(old(v1)).authenticate() == Authenticated("token-1", v1.storage_url)
+    assert reached(Authenticator(old(v1)).log_in()) == ("token-1", v1.storage_url)
 
 
 def test_asked_again_it_gives_what_it_has_and_renewed_it_asks_again(v1: AuthV1) -> None:
     authenticator = Authenticator(old(v1))
-    authenticator.authenticate()
-    assert authenticator.authenticate().token == "token-1"
-    assert authenticator.renew().token == "token-2"
-    assert authenticator.authenticate().token == "token-2"
+    authenticator.log_in()
+    assert token_of(authenticator.log_in()) == "token-1"
+    assert authenticator.renew().payload["token"] == "token-2"
+    assert token_of(authenticator.log_in()) == "token-2"
     assert v1.logins == 2
 
 
 def test_v1_takes_keystones_options_too(v1: AuthV1) -> None:
-    credentials = Credentials(
+    credentials = LoginOptions(
         os_auth_type="v1password",
         os_auth_url=v1.auth_url,
         os_username=v1.user,
         os_password=v1.key,
         os_project_name="elsewhere",
     )
-    assert Authenticator(credentials).authenticate().storage_url == v1.storage_url
+    assert Authenticator(credentials).log_in().settings["urls"][0] == v1.storage_url
 
 
 def test_keys_beyond_latin_1_travel_as_utf_8() -> None:
     with AuthV1(user="tést:tester", key="schlüssel-鍵") as fake:
-        assert Authenticator(old(fake)).authenticate().token == "token-1"
+        assert token_of(Authenticator(old(fake)).log_in()) == "token-1"
 
 
 def test_a_given_storage_url_goes_before_the_one_found(v1: AuthV1) -> None:
-    found = Authenticator(old(v1, os_storage_url="http://other/v1/A")).authenticate()
-    assert found == Authenticated("token-1", "http://other/v1/A")
+    found = Authenticator(old(v1, os_storage_url="http://other/v1/A")).log_in()
+    assert reached(found) == ("token-1", "http://other/v1/A")
 
 
 def test_v1_wrong_key(v1: AuthV1) -> None:
@@ -153,7 +162,7 @@ def test_v1_wrong_page(v1: AuthV1) -> None:
 )
 def test_v1_answers_that_are_no_login(answer: Answer, says: str) -> None:
     with Scripted(answer) as fake:
-        text = failure(Credentials(auth=f"{fake.url}/auth", user="u", key="k3y"))
+        text = failure(LoginOptions(auth=f"{fake.url}/auth", user="u", key="k3y"))
     assert says in text
 
 
@@ -169,7 +178,7 @@ def test_a_redirect_on_the_same_host_is_followed(v1: AuthV1) -> None:
         return plain(request)
 
     v1.answer = answer  # type: ignore[method-assign]
-    assert Authenticator(old(v1, auth=f"{v1.url}/auth")).authenticate().token == "token-1"
+    assert token_of(Authenticator(old(v1, auth=f"{v1.url}/auth")).log_in()) == "token-1"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -189,7 +198,7 @@ def test_a_redirect_to_another_host_never_gets_the_password_of_keystone(v3: Keys
 
 def test_redirects_in_circles_end() -> None:
     with Scripted(Answer(302, {"Location": "/again"})) as fake:
-        text = failure(Credentials(auth=f"{fake.url}/auth", user="u", key="k"))
+        text = failure(LoginOptions(auth=f"{fake.url}/auth", user="u", key="k"))
         assert "redirects without end" in text
         assert len(fake.seen) < 10
 
@@ -199,7 +208,7 @@ def test_proxies_of_the_environment_are_left_aside(
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
-    assert Authenticator(old(v1)).authenticate().token == "token-1"
+    assert token_of(Authenticator(old(v1)).log_in()) == "token-1"
 
 
 # --- no answer
@@ -209,7 +218,7 @@ def test_connection_refused() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound but not listening: refuses
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/auth"
-        assert failure(Credentials(auth=url, user="u", key="k")) == f"{url}: connection refused"
+        assert failure(LoginOptions(auth=url, user="u", key="k")) == f"{url}: connection refused"
 
 
 def test_no_answer_in_time() -> None:
@@ -217,12 +226,12 @@ def test_no_answer_in_time() -> None:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         url = f"http://127.0.0.1:{mute.getsockname()[1]}/auth"
-        text = failure(Credentials(auth=url, user="u", key="k", network_timeout_s=0.05))
+        text = failure(LoginOptions(auth=url, user="u", key="k", network_timeout_s=0.05))
     assert text == f"{url}: no answer within --network-timeout"
 
 
 def test_no_such_host() -> None:
-    text = failure(Credentials(auth="http://nobody.invalid/auth", user="u", key="k"))
+    text = failure(LoginOptions(auth="http://nobody.invalid/auth", user="u", key="k"))
     assert text.startswith("http://nobody.invalid/auth: ")
     assert "http://nobody.invalid/auth: the connection broke" not in text
 
@@ -231,26 +240,24 @@ def test_no_such_host() -> None:
 
 
 def test_v2(v2: KeystoneV2) -> None:
-    found = Authenticator(new2(v2)).authenticate()
-    assert found == Authenticated("v2-token-1", "http://north.test/v1/KEY_bench")
+    found = Authenticator(new2(v2)).log_in()
+    assert reached(found) == ("v2-token-1", "http://north.test/v1/KEY_bench")
 
 
 @pytest.mark.parametrize("interface", ["internal", "internalURL"])
 def test_v2_region_and_endpoint_type(v2: KeystoneV2, interface: str) -> None:
-    found = Authenticator(
-        new2(v2, os_region_name="south", os_endpoint_type=interface)
-    ).authenticate()
-    assert found.storage_url == "http://south.internal/v1/KEY_bench"
+    found = Authenticator(new2(v2, os_region_name="south", os_endpoint_type=interface)).log_in()
+    assert reached(found)[1] == "http://south.internal/v1/KEY_bench"
 
 
 def test_v2_with_the_old_letters_and_tenant_before_the_user(v2: KeystoneV2) -> None:
-    credentials = Credentials(auth=v2.url, user="bench:me", key=v2.key, auth_version="2")
-    assert Authenticator(credentials).authenticate().token == "v2-token-1"
+    credentials = LoginOptions(auth=v2.url, user="bench:me", key=v2.key, auth_version="2")
+    assert token_of(Authenticator(credentials).log_in()) == "v2-token-1"
 
 
 def test_v2_token_is_exchanged(v2: KeystoneV2) -> None:
     credentials = new2(v2, os_password="", os_username="", os_auth_token="given-token")
-    assert Authenticator(credentials).authenticate().token == "v2-token-1"
+    assert token_of(Authenticator(credentials).log_in()) == "v2-token-1"
     assert "token refused" in failure(new2(v2, os_password="", os_auth_token="other"))
 
 
@@ -267,7 +274,7 @@ def test_v2_asked_of_a_keystone_that_speaks_v3_only(v3: KeystoneV3) -> None:
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_keystones_way_asked_of_tempauth(version: str) -> None:
     with Scripted(Answer(405)) as fake:
-        text = failure(Credentials(auth=fake.url, user="a:u", key="k", auth_version=version))
+        text = failure(LoginOptions(auth=fake.url, user="a:u", key="k", auth_version=version))
     assert "that is no Keystone" in text
     assert "--auth-version 1" in text
 
@@ -288,8 +295,8 @@ def test_no_object_store_in_the_catalog(v2: KeystoneV2) -> None:
 
 
 def test_v3(v3: KeystoneV3) -> None:
-    found = Authenticator(new3(v3)).authenticate()
-    assert found == Authenticated("v3-token-1", "http://north.public.test/v1/KEY_bench")
+    found = Authenticator(new3(v3)).log_in()
+    assert reached(found) == ("v3-token-1", "http://north.public.test/v1/KEY_bench")
     scope = v3.seen[0].json()["auth"]["scope"]
     assert scope == {"project": {"name": "bench", "domain": {"id": "default"}}}
 
@@ -297,8 +304,8 @@ def test_v3(v3: KeystoneV3) -> None:
 def test_v3_domains_by_name(v3: KeystoneV3) -> None:
     v3.user_domain = {"id": "corp"}
     assert "user or key refused" in failure(new3(v3))
-    found = Authenticator(new3(v3, os_user_domain_id="corp")).authenticate()
-    assert found.token == "v3-token-1"
+    found = Authenticator(new3(v3, os_user_domain_id="corp")).log_in()
+    assert token_of(found) == "v3-token-1"
 
 
 def test_v3_application_credential(v3: KeystoneV3) -> None:
@@ -307,30 +314,30 @@ def test_v3_application_credential(v3: KeystoneV3) -> None:
         "os_auth_type": "v3applicationcredential",
         "os_application_credential_id": "app-id",
     }
-    right = Credentials(**options, os_application_credential_secret="app-secret")
-    assert Authenticator(right).authenticate().token == "v3-token-1"
-    wrong = Credentials(**options, os_application_credential_secret="wr0ng")
+    right = LoginOptions(**options, os_application_credential_secret="app-secret")
+    assert token_of(Authenticator(right).log_in()) == "v3-token-1"
+    wrong = LoginOptions(**options, os_application_credential_secret="wr0ng")
     assert failure(wrong) == f"{v3.url}/v3: application credential refused (401)"
 
 
 def test_v3_token_is_exchanged(v3: KeystoneV3) -> None:
     credentials = new3(v3, os_username="", os_password="", os_auth_token="given-token")
-    assert Authenticator(credentials).authenticate().token == "v3-token-1"
+    assert token_of(Authenticator(credentials).log_in()) == "v3-token-1"
 
 
 def test_v3_a_token_that_has_run_out_is_renewed(v3: KeystoneV3) -> None:
     v3.expires = "2020-01-01T00:00:02.000000Z"
     authenticator = Authenticator(new3(v3))
-    assert authenticator.authenticate().token == "v3-token-1"
-    assert authenticator.renew().token == "v3-token-2"
+    assert token_of(authenticator.log_in()) == "v3-token-1"
+    assert authenticator.renew().payload["token"] == "v3-token-2"
     assert v3.logins == 2
 
 
 def test_v3_without_a_catalog(v3: KeystoneV3) -> None:
     v3.catalog = []
     assert "the catalog is empty: has the user a role in the project?" in failure(new3(v3))
-    found = Authenticator(new3(v3, os_storage_url="http://s/v1/A")).authenticate()
-    assert found.storage_url == "http://s/v1/A"
+    found = Authenticator(new3(v3, os_storage_url="http://s/v1/A")).log_in()
+    assert reached(found)[1] == "http://s/v1/A"
 
 
 def test_the_catalog_says_nothing_to_the_terminal(v3: KeystoneV3) -> None:
@@ -381,9 +388,9 @@ class Store(LoopbackServer):
 def test_a_given_token_is_tried_once_and_refused_by_nothing_but_401(status: int) -> None:
     with Store("t0ken", status) as store:
         url = f"{store.url}/v1/AUTH_a"
-        authenticator = Authenticator(Credentials(os_auth_token="t0ken", os_storage_url=url))
+        authenticator = Authenticator(LoginOptions(os_auth_token="t0ken", os_storage_url=url))
         for _ in range(2):
-            assert authenticator.authenticate() == Authenticated("t0ken", url)
+            assert reached(authenticator.log_in()) == ("t0ken", url)
         assert [(r.method, r.path) for r in store.seen] == [("HEAD", "/v1/AUTH_a")]
 
 
@@ -391,7 +398,7 @@ def test_a_given_token_that_is_refused_is_not_replaced_by_a_login(v1: AuthV1) ->
     with Store("another") as store:
         url = f"{store.url}/v1/AUTH_a"
         for more in ({}, {"auth": v1.auth_url, "user": v1.user, "key": v1.key}):
-            text = failure(Credentials(os_auth_token="t0ken", os_storage_url=url, **more))
+            text = failure(LoginOptions(os_auth_token="t0ken", os_storage_url=url, **more))
             assert text.startswith(f"{url}: the store refuses the token that was given (-T or OS_")
             assert "t0ken" not in text
     assert v1.logins == 0
@@ -401,23 +408,23 @@ def test_one_that_expires_later_is_renewed(v1: AuthV1) -> None:
     with Store("t0ken") as store:
         url = f"{store.url}/v1/AUTH_a"
         authenticator = Authenticator(old(v1, os_auth_token="t0ken", os_storage_url=url))
-        assert authenticator.authenticate().token == "t0ken"
+        assert token_of(authenticator.log_in()) == "t0ken"
         store.token = "token-1"
-        assert authenticator.renew() == Authenticated("token-1", url)
+        assert authenticator.renew().payload == {"token": "token-1"}
 
 
 def test_a_token_that_there_is_no_storage_url_for_is_told_of(v1: AuthV1) -> None:
     authenticator = Authenticator(old(v1, os_auth_token="t0ken"))
-    assert authenticator.authenticate().token == "token-1"
+    assert token_of(authenticator.log_in()) == "token-1"
     (note,) = authenticator.notes
     assert "(-T or OS_AUTH_TOKEN) is not used" in note
 
 
 def test_token_and_storage_url_are_taken_as_they_are() -> None:
     authenticator = Authenticator(
-        Credentials(os_auth_token="t0ken", os_storage_url="http://h/v1/AUTH_a")
+        LoginOptions(os_auth_token="t0ken", os_storage_url="http://h/v1/AUTH_a")
     )
-    assert authenticator.authenticate() == Authenticated("t0ken", "http://h/v1/AUTH_a")
+    assert reached(authenticator.log_in()) == ("t0ken", "http://h/v1/AUTH_a")
     with pytest.raises(AuthError, match="give a user and a key, or a new token"):
         authenticator.renew()
 
@@ -426,8 +433,8 @@ def test_with_a_user_and_key_beside_it_a_given_token_can_be_renewed(v1: AuthV1) 
     authenticator = Authenticator(
         old(v1, os_auth_token="t0ken", os_storage_url="http://h/v1/AUTH_a")
     )
-    assert authenticator.authenticate().token == "t0ken"
-    assert authenticator.renew() == Authenticated("token-1", "http://h/v1/AUTH_a")
+    assert token_of(authenticator.log_in()) == "t0ken"
+    assert authenticator.renew().payload == {"token": "token-1"}
 
 
 # --- files and notes
@@ -435,7 +442,7 @@ def test_with_a_user_and_key_beside_it_a_given_token_can_be_renewed(v1: AuthV1) 
 
 def test_insecure_is_noted_once(v1: AuthV1) -> None:
     authenticator = Authenticator(old(v1, insecure=True))
-    authenticator.authenticate()
+    authenticator.log_in()
     authenticator.renew()
     (note,) = authenticator.notes
     assert note.startswith("--insecure: certificates are not verified")
@@ -445,7 +452,12 @@ def test_insecure_is_noted_once(v1: AuthV1) -> None:
 def test_cacert_is_read_for_the_workers(v1: AuthV1, tmp_path: Path) -> None:
     bundle = tmp_path / "ca.pem"
     bundle.write_text("-----BEGIN CERTIFICATE-----\n")
-    assert Authenticator(old(v1, os_cacert=str(bundle))).cacert_pem.startswith("-----BEGIN")
+    assert (
+        Authenticator(old(v1, os_cacert=str(bundle)))
+        .log_in()
+        .settings["cacert_pem"]
+        .startswith("-----BEGIN")
+    )
 
 
 @pytest.mark.parametrize("option", ["os_cacert", "os_cert", "os_key"])
@@ -497,7 +509,7 @@ def test_an_http_storage_url_is_refused_at_a_renewal_too(
     tls_v1: AuthV1, certificates: Certificates
 ) -> None:
     authenticator = Authenticator(old(tls_v1, os_cacert=str(certificates.authority)))
-    authenticator.authenticate()
+    authenticator.log_in()
     tls_v1.storage_url = IN_CLEAR
     with pytest.raises(AuthError, match="without TLS"):
         authenticator.renew()
@@ -508,9 +520,9 @@ def test_an_http_storage_url_is_the_users_own_choice(
 ) -> None:
     tls_v1.storage_url = "http://elsewhere.test/v1/AUTH_test"
     trusting = old(tls_v1, os_cacert=str(certificates.authority), os_storage_url=IN_CLEAR)
-    assert Authenticator(trusting).authenticate() == Authenticated("token-1", IN_CLEAR)
+    assert reached(Authenticator(trusting).log_in()) == ("token-1", IN_CLEAR)
     careless = old(tls_v1, insecure=True)
-    assert Authenticator(careless).authenticate().storage_url == tls_v1.storage_url
+    assert Authenticator(careless).log_in().settings["urls"][0] == tls_v1.storage_url
 
 
 def test_https_of_keystone_with_an_http_endpoint_is_refused(
@@ -521,12 +533,12 @@ def test_https_of_keystone_with_an_http_endpoint_is_refused(
         assert "gives a storage URL without TLS (http://" in text
         for more in ({"insecure": True}, {"os_storage_url": IN_CLEAR}):
             credentials = new3(keystone, os_cacert=str(certificates.authority), **more)
-            assert Authenticator(credentials).authenticate().storage_url.startswith("http://")
+            assert Authenticator(credentials).log_in().settings["urls"][0].startswith("http://")
 
 
 def test_tls_with_a_ca_of_ones_own(tls_v1: AuthV1, certificates: Certificates) -> None:
     authenticator = Authenticator(old(tls_v1, os_cacert=str(certificates.authority)))
-    assert authenticator.authenticate().token == "token-1"
+    assert token_of(authenticator.log_in()) == "token-1"
 
 
 def test_tls_with_a_client_certificate(certificates: Certificates) -> None:
@@ -538,7 +550,7 @@ def test_tls_with_a_client_certificate(certificates: Certificates) -> None:
     trusting = {"os_cacert": str(certificates.authority)}
     mine = {"os_cert": str(certificates.certificate), "os_key": str(certificates.key)}
     with AuthV1(tls=context) as fake:
-        assert Authenticator(old(fake, **trusting, **mine)).authenticate().token == "token-1"
+        assert token_of(Authenticator(old(fake, **trusting, **mine)).log_in()) == "token-1"
         failure(old(fake, **trusting))
 
 
@@ -552,7 +564,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_key_is_sent
 
 
 def test_insecure_takes_any_certificate_without_a_warning(tls_v1: AuthV1) -> None:
-    assert Authenticator(old(tls_v1, insecure=True)).authenticate().token == "token-1"
+    assert token_of(Authenticator(old(tls_v1, insecure=True)).log_in()) == "token-1"
 
 
 def test_https_to_a_server_that_speaks_http(v1: AuthV1) -> None:
@@ -570,7 +582,7 @@ def test_no_secret_is_in_reprs_errors_logs_or_tracebacks(
     texts = []
     for credentials in (old(v1), new2(v2), new3(v3)):
         authenticator = Authenticator(credentials)
-        found = authenticator.authenticate()
+        found = authenticator.log_in()
         texts += [repr(authenticator), str(authenticator), repr(found), repr(credentials)]
     for credentials in (
         old(v1, key="S3CRET"),
@@ -581,7 +593,7 @@ def test_no_secret_is_in_reprs_errors_logs_or_tracebacks(
         new3(v3, os_password="", os_auth_token="S3CRET\n\r"),
     ):
         try:
-            Authenticator(credentials).authenticate()
+            Authenticator(credentials).log_in()
         except AuthError as e:
             texts += [repr(e), str(e), "".join(traceback.format_exception(e))]
     texts.append(caplog.text)
@@ -627,12 +639,12 @@ class _Adapter(BoundedAdapter):
 
 
 LOGINS = [
-    Credentials(auth="http://h:5000/auth/v1.0", user="a:u", key="s3cret-k3y"),
-    Credentials(
+    LoginOptions(auth="http://h:5000/auth/v1.0", user="a:u", key="s3cret-k3y"),
+    LoginOptions(
         os_auth_url="http://h:5000/v2.0", os_username="u", os_password="s3cret-k3y",
         os_tenant_name="t", auth_version="2.0",
     ),
-    Credentials(
+    LoginOptions(
         os_auth_url="http://h:5000/v3", os_username="u", os_password="s3cret-k3y",
         os_project_name="p", auth_version="3",
     ),
@@ -644,7 +656,7 @@ def logged_in_or_refused(data: bytes) -> None:
     for credentials in LOGINS:
 
         def session(
-            given: Credentials, plain: type[SameHostSession] = SameHostSession
+            given: LoginOptions, plain: type[SameHostSession] = SameHostSession
         ) -> SameHostSession:
             made = plain(given)
             made.mount("http://", _Adapter(data))
@@ -653,15 +665,15 @@ def logged_in_or_refused(data: bytes) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(auth, "SameHostSession", session)
             try:
-                found = Authenticator(credentials).authenticate()
+                found = Authenticator(credentials).log_in()
             except AuthError as error:
                 must_be_line(error)
                 assert "s3cret" not in str(error)  # noqa: PT017 - one of two fine outcomes
                 continue
-        assert found.token.isascii()
-        assert found.token.isprintable()
-        assert found.storage_url.lower().startswith(("http://", "https://"))
-        must_be_line(found.storage_url)
+        assert token_of(found).isascii()
+        assert token_of(found).isprintable()
+        assert reached(found)[1].lower().startswith(("http://", "https://"))
+        must_be_line(reached(found)[1])
 
 
 def test_headers_that_urllib3_cannot_read_are_not_logged(

@@ -7,7 +7,7 @@ import requests
 from urllib3 import HTTPConnectionPool
 
 from ssbench.core.errors import AuthError
-from ssbench.storage.authbounds import MAX_RESPONSE, BoundedAdapter
+from ssbench.storage.authhttp import MAX_RESPONSE, BoundedAdapter
 from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
 from tests.fakes.served_pool import CHUNKED, START, dripping, endless, silent_after
 

@@ -17,12 +17,11 @@ import pytest
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.core.settings import StorageSettings
 from ssbench.storage.dial import Dialler, Endpoint
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import ConnectionPool
+from ssbench.storage.sites import HttpSettings, client_context
 from ssbench.storage.stream import PlainStream
-from ssbench.storage.tls import client_context
 from tests.fakes.http_server import ACCOUNT, FakeContainer, FakeSwift
 from tests.fakes.scripted_server import Peer, ScriptedServer
 from tests.ports import held_port
@@ -184,7 +183,7 @@ def server_context(certificates: Certificates) -> ssl.SSLContext:
 
 
 def trusting(certificates: Certificates) -> ssl.SSLContext:
-    return client_context(StorageSettings(cacert_pem=certificates.authority.read_text()))
+    return client_context(HttpSettings(cacert_pem=certificates.authority.read_text()))
 
 
 @pytest.fixture
@@ -214,7 +213,7 @@ def test_large_bodies_over_tls(pool: ConnectionPool, swift: FakeSwift) -> None:
 
 
 def test_an_unknown_authority_is_refused(swift: FakeSwift) -> None:
-    error = refusal(swift.port, context=client_context(StorageSettings()))
+    error = refusal(swift.port, context=client_context(HttpSettings()))
     assert error.kind is ErrorKind.TLS
     assert "certificate refused: unable to get local issuer certificate" in error.detail
 
@@ -229,7 +228,7 @@ def test_a_certificate_for_another_host_is_refused(
 
 
 def test_insecure_takes_any_certificate(swift: FakeSwift) -> None:
-    context = client_context(StorageSettings(insecure=True))
+    context = client_context(HttpSettings(insecure=True))
     dialling(swift.port, context=context).close()
 
 
@@ -296,7 +295,7 @@ def test_a_client_certificate_is_shown(certificates: Certificates, tmp_path: Pat
     context.load_verify_locations(certificates.authority)
     context.verify_mode = ssl.CERT_REQUIRED
     client = client_context(
-        StorageSettings(
+        HttpSettings(
             cacert_pem=certificates.authority.read_text(),
             cert_path=str(certificates.certificate),
             cert_key_path=str(certificates.key),

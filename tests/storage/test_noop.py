@@ -6,6 +6,7 @@ from ssbench.core.model import Job
 from ssbench.core.operations import OPERATIONS
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
+from tests.fakes.drivers import driver_settings, with_token
 
 
 def test_every_operation_succeeds_now_and_moves_its_bytes() -> None:
@@ -19,8 +20,8 @@ def test_every_operation_succeeds_now_and_moves_its_bytes() -> None:
 
 
 def test_it_needs_no_credentials_and_keeps_a_serial() -> None:
-    storage = NoopStorage(StorageSettings(driver="noop", token_serial=2))
-    assert storage.token_serial == 2
-    storage.set_token("secret", 3)
-    assert storage.token_serial == 3
+    storage = NoopStorage(driver_settings("secret", 2, driver="noop"))
+    assert storage.credentials_serial == 2
+    storage.set_credentials(with_token("secret", 3))
+    assert storage.credentials_serial == 3
     assert "secret" not in repr(vars(storage))

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.core.credentials import Credentials
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CRUD, Operation
 from ssbench.core.scenario.fields import crud_profile
-from ssbench.core.settings import StorageSettings
 from ssbench.storage.auth import Authenticator
-from ssbench.storage.swift import SwiftStorage
+from ssbench.storage.swiftlogin import LoginOptions
+from tests.fakes.drivers import WholeDriver, driver_settings
 from tests.fakes.loopback_http import Answer, LoopbackServer, Request
 from tests.servers.certificates import Certificates, make_certificates
 
@@ -68,11 +67,11 @@ TARGETS: dict[str, Callable[[StorageUrl, StorageUrl], str]] = {
 }
 
 
-def act(operation: Operation, storage: SwiftStorage) -> object:
+def act(operation: Operation, storage: WholeDriver) -> object:
     return storage.actions[operation](Job(1, operation, 0, 1, 0, 50), 0)
 
 
-REQUESTS: dict[str, Callable[[SwiftStorage], object]] = {
+REQUESTS: dict[str, Callable[[WholeDriver], object]] = {
     **{operation.name: partial(act, operation) for operation in CRUD},
     "container facts": lambda storage: storage.container_info("ssbench_000000"),
     "make container": lambda storage: storage.make_container("ssbench_000000"),
@@ -90,13 +89,13 @@ def test_no_redirect_of_a_store_is_followed(
     site: StorageUrl,
     elsewhere: StorageUrl,
     certificates: Certificates,
-    ask: Callable[[SwiftStorage], object],
+    ask: Callable[[WholeDriver], object],
     target: Callable[[StorageUrl, StorageUrl], str],
 ) -> None:
     site.location = target(site, elsewhere)
-    storage = SwiftStorage(
-        StorageSettings(
-            storage_urls=(f"{site.url}/v1/AUTH_test",), token=TOKEN, run_id="run1", sizes=SIZES,
+    storage = WholeDriver(
+        driver_settings(
+            urls=(f"{site.url}/v1/AUTH_test",), token=TOKEN, run_id="run1", sizes=SIZES,
             container_count=2, cacert_pem=certificates.authority.read_text(),
         )
     )  # fmt: skip
@@ -112,19 +111,19 @@ def test_no_redirect_of_a_store_is_followed(
     assert elsewhere.seen == []
 
 
-LOGINS: dict[str, Callable[[str], Credentials]] = {
-    "v1": lambda url: Credentials(auth=f"{url}/auth/v1.0", user="me", key=PASSWORD),
-    "v2": lambda url: Credentials(
+LOGINS: dict[str, Callable[[str], LoginOptions]] = {
+    "v1": lambda url: LoginOptions(auth=f"{url}/auth/v1.0", user="me", key=PASSWORD),
+    "v2": lambda url: LoginOptions(
         os_auth_url=f"{url}/v2.0", os_username="me", os_password=PASSWORD, os_tenant_name="us",
         auth_version="2.0",
     ),
-    "v3": lambda url: Credentials(
+    "v3": lambda url: LoginOptions(
         os_auth_url=f"{url}/v3", os_username="me", os_password=PASSWORD, os_project_name="us"
     ),
-    "v3 token": lambda url: Credentials(
+    "v3 token": lambda url: LoginOptions(
         os_auth_url=f"{url}/v3", os_auth_token=PASSWORD, os_project_name="us"
     ),
-    "v3 application credential": lambda url: Credentials(
+    "v3 application credential": lambda url: LoginOptions(
         os_auth_url=f"{url}/v3", os_application_credential_id="a",
         os_application_credential_secret=PASSWORD,
     ),
@@ -137,17 +136,17 @@ def test_no_password_goes_to_another_host(
     site: StorageUrl,
     elsewhere: StorageUrl,
     certificates: Certificates,
-    login: Callable[[str], Credentials],
+    login: Callable[[str], LoginOptions],
     status: int,
 ) -> None:
     site.status, site.location = status, f"{elsewhere.url}/v3/auth/tokens"
     given = login(site.url)
-    credentials = Credentials(
+    credentials = LoginOptions(
         **{name: getattr(given, name) for name in given.__slots__ if name != "os_cacert"},
         os_cacert=str(certificates.authority),
     )
     with pytest.raises(AuthError, match="redirects to another host") as caught:
-        Authenticator(credentials).authenticate()
+        Authenticator(credentials).log_in()
     assert len(site.seen) == 1
     assert elsewhere.seen == []
     assert PASSWORD not in str(caught.value)

@@ -9,8 +9,9 @@ from gevent.pool import Pool
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.retry import LONGEST_PAUSE_S
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials
 from ssbench.storage.retrying_client import RetryingClient, is_transient
+from tests.fakes.drivers import driver_settings, with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 
@@ -40,7 +41,10 @@ def test_who_is_to_end_tries_nothing_again() -> None:
     storage = MemoryStorage()
     storage.store.fail("make_container", status_error(503), status_error(401))
     client = RetryingClient(
-        storage, renew=lambda: ("t", 2), stopping=lambda: len(pauses) > 0, sleep=pauses.append
+        storage,
+        renew=lambda: with_token("t", 2),
+        stopping=lambda: len(pauses) > 0,
+        sleep=pauses.append,
     )
     with pytest.raises(StorageError, match="401"):
         client.call(storage.make_container, "c")
@@ -80,12 +84,12 @@ def test_requests_in_flight_are_bounded() -> None:
 
 def test_a_token_is_renewed_once_for_all_and_off_the_hub() -> None:
     store = MemoryStore(tokens={"new"}, pause=lambda: gevent.sleep(0))
-    storage = MemoryStorage(store, StorageSettings(token="old", token_serial=1))
+    storage = MemoryStorage(store, driver_settings("old", 1))
     renewed_in = []
 
-    def renew() -> tuple[str, int]:
+    def renew() -> Credentials:
         renewed_in.append(current_thread())
-        return "new", 2
+        return with_token("new", 2)
 
     client = RetryingClient(storage, 8, renew=renew)
     made = Pool(8).map(lambda name: client.call(storage.make_container, name), "abcdefgh")
@@ -97,14 +101,16 @@ def test_a_token_is_renewed_once_for_all_and_off_the_hub() -> None:
 
 def test_a_token_that_is_never_accepted_ends_in_the_stores_word() -> None:
     storage = MemoryStorage(MemoryStore(tokens=set()))
-    client = RetryingClient(storage, renew=lambda: ("another", storage.token_serial + 1))
+    client = RetryingClient(
+        storage, renew=lambda: with_token("another", storage.credentials_serial + 1)
+    )
     with pytest.raises(StorageError, match="401"):
         client.call(storage.make_container, "c")
-    assert storage.token_serial == 3
+    assert storage.credentials_serial == 3
 
 
 def test_a_failed_renewal_is_told_as_such(capfd: pytest.CaptureFixture[str]) -> None:
-    def renew() -> tuple[str, int]:
+    def renew() -> Credentials:
         raise AuthError("wrong password")
 
     storage = MemoryStorage(MemoryStore(tokens=set()))

@@ -28,22 +28,24 @@ from ssbench.core.operations import (
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.storage import swift as swift_module
+from ssbench.storage import swiftadmin
 from ssbench.storage.base import ContainerInfo, ObjectEntry
-from ssbench.storage.swift import SwiftStorage
+from tests.fakes.drivers import WholeDriver, driver_settings, with_token
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.names import NASTY_NAMES
 from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
+from tests.fakes.served_pool import dripping
 
 PROFILE = crud_profile([1, 1, 1, 1])
 SIZES = (SizeClass("tiny", 1, 99, PROFILE, 10), SizeClass("q /?\u00fc%", 1, 99, PROFILE, 10))
 SECRET = "AUTH_tk0123456789"
 
-Opener = Callable[..., SwiftStorage]
+Opener = Callable[..., WholeDriver]
 
 
 def settings(*urls: str, **changes: object) -> StorageSettings:
-    values = {"storage_urls": urls, "token": "tk", "run_id": "run1", "sizes": SIZES}
-    return StorageSettings(**{"container_count": 2, **values, **changes})  # type: ignore[arg-type]
+    values = {"urls": urls, "token": "tk", "run_id": "run1", "sizes": SIZES}
+    return driver_settings(**{"container_count": 2, **values, **changes})  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -59,8 +61,8 @@ def opened(swift: FakeSwift) -> Iterator[Opener]:
     """``opened(**settings)``: a driver on the fake."""
     drivers = []
 
-    def opener(*urls: str, seed: int | None = None, **changes: object) -> SwiftStorage:
-        drivers.append(SwiftStorage(settings(*(urls or (swift.url,)), **changes), seed))
+    def opener(*urls: str, seed: int | None = None, **changes: object) -> WholeDriver:
+        drivers.append(WholeDriver(settings(*(urls or (swift.url,)), **changes), seed))
         return drivers[-1]
 
     yield opener
@@ -69,10 +71,10 @@ def opened(swift: FakeSwift) -> Iterator[Opener]:
 
 
 @contextmanager
-def against(*answers: bytes) -> Iterator[SwiftStorage]:
+def against(*answers: bytes) -> Iterator[WholeDriver]:
     """A driver on a server that gives just these answers."""
     with ScriptedServer(answering(*answers)) as server:
-        driver = SwiftStorage(settings(server_url(server)))
+        driver = WholeDriver(settings(server_url(server)))
         try:
             yield driver
         finally:
@@ -113,7 +115,7 @@ def test_a_read_brings_no_more_than_its_size_class_has() -> None:
     large = SizeClass("large", 1, 3_000_000, PROFILE, 10)
     with (
         ScriptedServer(answering(ok(bytes(3_000_000)), ok(bytes(3_000_000)))) as server,
-        closing(SwiftStorage(settings(server_url(server), sizes=(*SIZES, large)))) as driver,
+        closing(WholeDriver(settings(server_url(server), sizes=(*SIZES, large)))) as driver,
     ):
         read = driver.actions[READ]
         assert read(job(READ, size_class=2), 0).bytes_moved == 3_000_000
@@ -173,7 +175,7 @@ def test_compressible_bodies(swift: FakeSwift, opened: Opener) -> None:
 
 
 def test_names_are_quoted_on_every_verb(swift: FakeSwift, opened: Opener) -> None:
-    driver = opened(container_base="a b?", policy="gold")
+    driver = opened(container_base="a b?", placement="gold")
     swift.containers["a b?_000000_gold"] = FakeContainer("gold", {})
     for operation in (CREATE, READ, UPDATE, HEAD, POST, DELETE, ENSURE, REMOVE):
         driver.actions[operation](job(operation, 3, 50, 1), 0)
@@ -247,10 +249,10 @@ def test_the_deadline_reaches_the_engine(opened: Opener) -> None:
 
 def test_a_new_token_is_in_the_next_request(swift: FakeSwift, opened: Opener) -> None:
     driver = opened(token="old")
-    driver.set_token("tk", 7)
+    driver.set_credentials(with_token("tk", 7))
     driver.actions[CREATE](job(CREATE), 0)
     assert swift.seen[0].headers["X-Auth-Token"] == "tk"
-    assert driver.token_serial == 7
+    assert driver.credentials_serial == 7
 
 
 def test_each_request_takes_a_storage_url_at_random(swift: FakeSwift, opened: Opener) -> None:
@@ -276,31 +278,31 @@ def test_no_secret_is_shown(opened: Opener) -> None:
         driver.actions[READ](job(READ), 0)
     assert SECRET not in repr(driver) + repr(caught.value) + caught.value.detail
     with pytest.raises(UsageError) as usage:
-        driver.set_token(f"{SECRET}\r\nX-Evil: 1", 1)
+        driver.set_credentials(with_token(f"{SECRET}\r\nX-Evil: 1", 1))
     assert SECRET not in str(usage.value)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"storage_urls": ()}, "no storage URL"),
-        ({"storage_urls": ("http://h/v1/a",), "policy": "gold\r\nX: 1"}, "policy"),
-        ({"storage_urls": ("http://h/v1/a",), "run_id": "a\r\nX: 1\u00fc"}, ""),
+        ({"urls": ()}, "no storage URL"),
+        ({"urls": ("http://h/v1/a",), "placement": "gold\r\nX: 1"}, "policy"),
+        ({"urls": ("http://h/v1/a",), "run_id": "a\r\nX: 1\u00fc"}, ""),
     ],
 )
 def test_settings_that_cannot_be_used(changes: dict[str, object], words: str) -> None:
     if words:
         with pytest.raises(UsageError, match=words):
-            SwiftStorage(settings(**changes))
+            WholeDriver(settings(**changes))
     else:
-        SwiftStorage(settings(**changes)).close()  # a run id is quoted
+        WholeDriver(settings(**changes)).close()  # a run id is quoted
 
 
 # --- the errands around a run
 
 
 def test_a_container_is_made_with_marker_and_policy(swift: FakeSwift, opened: Opener) -> None:
-    assert opened(policy="silver").make_container("ssbench_000007_silver") is None
+    assert opened(placement="silver").make_container("ssbench_000007_silver") is None
     made = swift.containers["ssbench_000007_silver"]
     assert made.policy == "silver"
     assert made.headers["X-Container-Meta-Ssbench"] == "run1"
@@ -329,7 +331,7 @@ def test_one_that_is_empty_gets_it_once(swift: FakeSwift, opened: Opener) -> Non
 
 def test_another_policy_is_told_by_name(swift: FakeSwift, opened: Opener) -> None:
     with pytest.raises(StorageError, match="'gold', not 'silver'") as caught:
-        opened(policy="silver").make_container("ssbench_000000")
+        opened(placement="silver").make_container("ssbench_000000")
     assert caught.value.status == 409
 
 
@@ -416,7 +418,7 @@ def test_a_listing_of_63_mib_is_read_in_little_memory(row: bytes) -> None:
 
     with (
         ScriptedServer(pour) as server,
-        closing(SwiftStorage(settings(server_url(server)))) as driver,
+        closing(WholeDriver(settings(server_url(server)))) as driver,
     ):
         for ask in (
             lambda: driver.list_containers("ssbench_", "", 1000),
@@ -451,6 +453,19 @@ def test_a_store_without_info_has_no_limits() -> None:
         assert driver.limits().listing_limit is None
     with against(ok(b"<html>")) as driver:
         assert driver.limits().listing_limit is None
+
+
+def test_an_administrative_request_that_drips_has_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swiftadmin, "_TIMEOUTS", 0.05)
+    drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
+    with (
+        ScriptedServer(drips) as server,
+        closing(WholeDriver(settings(server_url(server), network_timeout_s=4.0))) as driver,
+    ):
+        for request in (driver.limits, lambda: driver.list_objects("c", "", 10)):
+            with pytest.raises(StorageError) as caught:
+                request()
+            assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
 
 
 def test_many_users_at_once(swift: FakeSwift, opened: Opener) -> None:

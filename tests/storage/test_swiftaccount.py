@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from time import perf_counter_ns
 
 import pytest
 
-from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import ErrorKind
+from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
-from ssbench.storage import swiftaccount as swiftaccount_module
 from ssbench.storage.httpbody import Collector
 from ssbench.storage.swiftaccount import Account
+from tests.fakes.drivers import driver_settings, with_token
 from tests.fakes.http_server import FakeContainer, FakeSwift
-from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
-from tests.fakes.served_pool import dripping
+from tests.fakes.scripted_server import Peer, ScriptedServer, ok
 
 Opener = Callable[..., Account]
 SOON = 60 * 10**9
 
 
 def settings(*urls: str, **changes: object) -> StorageSettings:
-    values = {"storage_urls": urls, "token": "tk", "run_id": "run1"}
-    return StorageSettings(**{**values, **changes})  # type: ignore[arg-type]
+    values = {"urls": urls, "token": "tk", "run_id": "run1"}
+    return driver_settings(**{**values, **changes})  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -65,13 +62,13 @@ def test_requests_carry_run_and_worker_for_the_stores_logs(
 def test_the_newest_token_is_on_every_request_and_the_tails_stay_the_same_lists(
     swift: FakeSwift, opened: Opener
 ) -> None:
-    account = opened(token_serial=4, delete_after_s=60, compressible=True)
+    account = opened(serial=4, delete_after_s=60, compressible=True)
     assert account.serial == 4
     header_suffixes, upload_header_suffixes = (
         account.header_suffixes,
         account.upload_header_suffixes,
     )
-    account.set_token("newer", 5)
+    account.set_credentials(with_token("newer", 5))
     status_of(account, "GET", "c")
     assert swift.seen[0].headers["X-Auth-Token"] == "newer"
     assert account.serial == 5
@@ -83,7 +80,7 @@ def test_the_newest_token_is_on_every_request_and_the_tails_stay_the_same_lists(
         "X-Delete-After: 60\r\nX-Object-Meta-Ssbench-Letters: yes\r\n"
     )
     with pytest.raises(UsageError, match="can't be sent in a header"):
-        account.set_token("new\r\nX-Evil: yes", 6)
+        account.set_credentials(with_token("new\r\nX-Evil: yes", 6))
     assert (account.serial, account.header_suffixes[0]) == (5, tail)
 
 
@@ -104,23 +101,6 @@ def test_requests_go_to_storage_urls_by_chance_the_same_with_the_same_seed(
         chosen.append([request.path for request in swift.seen])
     assert chosen[0] == chosen[1]
     assert set(chosen[0]) == {"/v1/AUTH_test/c", "/v1/AUTH_test_two/c"}
-
-
-def test_a_query_is_of_the_account_itself(swift: FakeSwift, opened: Opener) -> None:
-    pieces: list[bytes] = []
-    opened().listing("?format=json", lambda part: pieces.append(bytes(part)))
-    assert b'"name"' in b"".join(pieces)
-    assert swift.seen[0].path == "/v1/AUTH_test?format=json"
-
-
-def test_what_is_asked_may_fail_and_an_errand_may_not(opened: Opener) -> None:
-    account = opened()
-    assert status_of(account, "GET", "c/nothing") == 404
-    with pytest.raises(StorageError, match=r"127\.0\.0\.1:\d+: GET answered 404") as caught:
-        account.request_checked("GET", "c/nothing", Collector(9999))
-    assert (caught.value.kind, caught.value.status) == (ErrorKind.STATUS, 404)
-    assert caught.value.timing is not None
-    assert caught.value.timing.bytes_moved == 0
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 3])
@@ -146,7 +126,7 @@ def test_an_error_says_what_its_body_begins_with(
 
     with ScriptedServer(script) as server:
         account = opened(f"http://127.0.0.1:{server.port}/v1/a")
-        account.set_token("tk_secret_0123456789", 1)
+        account.set_credentials(with_token("tk_secret_0123456789", 1))
         pool = account.pools[0]
 
         def refused() -> str:
@@ -161,62 +141,6 @@ def test_an_error_says_what_its_body_begins_with(
             assert told == "GET answered 413: Too Large Upload exceeds quota\\x1b[2J of ***"
         pool.request(b"GET / HTTP/1.1\r\n\r\n")
         assert refused() == "GET answered 403", "what another said is forgotten"
-
-
-def test_a_body_goes_with_its_length_and_headers(swift: FakeSwift, opened: Opener) -> None:
-    account = opened()
-    account.request_checked("PUT", "c/o", Collector(9999), "X-Object-Meta-Own: 1\r\n", b"four")
-    (seen,) = swift.seen
-    assert (seen.body, seen.headers["Content-Length"]) == (b"four", "4")
-    assert seen.headers["X-Object-Meta-Own"] == "1"
-    assert account.delete("c/o")
-    assert not account.delete("c/o"), "it is gone already"
-
-
-def test_a_delete_that_fails_is_an_error() -> None:
-    with (
-        ScriptedServer(answering(b"HTTP/1.1 409 X\r\nContent-Length: 0\r\n\r\n")) as server,
-        closing(Account(settings(url_of(server)))) as account,
-    ):
-        with pytest.raises(StorageError) as caught:
-            account.delete("c")
-        assert caught.value.status == 409
-
-
-def url_of(server: ScriptedServer) -> str:
-    return f"http://127.0.0.1:{server.port}/v1/AUTH_test"
-
-
-def test_info_is_for_everyone_so_the_token_stays_here(swift: FakeSwift, opened: Opener) -> None:
-    assert opened().info()
-    (seen,) = swift.seen
-    assert (seen.path, "X-Auth-Token" in seen.headers) == ("/info", False)
-
-
-@pytest.mark.parametrize(
-    ("answer", "info"),
-    [(ok(b""), b""), (b"HTTP/1.1 404 X\r\nContent-Length: 2\r\n\r\nno", None)],
-    ids=["empty", "none"],
-)
-def test_an_empty_info_is_not_the_same_as_none(answer: bytes, info: bytes | None) -> None:
-    with (
-        ScriptedServer(answering(answer)) as server,
-        closing(Account(settings(url_of(server)))) as account,
-    ):
-        assert account.info() == info
-
-
-def test_an_errand_that_drips_has_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swiftaccount_module, "_ADMIN_TIMEOUTS", 0.05)
-    drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
-    with (
-        ScriptedServer(drips) as server,
-        closing(Account(settings(url_of(server), network_timeout_s=4.0))) as account,
-    ):
-        for request_checked in (account.info, lambda: account.listing("c?format=json", len)):
-            with pytest.raises(StorageError) as caught:
-                request_checked()
-            assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
 
 
 def test_no_secret_is_shown(opened: Opener) -> None:

@@ -14,8 +14,8 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CREATE, ENSURE, READ, UPDATE, Operation
 from ssbench.core.scenario.fields import crud_profile
-from ssbench.core.settings import StorageSettings
 from ssbench.storage.swift import SwiftStorage
+from tests.fakes.drivers import driver_settings
 from tests.fakes.http_server import FakeContainer, etag_of
 from tests.fakes.lying_swift import ETAG, LIES, OLD, PUT_ETAG, LyingSwift
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
@@ -38,9 +38,9 @@ class Opened(ExitStack):
     """Servers and drivers, closed in the end."""
 
     def driver(self, url: str, **changes: object) -> SwiftStorage:
-        values = {"storage_urls": (url,), "token": "tk", "run_id": "run1", "sizes": SIZES}
+        values = {"urls": (url,), "token": "tk", "run_id": "run1", "sizes": SIZES}
         values |= {"container_count": 1, "verify": True, "block_size": 700, **changes}
-        settings = StorageSettings(**values)  # type: ignore[arg-type]
+        settings = driver_settings(**values)  # type: ignore[arg-type]
         return self.enter_context(closing(SwiftStorage(settings)))
 
     def swift(self, lies: Sequence[str] = (), context: ssl.SSLContext | None = None) -> LyingSwift:

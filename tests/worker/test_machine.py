@@ -483,9 +483,13 @@ def test_jobs_for_later_are_returned_only_when_stopping() -> None:
 # Credentials ---------------------------------------------------------------------------------
 
 
+def settings_with(serial: int) -> dict[str, Any]:
+    return {"credentials": [{"serial": serial}]}
+
+
 def test_the_master_is_asked_once_a_second_until_newer_credentials_come() -> None:
     here = Script()
-    here.join(settings={"token_serial": 3})
+    here.join(settings=settings_with(3))
     began_ns = here.now_ns + 1
     for _ in range(9):  # several users ask
         assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is None
@@ -495,22 +499,24 @@ def test_the_master_is_asked_once_a_second_until_newer_credentials_come() -> Non
     assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is None
     here.settle()
     assert len(here.all_of(Expired)) == 2
-    here.control(settings={"token_serial": 4})
+    here.control(settings=settings_with(4))
     assert here.machine.credentials_renewed(began_ns, here.now_ns, here.now_ns) is True
-    assert here.all_of(SetCredentials)[-1].settings == {"token_serial": 4}
+    assert here.all_of(SetCredentials)[-1].credentials.serial == 4
 
 
 def test_credentials_that_came_since_the_attempt_began_need_no_question() -> None:
     here = Script()
-    here.join(settings={"token_serial": 3})
+    here.join(settings=settings_with(3))
     assert here.machine.credentials_renewed(here.now_ns - 1, here.now_ns, here.now_ns) is True
     assert here.all_of(Expired) == []
 
 
-@pytest.mark.parametrize("values", [{}, {"token_serial": "9"}, {"token_serial": None}])
+@pytest.mark.parametrize(
+    "values", [{}, {"credentials": []}, {"credentials": [{"serial": "9"}]}, {"credentials": 9}]
+)
 def test_a_malformed_serial_changes_nothing(values: dict[str, Any]) -> None:
     here = Script()
-    here.join(settings={"token_serial": 3})
+    here.join(settings=settings_with(3))
     here.acted.clear()
     here.control(settings=values)
     assert here.all_of(SetCredentials) == []

@@ -14,11 +14,12 @@ from ssbench.core.settings import StorageSettings
 from ssbench.worker import store as store_module
 from ssbench.worker.machine import WorkerMachine, WorkerSettings
 from ssbench.worker.store import WorkerStore
+from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage
 
 SECOND = 1_000_000_000
-OLD = StorageSettings(driver="memory", run_id="run1", token="old", token_serial=1)
-NEW = replace(OLD, token="new", token_serial=2)
+OLD = StorageSettings(driver="memory", run_id="run1", credentials=(with_token("old", 1),))
+NEW = replace(OLD, credentials=(*OLD.credentials, with_token("new", 2)))
 
 
 class Scene:
@@ -51,7 +52,7 @@ class Scene:
         )  # fmt: skip
         self.machine.receive_control_state(state, self.now_ns, self.now_ns)
         self.machine.outbox.clear()
-        self.store.set_credentials(settings.to_map())
+        self.store.set_credentials(settings.newest)
 
 
 @pytest.fixture(autouse=True)
@@ -85,9 +86,9 @@ def test_only_a_newer_token_is_used() -> None:
     here = Scene()
     storage = here.store.open(NEW.to_map())
     here.control(OLD)
-    assert storage.token_serial == 2
-    here.control(replace(NEW, token_serial=3))
-    assert storage.token_serial == 3
+    assert storage.credentials_serial == 2
+    here.control(replace(NEW, credentials=(with_token("new", 3),)))
+    assert storage.credentials_serial == 3
 
 
 def test_users_wait_until_a_newer_token_comes() -> None:

@@ -42,7 +42,7 @@ class Driver:
         self.deadlines: list[int] = []
         self.gate: Any = None  #: an Event: attempts wait for it
         self.in_flight = self.most_in_flight = 0
-        self.token_serial = 1
+        self.credentials_serial = 1
         self.actions: Mapping[int, Any] = dict.fromkeys(OPERATIONS, self.act)
 
     def clock(self) -> int:

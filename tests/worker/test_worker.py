@@ -29,6 +29,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
 from ssbench.worker import user_pool as users_module
 from ssbench.worker.user_pool import UserPool
+from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.fakes.scripted_master import RUN, ScriptedMaster, WorkerThread, byes, jobs, rows_of
 from tests.fakes.slow_storage import DRIVER
@@ -291,7 +292,7 @@ def test_jobs_of_an_unknown_operation_are_failures() -> None:
 
 def test_it_waits_for_a_fresh_token() -> None:
     store = MemoryStore(tokens={"new"})
-    settings = StorageSettings(driver="memory", token="old", token_serial=1, run_id=RUN)
+    settings = StorageSettings(driver="memory", run_id=RUN, credentials=(with_token("old", 1),))
     store.add("c")
 
     def driver(settings: StorageSettings) -> MemoryStorage:
@@ -302,7 +303,7 @@ def test_it_waits_for_a_fresh_token() -> None:
     with at_work(1, settings, open_driver=driver) as (master, incarnation):
         master.send(jobs(1))
         assert master.expect(Expired) == Expired(incarnation, 1)
-        fresh = StorageSettings(driver="memory", token="new", token_serial=2, run_id=RUN)
+        fresh = StorageSettings(driver="memory", run_id=RUN, credentials=(with_token("new", 2),))
         master.broadcast(settings=fresh.to_map())
         (row,) = rows_of(master.expect(Results))
         assert (row.renewals, row.error, row.status) == (1, 0, 200)

@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+import ssl
+from pathlib import Path
+
 import pytest
 
 from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.dial import Endpoint
-from ssbench.storage.storage_url import StorageUrl, open_pools, parse_storage_url
+from ssbench.storage.sites import (
+    HttpSettings,
+    StorageUrl,
+    client_context,
+    open_pools,
+    parse_storage_url,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,10 +66,31 @@ def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
 
 def test_each_url_has_a_pool() -> None:
     sites = [parse_storage_url("http://h1/v1/a"), parse_storage_url("https://h2/v1/a")]
-    pools = open_pools(StorageSettings(), sites)
+    pools = open_pools(HttpSettings(), StorageSettings(), sites)
     assert [repr(pool) for pool in pools] == [
         "<ConnectionPool to h1:80, 0 open, 0 idle>",
         "<ConnectionPool to h2:443, 0 open, 0 idle>",
     ]
     for pool in pools:
         pool.close()
+
+
+# TLS
+
+
+def test_servers_are_verified_unless_told_otherwise() -> None:
+    context = client_context(HttpSettings())
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert client_context(HttpSettings(insecure=True)).verify_mode is ssl.CERT_NONE
+
+
+def test_a_bundle_that_is_none_is_the_users_fault() -> None:
+    with pytest.raises(UsageError, match="can't be used"):
+        client_context(HttpSettings(cacert_pem="no certificate"))
+
+
+def test_a_client_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "absent.pem")
+    with pytest.raises(UsageError, match=r"absent\.pem can't be used: .*No such file"):
+        client_context(HttpSettings(cert_path=path))

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.credentials import (
-    Credentials,
+from ssbench.core.errors import UsageError
+from ssbench.storage.swiftlogin import (
+    LoginOptions,
     check_http_url,
     choose_version,
     parse_version,
     plan_login,
 )
-from ssbench.core.errors import UsageError
 
 OLD = {"auth": "http://h/auth/v1.0", "user": "test:tester", "key": "k3y"}
 NEW = {"os_auth_url": "http://ks:5000", "os_username": "me", "os_password": "pw"}
@@ -51,7 +51,7 @@ APP = {
     ],
 )
 def test_version_follows_from_what_is_given(given_options: dict[str, str], version: str) -> None:
-    assert choose_version(Credentials(**given_options)) == version
+    assert choose_version(LoginOptions(**given_options)) == version
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_unknown_versions_and_types_are_told_with_what_would_be_right() -> None:
     with pytest.raises(UsageError, match=r"auth version '4' is unknown: give one of 1, 1\.0, 2"):
         parse_version("4")
     with pytest.raises(UsageError, match=r"auth type 'kerberos' is unknown: .*v1password"):
-        choose_version(Credentials(**NEW, os_auth_type="kerberos"))
+        choose_version(LoginOptions(**NEW, os_auth_type="kerberos"))
 
 
 def test_version_1_login() -> None:
-    login = plan_login(Credentials(**OLD))
+    login = plan_login(LoginOptions(**OLD))
     assert login is not None
     assert (login.method, login.url) == ("v1password", "http://h/auth/v1.0")
     assert login.arguments == {"username": "test:tester", "password": "k3y"}
@@ -79,7 +79,7 @@ def test_version_1_login() -> None:
 
 def test_version_2_login_completes_the_url_and_takes_the_tenant_from_the_user() -> None:
     options = {**OLD, "auth": "http://ks:5000/", "auth_version": "2"}
-    login = plan_login(Credentials(**options))
+    login = plan_login(LoginOptions(**options))
     assert login is not None
     assert (login.method, login.url) == ("v2password", "http://ks:5000/v2.0")
     expected = {"username": "tester", "password": "k3y", "tenant_name": "test"}
@@ -87,7 +87,7 @@ def test_version_2_login_completes_the_url_and_takes_the_tenant_from_the_user() 
 
 
 def test_version_3_names_without_a_domain_are_in_the_default_one() -> None:
-    login = plan_login(Credentials(**NEW, os_project_name="p", auth_version="3"))
+    login = plan_login(LoginOptions(**NEW, os_project_name="p", auth_version="3"))
     assert login is not None
     assert (login.method, login.url) == ("v3password", "http://ks:5000/v3")
     assert login.arguments == {
@@ -101,14 +101,14 @@ def test_version_3_names_without_a_domain_are_in_the_default_one() -> None:
 
 def test_domains_that_are_given_stay_and_ids_need_none() -> None:
     named = plan_login(
-        Credentials(**NEW, os_tenant_name="p", os_user_domain_name="X", os_project_domain_name="Y")
+        LoginOptions(**NEW, os_tenant_name="p", os_user_domain_name="X", os_project_domain_name="Y")
     )
     assert named is not None
     assert named.arguments["user_domain_name"] == "X"
     assert "user_domain_id" not in named.arguments
     assert "project_domain_id" not in named.arguments
     by_id = plan_login(
-        Credentials(
+        LoginOptions(
             os_auth_url="http://ks/identity/v3", os_user_id="u", os_password="pw", os_project_id="p"
         )
     )
@@ -118,7 +118,7 @@ def test_domains_that_are_given_stay_and_ids_need_none() -> None:
 
 
 def test_application_credentials_need_no_project() -> None:
-    login = plan_login(Credentials(**APP))
+    login = plan_login(LoginOptions(**APP))
     assert login is not None
     assert login.method == "v3applicationcredential"
     assert login.arguments == {
@@ -129,24 +129,24 @@ def test_application_credentials_need_no_project() -> None:
 
 def test_a_token_with_an_auth_url_is_a_login_too() -> None:
     token = {"os_auth_url": "http://ks", "os_auth_token": "t", "os_project_id": "p"}
-    login = plan_login(Credentials(**token, auth_version="3"))
+    login = plan_login(LoginOptions(**token, auth_version="3"))
     assert login is not None
     assert (login.method, login.arguments) == ("v3token", {"token": "t", "project_id": "p"})
-    login = plan_login(Credentials(**token))
+    login = plan_login(LoginOptions(**token))
     assert login is not None
     assert login.method == "v2token"
 
 
 def test_token_and_storage_url_need_no_login() -> None:
     given_token = {"os_auth_token": "t", "os_storage_url": "http://h/v1/AUTH_a"}
-    assert plan_login(Credentials(**given_token)) is None
-    login = plan_login(Credentials(**given_token, **OLD))
+    assert plan_login(LoginOptions(**given_token)) is None
+    login = plan_login(LoginOptions(**given_token, **OLD))
     assert login is not None  # for the day when the token has run out
 
 
 def test_with_nothing_at_all_the_ways_are_named() -> None:
     with pytest.raises(UsageError) as caught:
-        plan_login(Credentials())
+        plan_login(LoginOptions())
     for word in ("ST_AUTH", "ST_USER", "ST_KEY", "OS_AUTH_URL", "OS_PASSWORD", "-A", "-T and -S",
                  "OS_STORAGE_URL", "--embedded-swift"):  # fmt: skip
         assert word in str(caught.value)
@@ -170,7 +170,7 @@ def test_with_nothing_at_all_the_ways_are_named() -> None:
 )
 def test_what_is_missing_is_named(options: dict[str, str], missing: str) -> None:
     with pytest.raises(UsageError) as caught:
-        plan_login(Credentials(**options))
+        plan_login(LoginOptions(**options))
     assert missing in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -178,7 +178,7 @@ def test_what_is_missing_is_named(options: dict[str, str], missing: str) -> None
 @pytest.mark.parametrize("key", ["k3y\n", " k3y", "k\x003y"])
 def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
     with pytest.raises(UsageError, match="the key begins or ends") as caught:
-        plan_login(Credentials(**{**OLD, "key": key}))
+        plan_login(LoginOptions(**{**OLD, "key": key}))
     assert "3y" not in str(caught.value)
 
 
@@ -193,7 +193,7 @@ def test_urls_that_are_none(url: str) -> None:
 @pytest.mark.parametrize("auth", ["http://::1]:8080/v3", "http://[::1/v3"])
 def test_an_auth_url_with_half_a_bracket_is_refused_in_words(auth: str) -> None:
     with pytest.raises(UsageError, match="isn't one: it should look like"):
-        plan_login(Credentials(auth=auth, user="u", os_password="p", os_project_name="q"))
+        plan_login(LoginOptions(auth=auth, user="u", os_password="p", os_project_name="q"))
 
 
 @pytest.mark.parametrize("url", ["http://u:s3cret@h/", "http://u:s3c/ret@h/", "u:s3cret@h"])
@@ -215,14 +215,14 @@ def test_check_http_url_gives_the_url_or_a_usage_error(text: str) -> None:
     assert text.isprintable()
 
 
-NAMES = [f.name for f in fields(Credentials) if f.type == "str"]
+NAMES = [f.name for f in fields(LoginOptions) if f.type == "str"]
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["", "x", "3", "http://h/", "v1"])))
 def test_any_mixture_is_planned_or_refused_by_a_usage_error(options: dict[str, str]) -> None:
     """Invariant: plan_login returns a login with all that its method needs, None, or UsageError."""
     try:
-        login = plan_login(Credentials(**options))
+        login = plan_login(LoginOptions(**options))
     except UsageError:
         return
     if login is None:
@@ -240,6 +240,6 @@ def test_no_secret_is_in_a_repr() -> None:
         "os_auth_token": "SECRET3",
         "os_application_credential_secret": "SECRET4",
     }
-    credentials = Credentials(auth="http://h", user="u", **secrets)
+    credentials = LoginOptions(auth="http://h", user="u", **secrets)
     assert "SECRET" not in repr(credentials)
     assert "SECRET" not in repr(plan_login(credentials))

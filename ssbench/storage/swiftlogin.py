@@ -1,17 +1,19 @@
-"""What a user gave to log in with, and what follows from it: which method, and what is missing.
+"""Login to Swift: which method the given options select, and what is missing for it.
 
-The options and their rules are those of python-swiftclient's ``swift`` command. All is decided
-here; ``ssbench.storage.auth`` acts on it.
+The options and their rules are those of python-swiftclient's ``swift`` command.
+``ssbench.storage.auth`` logs in.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from ssbench.core.errors import UsageError
+from ssbench.core.option import Option
+from ssbench.storage.options import StoreOptions, option_values
 
 #: Spellings of -V -> the version as we say it.
 VERSIONS = {"1": "1.0", "1.0": "1.0", "2": "2.0", "2.0": "2.0", "3": "3", "3.0": "3"}
@@ -39,7 +41,7 @@ no credentials: say how to reach the store, in one of these ways
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class LoginOptions:
     """Everything that options and environment say of authentication; "" where nothing is said.
 
     Fields carry the names of swiftclient's options. No secret is in the repr.
@@ -66,6 +68,7 @@ class Credentials:
     os_application_credential_secret: str = field(default="", repr=False)
     os_auth_token: str = field(default="", repr=False)
     os_storage_url: str = ""
+    storage_urls: tuple[str, ...] = ()  #: those of -S; empty: the one that the login returns
     os_region_name: str = ""
     os_service_type: str = "object-store"
     os_endpoint_type: str = "public"
@@ -138,7 +141,7 @@ def parse_version(text: str) -> str:
         raise UsageError(f"auth version {text!r} is unknown: give one of {known}") from None
 
 
-def choose_version(credentials: Credentials) -> str:
+def choose_version(credentials: LoginOptions) -> str:
     """The version of authentication: ``1.0``, ``2.0`` or ``3``.
 
     --os-auth-type decides, then -V; with neither (or version 1), -A, -U and -K together mean
@@ -166,7 +169,7 @@ def choose_version(credentials: Credentials) -> str:
     return "3" if any(means_3) else "2.0"
 
 
-def plan_login(credentials: Credentials) -> Login | None:
+def plan_login(credentials: LoginOptions) -> Login | None:
     """The way to log in; None where a token and a storage URL are all there is, and suffice.
 
     :raises UsageError: nothing was given (the message names the ways), something is missing
@@ -195,7 +198,7 @@ def plan_login(credentials: Credentials) -> Login | None:
     return Login(method, url, arguments)
 
 
-def _values(c: Credentials, version: str) -> dict[str, str]:
+def _values(c: LoginOptions, version: str) -> dict[str, str]:
     """The old and the new options as one set of arguments, under keystoneauth's names."""
     username = c.user or c.os_username
     project_name = c.os_project_name or c.os_tenant_name
@@ -218,7 +221,7 @@ def _values(c: Credentials, version: str) -> dict[str, str]:
     }
 
 
-def _domains(c: Credentials, username: str, project_name: str) -> dict[str, str]:
+def _domains(c: LoginOptions, username: str, project_name: str) -> dict[str, str]:
     """The domains; a name without one is taken to be in Keystone's ``default``.
 
     Keystone refuses a name without its domain, and python-openstackclient fills in the same.
@@ -231,7 +234,7 @@ def _domains(c: Credentials, username: str, project_name: str) -> dict[str, str]
     return given
 
 
-def _method(c: Credentials, version: str) -> str:
+def _method(c: LoginOptions, version: str) -> str:
     if AUTH_TYPES.get(c.os_auth_type):
         return c.os_auth_type
     if version == "1.0":
@@ -259,7 +262,7 @@ def _check_header(value: str, what: str) -> None:
         raise UsageError(f"the {what} begins or ends with a blank, or holds a line break or such")
 
 
-def _keystone_identity(c: Credentials) -> Iterable[str]:
+def _keystone_identity(c: LoginOptions) -> Iterable[str]:
     return (
         c.os_auth_url,
         c.os_auth_type,
@@ -274,7 +277,7 @@ def _keystone_identity(c: Credentials) -> Iterable[str]:
     )
 
 
-def _hint(c: Credentials) -> str:
+def _hint(c: LoginOptions) -> str:
     if c.os_storage_url and not c.os_auth_token:
         return "; or give a token with the storage URL: -T (OS_AUTH_TOKEN)"
     if c.os_auth_token and not c.os_storage_url:
@@ -317,3 +320,208 @@ def check_http_url(url: str, what: str) -> str:
         shown = repr(url) if "@" not in url else "(not shown, it holds an @)"
         raise UsageError(f"{what} {shown} isn't one: it should look like http://host:port/path")
     return url
+
+
+# --- Options
+
+
+def _os(name: str, metavar: str, group: str, text: str, *, secret: bool = False) -> Option:
+    """An option whose flag and variable are derived from its name: --os-x, --os_x and OS_X."""
+    field = f"os_{name}"
+    return Option(
+        (f"--os-{name.replace('_', '-')}",),
+        field,
+        group=group,
+        help=text,
+        secret=secret,
+        metavar=metavar,
+        aliases=(f"--{field}",),
+        variables=(field.upper(),),
+    )
+
+
+_V1_GROUP = "authentication, version 1 (tempauth, swauth)"
+_KEYSTONE_GROUP = "authentication, Keystone"
+_TOKEN_GROUP = "authentication with a token"  # nosec B105 # a title
+_TLS_GROUP = "TLS"
+
+#: The store's options; names are fields of LoginOptions.
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        ("-S", "--storage-url"),
+        "storage_urls",
+        lambda text: check_http_url(text, "the URL"),
+        None,
+        "store",
+        "use this storage URL instead of the one that the login returns; may be repeated: "
+        "each request uses one at random",
+        metavar="STORAGE_URL",
+        repeat=True,
+    ),
+    Option(
+        ("-A", "--auth", "--auth-url"),
+        "auth",
+        str,
+        None,
+        _V1_GROUP,
+        "authentication URL: http://host:8080/auth/v1.0",
+        metavar="AUTH_URL",
+        variables=("ST_AUTH",),
+    ),
+    Option(
+        ("-U", "--user"),
+        "user",
+        str,
+        None,
+        _V1_GROUP,
+        "user name: account:user",
+        metavar="USER",
+        variables=("ST_USER",),
+    ),
+    Option(
+        ("-K", "--key"),
+        "key",
+        str,
+        None,
+        _V1_GROUP,
+        "the user's key; safer in the environment, where ps does not show it",
+        metavar="KEY",
+        variables=("ST_KEY",),
+        secret=True,
+    ),
+    Option(
+        ("-V", "--auth-version", "--os-identity-api-version"),
+        "auth_version",
+        parse_version,
+        None,
+        _V1_GROUP,
+        "1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; otherwise 3 if a domain is "
+        "given, else 2.0]",
+        metavar="VERSION",
+        variables=("ST_AUTH_VERSION", "OS_AUTH_VERSION", "OS_IDENTITY_API_VERSION"),
+        aliases=("--os_identity_api_version",),
+    ),
+    _os("auth_url", "URL", _KEYSTONE_GROUP, "Keystone URL: http://host:5000/v3"),
+    _os(
+        "auth_type",
+        "TYPE",
+        _KEYSTONE_GROUP,
+        "password, token, v1password, v2password, v3password or v3applicationcredential",
+    ),
+    _os("username", "NAME", _KEYSTONE_GROUP, "user name"),
+    _os("user_id", "ID", _KEYSTONE_GROUP, "user ID"),
+    _os(
+        "password",
+        "PASSWORD",
+        _KEYSTONE_GROUP,
+        "the user's password; safer in the environment",
+        secret=True,
+    ),
+    _os("user_domain_id", "ID", _KEYSTONE_GROUP, "domain ID of the user (v3)"),
+    _os("user_domain_name", "NAME", _KEYSTONE_GROUP, "domain name of the user (v3)"),
+    _os("project_id", "ID", _KEYSTONE_GROUP, "project ID"),
+    _os("project_name", "NAME", _KEYSTONE_GROUP, "project name"),
+    _os("project_domain_id", "ID", _KEYSTONE_GROUP, "domain ID of the project (v3)"),
+    _os("project_domain_name", "NAME", _KEYSTONE_GROUP, "domain name of the project (v3)"),
+    _os("tenant_id", "ID", _KEYSTONE_GROUP, "project ID (the v2 name of --os-project-id)"),
+    _os("tenant_name", "NAME", _KEYSTONE_GROUP, "project name (the v2 name of --os-project-name)"),
+    _os(
+        "application_credential_id",
+        "ID",
+        _KEYSTONE_GROUP,
+        "application credential ID, instead of a user (v3)",
+    ),
+    _os(
+        "application_credential_secret",
+        "SECRET",
+        _KEYSTONE_GROUP,
+        "application credential secret",
+        secret=True,
+    ),
+    _os("region_name", "REGION", _KEYSTONE_GROUP, "region of the object store [default: any]"),
+    _os(
+        "service_type",
+        "TYPE",
+        _KEYSTONE_GROUP,
+        "service type in the catalog [default: object-store]",
+    ),
+    _os(
+        "endpoint_type",
+        "TYPE",
+        _KEYSTONE_GROUP,
+        "public, internal or admin endpoint [default: public]",
+    ),
+    Option(
+        ("-T", "--token", "--auth-token", "--os-auth-token"),
+        "os_auth_token",
+        str,
+        None,
+        _TOKEN_GROUP,
+        "use this token with a storage URL, without logging in",
+        metavar="TOKEN",
+        variables=("OS_AUTH_TOKEN",),
+        aliases=("--os_auth_token",),
+        secret=True,
+    ),
+    _os("storage_url", "URL", _TOKEN_GROUP, "the account's URL: http://host:8080/v1/AUTH_account"),
+    _os("cacert", "FILE", _TLS_GROUP, "CA certificates to trust [default: the system's]"),
+    _os("cert", "FILE", _TLS_GROUP, "client certificate (PEM)"),
+    _os("key", "FILE", _TLS_GROUP, "key of the client certificate, if it is in a file of its own"),
+    Option(
+        ("--insecure",),
+        "insecure",
+        bool,
+        None,
+        _TLS_GROUP,
+        "do not verify certificates; for tests only",
+        variables=("SWIFTCLIENT_INSECURE",),
+    ),
+)
+
+_OLD_LOGIN = ("auth", "user", "key")
+_NEW_LOGIN = ("os_auth_url", "os_username", "os_user_id", "os_application_credential_id")
+_SECRETS = ("os_password", "os_application_credential_secret")
+
+
+def login_options(options: StoreOptions) -> LoginOptions:
+    """The options of a login; the command line overrides the environment.
+
+    This also holds between login methods: see ``_ignored_variables``. The first ``-S`` becomes
+    the storage URL.
+    """
+    given = dict(options.given)
+    if given.get("storage_urls"):
+        given["os_storage_url"] = given["storage_urls"][0]
+    options = replace(options, given=given)
+    values = option_values(
+        OPTIONS, options, _ignored_variables({name.removesuffix("_file") for name in given})
+    )
+    values["storage_urls"] = tuple(values.get("storage_urls", ()))
+    return LoginOptions(
+        **values,
+        connect_timeout_s=options.connect_timeout_s,
+        network_timeout_s=options.network_timeout_s,
+    )
+
+
+def _ignored_variables(flags: Collection[str]) -> list[str]:
+    """Fields whose variables are ignored because the command line selects another login method.
+
+    Otherwise ST_KEY from the shell's profile would override --os-username on the command line,
+    an old OS_AUTH_TOKEN would override both, and a rejected --os-auth-token would silently be
+    replaced by another user's token.
+    """
+    old = any(field in flags for field in _OLD_LOGIN)
+    new = any(field in flags for field in _NEW_LOGIN)
+    ignored: list[str] = []
+    if new and not old:
+        ignored += _OLD_LOGIN
+    if old or new:
+        ignored.append("os_auth_token")
+    elif "os_auth_token" in flags and not any(field in flags for field in _SECRETS):
+        ignored += [*_OLD_LOGIN, *_NEW_LOGIN, *_SECRETS]
+        if "os_storage_url" not in flags:  # Keystone can exchange it for a project-scoped token
+            ignored.remove("os_auth_url")
+    if all(field in flags for field in _OLD_LOGIN):
+        ignored.append("os_auth_type")
+    return ignored

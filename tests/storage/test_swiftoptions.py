@@ -6,11 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli.auth_options import AUTH_OPTIONS, credentials_from, given_on_command_line
 from ssbench.cli.options import master_parser
-from ssbench.core.credentials import Credentials, choose_version, plan_login
+from ssbench.cli.store_options import given_on_command_line, store_options
+from ssbench.storage.swiftlogin import (
+    OPTIONS,
+    LoginOptions,
+    choose_version,
+    login_options,
+    plan_login,
+)
 
-ROWS = [option for option in AUTH_OPTIONS if option.type is not bool]
+ROWS = [option for option in OPTIONS if option.type is not bool and not option.repeat]
+
+
+def credentials_from(ns: argparse.Namespace, environ: dict[str, str]) -> LoginOptions:
+    return login_options(store_options(ns, environ))
 
 
 def parsed(*argv: str) -> argparse.Namespace:
@@ -49,13 +59,13 @@ def test_hidden_spellings_are_not_in_the_help(capsys: pytest.CaptureFixture[str]
 
 
 def test_every_field_of_credentials_can_be_set() -> None:
-    others = {"insecure", "connect_timeout_s", "network_timeout_s"}
-    assert {row.name for row in ROWS} | others == {f.name for f in fields(Credentials)}
+    others = {"insecure", "storage_urls", "connect_timeout_s", "network_timeout_s"}
+    assert {row.name for row in ROWS} | others == {f.name for f in fields(LoginOptions)}
 
 
 def test_nothing_given() -> None:
-    assert credentials_from(parsed(), {}) == Credentials()
-    assert credentials_from(parsed(), {"OS_USERNAME": "", "ST_KEY": ""}) == Credentials()
+    assert credentials_from(parsed(), {}) == LoginOptions()
+    assert credentials_from(parsed(), {"OS_USERNAME": "", "ST_KEY": ""}) == LoginOptions()
 
 
 def test_auth_version_has_three_variables_in_this_order() -> None:
@@ -64,7 +74,7 @@ def test_auth_version_has_three_variables_in_this_order() -> None:
     for name in list(environ):
         seen.append(credentials_from(parsed(), environ).auth_version)
         del environ[name]
-    assert seen == ["1", "2", "3"]
+    assert seen == ["1.0", "2.0", "3"]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""Parsing of storage URLs, and their connection pools."""
+"""The addresses of a store that speaks HTTP: storage URLs, their connection pools, and TLS."""
 
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
@@ -11,7 +12,7 @@ from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.dial import Dialler, Endpoint
 from ssbench.storage.httppool import ConnectionPool
-from ssbench.storage.tls import client_context
+from ssbench.storage.options import HttpSettings
 
 _PORTS = {"http": 80, "https": 443}
 #: The zone of an IPv6 address: it names an interface of our host, so it isn't sent.
@@ -49,9 +50,11 @@ def parse_storage_url(url: str) -> StorageUrl:
     )
 
 
-def open_pools(settings: StorageSettings, sites: Sequence[StorageUrl]) -> list[ConnectionPool]:
+def open_pools(
+    http: HttpSettings, settings: StorageSettings, sites: Sequence[StorageUrl]
+) -> list[ConnectionPool]:
     """One connection pool per storage URL; they share one TLS context."""
-    context = client_context(settings) if any(site.endpoint.tls for site in sites) else None
+    context = client_context(http) if any(site.endpoint.tls for site in sites) else None
     return [
         ConnectionPool(
             Dialler(
@@ -64,3 +67,21 @@ def open_pools(settings: StorageSettings, sites: Sequence[StorageUrl]) -> list[C
         )
         for index, site in enumerate(sites)
     ]
+
+
+def client_context(http: HttpSettings) -> ssl.SSLContext:
+    """A context that verifies servers by its CA bundle or the system's, unless insecure.
+
+    :raises UsageError: a certificate or key can't be read.
+    """
+    try:
+        context = ssl.create_default_context(cadata=http.cacert_pem or None)
+        if http.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if http.cert_path:
+            context.load_cert_chain(http.cert_path, http.cert_key_path or None)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        place = f" {http.cert_path}" if http.cert_path else ""
+        raise UsageError(f"TLS certificate{place} can't be used: {error}") from error
+    return context

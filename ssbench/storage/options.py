@@ -1,0 +1,120 @@
+"""Options of a store: from the command line, files and the environment to their values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ssbench.core.errors import UsageError
+from ssbench.core.option import Option
+
+_FILE = "_file"  #: ``key_file=PATH`` names a file with the value of the secret option ``key``
+_TRUE = ("true", "1", "yes", "on", "t", "y")  #: as in swiftclient
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """What the user says of a store. The repr shows none of it.
+
+    :param driver: name of a row, or ``package.module:Class``.
+    :param given: on the command line: names of options -> values.
+    """
+
+    driver: str = "swift"
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    connect_timeout_s: float = 10.0
+    network_timeout_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """The typed settings of a driver that speaks HTTP; ``StorageSettings.store`` as a map."""
+
+    urls: tuple[str, ...] = ()  #: storage URLs; each request uses one at random
+    insecure: bool = False  #: don't verify certificates
+    cacert_pem: str = ""  #: text of a CA bundle, "" for the system's
+    cert_path: str = ""  #: client certificate and key: paths on the worker's own host
+    cert_key_path: str = ""
+
+
+def variables_of(option: Option) -> tuple[str, ...]:
+    """The environment variables that set an option; a secret one always has one."""
+    own = (f"SSBENCH_STORAGE_{option.name.upper()}",) if option.secret else ()
+    return option.variables or own
+
+
+def parse_storage_options(texts: Iterable[str], rows: Sequence[Option]) -> dict[str, Any]:
+    """The values of ``--storage-option KEY=VALUE``, by the store's options.
+
+    :raises UsageError: no such option, a value that is not valid, or a secret, which is not shown.
+    """
+    known = {option.name: option for option in rows}
+    values: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        name = key.strip().replace("-", "_")
+        option = known.get(name)
+        file_of = known.get(name.removesuffix(_FILE))
+        if option is None and file_of is not None and file_of.secret and equals:
+            values[name] = value
+        elif option is None or not equals:
+            plain = sorted(n if not o.secret else f"{n}{_FILE}" for n, o in known.items())
+            raise UsageError(
+                f"--storage-option {name if equals else ''}: expected KEY=VALUE, and this store has"
+                f" {'the keys ' + ', '.join(plain) if plain else 'no such options'}"
+            )
+        elif option.secret:
+            raise UsageError(
+                f"--storage-option {name}: is secret, and a command line can be read by others: set"
+                f" {variables_of(option)[0]} in the environment, or name a file that holds it with"
+                f" --storage-option {name}{_FILE}=PATH"
+            )
+        elif option.repeat:
+            values.setdefault(name, []).append(option.type(value))
+        else:
+            values[name] = _converted(option, value)
+    return values
+
+
+def option_values(
+    rows: Iterable[Option], options: StoreOptions, ignored: Collection[str] = ()
+) -> dict[str, Any]:
+    """The values of a store's options by name, without those that nothing sets.
+
+    The command line overrides files, files the environment, and the environment defaults.
+
+    :param ignored: names of options whose variables are not used.
+    :raises UsageError: a value that is not valid, or a file that can't be read.
+    """
+    values: dict[str, Any] = {}
+    for option in rows:
+        name, given = option.name, options.given
+        value = given.get(name)
+        if value is None and option.secret and f"{name}{_FILE}" in given:
+            value = _secret_in(Path(given[f"{name}{_FILE}"]), name)
+        if value is None and name not in ignored:
+            found = (options.environ.get(variable) for variable in variables_of(option))
+            text = next(filter(None, found), None)
+            value = None if text is None else _converted(option, text)
+        if value is None:
+            value = option.default
+        if value is not None:
+            values[name] = value
+    return values
+
+
+def _converted(option: Option, text: str) -> Any:
+    if option.type is not bool:
+        return [option.type(text)] if option.repeat else option.type(text)
+    return option.const if text.strip().lower() in _TRUE else None
+
+
+def _secret_in(path: Path, name: str) -> str:
+    try:
+        return path.read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UsageError(f"--storage-option {name}{_FILE} {path}: {reason}") from None

@@ -1,0 +1,154 @@
+"""The table of stores: all that the engine knows of a store is its row.
+
+A store outside of the package is named by the place of its class, ``package.module:Class``; the
+class may carry its row as ``ROW``. A new store in the package is a row here and a driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, cast
+
+from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.option import Option
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage.base import Access, CredentialsProvider, ObjectStore, StoreAdmin
+from ssbench.storage.options import StoreOptions, option_values, variables_of
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRow:
+    """A store. Its parts are named as ``module:Name``, and imported when they are used."""
+
+    name: str  #: for ``--storage``
+    driver: str  #: an ObjectStore
+    admin: str = ""  #: a StoreAdmin; "": the driver is both
+    options: str = ""  #: a tuple of Options: what the user may say of the store; "": nothing
+    #: A CredentialsProvider. "": secret options are the credentials, the others the settings.
+    credentials: str = ""
+    urls: str = ""  #: name of the option that lists addresses, for the limits of connections
+    is_real: bool = True  #: moves data
+
+
+#: Name -> row.
+ROWS = {
+    row.name: row
+    for row in (
+        StoreRow(
+            "swift",
+            driver="ssbench.storage.swift:SwiftStorage",
+            admin="ssbench.storage.swiftadmin:SwiftAdmin",
+            options="ssbench.storage.swiftlogin:OPTIONS",
+            credentials="ssbench.storage.auth:provider",
+            urls="storage_urls",
+        ),
+        StoreRow("noop", driver="ssbench.storage.noop:NoopStorage", is_real=False),
+    )
+}
+
+
+def row_of(name: str, allowed: Collection[str] | None = None) -> StoreRow:
+    """The row of a store. Loads the module of one outside of the package.
+
+    :param allowed: modules that may be loaded; None: any.
+    :raises UsageError: there is no such store, or its module may not or can't be loaded.
+    """
+    row = ROWS.get(name)
+    if row is not None:
+        return row
+    module, colon, _ = name.partition(":")
+    if not colon:
+        raise UsageError(
+            f'store "{name}" is unknown: one of {", ".join(ROWS)}, or your own as'
+            ' "package.module:Class"'
+        )
+    if allowed is not None and module not in allowed:
+        raise UsageError(
+            f'driver "{name}" is not loaded here: start this worker with --allow-driver {module}'
+            " if you trust that module"
+        )
+    own = getattr(load(name), "ROW", None)
+    return replace(own, name=name) if isinstance(own, StoreRow) else StoreRow(name, name)
+
+
+def load(place: str) -> Any:
+    """What is at ``module:Name``.
+
+    :raises UsageError: there is none.
+    """
+    module, _, attribute = place.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f'driver "{place}" can\'t be loaded: {error}') from error
+
+
+def options_of(row: StoreRow) -> tuple[Option, ...]:
+    """The store's own options."""
+    return cast("tuple[Option, ...]", load(row.options)) if row.options else ()
+
+
+def open_provider(options: StoreOptions) -> CredentialsProvider:
+    """The credentials provider of a store.
+
+    :raises UsageError: as ``row_of``, or the options are incomplete or not valid.
+    """
+    row = row_of(options.driver)
+    if row.credentials:
+        return cast(CredentialsProvider, load(row.credentials)(options))
+    return GivenCredentials(options_of(row), options)
+
+
+def url_count(options: StoreOptions) -> int:
+    """How many addresses the user gave; at least 1."""
+    return len(options.given.get(row_of(options.driver).urls) or ()) or 1
+
+
+def secret_variables(options: StoreOptions) -> set[str]:
+    """Environment variables that may hold a secret of any store in the package, or of this one."""
+    rows = {*ROWS.values(), row_of(options.driver)}
+    secrets = (each for row in rows for each in options_of(row) if each.secret)
+    return {name for each in secrets for name in variables_of(each)}
+
+
+class GivenCredentials:
+    """The provider of a store without a login: what the user gave is all there is."""
+
+    notes: Sequence[str] = ()
+    where = ""
+
+    def __init__(self, rows: Sequence[Option], options: StoreOptions) -> None:
+        values = option_values(rows, options)
+        secrets = {
+            each.name: values.pop(each.name) for each in rows if each.secret and each.name in values
+        }
+        self._access = Access(values, Credentials(1, None, secrets))
+
+    def log_in(self) -> Access:
+        return self._access
+
+    def renew(self) -> Credentials:
+        raise AuthError("the store rejected the given credentials")
+
+
+def open_store(
+    settings: StorageSettings, seed: int | None = None, *, allowed: Collection[str] | None = None
+) -> ObjectStore:
+    """Open the hot half of the settings' store, for this thread's gevent hub.
+
+    :param seed: of the driver's random choices (which storage URL); None: not reproducible.
+    :param allowed: modules outside of the package that may be loaded; None: any.
+    :raises UsageError: as ``row_of``, or the driver rejects the settings.
+    """
+    return cast(ObjectStore, load(row_of(settings.driver, allowed).driver)(settings, seed))
+
+
+def open_admin(settings: StorageSettings) -> StoreAdmin:
+    """Open the cold half of the settings' store, for this thread's gevent hub.
+
+    :raises UsageError: as ``open_store``.
+    """
+    row = row_of(settings.driver)
+    return cast(StoreAdmin, load(row.admin or row.driver)(settings, None))

@@ -1,0 +1,192 @@
+"""The cold half of the driver for OpenStack Swift: containers, listings, limits, deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter_ns
+from urllib.parse import quote, unquote
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.naming import MARKER_HEADER, RUN_HEADER, has_dot_segment
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.text import printable
+from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.httpbody import Collector, StreamingCollector
+from ssbench.storage.swiftaccount import RESPONSE_MAX, Account
+from ssbench.storage.swiftparse import (
+    Listing,
+    bulk_failures,
+    container_entry,
+    container_info,
+    object_entry,
+    store_limits,
+)
+
+_LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrives
+#: Deadline of a request, in network timeouts: a bulk delete takes minutes, and sends blanks
+#: meanwhile.
+_TIMEOUTS = 15
+
+
+class SwiftAdmin:
+    """Implements ``ssbench.storage.base.StoreAdmin``.
+
+    :raises UsageError: a storage URL, token, policy or certificate is invalid.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        self._policy = settings.placement
+        if self._policy and not self._policy.isprintable():
+            raise UsageError(f"policy {self._policy!r} can't be sent in a header")
+        self._run_id = settings.run_id
+        self._account = Account(settings, seed)
+        self._timeout_ns = int(_TIMEOUTS * settings.network_timeout_s * 1e9)
+
+    def __repr__(self) -> str:
+        return f"<SwiftAdmin {self._account!r}>"
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        self._account.set_credentials(credentials)
+
+    @property
+    def credentials_serial(self) -> int:
+        return self._account.serial
+
+    def close(self) -> None:
+        self._account.close()
+
+    def limits(self) -> StoreLimits:
+        # /info needs no token.
+        collector = Collector(RESPONSE_MAX)
+        netloc = self._account.sites[0].netloc
+        head = f"GET /info HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: ssbench\r\n\r\n"
+        pool = self._account.pools[0]
+        timing = pool.request(head.encode(), None, self._deadline_ns(), collector)
+        return store_limits(bytes(collector.body)) if timing.status == 200 else StoreLimits()
+
+    def owns(self, container: str) -> bool:
+        return self.container_info(container).marked
+
+    def container_info(self, container: str) -> ContainerInfo:
+        collector = Collector(RESPONSE_MAX, bodiless=True)
+        self._request("HEAD", _quoted(container), collector)
+        return container_info(collector.headers)
+
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
+        # HEAD first: a PUT would add our mark to a container that isn't ours.
+        try:
+            found = self.container_info(container)
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            return self._put_container(container, changing)
+        policy = self._policy
+        if policy and found.policy and found.policy.lower() != policy.lower():
+            raise StorageError(
+                ErrorKind.STATUS,
+                f"container {container!r} is there under policy {found.policy!r}, not {policy!r}",
+                status=409,
+            )
+        if not found.marked and found.object_count == 0:
+            self._put_container(container, changing)
+        return found
+
+    def _put_container(
+        self, container: str, changing: Callable[[], None] | None
+    ) -> ContainerInfo | None:
+        """Create or mark it; returns its metadata if somebody else created it meanwhile."""
+        if changing is not None:
+            changing()
+        headers = f"{MARKER_HEADER}: {quote(self._run_id) or 'yes'}\r\n"
+        if self._policy is not None:
+            headers += f"X-Storage-Policy: {self._policy}\r\n"
+        path = _quoted(container)
+        timing = self._request("PUT", path, Collector(RESPONSE_MAX), headers, b"")
+        if timing.status == 202:
+            return self.container_info(container)
+        return None
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        listing = Listing(container_entry, limit)
+        query = f"prefix={quote(prefix, safe='')}&{_page(marker, limit)}"
+        self._request("GET", f"?{query}", StreamingCollector(_LISTING_MAX, listing.feed))
+        return listing.entries()
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        listing = Listing(object_entry, limit)
+        path = f"{_quoted(container)}?{_page(marker, limit)}"
+        self._request("GET", path, StreamingCollector(_LISTING_MAX, listing.feed))
+        return listing.entries()
+
+    def object_run_id(self, container: str, name: str) -> str | None:
+        collector = Collector(RESPONSE_MAX, bodiless=True)
+        self._request("HEAD", f"{_quoted(container)}/{_quoted(name)}", collector)
+        run = collector.headers.get(RUN_HEADER.lower())
+        return None if run is None else unquote(run)
+
+    def delete_object(self, container: str, name: str) -> bool:
+        return self._delete(f"{_quoted(container)}/{_quoted(name)}")
+
+    def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
+        prefix = _quoted(container)
+        body = "".join(f"{prefix}/{_quoted(name)}\n" for name in names).encode()
+        collector = Collector(RESPONSE_MAX)
+        headers = "Content-Type: text/plain\r\nAccept: application/json\r\n"
+        self._request("POST", "?bulk-delete", collector, headers, body)
+        return bulk_failures(bytes(collector.body), container)
+
+    def delete_container(self, container: str) -> bool:
+        return self._delete(_quoted(container))
+
+    def _delete(self, path: str) -> bool:
+        """DELETE; returns False if there was nothing to delete."""
+        try:
+            self._request("DELETE", path, Collector(RESPONSE_MAX))
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        collector: Collector,
+        headers: str = "",
+        body: bytes | None = None,
+    ) -> Timing:
+        """Send a request and check its status.
+
+        :raises StorageError: the status is not 2xx, or there was no response.
+        """
+        deadline_ns = self._deadline_ns()
+        timing = self._account.request(method, path, collector, deadline_ns, headers, body)
+        if timing.status // 100 != 2:
+            raise self._account.status_error(method, timing)
+        return timing
+
+    def _deadline_ns(self) -> int:
+        return perf_counter_ns() + self._timeout_ns
+
+
+def _quoted(name: str) -> str:
+    """Quote an arbitrary name for a URL path.
+
+    :raises StorageError: the name has a dot segment, which a server could resolve.
+    """
+    if has_dot_segment(name):
+        raise StorageError(
+            ErrorKind.PROTOCOL,
+            f'not sent: "{printable(name)}" has a segment "." or "..", and might be taken for'
+            " another path",
+            sent=False,
+        )
+    return quote(name, safe="")
+
+
+def _page(marker: str, limit: int) -> str:
+    return f"format=json&limit={limit}&marker={quote(marker, safe='')}"

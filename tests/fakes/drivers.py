@@ -1,0 +1,46 @@
+"""Settings of drivers under test, and both halves of a driver as one object."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage.options import HttpSettings
+from ssbench.storage.registry import open_admin, open_store
+
+_HTTP = {field.name for field in fields(HttpSettings)}
+
+
+def with_token(token: str, serial: int = 0) -> Credentials:
+    return Credentials(serial, None, {"token": token})
+
+
+def driver_settings(token: str = "", serial: int = 0, **values: Any) -> StorageSettings:
+    """StorageSettings with a token; HttpSettings' fields are the store's."""
+    store = {name: values.pop(name) for name in _HTTP & values.keys()}
+    return StorageSettings(
+        **{"store": store, "credentials": (with_token(token, serial),), **values}
+    )
+
+
+class WholeDriver:
+    """What the hot half doesn't have is the cold half's."""
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        self.hot = open_store(settings, seed)
+        self.cold = open_admin(settings)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.hot if hasattr(self.hot, name) else self.cold, name)
+
+    def __repr__(self) -> str:
+        return f"{self.hot!r} {self.cold!r}"
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        self.hot.set_credentials(credentials)
+        self.cold.set_credentials(credentials)
+
+    def close(self) -> None:
+        self.hot.close()
+        self.cold.close()

@@ -1,0 +1,143 @@
+"""Stores by name: those of the table, and drivers outside of the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.option import Option, whole
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.noop import NoopStorage
+from ssbench.storage.options import StoreOptions, parse_storage_options
+from ssbench.storage.registry import (
+    ROWS,
+    StoreRow,
+    open_admin,
+    open_provider,
+    open_store,
+    options_of,
+    row_of,
+    secret_variables,
+    url_count,
+)
+
+OWN_OPTIONS = (
+    Option(("--own-port",), "port", whole(1), 7),
+    Option(("--own-host",), "hosts", repeat=True),
+    Option(("--own-fast",), "fast", bool),
+    Option(("--own-key",), "key", secret=True, variables=("OWN_KEY",)),
+    Option(("--own-word",), "word", secret=True),
+)
+
+
+class OwnStorage(NoopStorage):
+    """A user's own driver."""
+
+    ROW = StoreRow("own", f"{__name__}:OwnStorage", options=f"{__name__}:OWN_OPTIONS", urls="hosts")
+
+
+class PlainStorage(NoopStorage):
+    """One without a row."""
+
+
+OWN = f"{__name__}:OwnStorage"
+
+
+def test_a_driver_is_opened_by_name() -> None:
+    assert type(open_store(StorageSettings(driver="noop"))) is NoopStorage
+    assert type(open_admin(StorageSettings(driver="noop"))) is NoopStorage
+
+
+@pytest.mark.parametrize("driver", [OwnStorage, PlainStorage])
+def test_a_users_own_driver_is_opened_by_its_place(driver: type) -> None:
+    own = StorageSettings(driver=f"{__name__}:{driver.__name__}")
+    assert type(open_store(own, seed=1, allowed=[__name__])) is driver
+    assert type(open_admin(own)) is driver
+    assert row_of(own.driver).name == own.driver
+
+
+@pytest.mark.parametrize("allowed", [[], ["tests"], [OWN]])
+def test_a_module_is_loaded_only_where_it_is_allowed(allowed: list[str]) -> None:
+    with pytest.raises(UsageError, match=f"start this worker with --allow-driver {__name__}"):
+        open_store(StorageSettings(driver=OWN), allowed=allowed)
+    assert open_store(StorageSettings(driver="noop"), allowed=allowed)
+
+
+@pytest.mark.parametrize("name", ["swfit", "", "no.such.module:Class", "ssbench.core:X", ":X"])
+def test_an_unknown_driver_is_told_with_what_would_be_right(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_store(StorageSettings(driver=name))
+    assert f'"{name}"' in str(caught.value)
+    if ":" not in name:
+        assert all(known in str(caught.value) for known in ROWS)
+
+
+# Options ----------------------------------------------------------------------------------
+
+
+def parsed(*texts: str) -> dict[str, Any]:
+    return parse_storage_options(texts, OWN_OPTIONS)
+
+
+def access(given: dict[str, Any], **environ: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    found = open_provider(StoreOptions(OWN, given, environ)).log_in()
+    return dict(found.settings), dict(found.credentials.payload)
+
+
+def test_storage_options_have_the_types_of_their_rows() -> None:
+    texts = ("port=81", "hosts=a", "hosts=b", "fast=yes")
+    assert parsed(*texts) == {"port": 81, "hosts": ["a", "b"], "fast": True}
+    assert access(parsed(*texts)) == ({"port": 81, "hosts": ["a", "b"], "fast": True}, {})
+    assert access({}) == ({"port": 7}, {})
+    assert url_count(StoreOptions(OWN, parsed("hosts=a", "hosts=b"))) == 2
+    assert url_count(StoreOptions(OWN)) == url_count(StoreOptions("noop")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("key=s3cret", "key: is secret, and a command line can be read by others: set OWN_KEY in"),
+        ("word=s3cret", "set SSBENCH_STORAGE_WORD in the environment, or name a file"),
+        ("wrod=s3cret", "keys fast, hosts, key_file, port, word_file"),
+        ("s3cret", "expected KEY=VALUE"),
+        ("port=none", "'none' is not a whole number"),
+    ],
+)
+def test_what_is_no_storage_option_is_refused_without_its_value(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parsed(text)
+    assert says in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_secrets_come_from_files_and_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("of the file\n")
+    environ = {"OWN_KEY": "of the environment", "SSBENCH_STORAGE_WORD": "word"}
+    secret = {"key": "of the environment", "word": "word"}
+    assert access({}, **environ) == ({"port": 7}, secret)
+    given = parsed(f"key_file={path}")
+    assert access(given, **environ) == ({"port": 7}, {**secret, "key": "of the file"})
+    path.unlink()
+    with pytest.raises(UsageError, match=r"key_file .*: No such file"):
+        access(given)
+    assert {"OWN_KEY", "SSBENCH_STORAGE_WORD", "ST_KEY"} <= secret_variables(StoreOptions(OWN))
+
+
+def test_nothing_shows_a_secret() -> None:
+    options = StoreOptions(OWN, {}, {"OWN_KEY": "s3cret"})
+    assert "s3cret" not in f"{options}{open_provider(options)}{open_provider(options).log_in()}"
+
+
+def test_credentials_without_a_login_are_not_renewed() -> None:
+    with pytest.raises(AuthError, match="rejected the given credentials"):
+        open_provider(StoreOptions("noop")).renew()
+
+
+def test_names_of_options_are_unique_within_a_store() -> None:
+    for row in ROWS.values():
+        names = [option.name for option in options_of(row)]
+        assert len(names) == len(set(names))
