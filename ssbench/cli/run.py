@@ -21,7 +21,8 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.stats.steady import AutoStop
 from ssbench.core.text import plural
-from ssbench.core.workload.workload import InitialWorkload, bench_jobs, cleanup_jobs, initial_jobs
+from ssbench.core.workload.bench import bench_jobs
+from ssbench.core.workload.workload import CleanupWorkload, InitialWorkload, initial_jobs
 from ssbench.master.phases import PhaseOutcome
 from ssbench.statfile import StatFileWriter
 
@@ -164,7 +165,9 @@ class Run:
             if fault is not None:
                 return fault
         scenario = self.scenario
-        bench = bench_jobs(scenario, self.session.seed, initial.population, self.options.verify)
+        bench = bench_jobs(
+            scenario, self.session.seed, initial.population, self.options.verify, self.run_id
+        )
         self.skipped = bench.skipped
         return master.run_phase(
             Phase.RUN, bench, scenario.most_users, scenario.run_seconds,
@@ -205,7 +208,7 @@ class Run:
 
     def _clean_up(self, master: Master, initial: InitialWorkload) -> None:
         """Delete what the run created."""
-        cleanup = cleanup_jobs(initial.population)
+        cleanup = CleanupWorkload(initial.population)
         if self.options.keep_objects or not cleanup.total:
             return
         outcome = master.run_phase(Phase.CLEANUP, cleanup, self._setup_users)

@@ -91,6 +91,16 @@ class Content:
         return self._ready
 
 
+def version_of_copy(source: bytes, version: int, copy: bytes) -> int:
+    """The version of an object named ``copy`` that has the content of this version of ``source``.
+
+    A version moves the offset by a step that is prime to the period, so there is exactly one below
+    PERIOD.
+    """
+    apart = crc32(source) - crc32(copy)
+    return (version + apart * pow(_VERSION_STEP, -1, PERIOD)) % PERIOD
+
+
 def _first_difference(whole: bytes, begin: int, piece: memoryview) -> int:
     """Where a piece differs that is known to."""
     right, wrong = 0, len(piece)  # so many bytes agree, and so many don't

@@ -20,7 +20,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ssbench.core.columns import result_count, unpack_column
+from ssbench.core.columns import result_count, unpack_column, unpack_ints
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
 from ssbench.core.errors import MessageError
@@ -59,6 +59,7 @@ _STATUS = 1 + Result._fields.index("status")
 _ERROR = 1 + Result._fields.index("error")
 _UNKNOWN = 1 + Result._fields.index("unknown")
 _DETAIL = 1 + Result._fields.index("detail")
+_STATUSES = 1 + Result._fields.index("statuses")
 
 
 class Batch(NamedTuple):
@@ -283,6 +284,9 @@ class Dispatcher:
             errors = unpack_column(columns[_ERROR], count) if columns[_ERROR] != 0 else None
             statuses = unpack_column(columns[_STATUS], count) if errors else ()
             unknowns = unpack_column(columns[_UNKNOWN], count) if errors else ()
+            several: Sequence[Sequence[int]] = [()] * count if errors else ()
+            if errors and len(columns) > _STATUSES:
+                several = unpack_ints(columns[_STATUSES], count)
         except MessageError:
             self.counts.refused += 1
             return None
@@ -299,7 +303,7 @@ class Dispatcher:
             self.workload.succeeded(jobs, now_ns / SECOND)
         else:
             self.first_error = self.first_error or _first_detail(columns[_DETAIL])
-            self._record_outcomes(jobs, errors, statuses, unknowns, now_ns)
+            self._record_outcomes(jobs, errors, statuses, unknowns, several, now_ns)
         return columns
 
     def _release(self, incarnation: int, numbers: Iterable[int]) -> list[Job] | None:
@@ -319,6 +323,7 @@ class Dispatcher:
         errors: Sequence[int],
         statuses: Sequence[int],
         unknowns: Sequence[int],
+        several: Sequence[Sequence[int]],
         now_ns: int,
     ) -> None:
         now_s = now_ns / SECOND
@@ -329,11 +334,13 @@ class Dispatcher:
         if done:
             self.last_success_ns = now_ns
             self.workload.succeeded(done, now_s)
-        for job, error, status, unknown in zip(jobs, errors, statuses, unknowns, strict=True):
+        for job, error, status, unknown, each in zip(
+            jobs, errors, statuses, unknowns, several, strict=True
+        ):
             self.failures_in_a_row = self.failures_in_a_row + 1 if error else 0
             self.most_failures_in_a_row = max(self.most_failures_in_a_row, self.failures_in_a_row)
             if error:
-                self.workload.failed(job, error, status, bool(unknown), now_s)
+                self.workload.failed(job, error, status, bool(unknown), now_s, each)
 
     def returned(self, incarnation: int, numbers: Iterable[int]) -> None:
         """A worker returned jobs unstarted: send them again, or withdraw them when stopping."""

@@ -1,33 +1,39 @@
-"""The run's own operations: what is drawn, what waits, what became of it.
+"""The run's operations: what is drawn, what waits, what became of it.
 
-The draws come from three streams, all made from one seed: operations with their size classes,
-sizes, and targets. So the same seed gives the same operations, classes, sizes and names of created
-objects, however the timing turns out; and the same targets where nothing is created or deleted.
+The draws come from three streams for each group of users, all made from one seed: operations with
+their size classes, sizes, and targets. So the same seed gives the same operations, classes, sizes
+and names of created objects, whatever the timing; and the same targets if nothing is created or
+removed.
 """
 
 from __future__ import annotations
 
 from bisect import bisect
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import partial
 from itertools import accumulate
 from random import Random
 
-from ssbench.core.model import NONE_NS, Job, Phase
-from ssbench.core.operations import OPERATIONS, Effect, row_of
+from ssbench.core.content import version_of_copy
+from ssbench.core.model import NONE_NS, Job, Phase, Profile
+from ssbench.core.naming import ObjectNaming
+from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, row_of
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.workload.pacing import MODELS, DueTimes, due_times
 from ssbench.core.workload.population import ObjectPool, Population, lifetime_s
+from ssbench.core.workload.workload import Workload
 
 NOT_FOUND = 404
 #: So many skips end a ``take``, so that the master gets on with other things.
 SKIPS_AT_ONCE = 10_000
 #: The same for skips because of operations in flight: only time helps against those.
 BUSY_SKIPS_AT_ONCE = 4
-#: Targets that are tried for an operation that must not meet certain others.
+#: Random targets that are tried for an operation that excludes others on the same object.
 TRIES = 8
 
-_REPLACING = -1  # in Pool.busy of an exclusive pool: nothing else may be in flight
+_REPLACING = -1  # in ObjectPool.busy of an exclusive pool: nothing else may be in flight
 _new = tuple.__new__  # Job(...) takes twice as long
 
 
@@ -39,15 +45,19 @@ class NoJob(Enum):
     HELD = "a removal, which waits for the operations in flight on its object"
 
 
-#: ``draw(job number, now in seconds)``
-Draw = Callable[[int, float], "Job | NoJob"]
+#: ``draw(job number, now in seconds[, object, size in bytes])``; the last two for given jobs.
+Draw = Callable[..., "Job | NoJob"]
 
 
 class TargetPicker:
-    """The draws from one pool, which has been started.
+    """Draws the jobs of one group of users on one size class, whose pool was started.
 
+    :param profile: the group's, for this class.
     :param sizes: a stream of numbers in [0, 1), one for each content drawn.
     :param targets: another, one for each choice of an object.
+    :param arguments: a stream for rows with arguments.
+    :param containers: how many there are.
+    :param naming: of the run's objects if their contents are verified.
     """
 
     def __init__(
@@ -56,102 +66,237 @@ class TargetPicker:
         pool: ObjectPool,
         sizes: Callable[[], float],
         targets: Callable[[], float],
+        *,
+        profile: Profile | None = None,
+        group: int = 0,
+        arguments: Random | None = None,
+        containers: int = 1,
+        naming: ObjectNaming | None = None,
     ) -> None:
         size_class = pool.size_class
         self.pool = pool
-        by_effect = {
+        self.group = group
+        self.profile = size_class.profile if profile is None else profile
+        rows = [row_of(operation) for operation, _share in self.profile]
+        self.index = index  #: of the size class
+        self._sizes = sizes
+        self._targets = targets
+        self._arguments = arguments or Random(0)  # nosec B311 # choices that can be repeated
+        self._containers = containers
+        self._naming = naming
+        self._exclusive = pool.exclusive
+        self._size_min = size_class.size_min
+        self._spread = size_class.size_max - size_class.size_min + 1
+        self.by_operation: dict[int, Draw] = {int(row): self._draw_of(row) for row in rows}
+        #: Whether an operation of the profile can be drawn without any object.
+        self._always = any(
+            row.target is Target.CONTAINER
+            or (row.effect is Effect.CREATES and row.target is not Target.PAIR)
+            for row in rows
+        )
+        #: Whether successes change nothing that is known of the objects.
+        self.nothing_changes = pool.busy is None and {row.effect for row in rows} <= {Effect.NONE}
+
+    def _draw_of(self, row: Operation) -> Draw:
+        by_effect: dict[Effect, Draw] = {
             Effect.NONE: self._use,
             Effect.CREATES: self._create,
             Effect.REPLACES: self._replace,
             Effect.TOUCHES: self._touch,
             Effect.REMOVES: self._remove,
         }
-        effects = {operation: row_of(operation).effect for operation, _share in size_class.profile}
-        #: Of each operation of the class's profile.
-        self.by_operation: dict[int, Draw] = {
-            operation: partial(by_effect[effect], operation)
-            for operation, effect in effects.items()
-        }
-        self._creates = Effect.CREATES in effects.values()
-        #: Whether nobody needs to hear that a job succeeded.
-        self.nothing_changes = pool.busy is None and set(effects.values()) <= {Effect.NONE}
-        self._index = index
-        self._sizes = sizes
-        self._targets = targets
-        self._exclusive = pool.exclusive
-        self._size_min = size_class.size_min
-        self._spread = size_class.size_max - size_class.size_min + 1
+        number = int(row)
+        draw: Draw = partial(by_effect[row.effect], number)
+        if row.target is Target.OBJECTS:
+            draw = partial(self._several, row, draw)
+        elif row.target is Target.PAIR:
+            draw = partial(self._copy, number)
+        elif row.target is Target.CONTAINER:
+            draw = partial(self._container, number)
+        return partial(self._with_arguments, row.draw, draw) if row.draw else draw
 
     @property
     def possible(self) -> bool:
-        """Whether any operation of the class's profile can be drawn now."""
-        return self._creates or len(self.pool.members) > 0
+        """Whether any operation of the profile can be drawn now."""
+        return self._always or len(self.pool.members) > 0
 
-    def _create(self, operation: int, number: int, now_s: float) -> Job | NoJob:
+    # One object: each method draws it, or takes the one that is given -----------------------
+
+    def _create(
+        self, operation: int, number: int, now_s: float, _: None = None, size: int | None = None
+    ) -> Job | NoJob:
         """A new object."""
-        size = self._draw_size()
+        if size is None:
+            size = self._draw_size()
         target = self.pool.reserve(size)
         self.pool.writing(target, now_s)
-        return _new(Job, (number, operation, self._index, target, 0, size, NONE_NS, (), (), 0))
+        return _new(
+            Job, (number, operation, self.index, target, 0, size, NONE_NS, (), (), self.group)
+        )
 
-    def _use(self, operation: int, number: int, now_s: float) -> Job | NoJob:
+    def _use(
+        self,
+        operation: int,
+        number: int,
+        now_s: float,
+        target: int | None = None,
+        size: int | None = None,
+    ) -> Job | NoJob:
         """An open object, with the version and size that it is known to have."""
         pool = self.pool
-        members = pool.members
-        if not members:
-            return NoJob.NO_OBJECT
-        if self._exclusive:
-            free = self._free_target(shared=True)
-            if free is None:
-                return NoJob.BUSY
-            target = free
-        else:
-            target = members[int(self._targets() * len(members))]
+        if target is None:
+            members = pool.members
+            if not members:
+                return NoJob.NO_OBJECT
+            if self._exclusive:
+                target = self._free_target(shared=True)
+                if target is None:
+                    return NoJob.BUSY
+            else:
+                target = members[int(self._targets() * len(members))]
         busy, sizes, versions = pool.busy, pool.sizes, pool.versions
         if busy is not None:
             busy[target] = busy.get(target, 0) + 1
         size = self._size_min if sizes is None else self._size_min + sizes[target]
         version = 0 if versions is None else versions[target]
         return _new(
-            Job, (number, operation, self._index, target, version, size, NONE_NS, (), (), 0)
+            Job,
+            (number, operation, self.index, target, version, size, NONE_NS, (), (), self.group),
         )
 
-    def _touch(self, operation: int, number: int, now_s: float) -> Job | NoJob:
+    def _touch(
+        self,
+        operation: int,
+        number: int,
+        now_s: float,
+        target: int | None = None,
+        size: int | None = None,
+    ) -> Job | NoJob:
         """As ``_use``; the object's time starts anew."""
-        job = self._use(operation, number, now_s)
+        job = self._use(operation, number, now_s, target)
         if type(job) is Job:
             self.pool.writing(job.object, now_s)
         return job
 
-    def _replace(self, operation: int, number: int, now_s: float) -> Job | NoJob:
+    def _replace(
+        self,
+        operation: int,
+        number: int,
+        now_s: float,
+        target: int | None = None,
+        size: int | None = None,
+    ) -> Job | NoJob:
         """An open object, with its next version. Several may be in flight, unless exclusive."""
-        size = self._draw_size()
         pool = self.pool
-        if not pool.members:
-            return NoJob.NO_OBJECT
-        target = self._free_target(shared=False) if self._exclusive else self._any_target()
+        if size is None:
+            size = self._draw_size()
         if target is None:
-            return NoJob.BUSY
+            if not pool.members:
+                return NoJob.NO_OBJECT
+            target = self._free_target(shared=False) if self._exclusive else self._any_target()
+            if target is None:
+                return NoJob.BUSY
         if pool.busy is not None:
             pool.busy[target] = _REPLACING if self._exclusive else pool.busy.get(target, 0) + 1
         pool.writing(target, now_s)
         version = pool.versions[target] + 1 if pool.versions is not None else 1
         return _new(
-            Job, (number, operation, self._index, target, version, size, NONE_NS, (), (), 0)
+            Job,
+            (number, operation, self.index, target, version, size, NONE_NS, (), (), self.group),
         )
 
-    def _remove(self, operation: int, number: int, now_s: float) -> Job | NoJob:
+    def _remove(
+        self,
+        operation: int,
+        number: int,
+        now_s: float,
+        target: int | None = None,
+        size: int | None = None,
+    ) -> Job | NoJob:
         """An open object, which is closed by this."""
-        if not self.pool.members:
-            return NoJob.NO_OBJECT
-        target = self._any_target()
-        if self.pool.close(target, operation):
-            return self.removal(operation, number, target)
-        return NoJob.HELD
+        if target is None:
+            if not self.pool.members:
+                return NoJob.NO_OBJECT
+            target = self._any_target()
+            if not self.pool.close(target):
+                self.pool.hold(target, operation, self.group)
+                return NoJob.HELD
+        else:
+            self.pool.close(target)
+        return self.removal(operation, number, target)
 
     def removal(self, operation: int, number: int, target: int) -> Job:
         """The job that removes an object which was closed before."""
-        return _new(Job, (number, operation, self._index, target, 0, 0, NONE_NS, (), (), 0))
+        return _new(Job, (number, operation, self.index, target, 0, 0, NONE_NS, (), (), self.group))
+
+    # Other targets ------------------------------------------------------------------------
+
+    def _several(self, row: Operation, draw: Draw, number: int, now_s: float) -> Job | NoJob:
+        """Up to ``set_size`` objects. All that are written get the same size and version.
+
+        Those that a removal takes have nothing in flight: it never waits.
+        """
+        writes = row.effect in (Effect.CREATES, Effect.REPLACES)
+        size = self._draw_size() if writes else None
+        if row.effect is Effect.CREATES:
+            targets: Sequence[int | None] = [None] * row.set_size
+        else:
+            targets = self._distinct_targets(row)
+        jobs = [draw(number, now_s, target, size) for target in targets]
+        if not jobs:
+            return NoJob.BUSY if self.pool.members else NoJob.NO_OBJECT
+        first, *others = [job for job in jobs if type(job) is Job]
+        version = max([first.version, *(job.version for job in others if writes)])
+        return first._replace(version=version, others=tuple(job.object for job in others))
+
+    def _distinct_targets(self, row: Operation) -> list[int]:
+        """Open objects of which none excludes the operation."""
+        busy = self.pool.busy
+        found: dict[int, None] = {}
+        for _ in range(TRIES * min(row.set_size, len(self.pool.members))):
+            target = self._any_target()
+            in_flight = busy.get(target, 0) if busy else 0
+            if self._exclusive or row.effect is Effect.REMOVES:
+                shared = row.effect in (Effect.NONE, Effect.TOUCHES)
+                if in_flight != 0 and not (shared and in_flight > 0):
+                    continue
+            found[target] = None
+            if len(found) == row.set_size:
+                break
+        return list(found)
+
+    def _copy(self, operation: int, number: int, now_s: float) -> Job | NoJob:
+        """An open object, which stays as it is, and a new one with the same content.
+
+        Contents follow from name and version. The copy's version is chosen so that it stands for
+        the source's content under the copy's name: reading the copy is verified as any reading.
+        """
+        job = self._use(operation, number, now_s)
+        if type(job) is not Job:
+            return job
+        pool, naming = self.pool, self._naming
+        copy = pool.reserve(job.size)
+        pool.writing(copy, now_s)
+        if naming is not None and pool.versions is not None:
+            source, name = (naming.object(self.index, each).encode() for each in (job.object, copy))
+            pool.versions[copy] = version_of_copy(source, job.version, name)
+        return job._replace(others=(copy,))
+
+    def _container(self, operation: int, number: int, now_s: float) -> Job | NoJob:
+        """A container, by its index."""
+        index = int(self._targets() * self._containers)
+        return _new(Job, (number, operation, self.index, index, 0, 0, NONE_NS, (), (), self.group))
+
+    def _with_arguments(
+        self, values: Callable[[Random, int], tuple[int | bytes, ...]], draw: Draw,
+        number: int, now_s: float, *given: int | None,
+    ) -> Job | NoJob:  # fmt: skip
+        job = draw(number, now_s, *given)
+        if type(job) is not Job:
+            return job
+        return job._replace(arguments=values(self._arguments, job.size))
+
+    # Choices ------------------------------------------------------------------------------
 
     def _draw_size(self) -> int:
         return self._size_min + int(self._sizes() * self._spread)
@@ -161,7 +306,7 @@ class TargetPicker:
         return members[int(self._targets() * len(members))]
 
     def _free_target(self, shared: bool) -> int | None:
-        """An object on which nothing is in flight or, where shared, nothing that replaces it."""
+        """An object on which nothing is in flight or, if shared, nothing that replaces it."""
         busy = self.pool.busy
         assert busy is not None  # nosec B101 # for the type checker
         for _ in range(TRIES):
@@ -172,96 +317,146 @@ class TargetPicker:
         return None
 
 
-def draw_table(draws: Sequence[TargetPicker]) -> tuple[list[tuple[int, Draw]], list[float]]:
+def draw_table(pickers: Sequence[TargetPicker]) -> tuple[list[tuple[int, Draw]], list[float]]:
     """Rows of (operation, its draw) and their cumulative probabilities, the last one 1.
 
     The class is drawn by its share of the initial objects, the operation by its profile.
     """
-    rows = [row for each in draws for row in each.by_operation.items()]
+    rows = [row for each in pickers for row in each.by_operation.items()]
     weights = [
         share * each.pool.size_class.initial_files
-        for each in draws
-        for _operation, share in each.pool.size_class.profile
+        for each in pickers
+        for _operation, share in each.profile
     ]
     cumulative = list(accumulate(weights))
     return rows, [value / cumulative[-1] for value in cumulative]
 
 
-class BenchWorkload:
+def bench_jobs(
+    scenario: Scenario,
+    rng_seed: int,
+    population: Population,
+    verify: bool = False,
+    run_id: str = "",
+) -> BenchWorkload:
+    """The run phase: operation_count operations, or as many as the run time allows; at the
+    scenario's arrival rate if it has one.
+
+    :param verify: contents are verified: an operation that replaces an object excludes others.
+    """
+    rates = [stage.rate for stage in scenario.load if stage.rate]
+    dues = None
+    if rates:
+        rng = Random(f"{rng_seed}/arrivals")  # nosec B311 # choices that can be repeated
+        dues = DueTimes(due_times(scenario.load, MODELS[scenario.arrivals], rng), max(rates))
+    return BenchWorkload(
+        population, rng_seed, scenario.operation_count, verify,
+        dues=dues,
+        containers=scenario.container_count,
+        naming=ObjectNaming(scenario.sizes, run_id, scenario.container_count),
+    )  # fmt: skip
+
+
+class BenchWorkload(Workload):
     """The operations of the run, drawn by the classes' shares and their profiles.
 
     An operation that finds no object is skipped and counted, and another is drawn. ``take`` may
     give [] for such reasons with nothing in flight: ask again.
+
+    :param dues: of an open loop; None: a closed loop.
+    :param profiles: of groups of users, for all size classes; (): the classes' own.
+    :param containers: how many there are.
+    :param naming: of the run's objects.
+    :param exclusive: see Population.start.
     """
 
     phase = Phase.RUN
-    ahead = 0
 
     def __init__(
-        self, population: Population, rng_seed: int, total: int | None, verify: bool = False
+        self,
+        population: Population,
+        rng_seed: int,
+        total: int | None,
+        verify: bool = False,
+        *,
+        dues: DueTimes | None = None,
+        profiles: Sequence[Profile] = (),
+        containers: int = 1,
+        naming: ObjectNaming | None = None,
+        exclusive: bool = True,
     ) -> None:
-        self.population = population
+        super().__init__(population)
         self.total = total
-        self.taken = 0
-        self.skipped: Counter[int] = Counter()
+        self.groups = len(profiles) or 1
+        self.ahead = dues.ahead if dues else 0
+        self._dues = dues
         self._stopped = False
         self._now_s = 0.0
-        population.start(verify)
+        population.start(verify, exclusive=exclusive)
         self._pools = population.pools
-        self._choose, sizes, targets = (
-            Random(f"{rng_seed}/{stream}").random  # nosec B311 # choices that can be repeated
-            for stream in ("operations", "sizes", "targets")
-        )
-        self._draws = [
-            TargetPicker(index, pool, sizes, targets)
-            for index, pool in enumerate(self._pools)
-            if pool.size_class.initial_files
-        ]
-        self._rows, self._cumulative = draw_table(self._draws)
-        self._nothing_changes = all(draws.nothing_changes for draws in self._draws)
-        on_success = {
-            Effect.NONE: self._over,
+        self._pickers: list[list[TargetPicker]] = []  # by group
+        self._tables = []
+        for group in range(self.groups):
+            suffix = f"/{group}" if group else ""
+            operations, sizes, targets, arguments = (
+                Random(f"{rng_seed}/{stream}{suffix}")  # nosec B311 # choices that can be repeated
+                for stream in ("operations", "sizes", "targets", "arguments")
+            )
+            pickers = [
+                TargetPicker(
+                    index, pool, sizes.random, targets.random,
+                    profile=profiles[group] if profiles else None,
+                    group=group,
+                    arguments=arguments,
+                    containers=containers,
+                    naming=naming if verify else None,
+                )
+                for index, pool in enumerate(self._pools)
+                if pool.size_class.initial_files
+            ]  # fmt: skip
+            self._pickers.append(pickers)
+            self._tables.append((*draw_table(pickers), operations.random))
+        self._every_picker = [picker for pickers in self._pickers for picker in pickers]
+        self._nothing_changes = all(picker.nothing_changes for picker in self._every_picker)
+        self._on_success: dict[Effect, Callable[[Job], None]] = {
+            Effect.NONE: self._release,
             Effect.CREATES: self._created,
             Effect.REPLACES: self._replaced,
             Effect.TOUCHES: self._touched,
             Effect.REMOVES: self._removed,
         }
-        on_known_failure = {
-            Effect.NONE: self._over,
+        self._on_known_failure: dict[Effect, Callable[[Job], None]] = {
+            Effect.NONE: self._release,
             Effect.CREATES: self._never_created,
             Effect.REPLACES: self._not_written,
             Effect.TOUCHES: self._not_written,
             Effect.REMOVES: self._not_removed,
         }
-        self._effects = {n: row.effect for n, row in OPERATIONS.items()}
-        self._on_success: dict[int, Callable[[Job], None]] = {
-            n: on_success[effect] for n, effect in self._effects.items()
-        }
-        self._on_known_failure: dict[int, Callable[[Job], None]] = {
-            n: on_known_failure[effect] for n, effect in self._effects.items()
+        #: By operation; those with one object skip the detour through parts.
+        self._succeeded: dict[int, Callable[[Job], None]] = {
+            number: self._on_success[row.effect]
+            if row.target is Target.OBJECT
+            else self._parts_succeeded
+            for number, row in OPERATIONS.items()
         }
 
     def begin(self, now_s: float, offset_ns: int) -> None:
-        """As soon as there is a user: a closed loop. PacedWorkload makes an open one of it."""
-
-    def never_started(self, now_s: float) -> int:
-        """None of them is ever due."""
-        return 0
-
-    def waiting_since(self, now_s: float) -> None:
-        """None of them is ever due."""
+        if self._dues:
+            self._dues.begin(now_s, offset_ns)
 
     # Asking -------------------------------------------------------------------------------
 
     @property
     def finished(self) -> bool:
+        if self._dues and self._dues.finished:
+            return True
         return self._stopped or self.taken == self.total or self.exhausted is not None
 
     @property
     def exhausted(self) -> str | None:
         if self._stopped or self.taken == self.total:
             return None
-        if any(draws.possible or draws.pool.closing for draws in self._draws):
+        if any(picker.possible or picker.pool.closing for picker in self._every_picker):
             return None
         sentence = (
             f"after {self.taken} operations no object is left, "
@@ -274,44 +469,56 @@ class BenchWorkload:
         return sentence
 
     def stop(self) -> None:
-        """Give no more jobs: the time is over."""
+        """Give no more jobs."""
         self._stopped = True
 
-    def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+    def never_started(self, now_s: float) -> int:
+        at_most = None if self.total is None else self.total - self.taken
+        return self._dues.never_started(now_s, at_most) if self._dues else 0
+
+    def waiting_since(self, now_s: float) -> float | None:
+        return None if self._dues is None or self.finished else self._dues.waiting_since(now_s)
+
+    def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         self._now_s = now_s
-        if self._stopped:
+        if self._dues:
+            limit = self._dues.ready(limit, now_s)
+        if self._stopped or not limit:
             return []
         self.population.expire(now_s)
         jobs: list[Job] = []
         waiting = 0
-        for draws in self._draws:
-            if draws.pool.closing:
-                self._take_ready(draws, jobs, first_number, limit)
-                waiting += draws.pool.held
+        for picker in self._pickers[group]:
+            if picker.pool.closing:
+                self._take_ready(picker, jobs, first_number, limit)
+                waiting += picker.pool.held
         wanted = limit - len(jobs)
         if self.total is not None:
             wanted = min(wanted, self.total - self.taken - len(jobs) - waiting)
         if wanted > 0:
-            self._draw(jobs, first_number + len(jobs), wanted)
+            self._draw(jobs, first_number + len(jobs), wanted, group)
         self.taken += len(jobs)
-        return jobs
+        return self._dues.stamp(jobs) if self._dues else jobs
 
     def _take_ready(
-        self, draws: TargetPicker, jobs: list[Job], first_number: int, limit: int
+        self, picker: TargetPicker, jobs: list[Job], first_number: int, limit: int
     ) -> None:
         """Removals that waited for other operations on their object."""
-        pool = draws.pool
-        while pool.ready and len(jobs) < limit:
-            target, operation = pool.ready.popleft()
+        pool, ready = picker.pool, picker.pool.ready[picker.group]
+        while ready and len(jobs) < limit:
+            target, operation = ready.popleft()
             if pool.expired(target, self._now_s):
                 pool.removed(target)
                 self.skipped[operation] += 1
             else:
-                jobs.append(draws.removal(operation, first_number + len(jobs), target))
+                jobs.append(picker.removal(operation, first_number + len(jobs), target))
 
-    def _draw(self, jobs: list[Job], number: int, wanted: int) -> None:
-        """Append up to ``wanted`` jobs, fewer where nothing more can be drawn just now."""
-        rows, cumulative, choose = self._rows, self._cumulative, self._choose
+    def _draw(self, jobs: list[Job], number: int, wanted: int, group: int) -> None:
+        """Append up to ``wanted`` jobs, fewer if no more can be drawn now."""
+        rows, cumulative, choose = self._tables[group]
+        pickers = self._pickers[group]
+        if self.groups > 1 and not any(picker.possible for picker in pickers):
+            return  # until another group has made an object
         skips, busy_skips = SKIPS_AT_ONCE, BUSY_SKIPS_AT_ONCE
         while wanted:
             operation, draw = rows[bisect(cumulative, choose())]
@@ -326,55 +533,77 @@ class BenchWorkload:
                 self.skipped[operation] += 1
                 skips -= 1
                 busy_skips -= job is NoJob.BUSY
-                if not (skips and busy_skips and any(draws.possible for draws in self._draws)):
+                if not (skips and busy_skips and any(picker.possible for picker in pickers)):
                     return
 
-    # What became of them ------------------------------------------------------------------
+    # Outcomes -----------------------------------------------------------------------------
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         if self._nothing_changes:
             return
         self._now_s = now_s
-        on_success = self._on_success
+        succeeded = self._succeeded
         for job in jobs:
-            on_success[job[1]](job)
+            succeeded[job[1]](job)
 
-    def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
+    def failed(
+        self,
+        job: Job,
+        error: int,
+        status: int,
+        unknown: bool,
+        now_s: float,
+        statuses: Sequence[int] = (),
+    ) -> None:
         self._now_s = now_s
-        # The 404 of a removal is no unknown outcome, but no reason to offer the object again.
-        absent = status == NOT_FOUND and self._effects[job.operation] is Effect.REMOVES
-        if unknown or absent:
-            self._give_up(job)
-        else:
-            self._on_known_failure[job.operation](job)
+        parts = _parts(job)
+        each = statuses if len(statuses) == len(parts) else None
+        for at, (effect, part) in enumerate(parts):
+            if each:
+                status, unknown = each[at], not each[at]
+            # The 404 of a removal is no unknown outcome, but no reason to offer the object again.
+            if unknown or (status == NOT_FOUND and effect is Effect.REMOVES):
+                self._give_up(effect, part)
+            elif each and 200 <= status < 300:
+                self._on_success[effect](part)
+            else:
+                self._on_known_failure[effect](part)
 
     def lost(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            self._give_up(job)
+            for effect, part in _parts(job):
+                self._give_up(effect, part)
 
-    def _give_up(self, job: Job) -> None:
+    def withdrawn(self, jobs: Iterable[Job]) -> None:
+        jobs = list(jobs)
+        if self._dues:
+            self._dues.returned(jobs)
+        for job in jobs:
+            for effect, part in _parts(job):
+                self._on_known_failure[effect](part)
+
+    def _parts_succeeded(self, job: Job) -> None:
+        for effect, part in _parts(job):
+            self._on_success[effect](part)
+
+    def _give_up(self, effect: Effect, job: Job) -> None:
         """The outcome is unknown: an object whose content may have changed is quarantined."""
-        effect = self._effects[job.operation]
         pool = self._pools[job.size_class]
         if effect is Effect.CREATES:
             pool.written(job.object, False)
             pool.set_unknown(job.object)
             return
         if effect in (Effect.REPLACES, Effect.REMOVES):
-            called_off = pool.quarantine(job.object)
-            if called_off is not None:
-                self.skipped[called_off] += 1
+            cancelled = pool.quarantine(job.object)
+            if cancelled is not None:
+                self.skipped[cancelled] += 1
         if effect is Effect.REMOVES:
             pool.closing -= 1
             pool.set_unknown(job.object)
         else:
-            self._on_known_failure[job.operation](job)
+            self._on_known_failure[effect](job)
 
-    def withdrawn(self, jobs: Iterable[Job]) -> None:
-        for job in jobs:
-            self._on_known_failure[job.operation](job)
-
-    def _over(self, job: Job) -> None:
+    def _release(self, job: Job) -> None:
         self._pools[job.size_class].release(job.object)
 
     def _created(self, job: Job) -> None:
@@ -409,6 +638,50 @@ class BenchWorkload:
     def _not_removed(self, job: Job) -> None:
         self._pools[job.size_class].reopen(job.object, self._now_s)
 
-    def __repr__(self) -> str:
-        total = "" if self.total is None else f" of {self.total}"
-        return f"<BenchWorkload {self.taken}{total} taken, {self.skipped.total()} skipped>"
+
+def _parts(job: Job) -> list[tuple[Effect, Job]]:
+    """Each object of a job as a job of its own, with what happens to it."""
+    row = row_of(job.operation)
+    if row.target is Target.OBJECT:
+        return [(row.effect, job)]
+    if row.target is Target.CONTAINER:
+        return []
+    if row.target is Target.PAIR:
+        copies = [(row.effect, job._replace(object=other)) for other in job.others]
+        return [(Effect.NONE, job), *copies]
+    return [(row.effect, job._replace(object=each)) for each in (job.object, *job.others)]
+
+
+class ReplayWorkload(BenchWorkload):
+    """Jobs and due times from outside, such as a log: an open loop.
+
+    The size classes must have initial objects, and profiles with all operations that come. Jobs
+    are sent in their order at their due times, even if their object is gone.
+
+    :param jobs: ``due_ns`` counts from the begin of the load and rises; ``object`` of an
+        operation that creates is ignored, ``size`` matters where content is written.
+    :param most_per_s: the highest rate of due times.
+    """
+
+    def __init__(self, population: Population, jobs: Iterable[Job], most_per_s: float) -> None:
+        self._given: deque[Job] = deque()  # read from jobs, not yet taken
+        dues = DueTimes(self._offsets(jobs), most_per_s)
+        super().__init__(population, 0, None, dues=dues, exclusive=False)
+        self._draws = {picker.index: picker.by_operation for picker in self._every_picker}
+
+    def _offsets(self, jobs: Iterable[Job]) -> Iterator[int]:
+        for job in jobs:
+            self._given.append(job)
+            yield job.due_ns
+
+    @property
+    def exhausted(self) -> str | None:
+        return None
+
+    def _draw(self, jobs: list[Job], number: int, wanted: int, group: int) -> None:
+        for at in range(wanted):
+            given = self._given.popleft()
+            draw = self._draws[given.size_class][given.operation]
+            job = draw(number + at, self._now_s, given.object, given.size)
+            assert type(job) is Job  # nosec B101 # for the type checker
+            jobs.append(job)

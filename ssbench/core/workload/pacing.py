@@ -1,4 +1,4 @@
-"""Load models: when is the next operation due?
+"""Load models: when is the next operation due, and which stage of the load is current?
 
 In a *closed* loop there are no due times: each user starts its next operation when the last one
 completes, so a slow store reduces the load. An *open* loop has an arrival rate: due times do not
@@ -8,16 +8,12 @@ depend on the store, and response times count from them.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING
 
-from ssbench.core.model import Job, Phase, Stage
-
-if TYPE_CHECKING:
-    from ssbench.core.workload.workload import Workload
+from ssbench.core.model import Job, Stage
 
 SECOND_NS = 1_000_000_000
 #: Jobs travel at most this far ahead of their due time, and wait at the worker.
@@ -28,18 +24,17 @@ SEND_INTERVAL_NS = LOOKAHEAD_NS // 4
 #: An open loop begins this long after all workers are ready, so that they have its first jobs.
 START_DELAY_NS = LOOKAHEAD_NS // 2
 
-
-#: ``gaps(rate, rng)``: offsets from the stage's start in ns, rising, without end.
+#: ``arrivals(rate, rng)``: endless rising offsets in ns from the stage's start.
 Arrivals = Callable[[float, Random], Iterator[int]]
 
 
 def uniform(rate: float, rng: Random) -> Iterator[int]:
-    """Evenly spaced, the first at once. Counted out, not added up: no error grows."""
+    """Evenly spaced, the first at 0. Each is computed from its index: no error accumulates."""
     return (round(n * SECOND_NS / rate) for n in count())
 
 
 def poisson(rate: float, rng: Random) -> Iterator[int]:
-    """A Poisson process: exponential gaps, as of many clients who don't know of each other."""
+    """A Poisson process: exponential gaps, as of many independent clients."""
     at_s = 0.0
     while True:
         at_s += rng.expovariate(rate)
@@ -51,10 +46,10 @@ MODELS: dict[str, Arrivals] = {"uniform": uniform, "poisson": poisson}
 
 
 def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Iterator[int]:
-    """Offsets from the begin of the load in ns, rising; ends with the last stage, if that ends.
+    """Rising offsets in ns from the begin of the load; ends with the last stage, if that ends.
 
-    Every stage must have a rate, and the last may be infinitely long. Each begins anew at its
-    start, which for Poisson arrivals is no seam: the process has no memory.
+    Every stage must have a rate, and the last may be infinitely long. Arrivals restart with each
+    stage, which does not distort a Poisson process: it has no memory.
     """
     start_ns = 0
     for stage in stages:
@@ -67,8 +62,89 @@ def due_times(stages: Sequence[Stage], arrivals: Arrivals, rng: Random) -> Itera
         start_ns = round(end_ns)
 
 
+class DueTimes:
+    """The due times of an open loop: how many jobs can be sent, and how many were missed.
+
+    A due time belongs to no job until one is drawn, so a skipped operation uses none.
+
+    :param offsets: rising, in ns from the begin of the load.
+    :param most_per_s: their highest rate.
+    """
+
+    def __init__(self, offsets: Iterator[int], most_per_s: float) -> None:
+        #: Jobs that may wait at workers for their time.
+        self.ahead = int(most_per_s * LOOKAHEAD_NS / SECOND_NS) + 1
+        self._offsets = offsets
+        self._next: deque[int] = deque()  # read from offsets, not yet given to a job
+        self._ended = False
+        self._begin_ns = 0
+        self._begin_s = 0.0
+        self._returned: list[int] = []  # due times of jobs that were returned unstarted
+        self._newest_ns = 0  # of the jobs that were stamped
+
+    def __repr__(self) -> str:
+        return f"<DueTimes {len(self._next)} known{', ended' if self._ended else ''}>"
+
+    def begin(self, now_s: float, offset_ns: int) -> None:
+        """The load begins now, ``offset_ns`` after the phase's start."""
+        self._begin_s, self._begin_ns = now_s, offset_ns
+
+    @property
+    def finished(self) -> bool:
+        """Whether no due time is left."""
+        return self._ended and not self._next
+
+    def ready(self, limit: int, now_s: float) -> int:
+        """How many jobs, up to the limit, are due or will be due soon."""
+        reach_ns = self._since_begin_ns(now_s) + LOOKAHEAD_NS
+        return self._due_before(reach_ns - reach_ns % SEND_INTERVAL_NS, limit)
+
+    def stamp(self, jobs: Sequence[Job]) -> list[Job]:
+        """These jobs with the next due times, as offsets from the phase's start."""
+        stamped = [job._replace(due_ns=self._begin_ns + self._next.popleft()) for job in jobs]
+        if stamped:
+            self._newest_ns = stamped[-1].due_ns - self._begin_ns
+        return stamped
+
+    def returned(self, jobs: Iterable[Job]) -> None:
+        """These jobs were returned unstarted and will not be sent again."""
+        self._returned += [job.due_ns for job in jobs]
+
+    def never_started(self, now_s: float, at_most: int | None) -> int:
+        """How many jobs fell due before this time and were not started.
+
+        :param at_most: jobs that the workload can still give; None: any number.
+        """
+        now_ns = self._since_begin_ns(now_s)
+        waiting = self._due_before(now_ns, 1 << 62)
+        if at_most is not None:
+            waiting = min(waiting, at_most)
+        return waiting + sum(due_ns - self._begin_ns < now_ns for due_ns in self._returned)
+
+    def waiting_since(self, now_s: float) -> float | None:
+        """Since when due times wait for a job; None if none does."""
+        oldest_ns = self._next[0] if self._next else self._newest_ns
+        since_s = self._begin_s + oldest_ns / SECOND_NS
+        return since_s if since_s < now_s else None
+
+    def _since_begin_ns(self, now_s: float) -> int:
+        return round((now_s - self._begin_s) * SECOND_NS)
+
+    def _due_before(self, horizon_ns: int, limit: int) -> int:
+        """How many are due before the horizon, up to the limit; these are in ``_next`` then."""
+        while len(self._next) < limit and not self._ended:
+            if self._next and self._next[-1] >= horizon_ns:
+                break
+            due_ns = next(self._offsets, None)
+            if due_ns is None:
+                self._ended = True
+            else:
+                self._next.append(due_ns)
+        return min(sum(due_ns < horizon_ns for due_ns in self._next), limit)
+
+
 class StageSchedule:
-    """Steps through stages without gaps.
+    """Steps through stages without gaps. Times are ns of the master's monotonic clock.
 
     :param stages: at least one; the last may be infinitely long.
     """
@@ -131,111 +207,3 @@ class StageSchedule:
     def _end_of(self, index: int) -> int | None:
         seconds = sum(stage.seconds for stage in self._stages[: index + 1])
         return None if math.isinf(seconds) else self._begin_ns + round(seconds * SECOND_NS)
-
-
-class PacedWorkload:
-    """A workload whose jobs have due times: an open loop.
-
-    A skipped operation (no object left) uses no due time: another is drawn instead.
-
-    :param dues: as ``due_times`` gives them.
-    :param most_per_s: the highest rate that is to come.
-    """
-
-    def __init__(self, inner: Workload, dues: Iterator[int], most_per_s: float) -> None:
-        self.phase: Phase = inner.phase
-        self.ahead = int(most_per_s * LOOKAHEAD_NS / SECOND_NS) + 1
-        self._inner = inner
-        self._dues = dues
-        self._next: deque[int] = deque()  # taken from dues, and not given to a job yet
-        self._over = False
-        self._begin_ns = 0
-        self._zero_s = 0.0
-        self._given_back: list[int] = []  # due times of jobs that came back unstarted
-        self._taken_to_ns = 0  # due time of the newest job that was taken
-
-    def __repr__(self) -> str:
-        return f"<PacedWorkload {self.taken} taken of {self._inner!r}>"
-
-    def begin(self, now_s: float, offset_ns: int) -> None:
-        """The load begins now, which is so long after the phase's start."""
-        self._zero_s, self._begin_ns = now_s, offset_ns
-
-    def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
-        """Jobs that are due, or due soon, by due time."""
-        reach_ns = round((now_s - self._zero_s) * SECOND_NS) + LOOKAHEAD_NS
-        horizon_ns = reach_ns - reach_ns % SEND_INTERVAL_NS
-        due = self._due_before(horizon_ns, limit)
-        if not due:
-            return []
-        jobs = self._inner.take(first_number, due, now_s)
-        jobs = [job._replace(due_ns=self._begin_ns + self._next.popleft()) for job in jobs]
-        if jobs:
-            self._taken_to_ns = jobs[-1].due_ns - self._begin_ns
-        return jobs
-
-    def _due_before(self, horizon_ns: int, limit: int) -> int:
-        """How many are, up to the limit; they stand in ``_next``."""
-        while len(self._next) < limit and not self._over:
-            if self._next and self._next[-1] >= horizon_ns:
-                break
-            due_ns = next(self._dues, None)
-            if due_ns is None:
-                self._over = True
-            else:
-                self._next.append(due_ns)
-        within = sum(due_ns < horizon_ns for due_ns in self._next)
-        return min(within, limit)
-
-    def never_started(self, now_s: float) -> int:
-        """How many fell due before this time, and came to nobody: an open loop owes them."""
-        now_ns = round((now_s - self._zero_s) * SECOND_NS)
-        self._due_before(now_ns, 1 << 62)
-        waiting = sum(due_ns < now_ns for due_ns in self._next)
-        if self.total is not None:
-            waiting = min(waiting, self.total - self.taken)
-        return waiting + sum(due_ns - self._begin_ns < now_ns for due_ns in self._given_back)
-
-    def waiting_since(self, now_s: float) -> float | None:
-        """When jobs began to fall due that nobody has taken so far; None where none has."""
-        if self.finished:
-            return None
-        oldest_ns = self._next[0] if self._next else self._taken_to_ns
-        since_s = self._zero_s + oldest_ns / SECOND_NS
-        return since_s if since_s < now_s else None
-
-    # As the inner one's -------------------------------------------------------------------
-
-    @property
-    def taken(self) -> int:
-        return self._inner.taken
-
-    @property
-    def skipped(self) -> Counter[int]:
-        return self._inner.skipped
-
-    @property
-    def total(self) -> int | None:
-        return self._inner.total
-
-    @property
-    def finished(self) -> bool:
-        return self._inner.finished or (self._over and not self._next)
-
-    @property
-    def exhausted(self) -> str | None:
-        return self._inner.exhausted
-
-    def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
-        self._inner.succeeded(jobs, now_s)
-
-    def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
-        self._inner.failed(job, error, status, unknown, now_s)
-
-    def lost(self, jobs: Iterable[Job]) -> None:
-        self._inner.lost(jobs)
-
-    def withdrawn(self, jobs: Iterable[Job]) -> None:
-        jobs = list(jobs)
-        self._given_back += [job.due_ns for job in jobs]
-        self._inner.withdrawn(jobs)

@@ -22,14 +22,14 @@ it by HEAD, and repairs it.
 from __future__ import annotations
 
 from array import array
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, MutableSequence, Sequence
 from heapq import heappop, heappush, merge
 from itertools import repeat
 
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import initial_size
-from ssbench.core.operations import Effect, row_of
+from ssbench.core.operations import Effect, Target, row_of
 
 NOWHERE = 0xFFFFFFFF  #: the position of a number that is not a member
 #: Of a created object: it isn't in the store; it is; nobody knows.
@@ -56,13 +56,15 @@ class Population:
         lifetime = lifetime_s(delete_after_s) if delete_after_s else None
         self.pools = [ObjectPool(size, lifetime) for size in sizes]
 
-    def start(self, verify: bool = False) -> None:
-        """Make ready for draws: 0.4 s for 10 million objects, 10 s if they weren't populated.
+    def start(self, verify: bool = False, *, exclusive: bool = True) -> None:
+        """Prepare draws: 0.4 s for 10 million objects, 10 s if they were not populated.
 
-        :param verify: an operation that replaces an object has it for itself.
+        :param verify: contents are verified, so what replaces one excludes all else on the object.
+        :param exclusive: otherwise nothing excludes anything: jobs come from outside.
         """
         for pool in self.pools:
             pool.start(verify)
+            pool.exclusive = pool.exclusive and exclusive
 
     def expire(self, now_s: float) -> None:
         """Objects whose time is nearly over leave."""
@@ -101,10 +103,11 @@ class ObjectPool:
         self.busy: dict[int, int] | None = None
         #: Whether an operation that replaces an object's content has the object for itself.
         self.exclusive = False
-        #: (object, operation) of removals that waited for the object and can go out now.
-        self.ready: deque[tuple[int, int]] = deque()
+        #: By group: (object, operation) of removals that waited for the object and can go out now.
+        self.ready: defaultdict[int, deque[tuple[int, int]]] = defaultdict(deque)
         self.closing = 0  #: objects with a removal that is held back, ready or in flight
-        self._held: dict[int, int] = {}  # object -> the operation that is to remove it
+        #: Object -> the operation that is to remove it, and its group.
+        self._held: dict[int, tuple[int, int]] = {}
         self._positions: array[int] | None = None
         self._in_store = bytearray()
         self._next = size_class.initial_files
@@ -129,15 +132,19 @@ class ObjectPool:
     def start(self, verify: bool) -> None:
         """Keep from now on what this class's profile will ask for.
 
-        An operation that touches an object sends its version along, so none may be on its way
-        while another one replaces the content.
+        An operation that touches or copies an object depends on its version, so none may be in
+        flight while another one replaces the content.
         """
-        effects = {row_of(operation).effect for operation, _share in self.size_class.profile}
+        rows = [row_of(operation) for operation, _share in self.size_class.profile]
+        effects = {row.effect for row in rows}
+        copies = any(row.target is Target.PAIR for row in rows)
         removes = Effect.REMOVES in effects
-        self.exclusive = verify or {Effect.REPLACES, Effect.TOUCHES} <= effects
+        self.exclusive = verify or (
+            Effect.REPLACES in effects and (copies or Effect.TOUCHES in effects)
+        )
         if self._next:
             self.size(self._next - 1)
-        if Effect.REPLACES in effects:
+        if Effect.REPLACES in effects or (verify and copies):
             self.versions = array("I", bytes(4 * self._next))
         if removes or Effect.CREATES in effects:
             self._settle(positions=removes)
@@ -147,7 +154,7 @@ class ObjectPool:
     @property
     def held(self) -> int:
         """Removals that were drawn and not yet sent."""
-        return len(self._held) + len(self.ready)
+        return len(self._held) + sum(map(len, self.ready.values()))
 
     @property
     def left_behind(self) -> int:
@@ -220,16 +227,17 @@ class ObjectPool:
 
     # Removing -----------------------------------------------------------------------------
 
-    def close(self, number: int, operation: int) -> bool:
-        """No new operation on this object. True where the one that removes it can go out at
-        once; else it will be in ``ready`` when those in flight are done.
+    def close(self, number: int) -> bool:
+        """No new operation on this object. True if nothing is in flight on it, so that the
+        operation that removes it can be sent at once.
         """
         self.leave(number)
         self.closing += 1
-        if self.busy and number in self.busy:
-            self._held[number] = operation
-            return False
-        return True
+        return not self.busy or number not in self.busy
+
+    def hold(self, number: int, operation: int, group: int = 0) -> None:
+        """The removal of a closed object will be ``ready`` when those in flight are done."""
+        self._held[number] = operation, group
 
     def removed(self, number: int) -> None:
         """A closed object is gone."""
@@ -266,13 +274,14 @@ class ObjectPool:
     def quarantine(self, number: int) -> int | None:
         """The object's state is unknown: it leaves for good.
 
-        :return: the held back operation that this calls off; None where there is none.
+        :return: the held removal that this cancels; None if there is none.
         """
         self.leave(number)
-        operation = self._held.pop(number, None)
-        if operation is not None:
-            self.closing -= 1
-        return operation
+        held = self._held.pop(number, None)
+        if held is None:
+            return None
+        self.closing -= 1
+        return held[0]
 
     def _settle(self, positions: bool) -> tuple[MutableSequence[int], array[int] | None]:
         """Members as an array that can change, and positions if there are, or must be, any."""
@@ -298,9 +307,10 @@ class ObjectPool:
             self.busy[number] = count - 1
             return
         del self.busy[number]
-        operation = self._held.pop(number, None)
-        if operation is not None:
-            self.ready.append((number, operation))
+        held = self._held.pop(number, None)
+        if held is not None:
+            operation, group = held
+            self.ready[group].append((number, operation))
 
     # Time ---------------------------------------------------------------------------------
 

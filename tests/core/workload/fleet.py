@@ -15,38 +15,25 @@ from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
 from ssbench.core.messages import Ack, Bye, Heartbeat, Hello, Message, Results, Returned, pack
 from ssbench.core.model import ErrorKind, Job, Phase, Result
 from ssbench.core.operations import READ
+from ssbench.core.workload.population import Population
+from ssbench.core.workload.workload import Workload
 
 MS = SECOND // 1000
 RUN = "run"
 
 
-class Ledger:
+class Ledger(Workload):
     """A workload of READs that notes what became of each object, once."""
 
     phase = Phase.RUN
-    exhausted = None
-    ahead = 0
+    exhausted: str | None = None
 
     def __init__(self, total: int) -> None:
+        super().__init__(Population([]))
         self.total = total
-        self.taken = 0
-        self.skipped: Counter[int] = Counter()
         self.outcome: dict[int, str] = {}
 
-    def begin(self, now_s: float, offset_ns: int) -> None:
-        pass
-
-    def never_started(self, now_s: float) -> int:
-        return 0
-
-    def waiting_since(self, now_s: float) -> None:
-        pass
-
-    @property
-    def finished(self) -> bool:
-        return self.taken >= self.total
-
-    def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+    def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         count = min(limit, self.total - self.taken)
         jobs = [Job(first_number + i, READ, 0, self.taken + i, 0, 100) for i in range(count)]
         self.taken += count
@@ -55,7 +42,8 @@ class Ledger:
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         self._note(jobs, "done")
 
-    def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float) -> None:
+    def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float,
+               statuses: Sequence[int] = ()) -> None:  # fmt: skip
         self._note([job], "failed")
 
     def lost(self, jobs: Iterable[Job]) -> None:

@@ -14,16 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.naming import initial_size
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
-from ssbench.core.workload.population import Population
-from ssbench.core.workload.workload import (
-    BenchWorkload,
-    CleanupWorkload,
-    InitialWorkload,
-    Workload,
-    bench_jobs,
-    cleanup_jobs,
-    initial_jobs,
-)
+from ssbench.core.workload.bench import BenchWorkload, bench_jobs
+from ssbench.core.workload.workload import CleanupWorkload, Workload, initial_jobs
 from tests.core.workload.scenes import STATUS, all_jobs, bench, scenario, size_class
 from tests.core.workload.workload_model import RunModel, key_of
 
@@ -441,7 +433,7 @@ class RunMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "model"):
             return
-        removed = {key_of(job) for job in all_jobs(cleanup_jobs(self.workload.population))}
+        removed = {key_of(job) for job in all_jobs(CleanupWorkload(self.workload.population))}
         assert removed <= self.model.perhaps
         if not self.model.delete_after:
             assert removed == self.model.perhaps
@@ -456,8 +448,6 @@ TestRun.settings = settings(max_examples=150, stateful_step_count=40, deadline=N
     [
         (bench(size_class()), "<BenchWorkload 0 of 100 taken, 0 skipped>"),
         (bench(size_class(), count=None), "<BenchWorkload 0 taken, 0 skipped>"),
-        (InitialWorkload(Population([size_class()])), "<InitialWorkload 0 of 10 taken, 0 missing>"),
-        (CleanupWorkload(Population([size_class()])), "<CleanupWorkload 0 of 0 taken, 0 left>"),
     ],
 )
 def test_the_repr_shows_the_state(workload: Workload, shown: str) -> None:

@@ -13,22 +13,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.model import Stage
+from ssbench.core.workload.bench import BenchWorkload
 from ssbench.core.workload.pacing import (
     LOOKAHEAD_NS,
     MODELS,
     SECOND_NS,
-    PacedWorkload,
+    DueTimes,
     due_times,
     poisson,
     uniform,
 )
-from tests.core.workload.fleet import Ledger
+from ssbench.core.workload.population import Population
+from tests.core.workload.scenes import size_class
 
 SECOND = SECOND_NS
 
 
 def open_loop(*stages: Stage, model: str = "uniform") -> Iterator[int]:
     return due_times(stages, MODELS[model], Random(1))
+
+
+def paced_reads(total: int, dues: Iterator[int], rate: float) -> BenchWorkload:
+    """READs at due times."""
+    population = Population([size_class((0, 1, 0, 0))])
+    return BenchWorkload(population, 1, total, dues=DueTimes(dues, rate))
 
 
 def test_evenly_spaced_arrivals_stay_so_for_a_week() -> None:
@@ -74,7 +82,7 @@ def test_the_same_seed_gives_the_same_arrivals() -> None:
 
 
 def test_jobs_are_given_as_far_ahead_as_they_travel() -> None:
-    paced = PacedWorkload(Ledger(1000), open_loop(Stage(math.inf, 4, 100)), 100)
+    paced = paced_reads(1000, open_loop(Stage(math.inf, 4, 100)), 100)
     paced.begin(50.0, 7 * SECOND)
     first = paced.take(1, 500, 50.0)
     assert [job.due_ns - 7 * SECOND for job in first] == [n * SECOND // 100 for n in range(20)]
@@ -86,7 +94,7 @@ def test_jobs_are_given_as_far_ahead_as_they_travel() -> None:
 
 
 def test_jobs_travel_in_helpings_not_one_by_one() -> None:
-    paced = PacedWorkload(Ledger(10_000), open_loop(Stage(math.inf, 4, 1000)), 1000)
+    paced = paced_reads(10_000, open_loop(Stage(math.inf, 4, 1000)), 1000)
     paced.begin(0.0, 0)
     given = [len(paced.take(1, 500, n / 1000)) for n in range(150)]
     assert sum(given) == 150 + 150
@@ -94,31 +102,34 @@ def test_jobs_travel_in_helpings_not_one_by_one() -> None:
 
 
 def test_it_is_over_with_its_stages_or_its_operations() -> None:
-    paced = PacedWorkload(Ledger(1000), open_loop(Stage(1, 4, 10)), 10)
+    paced = paced_reads(1000, open_loop(Stage(1, 4, 10)), 10)
     paced.begin(0.0, 0)
     assert len(paced.take(1, 100, 0.5)) == 7
     assert not paced.finished
     assert len(paced.take(8, 100, 5.0)) == 3
     assert paced.finished
-    paced = PacedWorkload(Ledger(5), open_loop(Stage(math.inf, 4, 10)), 10)
+    paced = paced_reads(5, open_loop(Stage(math.inf, 4, 10)), 10)
     paced.begin(0.0, 0)
     assert len(paced.take(1, 100, 5.0)) == 5
     assert paced.finished
 
 
 def test_an_operation_that_found_no_object_takes_no_due_time() -> None:
-    class Picky(Ledger):
-        def take(self, first_number: int, limit: int, now_s: float) -> list:  # type: ignore[type-arg]
-            return super().take(first_number, min(limit, 2), now_s)
-
-    paced = PacedWorkload(Picky(100), open_loop(Stage(math.inf, 4, 10)), 10)
+    population = Population([size_class((0, 0, 1, 0), initial=2)])
+    dues_of = DueTimes(open_loop(Stage(math.inf, 4, 10)), 10)
+    paced = BenchWorkload(population, 1, 100, verify=True, dues=dues_of)
     paced.begin(0.0, 0)
-    dues = [job.due_ns for _ in range(3) for job in paced.take(1, 100, 10.0)]
-    assert dues == [n * SECOND // 10 for n in range(6)]
+    dues = []
+    for _ in range(3):
+        jobs = paced.take(1, 100, 10.0)
+        assert 0 < len(jobs) <= 2, "an UPDATE that is verified has its object for itself"
+        dues += [job.due_ns for job in jobs]
+        paced.succeeded(jobs, 10.0)
+    assert dues == [n * SECOND // 10 for n in range(len(dues))]
 
 
 def test_what_fell_due_and_was_never_started_is_known() -> None:
-    paced = PacedWorkload(Ledger(1000), open_loop(Stage(math.inf, 4, 100)), 100)
+    paced = paced_reads(1000, open_loop(Stage(math.inf, 4, 100)), 100)
     paced.begin(10.0, SECOND)
     jobs = paced.take(1, 500, 10.0)
     assert len(jobs) == 20
@@ -130,20 +141,20 @@ def test_what_fell_due_and_was_never_started_is_known() -> None:
 
 
 def test_since_when_jobs_wait_that_nobody_took_is_known() -> None:
-    paced = PacedWorkload(Ledger(1000), open_loop(Stage(20, 4, 100)), 100)
+    paced = paced_reads(1000, open_loop(Stage(20, 4, 100)), 100)
     paced.begin(10.0, SECOND)
     paced.take(1, 10, 10.0)
     assert paced.waiting_since(10.05) is None, "what is due was taken"
     assert paced.waiting_since(12.0) == pytest.approx(10.09, abs=0.011)
     paced.take(1, 500, 12.0)
     assert paced.waiting_since(12.0) is None
-    paced = PacedWorkload(Ledger(5), open_loop(Stage(20, 4, 100)), 100)
+    paced = paced_reads(5, open_loop(Stage(20, 4, 100)), 100)
     paced.take(1, 5, 1.0)
     assert paced.waiting_since(9.0) is None, "there are no more"
 
 
 def test_nothing_is_owed_beyond_the_operations_of_the_run() -> None:
-    paced = PacedWorkload(Ledger(25), open_loop(Stage(math.inf, 4, 100)), 100)
+    paced = paced_reads(25, open_loop(Stage(math.inf, 4, 100)), 100)
     paced.begin(0.0, 0)
     assert len(paced.take(1, 500, 0.0)) == 20
     assert paced.never_started(9.0) == 5

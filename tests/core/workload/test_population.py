@@ -97,19 +97,20 @@ def test_a_close_waits_for_what_is_in_flight() -> None:
     pool = started(size_class())
     assert pool.busy is not None
     pool.busy[3] = 2
-    assert not pool.close(3, DELETE)
-    assert (pool.held, pool.closing, list(pool.ready)) == (1, 1, [])
+    assert not pool.close(3)
+    pool.hold(3, DELETE, group=2)
+    assert (pool.held, pool.closing, list(pool.ready[2])) == (1, 1, [])
     pool.release(3)
-    assert not pool.ready
+    assert not pool.ready[2]
     pool.release(3)
-    assert list(pool.ready) == [(3, DELETE)]
+    assert list(pool.ready[2]) == [(3, DELETE)]
     assert 3 not in pool.members
-    assert pool.close(4, DELETE), "nothing is in flight on this one"
+    assert pool.close(4), "nothing is in flight on this one"
 
 
 def test_a_delete_that_did_not_happen_opens_its_object_again() -> None:
     pool = started(size_class())
-    pool.close(1, DELETE)
+    pool.close(1)
     pool.reopen(1, 0.0)
     assert (sorted(pool.members), pool.closing) == ([0, 1, 2, 3, 4], 0)
 
@@ -118,10 +119,11 @@ def test_a_quarantine_calls_off_a_held_delete() -> None:
     pool = started(size_class())
     assert pool.busy is not None
     pool.busy[1] = 1
-    pool.close(1, DELETE)
+    pool.close(1)
+    pool.hold(1, DELETE)
     assert pool.quarantine(1) == DELETE
     pool.release(1)
-    assert (pool.held, pool.closing, list(pool.ready)) == (0, 0, [])
+    assert (pool.held, pool.closing, list(pool.ready[0])) == (0, 0, [])
     assert pool.quarantine(2) is None, "no DELETE was held for this one"
     assert sorted(pool.members) == [0, 3, 4]
 
@@ -137,7 +139,7 @@ def test_created_objects_are_listed_until_they_are_known_to_be_gone() -> None:
     pool.join(first)
     pool.set_may_exist(second, False)
     assert (list(pool.created()), population.left_behind) == ([first, third], 2)
-    pool.close(first, DELETE)
+    pool.close(first)
     pool.removed(first)
     pool.set_may_exist(0, True)
     assert list(pool.created()) == [third], "an initial object is never listed"
@@ -217,7 +219,7 @@ def test_an_object_whose_time_ended_while_it_was_closed_is_not_opened_again() ->
     pool.writing(number, 100.0)
     pool.written(number, True)
     pool.join(number)
-    pool.close(number, DELETE)
+    pool.close(number)
     pool.expire(200.0)
     pool.reopen(number, 200.0)
     assert number not in pool.members

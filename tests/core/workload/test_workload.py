@@ -7,11 +7,8 @@ import pytest
 from ssbench.core.model import NONE_NS, ErrorKind, Phase
 from ssbench.core.naming import initial_size
 from ssbench.core.operations import ENSURE, REMOVE
-from ssbench.core.workload.workload import (
-    bench_jobs,
-    cleanup_jobs,
-    initial_jobs,
-)
+from ssbench.core.workload.bench import bench_jobs
+from ssbench.core.workload.workload import CleanupWorkload, initial_jobs
 from tests.core.workload.scenes import STATUS, all_jobs, bench, scenario, size_class
 from tests.core.workload.workload_model import key_of
 
@@ -69,7 +66,7 @@ def test_cleanup_removes_what_was_created_and_is_not_known_to_be_gone() -> None:
     workload.lost([lost])
     workload.failed(never, STATUS, 507, False, 0.0)
     workload.withdrawn([back])
-    cleanup = cleanup_jobs(workload.population)
+    cleanup = CleanupWorkload(workload.population)
     assert (cleanup.phase, cleanup.total) == (Phase.CLEANUP, 4)
     jobs = cleanup.take(1, 100, 0.0)
     assert [key_of(job) for job in jobs] == [key_of(j) for j in (there, unknown, lost, in_flight)]
@@ -85,7 +82,7 @@ def test_cleanup_removes_what_was_created_and_is_not_known_to_be_gone() -> None:
 def test_what_a_worker_took_along_in_cleanup_is_given_to_another_once() -> None:
     workload = bench(size_class((1, 0, 0, 0), initial=2), count=6)
     workload.succeeded(workload.take(1, 6, 0.0), 0.0)
-    cleanup = cleanup_jobs(workload.population)
+    cleanup = CleanupWorkload(workload.population)
     jobs = cleanup.take(1, 4, 0.0)
     cleanup.lost(jobs[:3])
     cleanup.succeeded(jobs[3:], 0.0)
@@ -103,5 +100,5 @@ def test_cleanup_leaves_initial_objects_alone() -> None:
     workload = bench(size_class((0, 0, 1, 0), initial=2), count=6)
     jobs = workload.take(1, 10, 0.0)
     workload.lost(jobs)
-    cleanup = cleanup_jobs(workload.population)
+    cleanup = CleanupWorkload(workload.population)
     assert (cleanup.total, cleanup.finished, cleanup.take(1, 10, 0.0)) == (0, True, [])

@@ -1,0 +1,242 @@
+"""Operations on several objects, on a source and its copy, and on containers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core import operations
+from ssbench.core.content import PERIOD, Content, version_of_copy
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.naming import ObjectNaming
+from ssbench.core.operations import OPERATIONS, READ, UPDATE, Effect, Operation, Target
+from ssbench.core.workload.bench import BenchWorkload, ReplayWorkload
+from ssbench.core.workload.population import Population
+from ssbench.core.workload.workload import CleanupWorkload
+from tests.core.workload.scenes import STATUS
+
+COPY, BULK_DELETE, BULK_PUT, LIST, BULK_UPDATE, BULK_READ = range(500, 506)
+
+
+def _range(rng: Random, size: int) -> tuple[int | bytes, ...]:
+    first = rng.randrange(size)
+    return first, size - first
+
+
+ROWS = [
+    Operation(COPY, "COPY", Effect.CREATES, target=Target.PAIR),
+    Operation(BULK_DELETE, "BULK_DELETE", Effect.REMOVES, target=Target.OBJECTS, set_size=3),
+    Operation(BULK_PUT, "BULK_PUT", Effect.CREATES, target=Target.OBJECTS, set_size=3),
+    Operation(
+        LIST, "LIST", Effect.NONE, target=Target.CONTAINER,
+        arguments=("prefix",), draw=lambda rng, size: (b"tiny",),
+    ),
+    Operation(BULK_UPDATE, "BULK_UPDATE", Effect.REPLACES, target=Target.OBJECTS, set_size=3),
+    Operation(
+        BULK_READ, "BULK_READ", Effect.NONE, target=Target.OBJECTS, set_size=3,
+        arguments=("first", "count"), draw=_range,
+    ),
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _rows() -> Iterator[None]:
+    before = dict(OPERATIONS)
+    for row in ROWS:
+        operations.register(row)
+    yield
+    OPERATIONS.clear()
+    OPERATIONS.update(before)
+
+
+def bench(*drawn: int, initial: int = 10, verify: bool = False, seed: int = 1) -> BenchWorkload:
+    profile = tuple((each, 1 / len(drawn)) for each in sorted(drawn))
+    sizes = [SizeClass("tiny", 10, 99, profile, initial)]
+    naming = ObjectNaming(sizes, "0123456789", 7)
+    return BenchWorkload(Population(sizes), seed, None, verify, containers=7, naming=naming)
+
+
+def objects(job: Job) -> list[int]:
+    return [job.object, *job.others]
+
+
+def test_a_set_has_distinct_objects_and_those_of_a_removal_are_taken_by_nobody_else() -> None:
+    workload = bench(BULK_DELETE)
+    jobs = workload.take(1, 10, 0.0)
+    taken = [number for job in jobs for number in objects(job)]
+    assert sorted(taken) == list(range(10))
+    assert max(len(objects(job)) for job in jobs) == 3
+    assert not workload.finished, "they may fail, and be there again"
+    workload.succeeded(jobs, 0.0)
+    assert workload.finished
+
+
+def test_a_removal_of_several_leaves_out_objects_in_use() -> None:
+    workload = bench(BULK_DELETE, READ, initial=6)
+    jobs = workload.take(1, 12, 0.0)
+    reads = {job.object for job in jobs if job.operation == READ}
+    removed = [n for job in jobs if job.operation == BULK_DELETE for n in objects(job)]
+    assert reads
+    assert removed
+    assert len(removed) == len(set(removed))
+    first = next(at for at, job in enumerate(jobs) if job.operation == READ)
+    assert jobs[first].object not in {
+        n for job in jobs[first:] if job.operation == BULK_DELETE for n in objects(job)
+    }
+
+
+def test_each_object_of_a_removal_has_its_own_outcome() -> None:
+    workload = bench(BULK_DELETE, initial=4)
+    pool = workload.population.pools[0]
+    job = next(job for job in workload.take(1, 1, 0.0) if len(objects(job)) == 3)
+    gone, failed, unknown = objects(job)
+    workload.failed(job, STATUS, 500, False, 0.0, (204, 409, 0))
+    assert failed in pool.members
+    assert not {gone, unknown} & set(pool.members)
+    assert pool.closing == 0
+
+
+def test_a_failure_without_statuses_is_that_of_every_object() -> None:
+    workload = bench(BULK_DELETE, initial=4)
+    pool = workload.population.pools[0]
+    (job,) = workload.take(1, 1, 0.0)
+    workload.failed(job, int(ErrorKind.CONNECT), 0, False, 0.0)
+    assert sorted(pool.members) == [0, 1, 2, 3]
+    (job,) = workload.take(1, 1, 0.0)
+    workload.failed(job, int(ErrorKind.NETWORK_TIMEOUT), 0, True, 0.0)
+    assert len(pool.members) == 1
+
+
+def test_created_sets_are_of_one_size_and_all_are_cleaned_up() -> None:
+    workload = bench(BULK_PUT)
+    there, partly, lost, back = workload.take(1, 4, 0.0)
+    pool = workload.population.pools[0]
+    assert {pool.size(number) for number in objects(there)} == {there.size}
+    workload.succeeded([there], 0.0)
+    workload.failed(partly, STATUS, 500, False, 0.0, (201, 507, 0))
+    workload.lost([lost])
+    workload.withdrawn([back])
+    assert set(objects(there)) | {partly.object} < set(pool.members)
+    left = {*objects(there), partly.object, partly.others[1], *objects(lost)}
+    assert {job.object for job in CleanupWorkload(workload.population).take(1, 99, 0.0)} == left
+    assert workload.population.left_unknown == 1 + 3
+
+
+def test_a_replaced_set_gets_one_version_and_size() -> None:
+    workload = bench(BULK_UPDATE, UPDATE, verify=True)
+    pool = workload.population.pools[0]
+    for number in range(1, 60):
+        for job in workload.take(number, 1, 0.0):
+            workload.succeeded([job], 0.0)
+            assert pool.versions is not None
+            assert {pool.versions[each] for each in objects(job)} == {job.version}
+            assert {pool.size(each) for each in objects(job)} == {job.size}
+
+
+def test_a_copy_keeps_its_source_busy_and_makes_an_object() -> None:
+    workload = bench(COPY, BULK_DELETE, initial=1)
+    pool = workload.population.pools[0]
+    job = next(job for job in workload.take(1, 1, 0.0) or workload.take(1, 1, 0.0))
+    while job.operation != COPY:
+        workload.withdrawn([job])
+        (job,) = workload.take(1, 1, 0.0)
+    assert (job.object, job.others) == (0, (1,))
+    assert pool.busy == {0: 1}
+    workload.succeeded([job], 0.0)
+    assert pool.busy == {}
+    assert sorted(pool.members) == [0, 1]
+    assert pool.size(1) == pool.size(0)
+
+
+@pytest.mark.parametrize(("fate", "left"), [("lost", {1}), ("withdrawn", set())])
+def test_the_source_of_a_lost_copy_stays_and_the_copy_is_cleaned_up(
+    fate: str, left: set[int]
+) -> None:
+    workload = bench(COPY, initial=1)
+    (job,) = workload.take(1, 1, 0.0)
+    getattr(workload, fate)([job])
+    assert list(workload.population.pools[0].members) == [0]
+    assert {job.object for job in CleanupWorkload(workload.population).take(1, 9, 0.0)} == left
+
+
+def test_a_listing_names_a_container_and_reserves_nothing() -> None:
+    workload = bench(LIST, BULK_DELETE, initial=1)
+    jobs = [job for job in workload.take(1, 50, 0.0) if job.operation == LIST]
+    assert {job.object for job in jobs} <= set(range(7))
+    assert len({job.object for job in jobs}) > 1
+    assert {(job.size, job.others, job.arguments) for job in jobs} == {(0, (), (b"tiny",))}
+    workload.succeeded(jobs[:1], 0.0)
+    workload.failed(jobs[1], STATUS, 404, False, 0.0)
+    workload.lost(jobs[2:3])
+    workload.withdrawn(jobs[3:])
+    assert not workload.finished, "a container can always be listed"
+
+
+def test_arguments_are_drawn_by_the_row_and_the_same_from_the_same_seed() -> None:
+    first, second = (bench(BULK_READ).take(1, 20, 0.0) for _ in range(2))
+    assert first == second
+    assert {sum(job.arguments) - job.size for job in first} == {0}  # type: ignore[arg-type]
+    assert len({job.arguments for job in first}) > 5
+
+
+@given(st.text(max_size=9), st.text(max_size=9), st.integers(0, 2**32 - 1))
+def test_a_copy_s_version_stands_for_the_source_s_content(a: str, b: str, version: int) -> None:
+    copied = version_of_copy(a.encode(), version, b.encode())
+    assert 0 <= copied < PERIOD
+    content = Content(64)
+    assert content.offset(b.encode(), copied) == content.offset(a.encode(), version)
+
+
+def test_under_verify_a_read_of_a_copy_expects_the_source_s_content() -> None:
+    workload = bench(COPY, UPDATE, READ, initial=1, verify=True)
+    pool = workload.population.pools[0]
+    naming = ObjectNaming([pool.size_class], "0123456789", 7)
+    content, expected = Content(64), {0: Content(64).offset(b"tiny_000000", 0)}
+    for number in range(1, 200):
+        (job,) = workload.take(number, 1, 0.0)
+        name = naming.object(0, job.object).encode()
+        here = content.offset(name, job.version)
+        if job.operation == UPDATE:
+            expected[job.object] = here
+        else:
+            assert here == expected[job.object]
+        if job.operation == COPY:
+            expected[job.others[0]] = here
+        workload.succeeded([job], 0.0)
+    assert len(pool.members) == len(expected) > 20
+
+
+def test_a_source_is_not_replaced_while_it_is_copied() -> None:
+    workload = bench(COPY, UPDATE, initial=1)
+    jobs = workload.take(1, 50, 0.0)
+    assert len({job.operation for job in jobs if job.object == 0}) == 1
+
+
+def test_jobs_and_due_times_come_from_outside() -> None:
+    profile = tuple((int(each), 0.25) for each in operations.CRUD)
+    population = Population([SizeClass("tiny", 10, 99, profile, 3)])
+    given = [
+        Job(0, READ, 0, 2, 0, 0, 0), Job(0, operations.CREATE, 0, 0, 0, 55, 10**8),
+        Job(0, operations.DELETE, 0, 2, 0, 0, 10**8), Job(0, READ, 0, 2, 0, 0, 3 * 10**8),
+        Job(0, UPDATE, 0, 1, 0, 77, 9 * 10**8),
+    ]  # fmt: skip
+    workload = ReplayWorkload(population, given, 10)
+    workload.begin(50.0, 7)
+    first = workload.take(1, 10, 50.0)
+    assert [(job.number, job.operation, job.due_ns - 7) for job in first] == [
+        (1, READ, 0), (2, operations.CREATE, 10**8), (3, operations.DELETE, 10**8),
+    ]  # fmt: skip
+    assert (first[1].object, first[1].size) == (3, 55)
+    later = workload.take(4, 10, 50.3)
+    assert [job.object for job in later] == [2], "also where the object is gone"
+    workload.succeeded([*first, *later], 50.4)
+    assert (workload.never_started(50.4), workload.never_started(51.0)) == (0, 1)
+    (last,) = workload.take(5, 10, 51.0)
+    assert (last.version, last.size, last.due_ns) == (1, 77, 9 * 10**8 + 7)
+    assert workload.finished
+    workload.lost([last])
+    assert {job.object for job in CleanupWorkload(population).take(1, 9, 0.0)} == {3}
