@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from ssbench import report
 from ssbench.cli.report_options import CompareOptions
 from ssbench.cli.reporting import read_stats, write
 from ssbench.core.stats.comparison import comparison
-from ssbench.report.as_comparison import render_comparison
-from ssbench.report.comparison_json import render_comparison_json
 
 
 def compare(options: CompareOptions) -> None:
@@ -18,5 +17,4 @@ def compare(options: CompareOptions) -> None:
     found = comparison(
         named, seed=options.seed, operations=options.operations, percents=options.percentiles
     )
-    render = render_comparison_json if options.json else render_comparison
-    write(render(found), None)
+    write(report.render(report.of_comparison(found), "json" if options.json else "text"), None)

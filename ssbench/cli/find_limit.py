@@ -20,8 +20,7 @@ from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.limit_search import Search
 from ssbench.core.stats.steps import OVER
-from ssbench.report.options import ReportOptions
-from ssbench.report.steps import StepTable
+from ssbench.report import SeriesSettings, all_percentiles
 
 #: No rate is tried that is lower than this part of the first.
 _LOWEST = 1 / 64
@@ -46,8 +45,8 @@ def run_find_limit(options: LimitOptions) -> ExitStatus:
         precision=options.precision,
         confirm=options.confirm,
     )
-    percentiles = ReportOptions(run.percentiles).all_percentiles
-    table = StepTable(scenario.name, over, percentiles, run.thresholds, search)
+    percentiles = all_percentiles(run.percentiles)
+    table = SeriesSettings(scenario.name, over, percentiles, run.thresholds, search)
     by_users = over == "users"
     most_users = int(options.most or MOST_USERS) if by_users else scenario.most_users
     with ExitStack() as stack:

@@ -6,11 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from ssbench import statfile
+from ssbench import report, statfile
 from ssbench.cli.console import tell
 from ssbench.core.errors import SsbenchError, UsageError
 from ssbench.core.records import MarkRecord, Record, RunHeader
@@ -19,10 +18,6 @@ from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.host.process import tune_garbage_collector
-from ssbench.report import ReportOptions, render
-from ssbench.report.host_stats import columns, host_rows
-from ssbench.report.rps import render_rps
-from ssbench.report.timeseries import render_series
 
 _GZIP = b"\x1f\x8b"  #: what stat files, of any age, begin with
 
@@ -69,28 +64,26 @@ def write_report(
     thresholds: Sequence[Threshold] = (),
 ) -> None:
     """Render and write to a file, or to standard output."""
-    options = ReportOptions(thresholds=tuple(thresholds))
-    if percentiles:
-        options = replace(options, percentiles=tuple(percentiles))
-    write(render(form, stats, options), path)
+    made = report.of_run(stats, percentiles or (95.0,), thresholds)
+    write(report.render(made, form), path)
 
 
 def write_rps(stats: RunStats, path: str) -> None:
     """Write the requests-per-second histogram."""
-    write(render_rps(stats), path)
+    write(report.rps_csv(report.of_run(stats)), path)
 
 
 def write_series(stats: RunStats, path: str) -> None:
     """Write the run by seconds."""
-    write(render_series(stats), path)
+    write(report.time_series_csv(report.of_run(stats)), path)
 
 
 def write_host_stats(stats_file: str, path: str) -> None:
     """Write the live figures of machines and processes, without holding them all."""
     with statfile.read(stats_file) as reader:
-        names = columns(reader)
+        names = report.host_columns(reader)
     with statfile.read(stats_file) as reader:
-        rows = host_rows(reader, names)
+        rows = report.host_rows(reader, names)
         if path == "-":
             for row in rows:
                 _print(row)

@@ -296,11 +296,12 @@ class Run:
         if options.no_default_report and not options.thresholds:
             return
         from ssbench.cli.reporting import read_stats, write_report
-        from ssbench.report.threshold_text import threshold_lines
 
         stats = read_stats(self.path)
         if options.no_default_report:
-            for line in threshold_lines(stats, options.thresholds):
+            from ssbench import report
+
+            for line in report.threshold_lines(report.of_run(stats, thresholds=options.thresholds)):
                 self.progress.message(line)
         else:
             write_report(stats, options.format, options.percentiles, thresholds=options.thresholds)

@@ -6,7 +6,7 @@ import glob
 import os
 from datetime import datetime
 
-from ssbench import statfile
+from ssbench import report, statfile
 from ssbench.cli.reporting import read_stats, write
 from ssbench.cli.run import Run
 from ssbench.cli.run_scenario import resolved
@@ -14,7 +14,6 @@ from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.steps import OVER, Step
-from ssbench.report.steps import StepTable
 
 _SUFFIX = ".stat.gz"
 
@@ -63,7 +62,9 @@ class RunSeries:
     :param text: of the scenario, which faults call ``source``.
     """
 
-    def __init__(self, session: Session, table: StepTable, text: bytes, source: str) -> None:
+    def __init__(
+        self, session: Session, table: report.SeriesSettings, text: bytes, source: str
+    ) -> None:
         self.session = session
         self.options = session.options
         self.table = table
@@ -105,7 +106,8 @@ class RunSeries:
         table = self.table
         step = Step.of(stats, load, path, table.percentiles, table.thresholds)
         # Where the rows grow there is much between them: the table stands by itself at the end.
-        self.session.say(f"{'' if self.steps else table.head()}{table.row(step)}", prefix="")
+        head = "" if self.steps else report.series_head(report.of_series(table, [step]))
+        self.session.say(f"{head}{report.series_row(report.of_series(table, [step]))}", prefix="")
         self.steps.append(step)
         self.session.say(f"Scenario run results saved to {path}")
         return step
@@ -126,9 +128,5 @@ class RunSeries:
         :param over: whether all was run that should be.
         """
         if self.steps and not self.options.no_default_report:
-            forms = {
-                "text": self.table.as_text,
-                "csv": self.table.as_csv,
-                "json": self.table.as_json,
-            }
-            write(forms[self.options.format](self.steps, over=over), None)
+            made = report.of_series(self.table, self.steps, complete=over)
+            write(report.render(made, self.options.format), None)

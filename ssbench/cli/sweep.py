@@ -16,8 +16,7 @@ from ssbench.cli.series import RunSeries, check_paths
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, SsbenchError
 from ssbench.core.stats.steps import OVER, Sweep
-from ssbench.report.options import ReportOptions
-from ssbench.report.steps import StepTable
+from ssbench.report import SeriesSettings, all_percentiles
 
 
 def run_sweep(options: RunOptions, sweep: Sweep) -> ExitStatus:
@@ -28,8 +27,8 @@ def run_sweep(options: RunOptions, sweep: Sweep) -> ExitStatus:
     check_paths(options.stats_file, sweep.over, force=options.force)
     text, source = find_scenario_text(options.scenario, sys.stdin)
     scenarios = [resolved(options, text, source, **{OVER[sweep.over]: v}) for v in sweep.loads]
-    percentiles = ReportOptions(options.percentiles).all_percentiles
-    table = StepTable(scenarios[0].name, sweep.over, percentiles, options.thresholds)
+    percentiles = all_percentiles(options.percentiles)
+    table = SeriesSettings(scenarios[0].name, sweep.over, percentiles, options.thresholds)
     most_users = max(scenario.most_users for scenario in scenarios)
     with ExitStack() as stack:
         interrupts = stack.enter_context(Interrupts(hold=True))

@@ -1,28 +1,61 @@
-"""Reports: RunStats to text, by name of the format."""
+"""Reports: statistics to a Report, and a Report to text, CSV or JSON.
+
+``of_run``, ``of_series`` and ``of_comparison`` build a Report, ``render`` shows it.
+"""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 
-from ssbench.core.stats.run_stats import RunStats
-from ssbench.report.as_csv import render_csv
+from ssbench.report.as_csv import host_columns, host_rows, render_csv, series_csv
 from ssbench.report.as_json import render_json
-from ssbench.report.as_text import render_text
-from ssbench.report.options import ReportOptions
+from ssbench.report.as_text import render_text, series_head, series_row, threshold_lines
+from ssbench.report.comparison import of_comparison
+from ssbench.report.model import Report, all_percentiles
+from ssbench.report.run import of_run
+from ssbench.report.series import SeriesSettings, of_series
 
-__all__ = ["FORMATS", "ReportOptions", "render"]
+__all__ = [
+    "FORMATS",
+    "Report",
+    "SeriesSettings",
+    "all_percentiles",
+    "host_columns",
+    "host_rows",
+    "of_comparison",
+    "of_run",
+    "of_series",
+    "render",
+    "rps_csv",
+    "series_head",
+    "series_row",
+    "threshold_lines",
+    "time_series_csv",
+]
 
-#: Name -> function. To add a format, write the function and add its row.
-FORMATS: dict[str, Callable[[RunStats, ReportOptions], str]] = {
+#: Name -> renderer. To add a format, write the function and add its row.
+FORMATS: dict[str, Callable[[Report], str]] = {
     "text": render_text,
     "csv": render_csv,
     "json": render_json,
 }
 
 
-def render(name: str, stats: RunStats, options: ReportOptions | None = None) -> str:
+def render(report: Report, form: str = "text") -> str:
     """The report in that format, ending with a newline.
 
     :raises KeyError: where FORMATS has no such name.
     """
-    return FORMATS[name](stats, options or ReportOptions())
+    return FORMATS[form](report)
+
+
+def rps_csv(report: Report) -> str:
+    """A run's requests-per-second histogram: successes completed in each second, as in ssbench
+    0.3.9."""
+    return series_csv(report, "completions_per_s", csv.QUOTE_NONNUMERIC)
+
+
+def time_series_csv(report: Report) -> str:
+    """A run by seconds."""
+    return series_csv(report, "seconds")

@@ -1,186 +1,266 @@
-"""The CSV report: a line of column names and a line of values.
+"""Reports as CSV: a line of names and a line of values, or of a table a line for each row.
 
-The columns of ssbench 0.3.9 come first, in its order and with its forms of values; ours follow.
-Which columns there are depends on the scenario, and on which classes had results of an
-operation. Latencies are in seconds, as there.
+A run's columns begin with those of ssbench 0.3.9, in its order and with its forms of values.
+Which columns there are depends on the scenario, and on which classes had results of an operation.
+Latencies are in seconds, as there. New columns come at the end.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ssbench.core.model import Phase
-from ssbench.core.stats.headroom import HeadroomVerdict
-from ssbench.core.stats.run_stats import RunStats, operation_name
-from ssbench.core.stats.tally import COUNTERS, Counts, Latency, Tally
-from ssbench.core.stats.verified import VERIFIED
+from ssbench.core.records import MASTER, HostRecord, PhaseRecord, Record, WorkerRecord
+from ssbench.core.stats.host_metrics import FIGURES, bounded, core_name
+from ssbench.core.stats.tally import COUNTERS
 from ssbench.core.text import printable
-from ssbench.report import cells
-from ssbench.report.options import ReportOptions, percent_text
-from ssbench.report.threshold_text import threshold_columns
+from ssbench.report.model import (
+    WALL_CLOCK,
+    Column,
+    Distribution,
+    Report,
+    Row,
+    Section,
+    Table,
+    percent_text,
+    time_text,
+)
 
-Cell = tuple[str, str | int | float | None]
-
+#: A run's columns in the order in which they came; a name in capitals is a group of columns for
+#: each operation or phase.
+_ORDER = (
+    "scenario_name", "ssbench_version", "worker_count", "concurrency", "start_time", "stop_time",
+    "duration", "delete_after", "BLOCKS",
+    "run_id", "ended", "seed", "driver", "policy", "block_size", "lost", "late", "refused",
+    "left_behind", "skipped", "out_of_range", "MORE_OF_BLOCKS", "PHASES",
+    "rate", "warmup_s", "cooldown_s", "left_out", "RESPONSES",
+    "sent", "unaccounted", "load_generator", "load_generator_busiest_core_percent",
+    "load_generator_busiest_loop_percent", "load_generator_loop_lag_max_s", "users_ran",
+    "rate_basis", "rate_window_s", "completed_after_end", "completed_after_end_s",
+    "verified_reads", "verified_bytes_read", "verified_corrupt", "verified_stale",
+    "left_unknown", "store_involved",
+)  # fmt: skip
+#: Of these, rounded and N/A where unknown; others are empty where unknown.
+_MEASURED = {
+    "load_generator_busiest_core_percent", "load_generator_busiest_loop_percent",
+    "load_generator_loop_lag_max_s", "rate_window_s", "completed_after_end_s",
+}  # fmt: skip
 _NO_MINIMUM, _NOTHING = " N/A  ", "  N/A  "  # padded so in 0.3.9
 _DIGITS = 6
 
+_Cell = tuple[str, Any]
 
-def render_csv(stats: RunStats, options: ReportOptions) -> str:
-    """Two lines, names and values."""
-    columns = [*_run_columns(stats)]
-    blocks = [("total", None), *((operation_name(o).lower(), o) for o in stats.operations)]
-    for name, operation in blocks:
-        columns += _block_columns(stats, options, name.replace(" ", "_"), operation)
-    columns += _new_columns(stats, options)
+
+def render_csv(report: Report) -> str:
+    """A line of names, and the values."""
+    if report.rows is not None:
+        columns = [column for column in report.rows.columns if "csv" in column.formats]
+        lines = [[_cell(row[column.key], column) for column in columns] for row in report.rows.rows]
+        return _text([column.csv or column.key for column in columns], lines)
+    cells = list(_of_run(report) if report.kind == "run" else _facts(report))
+    return _text([printable(name) for name, _value in cells], [[value for _name, value in cells]])
+
+
+def series_csv(report: Report, key: str, quoting: int = csv.QUOTE_MINIMAL) -> str:
+    """The rows of a series of a report, under a line of names."""
+    found = next(s for section in report.sections for s in section.series if s.key == key)
+    columns = [found.x, *found.y]
+    lines = [[_cell(row[column.key], column) for column in columns] for row in found.rows]
+    return _text([column.csv or column.key for column in columns], lines, quoting)
+
+
+def _text(
+    names: Sequence[Any], lines: Iterable[Sequence[Any]], quoting: int = csv.QUOTE_NONNUMERIC
+) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerow([printable(name) for name, _value in columns])
-    writer.writerow([printable(v) if isinstance(v, str) else v for _name, v in columns])
+    writer = csv.writer(out, quoting=quoting, lineterminator="\n")  # type: ignore[arg-type]
+    writer.writerow(names)
+    writer.writerows(lines)
     return out.getvalue()
 
 
-def _run_columns(stats: RunStats) -> Iterator[Cell]:
-    run, view = stats.run, stats.run.scenario
-    yield "scenario_name", view.name
-    yield "ssbench_version", run.header.ssbench_version if run.header else ""
-    yield "worker_count", stats.worker_count
-    yield "concurrency", view.user_count
-    yield "start_time", cells.time_text(stats.started_s)
-    yield "stop_time", cells.time_text(stats.ended_s)
-    yield "duration", stats.duration_s
-    yield "delete_after", str(view.delete_after)
+def _cell(value: Any, column: Column) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, bool):
+        return int(value)
+    if column.unit is WALL_CLOCK:
+        return time_text(value)
+    if value is not None and column.unit.stored != 1:
+        return round(value / column.unit.stored, 9)
+    return value
 
 
-def _block_columns(
-    stats: RunStats, options: ReportOptions, name: str, operation: int | None
-) -> Iterator[Cell]:
-    everything = stats.total(operation)
-    yield f"{name}_count", everything.count
-    yield f"{name}_errors", everything.errors
-    yield f"{name}_retries", everything.retries
-    retried, rate = everything.retry_percent, everything.rate_per_s
+def _facts(report: Report) -> Iterator[_Cell]:
+    """Facts and tables of all sections that have no layout of their own."""
+    for section in report.sections:
+        if "csv" in section.formats and section.key not in ("total", "operations", "phases"):
+            prefix = f"{section.key}_" if section.prefix is None else section.prefix
+            for fact in section.facts:
+                if "csv" in fact.column.formats:
+                    name = fact.column.csv or f"{prefix}{fact.column.key}"
+                    yield name, _cell(fact.value, fact.column)
+            for table in section.tables:
+                if "csv" in table.formats:
+                    yield from _rows(table)
+
+
+def _rows(table: Table) -> Iterator[_Cell]:
+    """A group of columns for each row, called by its number or name."""
+    for number, row in enumerate(table.rows, 1):
+        name = f"{table.csv or table.key}_{row[table.by] if table.by else number}"
+        for column in table.columns:
+            if "csv" in column.formats and column.key != table.by:
+                of_table = column.key == table.csv
+                yield name if of_table else f"{name}_{column.key}", _cell(row[column.key], column)
+
+
+# A run, in the order of the columns' history
+
+
+def _of_run(report: Report) -> Iterator[_Cell]:
+    known = dict(_facts(report))
+    blocks: list[tuple[str, Row]] = [("total", report["total"].row)]
+    for row in report["operations"].tables[0].rows:
+        blocks.append((row["operation"].lower().replace(" ", "_"), row))
+    for name in _ORDER:
+        if name == "BLOCKS":
+            for block, row in blocks:
+                yield from _block(block, row, report.percentile)
+        elif name == "MORE_OF_BLOCKS":
+            for block, row in blocks:
+                yield from _more_of_block(block, row, report.percentile)
+        elif name == "RESPONSES":
+            for block, row in blocks:
+                yield from _response(block, row)
+        elif name == "PHASES":
+            yield from _phases(report["phases"])
+        else:
+            yield name, _of_fact(name, known.pop(name))
+    yield from known.items()
+
+
+def _of_fact(name: str, value: Any) -> Any:
+    if name == "delete_after":
+        return str(value)
+    return _rounded(value) if name in _MEASURED else value
+
+
+def _block(name: str, row: Row, percent: float) -> Iterator[_Cell]:
+    """The columns of an operation that ssbench 0.3.9 has."""
+    yield f"{name}_count", row["count"]
+    yield f"{name}_errors", row["errors"]
+    yield f"{name}_retries", row["retries"]
+    retried = row["retry_percent"]
     yield f"{name}_retry_rate", _NOTHING if retried is None else f"{retried:.6f}"
-    yield f"{name}_avg_req_per_s", _NOTHING if rate is None else round(rate, _DIGITS)
-    yield from _latency_columns(options, f"{name}_%s_all", everything)
-    for size_class in stats.classes(operation):
-        label = stats.class_name(size_class).replace("%", "%%")
-        yield from _latency_columns(
-            options, f"{name}_%s_{label}", stats.total(operation, size_class)
-        )
+    yield f"{name}_avg_req_per_s", _rounded(row["requests_per_s"])
+    yield from _latencies(f"{name}_%s_all", row, percent)
+    for of_class in row["size_classes"].rows:
+        label = printable(of_class["size_class"]).replace("%", "%%")
+        yield from _latencies(f"{name}_%s_{label}", of_class, percent)
 
 
-def _latency_columns(options: ReportOptions, pattern: str, tally: Tally) -> Iterator[Cell]:
-    percent = options.percentiles[0]
-    for part, latency in (("first", tally.first_byte), ("last", tally.last_byte)):
-        prefix = pattern % part
-        histogram = latency.histogram
-        yield f"{prefix}_min", _seconds(histogram.min, _NO_MINIMUM)
-        yield f"{prefix}_max", _seconds(histogram.max)
-        yield f"{prefix}_avg", _seconds(histogram.mean)
-        yield f"{prefix}_std_dev", _seconds(histogram.std_dev)
-        yield _percentile_column(prefix, latency, percent)
-        yield f"{prefix}_worst_txid", _worst(latency)
+def _latencies(pattern: str, row: Row, percent: float) -> Iterator[_Cell]:
+    for part in ("first", "last"):
+        found, prefix = row[f"{part}_byte_latency"], pattern % part
+        yield f"{prefix}_min", _seconds(found.min, _NO_MINIMUM)
+        yield f"{prefix}_max", _seconds(found.max)
+        yield f"{prefix}_avg", _seconds(found.mean)
+        yield f"{prefix}_std_dev", _seconds(found.std_dev)
+        yield _percentile(prefix, found, percent)
+        yield f"{prefix}_worst_txid", printable(found.worst_id or "")
 
 
-def _percentile_column(prefix: str, latency: Latency, percent: float) -> Cell:
-    value = _seconds(latency.histogram.quantile(percent))
-    return f"{prefix}_{percent_text(percent)}_pctile", value
+def _more_of_block(name: str, row: Row, column_percent: float) -> Iterator[_Cell]:
+    yield f"{name}_bytes", _rounded(row["moved_bytes"])
+    yield f"{name}_bytes_per_s", _rounded(row["moved_bytes_per_s"])
+    for counter in COUNTERS[1:]:
+        yield f"{name}_{counter}", row[counter]
+    first, last = row["first_byte_latency"], row["last_byte_latency"]
+    for percent in first.percentiles:
+        if percent not in (column_percent, 100):  # 100 is the maximum, which has a column
+            yield _percentile(f"{name}_first_all", first, percent)
+            yield _percentile(f"{name}_last_all", last, percent)
+    yield f"{name}_first_byte_uncertain", first.uncertain
+    yield f"{name}_headers_uncertain", row["headers_latency"].uncertain
+
+
+def _response(name: str, row: Row) -> Iterator[_Cell]:
+    """From due to last byte; N/A in a closed loop."""
+    found, prefix = row["response_time"], f"{name}_response"
+    for statistic, value in (("min", "min"), ("max", "max"), ("avg", "mean")):
+        yield f"{prefix}_{statistic}", _seconds(getattr(found, value, None))
+    for percent in row["last_byte_latency"].percentiles:
+        yield _percentile(prefix, found, percent)
+
+
+def _percentile(prefix: str, found: Distribution | None, percent: float) -> _Cell:
+    value = found.percentiles[percent] if found else None
+    return f"{prefix}_{percent_text(percent)}_pctile", _seconds(value)
+
+
+def _phases(section: Section) -> Iterator[_Cell]:
+    for row in section.tables[0].rows:
+        name = row["phase"].lower()
+        yield f"{name}_count", row["count"]
+        yield f"{name}_errors", row["errors"]
+        yield f"{name}_bytes", _rounded(row["moved_bytes"])
+        yield f"{name}_seconds", _rounded(row["span_s"])
 
 
 def _seconds(value_ns: float | None, nothing: str = _NOTHING) -> str | float:
     return nothing if value_ns is None else round(value_ns / 1e9, _DIGITS)
 
 
-def _or_nothing(value: int | None) -> str | int:
-    return _NOTHING if value is None else value
-
-
-def _worst(latency: Latency) -> str:
-    return cells.transaction_text(latency.worst[1]) if latency.worst else ""
-
-
-def _new_columns(stats: RunStats, options: ReportOptions) -> Iterator[Cell]:
-    """Those that 0.3.9 doesn't have. Listed in docs/report.rst."""
-    run, view = stats.run, stats.run.scenario
-    header = run.header
-    yield "run_id", header.run_id if header else ""
-    yield "ended", run.ending
-    yield "seed", header.seed if header else None
-    yield "driver", header.driver if header else ""
-    yield "policy", view.policy or ""
-    yield "block_size", view.block_size
-    for counter in ("lost", "late", "refused", "left_behind"):
-        yield counter, getattr(run, counter)
-    yield "skipped", sum(run.skipped.values())
-    yield "out_of_range", stats.out_of_range
-    blocks = [("total", None), *((operation_name(o).lower(), o) for o in stats.operations)]
-    for name, operation in blocks:
-        yield from _new_block_columns(stats, options, name.replace(" ", "_"), operation)
-    for phase in (Phase.POPULATE, Phase.CLEANUP):
-        yield from _phase_columns(phase.name.lower(), stats.phase(phase))
-    yield "rate", view.rate
-    yield "warmup_s", view.warmup_s
-    yield "cooldown_s", view.cooldown_s
-    yield "left_out", stats.left_out
-    for name, operation in blocks:
-        yield from _response_columns(options, name.replace(" ", "_"), stats.total(operation))
-    yield "sent", run.sent
-    yield "unaccounted", stats.unaccounted
-    yield from _verdict_columns(stats.verdict())
-    yield "users_ran", run.users_ran
-    yield "rate_basis", stats.rate_basis.value
-    yield "rate_window_s", _rounded(stats.total().throughput.seconds)
-    yield "completed_after_end", stats.after_end.operations if stats.after_end else 0
-    yield "completed_after_end_s", _rounded(stats.after_end.seconds if stats.after_end else None)
-    for name in VERIFIED:
-        yield f"verified_{name}", getattr(stats.verified, name, None)
-    yield "left_unknown", run.left_unknown
-    yield "store_involved", int(not run.no_store)
-    yield from threshold_columns(stats, options.thresholds)
-
-
-def _new_block_columns(
-    stats: RunStats, options: ReportOptions, name: str, operation: int | None
-) -> Iterator[Cell]:
-    tally = stats.total(operation)
-    yield f"{name}_bytes", _or_nothing(tally.moved_bytes)
-    rate = tally.bytes_per_s
-    yield f"{name}_bytes_per_s", _NOTHING if rate is None else round(rate, _DIGITS)
-    for counter in COUNTERS[1:]:
-        yield f"{name}_{counter}", getattr(tally, counter)
-    for percent in options.all_percentiles:
-        if percent not in (options.percentiles[0], 100):  # 100 is the maximum, long there
-            yield _percentile_column(f"{name}_first_all", tally.first_byte, percent)
-            yield _percentile_column(f"{name}_last_all", tally.last_byte, percent)
-    yield f"{name}_first_byte_uncertain", tally.first_byte.uncertain
-    yield f"{name}_headers_uncertain", tally.headers.uncertain
-
-
-def _verdict_columns(verdict: HeadroomVerdict) -> Iterator[Cell]:
-    yield "load_generator", verdict.headroom.value
-    yield "load_generator_busiest_core_percent", _rounded(verdict.busiest_core_percent)
-    yield "load_generator_busiest_loop_percent", _rounded(verdict.busiest_loop_percent)
-    yield "load_generator_loop_lag_max_s", _rounded(verdict.loop_lag_max_s)
-
-
 def _rounded(value: float | None) -> str | float:
     return _NOTHING if value is None else round(value, _DIGITS)
 
 
-def _response_columns(options: ReportOptions, name: str, tally: Tally) -> Iterator[Cell]:
-    """From due to last byte; of a closed loop there are none."""
-    histogram = tally.response.histogram
-    yield f"{name}_response_min", _seconds(histogram.min)
-    yield f"{name}_response_max", _seconds(histogram.max)
-    yield f"{name}_response_avg", _seconds(histogram.mean)
-    for percent in options.all_percentiles:
-        yield _percentile_column(f"{name}_response", tally.response, percent)
+# --host-stats: from the records, as a long run has more of them than memory should hold
+
+#: Columns before the figures.
+_FIRST = ("phase", "at_s", "wall_clock_s", "worker_index", "worker_id", "host", "boot_id")
 
 
-def _phase_columns(name: str, counts: Counts) -> Iterator[Cell]:
-    yield f"{name}_count", counts.count
-    yield f"{name}_errors", counts.errors
-    yield f"{name}_bytes", _or_nothing(counts.moved_bytes)
-    yield f"{name}_seconds", _NOTHING if counts.seconds is None else round(counts.seconds, _DIGITS)
+def host_columns(records: Iterable[Record]) -> list[str]:
+    """The names of the columns for these records: of all figures, and one for each core."""
+    known = {
+        name for record in records if isinstance(record, HostRecord) for name in record.figures
+    }
+    cores: list[str] = []
+    while core_name(len(cores)) in known:
+        cores.append(core_name(len(cores)))
+    return [*_FIRST, *FIGURES, *cores]
+
+
+def host_rows(records: Iterable[Record], names: Sequence[str]) -> Iterator[str]:
+    """A line of ``names``, then a line for each process and second, in the order of the records.
+
+    A figure that a host could not give is empty.
+    """
+    started_s: dict[Phase, float] = {}
+    ids: dict[int, str] = {MASTER: ""}
+    yield _text(names, (), csv.QUOTE_MINIMAL)
+    for record in records:
+        if isinstance(record, PhaseRecord):
+            started_s[record.phase] = record.started_at
+        elif isinstance(record, WorkerRecord):
+            ids[record.index] = record.worker_id
+        elif isinstance(record, HostRecord):
+            begin_s = started_s.get(record.phase)
+            first = [
+                record.phase.name,
+                f"{record.at_s:.3f}",
+                "" if begin_s is None else f"{begin_s + record.at_s:.3f}",
+                record.worker,
+                printable(ids.get(record.worker, "")),
+                printable(record.host),
+                printable(record.boot_id),
+            ]
+            figures = bounded(record.figures)
+            values = (figures.get(name) for name in names[len(_FIRST) :])
+            rounded = (None if value is None else round(value, _DIGITS) for value in values)
+            yield _text([*first, *rounded], (), csv.QUOTE_MINIMAL)

@@ -1,288 +1,584 @@
-"""The text report: the layout of ssbench 0.3.9, and more lines where there is more to say."""
+"""Reports for people: the layout of ssbench 0.3.9, and more lines where there is more to say.
+
+What has a layout of its own here comes first, other sections after it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from ssbench.core.model import Phase
-from ssbench.core.stats.run_stats import RunStats, operation_name
+from ssbench.core.stats.compare import CONFIDENCE, ChangeVerdict
 from ssbench.core.stats.scenario_view import other_operations
-from ssbench.core.stats.tally import Counts, ErrorExample, ErrorTally, Latency, Tally
-from ssbench.core.stats.verified import Verified
 from ssbench.core.text import bytes_text, plural, printable
-from ssbench.report import cells
-from ssbench.report.host_text import verdict_lines
-from ssbench.report.load_text import (
-    leaves_out,
-    load_lines,
-    missing_users_lines,
-    stage_lines,
-    users_text,
+from ssbench.report.comparison import MANY_TIMES
+from ssbench.report.model import (
+    WALL_CLOCK,
+    Actual,
+    Column,
+    Distribution,
+    Interval,
+    Note,
+    Report,
+    Row,
+    Section,
+    Table,
+    percent_text,
+    time_text,
 )
-from ssbench.report.notes import note_lines
-from ssbench.report.options import ReportOptions, percent_text
-from ssbench.report.steady_text import steady_lines
-from ssbench.report.threshold_text import threshold_lines
+
+
+def render_text(report: Report) -> str:
+    """The report for people, ending with a newline."""
+    return {"run": _run, "series": _series, "comparison": _comparison}[report.kind](report)
+
+
+# A run
 
 _RULE = "-" * 69
 _RATE = "Average requests per second:"
-_ALL = "all obj sizes"
-#: How a run ended -> what the report says of it, above everything else.
-_ENDINGS = {
-    "interrupted": "INTERRUPTED: the run was stopped before its end",
-    "failed": "FAILED: the run did not reach its end",
-    "exhausted": "EXHAUSTED: no object was left for the operations that the scenario asks for",
-}
-_CUT_OFF = "INCOMPLETE: some results of the run are missing; the figures below cover the rest"
+#: Sections of a run that have a place of their own; all others follow the load generator's.
+_OWN = (
+    "", "run", "settings", "total", "operations", "phases", "stages", "phase_errors", "errors",
+    "counters", "workers", "seconds", "completions_per_s", "steadiness", "notes", "load_generator",
+    "clocks", "verified", "ending", "warnings", "thresholds",
+)  # fmt: skip
 
 
-def render_text(stats: RunStats, options: ReportOptions) -> str:
-    """The report for people, ending with a newline."""
-    lines = [
-        "",
-        *_header(stats),
-        "",
-        *_scenario_table(stats),
-    ]
-    for title, operation in [("TOTAL", None), *((operation_name(o), o) for o in stats.operations)]:
-        lines += ["", title, *_block(stats, options, operation)]
-    for section in (
-        stage_lines(stats),
-        _errors("POPULATE ERRORS", stats.phase_errors(Phase.POPULATE)),
-        _errors("ERRORS", stats.errors),
-        _errors("CLEAN-UP ERRORS", stats.phase_errors(Phase.CLEANUP)),
-        _counters(stats),
-        _workers(stats),
-        [*steady_lines(stats), *note_lines(stats)],
-        _load_generator(stats),
-        _warnings(stats),
-        threshold_lines(stats, options.thresholds),
+def _run(report: Report) -> str:
+    lines = ["", *_header(report), "", *_scenario_table(report)]
+    for row in (
+        {"operation": "TOTAL", **report["total"].row},
+        *report["operations"].tables[0].rows,
     ):
-        found = list(section)
+        lines += ["", row["operation"], *_block(report, row)]
+    populate, cleanup = report["phase_errors"].tables
+    others = [section for section in report.sections if section.key not in _OWN]
+    for part in (
+        _stages(report),
+        _errors("POPULATE ERRORS", populate),
+        _errors("ERRORS", report["errors"].tables[0]),
+        _errors("CLEAN-UP ERRORS", cleanup),
+        _section(report["counters"]),
+        _workers(report["workers"]),
+        [*_notes(report["steadiness"].notes), *_notes(report["notes"].notes)],
+        _notes(report["load_generator"].notes),
+        *map(_section, others),
+        _notes(report["warnings"].notes),
+        threshold_lines(report),
+    ):
+        found = list(part)
         if found:
             lines += ["", *found]
     return "\n".join(line.rstrip("\n") for line in lines) + "\n"
 
 
-def _header(stats: RunStats) -> Iterator[str]:
-    run, view = stats.run, stats.run.scenario
-    version = printable(run.header.ssbench_version) if run.header else "unknown"
-    yield f"{printable(view.name)}  (generated with ssbench version {version})"
-    # Of several stages, each says its users in a line of its own.
-    ran = run.stage_users[0] if len(run.stage_users) == 1 else None
-    users = users_text(view.user_count, ran)
-    yield f"Worker count: {stats.worker_count:3}   Concurrency: {users:>3}  {_when(stats)}"
-    yield f"Object expiration (X-Delete-After): {view.delete_after} (sec)"
-    if not run.legacy:
-        yield from _more_header(stats)
-    yield from _ending(stats)
+def _header(report: Report) -> Iterator[str]:
+    run, settings = report["run"], report["settings"]
+    version = run["ssbench_version"]
+    yield (
+        f"{printable(settings['scenario_name'])}  (generated with ssbench version"
+        f" {'unknown' if version is None else printable(version)})"
+    )
+    # Of several stages, each shows its users in a line of its own.
+    ran = [row for row in report["stages"].tables[0].rows if row["users_by_time"]]
+    users = settings["concurrency"]
+    users_text = _users(users, ran[0]) if len(ran) == 1 else _or_none(users)
+    yield (
+        f"Worker count: {settings['worker_count']:3}   Concurrency: {users_text:>3}  "
+        f"{_when(run, settings)}"
+    )
+    yield f"Object expiration (X-Delete-After): {settings['delete_after']} (sec)"
+    if not report.legacy and version is not None:
+        yield from _more_header(report)
+    yield from _notes(report["ending"].notes)
 
 
-def _when(stats: RunStats) -> str:
+def _when(run: Section, settings: Section) -> str:
     """``Ran A to B (13s)``; where a part of it counts: ``, 10s of it counted``."""
-    counted = "N/A" if stats.duration_s is None else f"{stats.duration_s:.0f}s"
-    first, last = cells.time_text(stats.started_s), cells.time_text(stats.ended_s)
-    if not leaves_out(stats):
+    duration_s = run["duration_s"]
+    counted = "N/A" if duration_s is None else f"{duration_s:.0f}s"
+    first, last = time_text(run["started_at_s"]), time_text(run["ended_at_s"])
+    if not settings["excludes"]:
         return f"Ran {first} to {last} ({counted})"
-    if stats.whole_run_s is None:
+    begin_s, end_s = settings["run_started_at_s"], settings["run_ended_at_s"]
+    if begin_s is None:
         return f"Counted {first} to {last} ({counted})"
-    begin_s, end_s = stats.whole_run_s
-    whole = f"{cells.time_text(begin_s)} to {cells.time_text(end_s)} ({end_s - begin_s:.0f}s)"
+    whole = f"{time_text(begin_s)} to {time_text(end_s)} ({end_s - begin_s:.0f}s)"
     return f"Ran {whole}, {counted} of it counted"
 
 
-def _more_header(stats: RunStats) -> Iterator[str]:
-    header, view = stats.run.header, stats.run.scenario
-    if header is None:
-        return
+def _more_header(report: Report) -> Iterator[str]:
+    run, settings = report["run"], report["settings"]
     yield (
-        f"Seed: {header.seed}   Storage: {printable(header.driver)}   "
-        f"Policy: {printable(view.policy or 'default')}   "
-        f"Block size: {'N/A' if view.block_size is None else view.block_size}"
+        f"Seed: {run['seed']}   Storage: {printable(run['driver'])}   "
+        f"Policy: {printable(settings['policy'] or 'default')}   "
+        f"Block size: {_or_none(settings['block_size'])}"
     )
-    if header.overrides:
-        given = (f"{key}={value}" for key, value in header.overrides.items())
+    if run["overrides"]:
+        given = (f"{key}={value}" for key, value in run["overrides"].items())
         yield "Overridden on the command line: " + printable(", ".join(given))
-    yield from load_lines(stats)
-    yield from _verified(stats.verified)
-    if Phase.POPULATE in stats.phases:
-        yield f"Initial objects: {_phase_text(stats.phase(Phase.POPULATE), 'uploaded')}"
-    if Phase.CLEANUP in stats.phases:
-        yield f"Clean-up: {_phase_text(stats.phase(Phase.CLEANUP), 'moved')}"
+    yield from _notes(settings.notes)
+    verified = report["verified"]
+    if verified["reads"] is not None:
+        yield (
+            f"Verified: {verified['reads']:,} READs, {bytes_text(verified['bytes_read'])}; "
+            f"{verified['corrupt']:,} corrupt, {verified['stale']:,} stale"
+        )
+        if verified["first_corrupt"]:
+            yield f"  First corrupt: {_example(verified['first_corrupt'])}"
+    populate, cleanup = report["phases"].tables[0].rows
+    for title, row, verb in (
+        ("Initial objects", populate, "uploaded"),
+        ("Clean-up", cleanup, "moved"),
+    ):
+        if row["count"] or row["errors"]:
+            took = "" if row["span_s"] is None else f" in {row['span_s']:.1f} s"
+            moved = f", {bytes_text(row['moved_bytes'])} {verb}" if row["moved_bytes"] else ""
+            yield f"{title}: {row['count']} done, {plural(row['errors'], 'error')}{moved}{took}"
 
 
-def _verified(verified: Verified | None) -> Iterator[str]:
-    if verified is None:
-        return
-    yield (
-        f"Verified: {verified.reads:,} READs, {bytes_text(verified.bytes_read)}; "
-        f"{verified.corrupt:,} corrupt, {verified.stale:,} stale"
-    )
-    if verified.example:
-        yield f"  First corrupt: {_example_text(verified.example)}"
-
-
-def _phase_text(counts: Counts, verb: str) -> str:
-    took = "" if counts.seconds is None else f" in {counts.seconds:.1f} s"
-    moved = f", {bytes_text(counts.moved_bytes)} {verb}" if counts.moved_bytes else ""
-    return f"{counts.count} done, {plural(counts.errors, 'error')}{moved}{took}"
-
-
-def _ending(stats: RunStats) -> Iterator[str]:
-    if not stats.run.complete:
-        yield _CUT_OFF
-        yield from (f"  {printable(fault)}" for fault in stats.run.damage)
-    for footer in stats.run.footers.values():
-        if footer.ended in _ENDINGS:
-            reason = f" ({printable(footer.reason)})" if footer.reason else ""
-            yield _ENDINGS[footer.ended] + reason
-        elif footer.reason:
-            yield f"Ended early: {printable(footer.reason)}"
-    yield from missing_users_lines(stats)
-
-
-def _scenario_table(stats: RunStats) -> Iterator[str]:
-    view = stats.run.scenario
-    others = other_operations(view.profile)
+def _scenario_table(report: Report) -> Iterator[str]:
+    run = report["run"]
+    others = other_operations(run["operations_weighted_average"])
     named = "".join(f" {printable(name)}" for name in others)
     yield f"% Ops    C   R   U   D{named}       Size Range       Size Name"
-    for size in view.sizes:
+    for size in run["sizes"].rows:
         yield (
-            f"{100 * size.share:3.0f}%   %{cells.profile_cells(size.profile, others)}      "
-            f"{cells.size_range(size)}  {printable(size.name)}"
+            f"{100 * size['share']:3.0f}%   %{_profile(size['crud'], size['profile'], others)}"
+            f"      {_size_range(size)}  {printable(size['name'])}"
         )
     yield _RULE
-    yield f"        {cells.profile_cells(view.profile, others)}      CRUD weighted average"
+    average = _profile(run["crud_weighted_average"], run["operations_weighted_average"], others)
+    yield f"        {average}      CRUD weighted average"
 
 
-def _block(stats: RunStats, options: ReportOptions, operation: int | None) -> Iterator[str]:
-    everything = stats.total(operation)
-    yield _count_line(everything, throughput=not stats.run.legacy)
-    column = f"{percent_text(options.percentiles[0])}%-ile"
+def _profile(crud: Sequence[float] | None, profile: Row | None, others: Sequence[str]) -> str:
+    """Shares in per cent: of CREATE, READ, UPDATE, DELETE, 15 wide, then of others by name."""
+    if crud is None or profile is None:
+        return " ".join(["N/A"] * 4)
+    cells = [f"{100 * share:3.0f}" for share in crud]
+    return " ".join(cells + [f"{100 * profile.get(n, 0.0):{len(n)}.0f}" for n in others])
+
+
+def _size_range(size: Row) -> str:
+    """``  4 kB -   8 kB``, or one size, both 15 wide."""
+    low, high = _size(size["size_min"]), _size(size["size_max"])
+    return f"{low if low == high else f'{low} - {high}':15}"
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return "   N/A"
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count / unit >= 0.9995:
+            return f"{count / unit:3.0f} {name}"
+    return f"{count:3}  B"
+
+
+def _block(report: Report, row: Row) -> Iterator[str]:
+    """The figures of an operation."""
+    yield _count_line(row, throughput=not report.legacy)
+    percent = report.percentile
+    column = f"{percent_text(percent)}%-ile"
     yield f"{'':28}min       max      avg      std_dev  {column:26}Worst latency TX ID"
-    parts = [(everything, _ALL)]
-    for size_class in stats.classes(operation):
-        label = f"{printable(stats.class_name(size_class)):>8} objs"
-        parts.append((stats.total(operation, size_class), label))
-    percent = options.percentiles[0]
-    for tally, label in parts:
-        yield _latency_line("First-byte latency", tally.first_byte, percent, label)
-        yield _latency_line("Last-byte  latency", tally.last_byte, percent, label)
-    is_open = everything.response.histogram.count
-    for title, latency in (
-        ("Service time (from start)" if is_open else "Last-byte", everything.last_byte),
-        ("Response time (from due)", everything.response),
-    ):
-        if latency.histogram.count:
-            yield _percentiles_line(title, latency, options)
+    parts = [(row, "all obj sizes")]
+    for of_class in row["size_classes"].rows:
+        parts.append((of_class, f"{printable(of_class['size_class']):>8} objs"))
+    for part, label in parts:
+        first, last = part["first_byte_latency"], part["last_byte_latency"]
+        yield _latency_line("First-byte latency", first, percent, label)
+        yield _latency_line("Last-byte  latency", last, percent, label)
+    service, response = row["last_byte_latency"], row["response_time"]
+    title = "Service time (from start)" if response else "Last-byte"
+    for name, found in ((title, service), ("Response time (from due)", response)):
+        if found and found.count:
+            yield f"       {name} percentiles: {_percentiles(found)}"
 
 
-def _count_line(tally: Tally, *, throughput: bool) -> str:
-    rate = "  N/A" if tally.rate_per_s is None else f"{tally.rate_per_s:5.1f}"
-    retried = "   N/A" if tally.retry_percent is None else f"{tally.retry_percent:5.2f}%"
+def _count_line(row: Row, *, throughput: bool) -> str:
+    rate, retried = row["requests_per_s"], row["retry_percent"]
+    rate_text = "  N/A" if rate is None else f"{rate:5.1f}"
+    retried_text = "   N/A" if retried is None else f"{retried:5.2f}%"
     line = (
-        f"       Count: {tally.count:5} ({tally.errors:5} error; {tally.retries:5} retries: "
-        f"{retried})  {_RATE} {rate}"
+        f"       Count: {row['count']:5} ({row['errors']:5} error; {row['retries']:5} retries: "
+        f"{retried_text})  {_RATE} {rate_text}"
     )
-    # 0.3.9 doesn't store the size of what was read: a figure from its files would be too low.
-    return f"{line}  Throughput: {cells.megabytes_per_s(tally.bytes_per_s)}" if throughput else line
+    if not throughput:  # 0.3.9 does not store the size of what was read
+        return line
+    moved = row["moved_bytes_per_s"]
+    return f"{line}  Throughput: {'N/A' if moved is None else f'{moved / 1e6:.2f} MB/s'}"
 
 
-def _latency_line(title: str, latency: Latency, percent: float, label: str) -> str:
-    histogram = latency.histogram
+def _latency_line(title: str, found: Distribution, percent: float, label: str) -> str:
+    worst = "" if found.worst_id is None else printable(found.worst_id) or "None"
     return (
-        f"       {title}: {cells.seconds_cell(histogram.min, 6)} - "
-        f"{cells.seconds_cell(histogram.max, 7)}  {cells.seconds_cell(histogram.mean, 7)}  "
-        f"({cells.seconds_cell(histogram.std_dev, 7)})  "
-        f"{cells.seconds_cell(histogram.quantile(percent), 7)}  "
-        f"({label})  {cells.worst_cell(latency.worst)}"
+        f"       {title}: {_seconds(found.min, 6)} - {_seconds(found.max, 7)}  "
+        f"{_seconds(found.mean, 7)}  ({_seconds(found.std_dev, 7)})  "
+        f"{_seconds(found.percentiles[percent], 7)}  ({label})  {worst}"
     )
 
 
-def _percentiles_line(title: str, latency: Latency, options: ReportOptions) -> str:
-    percents = options.all_percentiles
-    found = latency.histogram.quantiles(percents)
-    named = ("max" if p == 100 else f"{percent_text(p)}%" for p in percents)
-    pairs = (f"{n} {cells.milliseconds(v)}" for n, v in zip(named, found, strict=True))
-    return f"       {title} percentiles: " + ", ".join(pairs)
+def _seconds(value_ns: float | None, width: int) -> str:
+    """Seconds with three decimals, or a centred N/A as ssbench has always shown it."""
+    if value_ns is None:
+        return "  N/A  "[7 - width :]
+    return f"{value_ns / 1e9:{width}.3f}"
 
 
-def _errors(title: str, errors: Mapping[tuple[int, int], ErrorTally]) -> Iterator[str]:
-    if not errors:
+def _percentiles(found: Distribution) -> str:
+    return ", ".join(
+        f"{'max' if percent == 100 else f'{percent_text(percent)}%'} {_milliseconds(value)}"
+        for percent, value in found.percentiles.items()
+    )
+
+
+def _milliseconds(value_ns: float | None) -> str:
+    return "N/A" if value_ns is None else f"{value_ns / 1e6:.3f} ms"
+
+
+_STAGE_HEADINGS = (
+    "#", "Seconds", "Users", "Rate/s", "Count", "Errors", "Ops/s", "MB/s", "p50", "p99", "max",
+)  # fmt: skip
+_STAGE_WIDTHS = (3, 9, 9, 9, 10, 8, 11, 10, 15, 15, 15)
+
+
+def _stages(report: Report) -> Iterator[str]:
+    """A line for each stage of the load, where there is more than one."""
+    (table,) = report["stages"].tables
+    if len(table.rows) < 2:
+        return
+    yield table.title
+    yield _padded(_STAGE_HEADINGS, _STAGE_WIDTHS)
+    for number, row in enumerate(table.rows, 1):
+        seconds, rate, moved = (
+            row["rate_window_s"],
+            row["requests_per_s"],
+            row["moved_bytes_per_s"],
+        )
+        latencies = (row["response_time"] or row["last_byte_latency"]).percentiles
+        cells = (
+            str(number),
+            "N/A" if seconds is None else f"{seconds:.1f}",
+            _users(row["users"], row),
+            f"{row['rate_per_s']:g}" if row["rate_per_s"] else "-",
+            str(row["count"]),
+            str(row["errors"]),
+            "N/A" if rate is None else f"{rate:.1f}",
+            "N/A" if moved is None else f"{moved / 1e6:.2f}",
+            *(_milliseconds(latencies[percent]) for percent in (50, 99, 100)),
+        )
+        yield _padded(cells, _STAGE_WIDTHS)
+
+
+def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+
+
+def _users(asked: int | None, stage: Row) -> str:
+    """``64``; ``4 of 64`` or ``2 to 4 of 64`` where fewer users ran than were asked for."""
+    ran = [each["users"] for each in stage["users_by_time"]]
+    if not ran or min(ran) >= stage["users"]:
+        return _or_none(asked)
+    least, most = min(ran), max(ran)
+    return f"{least if least == most else f'{least} to {most}'} of {stage['users']}"
+
+
+def _or_none(value: int | None) -> str:
+    return "N/A" if value is None else str(value)
+
+
+def _errors(title: str, errors: Table) -> Iterator[str]:
+    if not errors.rows:
         return
     yield title
     yield f"       {'Count':>7}  {'Cause':20}Status  Example"
-    ranked = sorted(errors.items(), key=lambda item: (-item[1].count, item[0]))
-    for (kind, status), error in ranked:
+    for row in sorted(errors.rows, key=lambda row: -row["count"]):
         yield (
-            f"       {error.count:7}  {cells.error_label(kind):20}"
-            f"{cells.status_text(status):6}  {_example_text(error.example)}"
+            f"       {row['count']:7}  {row['kind']:20}{row['status'] or '-'!s:6}  "
+            f"{_example(row['example'])}"
         )
 
 
-def _example_text(example: ErrorExample) -> str:
-    identifier = cells.transaction_text(example.transaction_id)
-    text = printable(example.detail) or "no detail"
-    return f"{operation_name(example.operation)}: {text}{f'  {identifier}' if identifier else ''}"
+def _example(example: Row) -> str:
+    text = printable(example["detail"]) or "no detail"
+    identifier = printable(example["transaction_id"])
+    return f"{example['operation']}: {text}{f'  {identifier}' if identifier else ''}"
 
 
-def _counters(stats: RunStats) -> Iterator[str]:
-    """What a run should have none of, and other rare things: a line each, where not zero."""
-    total, run = stats.total(), stats.run
-    skipped = ", ".join(f"{printable(name)} {n}" for name, n in run.skipped.items() if n)
-    if skipped:
-        yield f"Skipped, no object to be had: {skipped}"
-    rows = (
-        (run.lost, "Lost with their worker, or without an end (not among the results)"),
-        (stats.unaccounted or 0, "Sent, but neither among the results nor known to be lost"),
-        (run.late, "Fell due and never started"),
-        (total.not_found_retries, "Retries after 404 (not among the retries above)"),
-        (total.rate_limited, "Responses that asked to slow down"),
-        (total.reconnects, "Idle connections found closed and replaced"),
-        (total.renewals, "Operations restarted with a new token"),
-        (
-            total.first_byte.uncertain,
-            "First-byte latencies excluded because the response was read late",
-        ),
-        (total.headers.uncertain, "Header latencies excluded because the response was read late"),
-        (stats.out_of_range, "Out of range (longer than an hour, or at an impossible time)"),
-        (run.refused, "Result messages rejected (stale or malformed)"),
-        (run.left_behind, "Orphaned objects"),
-        (
-            run.left_unknown,
-            "Objects possibly orphaned (unknown whether they were created or deleted)",
-        ),
-    )
-    if stats.after_end is not None:
-        completed, seconds = stats.after_end
+def _workers(workers: Section) -> Iterator[str]:
+    least, most = workers["requests_min"], workers["requests_max"]
+    if least is not None:
         yield (
-            f"{plural(completed, 'operation')} completed in the {cells.short_time(seconds)} after"
-            " the load ended"
+            f"Distribution of requests per worker-ID: {least:7.3f} - {most:7.3f} "
+            f"(avg: {workers['requests_mean']:7.3f}; stddev: {workers['requests_std_dev']:7.3f})"
         )
-    for count, meaning in rows:
-        if count:
-            yield f"{meaning}: {count}"
 
 
-def _workers(stats: RunStats) -> Iterator[str]:
-    spread = stats.worker_spread
-    if spread is None:
+def threshold_lines(report: Report) -> Iterator[str]:
+    """A line for each threshold, under a heading; nothing where there is none."""
+    rows = report["thresholds"].tables[0].rows
+    if not rows:
         return
+    names = [printable(row["threshold"]) for row in rows]
+    width = max(map(len, names))
+    yield "THRESHOLDS"
+    for name, row in zip(names, rows, strict=True):
+        yield f"  {'pass' if row['passed'] else 'FAIL'}  {name:<{width}}  {_judged(row)}"
+
+
+def _judged(row: Row) -> str:
+    """``12.4ms (response time)``, or why there is nothing."""
+    if row["actual"] is None:
+        return printable(row["why"])
+    remarks = [row["latency"]] if row["latency"] else []
+    if row["borderline"]:
+        remarks.append("closer to the limit than the percentile's accuracy")
+    text = _actual(Actual(row["actual"], row["limit"], row["unit"]))
+    return f"{text} ({', '.join(remarks)})" if remarks else text
+
+
+def _actual(actual: Actual) -> str:
+    """``12.4ms``: six digits, or as many as put it on its side of the limit."""
+    value, limit = actual.value, actual.limit
+    if value is None:
+        return "N/A"
+    for digits in range(6, 18):
+        text = f"{value:.{digits}g}"
+        if (float(text) > limit, float(text) < limit) == (value > limit, value < limit):
+            break
+    text = f"{float(text):f}".rstrip("0").rstrip(".") if "e+" in text else text
+    return text + actual.unit
+
+
+# What has no layout of its own
+
+
+def _section(section: Section) -> Iterator[str]:
+    if "text" not in section.formats:
+        return
+    if section.title:
+        yield section.title
+    yield from _notes(section.notes)
+    for fact in section.facts:
+        if "text" in fact.column.formats:
+            column = fact.column
+            yield f"{column.title or column.key}: {_cell(fact.value, column, symbol=True)}"
+    for table in section.tables:
+        yield from _table(table.title, table.columns, table.rows, table.formats)
+    for series in section.series:
+        columns = (series.x, *series.y)
+        yield from _table(series.title, columns, list(series.rows), series.formats)
+
+
+def _table(
+    title: str, columns: Sequence[Column], rows: Sequence[Row], formats: frozenset[str]
+) -> Iterator[str]:
+    """Headings with their units above aligned figures."""
+    if "text" not in formats or not rows:
+        return
+    columns = [column for column in columns if "text" in column.formats]
+    lines = [[_heading(column) for column in columns]]
+    lines += [[_cell(row[column.key], column) for column in columns] for row in rows]
+    widths = [max(map(len, cells)) + 2 for cells in zip(*lines, strict=True)]
+    if title:
+        yield title
+    yield from (_padded(cells, widths) for cells in lines)
+
+
+def _heading(column: Column) -> str:
+    name = column.title or column.key
+    return f"{name} ({column.unit.symbol})" if column.unit.symbol else name
+
+
+def _cell(value: Any, column: Column, *, symbol: bool = False) -> str:
+    """A value in its column's unit; N/A for None."""
+    unit = column.unit
+    if value is None:
+        return "N/A"
+    if isinstance(value, Actual):
+        return _actual(value)
+    if isinstance(value, Distribution):
+        return _percentiles(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if unit is WALL_CLOCK:
+        return time_text(value)
+    if isinstance(value, int | float) and (unit.digits or unit.divisor != 1):
+        text = f"{value / unit.divisor:.{unit.digits}f}"
+    else:
+        text = printable(str(value))
+    return f"{text} {unit.symbol}" if symbol and unit.symbol else text
+
+
+def _notes(notes: Sequence[Note] | None) -> Iterator[str]:
+    for note in notes or ():
+        if "text" in note.formats:
+            yield f"{note.level.value}{note.sentence}"
+
+
+# A series
+
+_STEP_WIDTHS = {"users": 12, "rate": 9, "seconds": 9, "operations": 11, "errors": 8,
+                "operations_per_s": 11, "bytes_per_s": 10}  # fmt: skip
+_LATENCY_WIDTH = 12  #: also of a threshold's value, or as wide as its name
+
+
+def _series(report: Report) -> str:
+    top = report[""]
+    table = top["steps"]
+    remarks = [line for note in top.notes or () if note.level.value for line in _notes([note])]
+    found = [line for note in top.notes or () if not note.level.value for line in _notes([note])]
+    blocks = ["".join(["\n", *(f"{line}\n" for line in part)]) for part in (remarks, found) if part]
+    return "".join([series_head(report), *(_step(table, row) for row in table.rows), *blocks])
+
+
+def series_head(report: Report) -> str:
+    """What stands above the rows of a series."""
+    top = report[""]
+    lines = ["", top.title]
+    if top["thresholds"]:
+        lines.append(f"Thresholds: {' and '.join(map(printable, top['thresholds']))}")
+    headings = "".join(f"{name:>{width}}" for name, width in _step_columns(top["steps"]))
+    return "\n".join([*lines, headings]) + "\n"
+
+
+def series_row(report: Report) -> str:
+    """The row of a series' newest step."""
+    table = report[""]["steps"]
+    return _step(table, table.rows[-1])
+
+
+def _step_columns(table: Table) -> list[tuple[str, int]]:
+    """Headings and widths of all columns but the remarks."""
+    columns = [c for c in table.columns if "text" in c.formats and c.key != "remarks"]
+    names = [printable(column.title) for column in columns]
+    return [
+        (name, _STEP_WIDTHS.get(column.key) or max(_LATENCY_WIDTH, len(name) + 2))
+        for name, column in zip(names, columns, strict=True)
+    ]
+
+
+def _step(table: Table, row: Row) -> str:
+    load, *columns = [c for c in table.columns if "text" in c.formats and c.key != "remarks"]
+    load_text = f"{row[load.key]:g}"
+    if load.key == "users" and not row["counts"]:
+        load_text = f"{row['users_ran']} of {load_text}"
+    cells = [load_text, *(_cell(row[column.key], column) for column in columns)]
+    widths = [width for _name, width in _step_columns(table)]
+    return f"{_padded(cells, widths)}  {printable(row['remarks'])}".rstrip() + "\n"
+
+
+# A comparison
+
+_MOST_SETTINGS = 20  #: that are named
+_LONGEST_VALUE = 40
+_VERDICTS = {verdict.name.lower(): verdict.value for verdict in ChangeVerdict}
+_COMPARISON_WIDTHS = (-24, 14, 24, 14, 24, 10, 20)
+
+
+def _comparison(report: Report) -> str:
+    runs = report["runs"].tables[0].rows
+    lines = [*_settings(report["differing_settings"].tables[0]), ""]
+    for number, run in enumerate(runs, 1):
+        lines += _run_of_comparison(number, run)
+    lines += ["", *_notes(report["summary"].notes)]
+    total = report["total"].row
+    parts = [{"operation": "TOTAL", **total}] if total else []
+    for other in range(1, len(runs)):
+        for part in (*parts, *report["operations"].tables[0].rows):
+            lines += ["", *_changes(part, other)]
+    for key in ("remarks", "closing"):
+        found = list(_notes(report[key].notes))
+        lines += ["", *found] if found else []
+    return "\n".join(lines) + "\n"
+
+
+def _settings(settings: Table) -> Iterator[str]:
+    """Scenarios first: figures of different ones are hardly a comparison."""
+    scenario = [row for row in settings.rows if row["of_scenario"]]
+    others = [row for row in settings.rows if not row["of_scenario"]]
+    if scenario:
+        yield "THE SCENARIOS DIFFER, which may explain differences in the figures:"
+        yield from _differing(scenario)
+    else:
+        yield "The scenarios are the same."
+    if others:
+        yield "Also different:"
+        yield from _differing(others)
+
+
+def _differing(rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows[:_MOST_SETTINGS]:
+        yield f"  {printable(row['key'])}: {' | '.join(map(_setting, row['values']))}"
+    if len(rows) > _MOST_SETTINGS:
+        yield f"  and {len(rows) - _MOST_SETTINGS} more (--json has all)"
+
+
+def _setting(value: object) -> str:
+    text = "none" if value is None else printable(str(value))
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+
+
+def _run_of_comparison(number: int, run: Row) -> Iterator[str]:
+    duration_s = run["duration_s"]
+    duration = "N/A" if duration_s is None else f"{duration_s:.0f} s"
+    compared = f"{plural(run['whole_seconds'], 'whole second')} of which are compared"
+    if run["short"]:
+        compared = "too short for intervals: its figures are of the whole run"
+    yield f"Run {number}: {printable(run['file'])}"
     yield (
-        f"Distribution of requests per worker-ID: {spread.min:7.3f} - {spread.max:7.3f} "
-        f"(avg: {spread.mean:7.3f}; stddev: {spread.std_dev:7.3f})"
+        f"  {printable(run['scenario_name'])}, {time_text(run['started_at_s'])}, "
+        f"{duration}, {compared}"
     )
+    yield from (f"  {line}" for line in _notes(run["notes"]))
 
 
-def _load_generator(stats: RunStats) -> Iterator[str]:
-    if not stats.run.legacy:  # 0.3.9 took no such figures
-        yield from verdict_lines(stats.verdict())
+def _changes(part: Row, other: int) -> Iterator[str]:
+    """The figures of an operation: of the first run, of another, and the change."""
+    sure = f"{CONFIDENCE:.0%} interval"
+    yield _columns(part["operation"], "Run 1", sure, f"Run {other + 1}", sure, "Change", sure)
+    for row in part["figures"].rows:
+        if row["figure"] == "moved_bytes_per_s" and not any(each.value for each in row["runs"]):
+            continue  # nothing was moved
+        change = row["changes_against_first"][other - 1]
+        yield _columns(
+            row["title"],
+            *_interval(row["runs"][0]),
+            *_interval(row["runs"][other]),
+            _change(change["ratio"]),
+            _between(_change(change["low"]), _change(change["high"])),
+            _VERDICTS[change["verdict"]],
+        )
+    failed, done = part["errors"], part["operations"]
+    first, second = (f"{failed[at]} of {done[at]}" for at in (0, other))
+    yield _columns("Errors", first, "", second)
 
 
-def _warnings(stats: RunStats) -> Iterator[str]:
-    for worker_id in stats.run.workers_lost:
-        if any(worker_id in text for text in stats.run.warnings):
-            continue  # a warning tells more
-        yield f"Warning: worker {printable(worker_id)} was lost"
-    for text in stats.run.warnings:
-        yield f"Warning: {printable(text)}"
+def _columns(*cells: str) -> str:
+    """A title to the left, figures to the right, and a last word."""
+    padded = [
+        f"{cell:<{-width}}" if width < 0 else f"{cell:>{width}}"
+        for cell, width in zip(cells, _COMPARISON_WIDTHS, strict=False)
+    ]
+    return "".join([*padded, *(f"  {word}" for word in cells[len(padded) :])]).rstrip()
+
+
+def _interval(found: Interval) -> tuple[str, str]:
+    """The estimate; and the interval, "" where there is none."""
+    unit = found.unit
+    value, low, high = (
+        "N/A" if each is None else f"{each / unit.divisor:,.{unit.digits}f}"
+        for each in (found.value, found.low, found.high)
+    )
+    return value, _between(low, high)
+
+
+def _between(low: str, high: str) -> str:
+    return "" if "N/A" in (low, high) else f"{low} to {high}"
+
+
+def _change(ratio: float | None) -> str:
+    if ratio is None:
+        return "N/A"
+    return f"{ratio - 1:+.1%}" if ratio < MANY_TIMES else f"x {ratio:,.1f}"

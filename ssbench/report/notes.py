@@ -1,148 +1,468 @@
-"""What to keep in mind when a run's figures are quoted."""
+"""The sentences of a run's report: about its load, its end, its steadiness, and what limited it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
-from ssbench.core.stats.arrivals import arrivals
+from ssbench.core.model import ErrorKind
+from ssbench.core.stats.arrivals import Arrivals, arrivals
 from ssbench.core.stats.buckets import RELATIVE_ERROR
-from ssbench.core.stats.coordinated_omission import Omission, omission
+from ssbench.core.stats.coordinated_omission import omission
+from ssbench.core.stats.counted_seconds import steadiness
+from ssbench.core.stats.headroom import (
+    MOST_OF_THE_TIME,
+    Cause,
+    Finding,
+    Headroom,
+    HeadroomVerdict,
+    HostLoad,
+    Who,
+)
+from ssbench.core.stats.run_records import StageUsers
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.report import cells
+from ssbench.core.stats.steady import (
+    Drifted,
+    Stalled,
+    SteadinessFinding,
+    TooShort,
+    TwoLevels,
+    Unsteady,
+)
+from ssbench.core.stats.tally import Basis
+from ssbench.core.text import plural, printable
+from ssbench.report.model import ALL, JSON, TEXT, Level, Note
 
-#: Of runs with ``--noop``.
 NO_STORE = (
     "No store was involved (--noop): rates and latencies are what ssbench itself can do, and no"
     " object was uploaded, read or deleted."
 )
+
+# The load
+
+
+def load_notes(stats: RunStats) -> list[Note]:
+    """How the load was made, what is excluded, and what the rates cover; nothing on the model of a
+    plain closed loop, which is what ssbench 0.3.9 had."""
+    return [_plain(line) for line in _load_lines(stats)]
+
+
+def _load_lines(stats: RunStats) -> Iterator[str]:
+    view = stats.run.scenario
+    open_rates = [mark.rate for mark in stats.run.stages if mark.rate]
+    if open_rates:
+        rates = ", ".join(f"{rate:g}" for rate in open_rates)
+        model = printable(view.arrivals or "uniform")
+        found = arrivals(stats)
+        started = f"; {found.started_per_s:,.1f}/s were started" if found else ""
+        yield f"Load: open loop, {rates} operations/s due ({model} arrivals){started}"
+    elif view.think_time or stats.stage_count > 1:
+        yield (
+            "Load: closed loop: each user starts an operation when its previous one has"
+            f" completed{_think_time_text(view.think_time)}"
+        )
+    excluded = excluded_text(stats)
+    if excluded:
+        yield (
+            f"Excluded: {excluded} ({plural(stats.left_out, 'operation')});"
+            " the figures below do not include them"
+        )
+    yield from _rate_line(stats)
+
+
+def _think_time_text(think_time: tuple[float, float] | None) -> str:
+    if think_time is None:
+        return ""
+    least, longest = think_time
+    span = f"{least:g} s" if least == longest else f"{least:g} to {longest:g} s"
+    return f", and a pause of {span}"
+
+
+def excluded_text(stats: RunStats) -> str:
+    """``the first 5 s, the last 3 s and the first 2 s of stages 2, 3``; "" for nothing."""
+    view, stages = stats.run.scenario, stats.stage_count
+    parts = [f"the first {view.warmup_s:g} s"] if view.warmup_s else []
+    parts += [f"the last {view.cooldown_s:g} s"] if view.cooldown_s else []
+    of_stages: defaultdict[float, list[str]] = defaultdict(list)
+    for stage in range(stages):
+        of_stages[view.stage_warmup_s(stage)].append(str(stage + 1))
+    for seconds, those in of_stages.items():
+        if seconds:
+            named = f"stage{'s' if len(those) > 1 else ''} {', '.join(those)}"
+            of = "each stage" if len(those) == stages > 1 else named
+            parts.append(f"the first {seconds:g} s of {of}")
+    *most, last = parts or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+#: How successes are counted for a rate.
+_COUNTED = {
+    Basis.DUE: ": successes by when they were due",
+    Basis.SHARE: ": each success by the share of its time within that",
+    Basis.COMPLETED: "",
+    Basis.UNKNOWN_END: " (unknown when the load ended)",
+}
+
+
+def _rate_line(stats: RunStats) -> Iterator[str]:
+    """What the rates are divided by."""
+    view, basis = stats.run.scenario, stats.rate_basis
+    seconds = stats.total().throughput.seconds
+    if seconds is None or basis not in _COUNTED:
+        return
+    begin, end = "first start", "last completion"
+    if basis in (Basis.DUE, Basis.SHARE):
+        begin = "start of the load" if basis is Basis.DUE else begin
+        begin = "end of the warm-up" if view.warmup_s or view.stage_warmup_s(0) else begin
+        end = "start of the cool-down" if view.cooldown_s else "end of the load"
+    if any(view.stage_warmup_s(stage) for stage in range(1, stats.stage_count)):
+        end += ", without the warm-ups between"
+    yield f"Rates: over {seconds:.3f} s, from the {begin} to the {end}{_COUNTED[basis]}"
+
+
+# The end
+
+#: How a run ended -> what the report says of it, above everything else.
+_ENDINGS = {
+    "interrupted": "INTERRUPTED: the run was stopped before its end",
+    "failed": "FAILED: the run did not reach its end",
+    "exhausted": "EXHAUSTED: no object was left for the operations that the scenario asks for",
+}
+_CUT_OFF = "INCOMPLETE: some results of the run are missing; the figures below cover the rest"
+_MOST_CHANGES = 5  #: of the number of users that a line names
+
+
+def ending_notes(stats: RunStats) -> list[Note]:
+    """What is missing, how the run ended, and whether fewer users ran than asked for."""
+    return [_plain(line) for line in (*_ending_lines(stats), *_missing_users(stats))]
+
+
+def _ending_lines(stats: RunStats) -> Iterator[str]:
+    if not stats.run.complete:
+        yield _CUT_OFF
+        yield from (f"  {printable(fault)}" for fault in stats.run.damage)
+    for footer in stats.run.footers.values():
+        if footer.ended in _ENDINGS:
+            reason = f" ({printable(footer.reason)})" if footer.reason else ""
+            yield _ENDINGS[footer.ended] + reason
+        elif footer.reason:
+            yield f"Ended early: {printable(footer.reason)}"
+
+
+def _missing_users(stats: RunStats) -> Iterator[str]:
+    stages = stats.run.stage_users
+    for number, users in enumerate(stages, 1):
+        if users.short:
+            stage = f"in stage {number} " if len(stages) > 1 else ""
+            yield (
+                f"FEWER USERS THAN REQUESTED: {stage}{_users_that_ran(users, stages[0])};"
+                f" the figures below are not of {plural(users.asked, 'user')}"
+            )
+
+
+def _users_that_ran(users: StageUsers, first: StageUsers) -> str:
+    """``4 of 64 users ran``, ``64 of 64 users ran at first, 32 from second 12.0``."""
+    (_at_s, at_first), *changes = users.ran
+    found = [f"{at_first} of {plural(users.asked, 'user')} ran" + (" at first" if changes else "")]
+    begin_s = first.ran[0][0]
+    found += [f"{ran} from second {at_s - begin_s:.1f}" for at_s, ran in changes[:_MOST_CHANGES]]
+    if len(changes) > _MOST_CHANGES:
+        found.append(f"and {len(changes) - _MOST_CHANGES} changes more (--json has them all)")
+    return ", ".join(found)
+
+
+def counter_notes(stats: RunStats) -> list[Note]:
+    """Operations that found no object, and those that completed after the load's end."""
+    skipped = ", ".join(f"{printable(name)} {n}" for name, n in stats.run.skipped.items() if n)
+    found = [_plain(f"Skipped, no object to be had: {skipped}")] if skipped else []
+    if stats.after_end is not None:
+        completed, seconds = stats.after_end
+        line = (
+            f"{plural(completed, 'operation')} completed in the {_short_time(seconds)} after the"
+            " load ended"
+        )
+        found.append(_plain(line))
+    return found
+
+
+def _short_time(seconds: float) -> str:
+    """``6.6 s``, ``20 ms``, or ``0.4 ms``."""
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"
+
+
+def warning_notes(stats: RunStats) -> list[Note]:
+    """Lost workers, and the warnings that the run printed."""
+    run = stats.run
+    # A warning that names the worker says more.
+    lost = [w for w in run.workers_lost if not any(w in text for text in run.warnings)]
+    texts = [*(f"worker {printable(worker)} was lost" for worker in lost)]
+    texts += [printable(text) for text in run.warnings]
+    return [Note(Level.WARNING, text, {}) for text in texts]
+
+
+# Steadiness
+
+#: Kind of finding -> its name for programs.
+_FINDINGS: dict[type[SteadinessFinding], str] = {
+    TooShort: "too_short",
+    Stalled: "stalled",
+    Drifted: "drifted",
+    TwoLevels: "two_levels",
+    Unsteady: "unsteady",
+}
+_MOST_LINES = 2
+
+
+def steadiness_notes(stats: RunStats) -> list[Note]:
+    """What speaks against quoting an average of the run: every finding for JSON, a line for each
+    sentence, with its stages and two at most, for people."""
+    found, by_sentence = [], defaultdict[tuple[Level, str], list[str]](list)
+    for stage, finding in steadiness(stats):
+        sentence = finding.sentence()
+        number = None if stage is None else stage + 1
+        figures = {"finding": _FINDINGS[type(finding)], "stage": number, **asdict(finding)}
+        level = Level.NOTE if isinstance(finding, TooShort) else Level.WARNING
+        found.append(Note(level, sentence, figures, JSON))
+        # The reports of ssbench 0.3.9 do not say that a run is short.
+        if not (stats.run.legacy and isinstance(finding, TooShort)):
+            by_sentence[level, sentence] += [] if number is None else [str(number)]
+    lines = [
+        Note(
+            level,
+            f"Stage{'s' * (len(those) > 1)} {', '.join(those)}: {sentence}" if those else sentence,
+            {},
+            TEXT,
+        )
+        for (level, sentence), those in by_sentence.items()
+    ]
+    left = len(lines) - _MOST_LINES
+    if left > 0:
+        more = f"({plural(left, 'finding')} more of the kind: --json has all)"
+        lines[_MOST_LINES:] = [_plain(more)]
+    return found + lines
+
+
+# What to keep in mind when the figures are quoted
+
 _CLOSED_LOOP = (
     "Coordinated omission: in a closed loop, users that wait for a response send nothing, so stalls"
     " are under-represented in percentiles; a run with --rate shows them."
 )
-_NOTHING = "No results to report: warm-up and cool-down cover the whole run ({:,} operations)."
-_WIDE_SECONDS = (
-    "Percentiles of single seconds are accurate to {:.2g} %: their buckets were widened to bound"
-    " memory. Those of the whole run are not affected."
-)
-
-_MIX = (
-    "{:.1f} % of the drawn operations found no object, so the mix of operations differs from the"
-    " scenario's; use more initial objects or fewer users."
-)
-_AFTER_LAST_START = (
-    "{:.0f} % of the time that the rates cover came after the last operation had started, while"
-    " users went idle; until then the rate was {:,.1f} operations/s ({})."
-)
-_MIX_SHARE = 0.02  #: of draws; fewer leave the mix as it was asked for
+_MIX_SHARE = 0.02  #: of the operations drawn; fewer leave the mix as it was asked for
 
 
-def note_lines(stats: RunStats) -> list[str]:
-    """A line for each; nothing in most runs."""
-    return [
-        f"{'WARNING' if row['note'] == 'behind' else 'Note'}: {row['sentence']}"
-        for row in note_rows(stats)
-    ]
-
-
-def note_rows(stats: RunStats) -> list[dict[str, Any]]:
-    """The notes with their figures."""
+def run_notes(stats: RunStats) -> list[Note]:
+    """In most runs none."""
     if stats.left_out and not stats.total().operations:
-        return [{"note": "nothing_counts", "sentence": _NOTHING.format(stats.left_out)}]
-    return [
-        *_no_store_rows(stats),
-        *_behind_rows(stats),
-        *_last_start_rows(stats),
-        *_mix_rows(stats),
-        *_omission_rows(stats),
-        *_series_rows(stats),
-    ]
+        return [
+            _note(
+                "nothing_counts",
+                "No results to report: warm-up and cool-down cover the whole run"
+                f" ({stats.left_out:,} operations).",
+            )
+        ]
+    # The reports of ssbench 0.3.9 have no such note.
+    found = [_note("no_store", NO_STORE)] if stats.run.no_store and not stats.run.legacy else []
+    behind = arrivals(stats)
+    if behind and behind.behind:
+        found.append(_behind(behind))
+    return [*found, *_last_start(stats), *_mix(stats), *_omission(stats), *_wide_seconds(stats)]
 
 
-def _no_store_rows(stats: RunStats) -> list[dict[str, Any]]:
-    # 0.3.9's reports have no such line, and ours of its files are as they were.
-    if not stats.run.no_store or stats.run.legacy:
-        return []
-    return [{"note": "no_store", "sentence": NO_STORE}]
-
-
-def _behind_rows(stats: RunStats) -> list[dict[str, Any]]:
-    found = arrivals(stats)
-    if found is None or not found.behind:
-        return []
+def _behind(found: Arrivals) -> Note:
     if found.late:
         what = f"{found.late:,} of {found.due:,} operations fell due and were never started"
     else:
         what = f"operations began {found.mean_lag_s:.3g} s late on average"
-    sentence = (
-        f"the load fell behind its rate: {found.started_per_s:,.1f} of"
-        f" {found.target_per_s:,.10g} operations/s were started; {what}"
-        " (too few users, or a store or a load generator that is too slow)"
+    return _note(
+        "behind",
+        f"the load fell behind its rate: {found.started_per_s:,.1f} of {found.target_per_s:,.10g}"
+        f" operations/s were started; {what} (too few users, or a store or a load generator that is"
+        " too slow)",
+        Level.SEVERE,
+        target_per_s=found.target_per_s,
+        started_per_s=found.started_per_s,
+        late=found.late,
+        mean_lag_s=found.mean_lag_s,
     )
-    return [
-        {
-            "note": "behind",
-            "target_per_s": found.target_per_s,
-            "started_per_s": found.started_per_s,
-            "late": found.late,
-            "mean_lag_s": found.mean_lag_s,
-            "sentence": sentence,
-        }
-    ]
 
 
-def _last_start_rows(stats: RunStats) -> list[dict[str, Any]]:
+def _last_start(stats: RunStats) -> Iterator[Note]:
     found = stats.up_to_last_start
     if found is None or found.throughput.rate_per_s is None:
-        return []
+        return
     rate = found.throughput.rate_per_s
     moved = found.throughput.bytes_per_s if stats.total().has_bytes else None
-    megabytes = cells.megabytes_per_s(moved)
-    return [
-        {
-            "note": "last_start",
-            "share_after": found.share_after,
-            "requests_per_s": rate,
-            "moved_bytes_per_s": moved,
-            "sentence": _AFTER_LAST_START.format(found.share_after * 100, rate, megabytes),
-        }
-    ]
+    megabytes = "N/A" if moved is None else f"{moved / 1e6:.2f} MB/s"
+    yield _note(
+        "last_start",
+        f"{found.share_after * 100:.0f} % of the time that the rates cover came after the last"
+        " operation had started, while users went idle; until then the rate was"
+        f" {rate:,.1f} operations/s ({megabytes}).",
+        share_after=found.share_after,
+        requests_per_s=rate,
+        moved_bytes_per_s=moved,
+    )
 
 
-def _mix_rows(stats: RunStats) -> list[dict[str, Any]]:
-    skipped = sum(stats.run.skipped.values())
-    draws = skipped + stats.total().operations + stats.left_out
-    if not skipped or skipped < _MIX_SHARE * draws:
-        return []
-    share = skipped / draws
-    return [{"note": "mix", "skipped_share": share, "sentence": _MIX.format(share * 100)}]
+def _mix(stats: RunStats) -> Iterator[Note]:
+    skipped = stats.run.skipped_count
+    drawn = skipped + stats.total().operations + stats.left_out
+    if skipped and skipped >= _MIX_SHARE * drawn:
+        share = skipped / drawn
+        yield _note(
+            "mix",
+            f"{share * 100:.1f} % of the drawn operations found no object, so the mix of operations"
+            " differs from the scenario's; use more initial objects or fewer users.",
+            skipped_share=share,
+        )
 
 
-def _omission_rows(stats: RunStats) -> list[dict[str, Any]]:
+def _omission(stats: RunStats) -> Iterator[Note]:
     found = omission(stats)
     if found is None:
-        return []
-    return [
-        {
-            "note": "closed_loop",
-            "slowest_s": found.slowest_ns / 1e9,
-            "p99_s": found.p99_ns / 1e9,
-            "sentence": _sentence(found),
-        }
-    ]
+        return
+    sentence = _CLOSED_LOOP
+    if found.hidden:
+        sentence = (
+            f"The slowest operation took {found.slowest_ns / 1e6:.3f} ms,"
+            f" 99 % of them at most {found.p99_ns / 1e6:.3f} ms. {_CLOSED_LOOP}"
+        )
+    yield _note("closed_loop", sentence, slowest_s=found.slowest_ns / 1e9, p99_s=found.p99_ns / 1e9)
 
 
-def _series_rows(stats: RunStats) -> list[dict[str, Any]]:
+def _wide_seconds(stats: RunStats) -> Iterator[Note]:
     error = stats.series.relative_error
-    if error <= RELATIVE_ERROR:
-        return []
-    sentence = _WIDE_SECONDS.format(error * 100)
-    return [{"note": "wide_seconds", "relative_error": error, "sentence": sentence}]
+    if error > RELATIVE_ERROR:
+        yield _note(
+            "wide_seconds",
+            f"Percentiles of single seconds are accurate to {error * 100:.2g} %: their buckets were"
+            " widened to bound memory. Those of the whole run are not affected.",
+            relative_error=error,
+        )
 
 
-def _sentence(found: Omission) -> str:
-    if not found.hidden:
-        return _CLOSED_LOOP
+# Whether the load generator was the bottleneck
+
+#: Cause -> what a sentence says of those seconds, and what helps a worker and the master.
+_CAUSES: dict[Cause, tuple[str, str, str]] = {
+    Cause.CORE: (
+        "used {value:.0f} % of a core",
+        "add workers",
+        "give the master a larger --batch-size, or a faster core",
+    ),
+    Cause.CORES: (
+        "waited for a core {value:.0f} % of the time",
+        "other processes took its host's cores: move it or them",
+        "other processes took its host's cores: move it or them",
+    ),
+    Cause.LATE: (
+        "ran its timers {value_ms:.0f} ms late",
+        "find out what blocks it",
+        "find out what blocks it",
+    ),
+    Cause.NETWORK: ("had its network interface {value:.0f} % full", "add hosts", "add hosts"),
+    Cause.MEMORY: (
+        "had {value:.1f} % of its memory left",
+        "add memory or hosts",
+        "add memory or hosts",
+    ),
+}
+_OF_HOSTS = (Cause.NETWORK, Cause.MEMORY)
+_MOST_SENTENCES = 4
+
+
+def load_generator_notes(verdict: HeadroomVerdict) -> list[Note]:
+    """A sentence for each cause, or one that there was none; and for each host that was taken."""
+    return [_plain(line) for line in (*_load_generator(verdict), *other_work(verdict.hosts))]
+
+
+def _load_generator(verdict: HeadroomVerdict) -> Iterator[str]:
+    if verdict.own_failures:
+        yield (
+            f"The load generator was the bottleneck: {plural(verdict.own_failures, 'operation')}"
+            " failed because its own host had no file descriptor, port or memory left (ERRORS says"
+            " which): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts"
+        )
+    elif verdict.headroom is Headroom.UNKNOWN:
+        yield (
+            "Load generator: unknown whether it was the bottleneck (no whole second with metrics"
+            " of its hosts)"
+        )
+    yield from map(_finding, verdict.findings[:_MOST_SENTENCES])
+    more = len(verdict.findings) - _MOST_SENTENCES
+    if more > 0:
+        yield f"Of the same kind: {more} more (--json has them all)"
+    if verdict.headroom is Headroom.ENOUGH:
+        used = verdict.busiest_loop_percent
+        used_text = "N/A" if used is None else f"{used:.0f} %"
+        busy = _name(verdict.busiest)
+        if verdict.hosts:
+            busy = f"host: {verdict.hosts[0].cpu_percent:.0f} % busy"
+        yield (
+            f"The load generator was not the bottleneck: ssbench used at most {used_text} of a core"
+            f" ({busy})"
+        )
+
+
+def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:
+    """A sentence for each host whose cores other processes took."""
+    for host in hosts:
+        if host.taken:
+            yield (
+                f"Other work used {host.other_percent:.0f} % of all cores of"
+                f" {printable(host.host) or 'a host'}: ssbench waited for a core"
+                f" {host.waiting_percent:.0f} % of the time, which is in the latencies, and a store"
+                " on that host had less to work with; give the load generator a host of its own"
+            )
+
+
+def _finding(finding: Finding) -> str:
+    said, for_workers, for_master = _CAUSES[finding.cause]
+    said = said.format(value=finding.value, value_ms=1000 * finding.value)
+    who = finding.who
+    helps = for_workers if who.worker_id else for_master
+    at_times = "" if finding.share >= MOST_OF_THE_TIME else " at times"
+    name = f"host {printable(who.host)}" if finding.cause in _OF_HOSTS else _name(who)
     return (
-        f"The slowest operation took {cells.milliseconds(found.slowest_ns)},"
-        f" 99 % of them at most {cells.milliseconds(found.p99_ns)}. {_CLOSED_LOOP}"
+        f"{name[0].upper()}{name[1:]} {said} for {finding.seconds} of {finding.of_seconds} s:"
+        f" the load generator was the bottleneck{at_times}; {helps}"
     )
+
+
+def _name(who: Who | None) -> str:
+    if who is None:
+        return "nobody"
+    host = f" ({printable(who.host)})" if who.host else ""
+    return f"worker {printable(who.worker_id)}{host}" if who.worker_id else f"the master{host}"
+
+
+# One of the runs of a comparison
+
+
+def notes_of_compared(stats: RunStats, hosts: Sequence[HostLoad]) -> list[Note]:
+    """What is wrong with a run that is compared: each line is about its figures."""
+    found = [] if stats.run.complete else [_warning_of_missing()]
+    found += [_plain(f"{line}; it is not judged") for line in _missing_users(stats)]
+    found += [note for note in steadiness_notes(stats) if "text" in note.formats]
+    return [*found, *map(_plain, other_work(hosts))]
+
+
+def _warning_of_missing() -> Note:
+    return Note(Level.WARNING, "some of its results are missing", {})
+
+
+def error_label(kind: int) -> str:
+    """``network timeout``; a number that a later version may know is ``error 99``."""
+    return ErrorKind(kind).label if kind in set(ErrorKind) else f"error {kind}"
+
+
+def _plain(sentence: str) -> Note:
+    return Note(Level.PLAIN, sentence, {}, TEXT)
+
+
+def _note(name: str, sentence: str, level: Level = Level.NOTE, **figures: float | None) -> Note:
+    return Note(level, sentence, {"note": name, **figures}, ALL)

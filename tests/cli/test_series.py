@@ -15,9 +15,9 @@ from ssbench.cli.series import RunSeries, check_paths, step_path
 from ssbench.cli.session import Session
 from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.report.steps import StepTable
+from ssbench.report import SeriesSettings
 from tests.cli.test_master import free_ports
-from tests.report.test_steps import step
+from tests.report.test_series import step
 
 TEXT = json.dumps(
     {
@@ -62,7 +62,9 @@ def test_an_error_costs_no_table_of_the_steps_before_it(capsys: pytest.CaptureFi
     options = run_options(master_parser().parse_args(words), {})
     with ExitStack() as stack:
         session = Session(options, stack, Interrupts(), most_users=4, seed=1)
-        series = RunSeries(session, StepTable("own", "users", (50.0, 99.9, 100.0)), TEXT, "own")
+        series = RunSeries(
+            session, SeriesSettings("own", "users", (50.0, 99.9, 100.0)), TEXT, "own"
+        )
         with pytest.raises(NoWorkersError):
             series.fail(NoWorkersError("nobody"))
         series.steps.append(step(20))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -21,6 +24,9 @@ from ssbench.core.records import (
     WorkerRecord,
 )
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.thresholds import Threshold
+from ssbench.report import of_run
+from ssbench.report import render as render_report
 
 SCENARIO = {
     "name": "Small test scenario",
@@ -228,6 +234,32 @@ RUNS = {
 
 def stats_of(records: Iterable[Record]) -> RunStats:
     return RunStats.of(records)
+
+
+def render(
+    form: str,
+    stats: RunStats,
+    percentiles: Sequence[float] = (95.0,),
+    thresholds: Sequence[Threshold] = (),
+) -> str:
+    """A run's report in that format."""
+    return render_report(of_run(stats, percentiles, thresholds), form)
+
+
+def as_json(stats: RunStats, *percentiles: float, thresholds: Sequence[Threshold] = ()) -> Any:
+    """What a program reads from the JSON report."""
+    return json.loads(render("json", stats, percentiles or (95.0,), thresholds))
+
+
+def as_csv(
+    stats: RunStats, *percentiles: float, thresholds: Sequence[Threshold] = ()
+) -> dict[str, str]:
+    """The cells of the CSV report by the names of their columns."""
+    names, values = csv.reader(
+        io.StringIO(render("csv", stats, percentiles or (95.0,), thresholds))
+    )
+    assert len(names) == len(set(names)), "a column's name comes twice"
+    return dict(zip(names, values, strict=True))
 
 
 def lasting(

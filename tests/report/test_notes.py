@@ -1,25 +1,39 @@
-"""What to keep in mind of a run."""
+"""The sentences of a report: notes on a run, its steadiness, and the load generator."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
+from typing import Any
 
 import pytest
 
 from ssbench.core.records import RunFooter, RunHeader
+from ssbench.core.stats.headroom import Cause, Finding, Headroom, HeadroomVerdict, HostLoad, Who
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.report import render
-from ssbench.report.notes import NO_STORE, note_lines, note_rows
 from tests.core.stats.test_arrivals import open_run
 from tests.core.stats.test_coordinated_omission import stats_of
+from tests.golden import legacy
 from tests.report import runs
+from tests.report.runs import render
 
+NO_STORE = (
+    "No store was involved (--noop): rates and latencies are what ssbench itself can do, and no"
+    " object was uploaded, read or deleted."
+)
 CLOSED = (
     "Coordinated omission: in a closed loop, users that wait for a response send nothing, so stalls"
     " are under-represented in percentiles; a run with --rate shows them."
 )
+
+
+def note_lines(stats: RunStats) -> list[str]:
+    """The lines of the text report that stand for the notes of its JSON."""
+    text = render("text", stats).splitlines()
+    sentences = [row["sentence"] for row in note_rows(stats)]
+    return [line for line in text if line.partition(": ")[2] in sentences]
+
+
+def note_rows(stats: RunStats) -> Any:
+    return runs.as_json(stats)["notes"]
 
 
 def test_a_closed_loop_that_met_a_stall_says_what_it_cannot_show() -> None:
@@ -30,7 +44,7 @@ def test_a_closed_loop_that_met_a_stall_says_what_it_cannot_show() -> None:
     assert float(p99) == pytest.approx(20, rel=0.001)
     assert rest == CLOSED
     assert f"\n{line}\n" in render("text", stats)
-    (row,) = json.loads(render("json", stats))["notes"]
+    (row,) = runs.as_json(stats)["notes"]
     assert (row["note"], row["slowest_s"]) == ("closed_loop", 1.0)
     assert row["sentence"] in line
 
@@ -53,7 +67,7 @@ def test_an_open_loop_that_fell_behind_is_a_warning() -> None:
     assert (
         "\nLoad: open loop, 100 operations/s due (uniform arrivals); 92.0/s were started\n"
     ) in text
-    row = json.loads(render("json", stats))["notes"][0]
+    row = runs.as_json(stats)["notes"][0]
     assert (row["note"], row["late"], row["target_per_s"]) == ("behind", 80, 100)
     (line,) = [line for line in note_lines(open_run(50, 100, count=1000)) if "WARN" in line]
     assert "50.0 of 100 operations/s were started; operations began 5 s late on average" in line
@@ -72,7 +86,7 @@ def test_without_a_store_nothing_was_moved_and_every_format_says_so() -> None:
     assert "Throughput: N/A" in text
     for word in ("uploaded", "moved", "MB/s", "left behind"):
         assert word not in text.replace(NO_STORE, "")
-    found = json.loads(render("json", stats))
+    found = runs.as_json(stats)
     assert found["run"]["store_involved"] is False
     assert found["notes"][0] == {"note": "no_store", "sentence": NO_STORE}
     moved = [
@@ -84,8 +98,7 @@ def test_without_a_store_nothing_was_moved_and_every_format_says_so() -> None:
         assert counts["failed_moved_bytes"] is None
     assert {second["moved_bytes"] for second in found["seconds"]} == {None}
     assert found["run"]["left_behind"] == found["run"]["left_unknown"] == 0
-    names, values = csv.reader(io.StringIO(render("csv", stats)))
-    row = dict(zip(names, values, strict=True))
+    row = runs.as_csv(stats)
     assert row["store_involved"] == "0"
     moved_cells = {v.strip() for k, v in row.items() if k.endswith(("_bytes", "_bytes_per_s"))}
     assert moved_cells == {"N/A"}
@@ -94,7 +107,7 @@ def test_without_a_store_nothing_was_moved_and_every_format_says_so() -> None:
 def test_with_a_store_nothing_says_otherwise() -> None:
     stats = runs.stats_of(runs.normal())
     assert NO_STORE not in render("text", stats)
-    assert json.loads(render("json", stats))["run"]["store_involved"] is True
+    assert runs.as_json(stats)["run"]["store_involved"] is True
 
 
 def test_a_plain_run_has_no_note() -> None:
@@ -127,3 +140,225 @@ def test_a_mix_that_is_not_the_scenarios_is_told_of() -> None:
     assert row["skipped_share"] == pytest.approx(30 / 1030)
     assert note_lines(stats)[0].startswith("Note: 2.9 % of the drawn operations found no object")
     assert note_rows(RunStats.of([*run, runs.footer(skipped={"UPDATE": 15})])) == []
+
+
+# Steadiness
+
+
+def lasting(*args: object, **options: object) -> RunStats:
+    return RunStats.of(runs.lasting(*args, **options))  # type: ignore[arg-type]
+
+
+def steady_rows(stats: RunStats) -> Any:
+    return runs.as_json(stats)["steadiness"]
+
+
+def steady_lines(stats: RunStats) -> list[str]:
+    """What the text report says of it: a block of lines that are no notes on the run."""
+    lines = render("text", stats).splitlines()
+    notes = note_lines(stats)
+    found = [line for line in lines if line.startswith(("Note: ", "Warning: ", "("))]
+    return [line for line in found if line not in notes]
+
+
+def drifting(second: int) -> int:
+    return 50 + 3 * second
+
+
+def test_a_steady_run_has_no_line() -> None:
+    stats = lasting(20, 50)
+    assert steady_lines(stats) == []
+    assert "Warning" not in render("text", stats)
+    assert runs.as_json(stats)["steadiness"] == []
+
+
+def test_a_drift_is_in_every_report() -> None:
+    stats = lasting(30, drifting)
+    (line,) = steady_lines(stats)
+    assert line.startswith("Warning: The rate of operations rose by ")
+    assert f"\n\n{line}\n" in render("text", stats)
+    (row,) = runs.as_json(stats)["steadiness"]
+    assert row["finding"] == "drifted"
+    assert row["sentence"] in line
+    assert row["change"] > 0.5
+
+
+def test_a_short_run_is_only_noted() -> None:
+    assert steady_lines(lasting(3, drifting)) == [
+        "Note: Only 2 whole seconds: too short to tell whether the rate was steady; run for 12 s "
+        "or more."
+    ]
+
+
+def test_stages_with_the_same_to_say_share_a_line() -> None:
+    (line,) = steady_lines(lasting(40, 9, begins=(0, 4, 8)))
+    assert line.startswith("Note: Stages 1, 2: Only 3 whole seconds: too short")
+    stats = lasting(40, lambda second: 9 if second < 20 else second, begins=(0, 20))
+    (line,) = steady_lines(stats)
+    assert line.startswith("Warning: Stage 2: The rate of operations rose")
+    assert [row["stage"] for row in steady_rows(stats)] == [2]
+
+
+def test_there_are_two_lines_at_most() -> None:
+    def wild(second: int) -> int:
+        stage, at = divmod(second, 20)
+        return (10 + 2 * at) * (stage + 1) + stage * at
+
+    stats = lasting(80, wild, begins=(0, 20, 40, 60))
+    lines = steady_lines(stats)
+    assert len(steady_rows(stats)) == 4
+    assert len(lines) == 3
+    assert lines[2] == "(2 findings more of the kind: --json has all)"
+
+
+def test_reports_of_0_3_9_are_not_told_that_they_are_short() -> None:
+    stats = legacy.stats_of("noop")
+    assert steady_lines(stats) == []
+    assert [row["finding"] for row in steady_rows(stats)] == ["too_short"]
+
+
+# The load generator
+
+WORKER, MASTER = Who("w2", "bench-02"), Who("", "bench-01")
+
+
+def judged(verdict: HeadroomVerdict) -> RunStats:
+    """A run with this verdict."""
+    stats = runs.stats_of(runs.normal())
+    stats.verdict = lambda: verdict  # type: ignore[method-assign]
+    return stats
+
+
+def verdict_lines(verdict: HeadroomVerdict) -> list[str]:
+    """The block that follows the run's own notes."""
+    text = render("text", judged(verdict))
+    *_, block, _warnings = text.split("\n\n")
+    return block.splitlines()
+
+
+def verdict_map(verdict: HeadroomVerdict) -> Any:
+    return runs.as_json(judged(verdict))["load_generator"]
+
+
+def sentences(*findings: Finding) -> list[str]:
+    return verdict_lines(HeadroomVerdict(Headroom.NONE, findings))
+
+
+@pytest.mark.parametrize(
+    ("who", "cause", "value", "said"),
+    [
+        (
+            WORKER, Cause.CORE, 98.2,
+            "Worker w2 (bench-02) used 98 % of a core for 41 of 60 s: the load generator was the"
+            " bottleneck; add workers",
+        ),
+        (
+            MASTER, Cause.CORE, 99.0,
+            "The master (bench-01) used 99 % of a core for 41 of 60 s: the load generator was the"
+            " bottleneck; give the master a larger --batch-size, or a faster core",
+        ),
+        (
+            WORKER, Cause.CORES, 38.0,
+            "Worker w2 (bench-02) waited for a core 38 % of the time for 41 of 60 s: the load"
+            " generator was the bottleneck; other processes took its host's cores: move it or them",
+        ),
+        (
+            WORKER, Cause.LATE, 0.0304,
+            "Worker w2 (bench-02) ran its timers 30 ms late for 41 of 60 s: the load"
+            " generator was the bottleneck; find out what blocks it",
+        ),
+        (
+            WORKER, Cause.NETWORK, 95.0,
+            "Host bench-02 had its network interface 95 % full for 41 of 60 s: the load"
+            " generator was the bottleneck; add hosts",
+        ),
+        (
+            MASTER, Cause.MEMORY, 2.5,
+            "Host bench-01 had 2.5 % of its memory left for 41 of 60 s: the load generator was"
+            " the bottleneck; add memory or hosts",
+        ),
+    ],
+)  # fmt: skip
+def test_each_cause_is_a_sentence(who: Who, cause: Cause, value: float, said: str) -> None:
+    assert sentences(Finding(who, cause, value, 41, 60)) == [said]
+
+
+def test_a_limit_at_times_is_called_so_whatever_the_others_were() -> None:
+    most, said = sentences(
+        Finding(MASTER, Cause.CORE, 98, 30, 60), Finding(WORKER, Cause.CORE, 98, 6, 60)
+    )
+    assert "30 of 60 s: the load generator was the bottleneck; give" in most
+    assert "6 of 60 s: the load generator was the bottleneck at times; add workers" in said
+
+
+def test_many_workers_dont_fill_the_screen() -> None:
+    found = [Finding(Who(f"w{n}", "h"), Cause.CORE, 98, 9, 9) for n in range(64)]
+    said = sentences(*found)
+    assert len(said) == 5
+    assert said[-1] == "Of the same kind: 60 more (--json has them all)"
+
+
+def test_room_is_told_with_figures() -> None:
+    hosts = (HostLoad("bench-01", 34.4, 20.0, 0.1),)
+    assert list(
+        verdict_lines(HeadroomVerdict(Headroom.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts))
+    ) == [
+        "The load generator was not the bottleneck: ssbench used at most 7 % of a core"
+        " (host: 34 % busy)"
+    ]
+    assert (verdict_lines(HeadroomVerdict(Headroom.ENOUGH, (), MASTER, 7.3))) == [
+        "The load generator was not the bottleneck: ssbench used at most 7 % of a core"
+        " (the master (bench-01))"
+    ]
+    assert "N/A" in verdict_lines(HeadroomVerdict(Headroom.ENOUGH))[0]
+
+
+def test_other_work_that_took_the_cores_is_told_and_what_it_does() -> None:
+    hosts = (HostLoad("bench-01", 92.4, 89.0, 12.0), HostLoad("bench-02", 92.0, 40.0, 1.0))
+    verdict = HeadroomVerdict(Headroom.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts)
+    first, second = verdict_lines(verdict)
+    assert first.endswith("used at most 7 % of a core (host: 92 % busy)")
+    assert second == (
+        "Other work used 89 % of all cores of bench-01: ssbench waited for a core 12 % of the time,"
+        " which is in the latencies, and a store on that host had less to work with; give the load"
+        " generator a host of its own"
+    )
+    found = verdict_map(verdict)["hosts"]
+    assert [row["taken_by_others"] for row in found] == [True, False]
+    assert found[0]["other_work_percent"] == 89
+
+
+def test_operations_that_our_own_host_failed_make_it_the_bottleneck() -> None:
+    (said,) = verdict_lines(HeadroomVerdict(Headroom.NONE, own_failures=44))
+    assert said.startswith(
+        "The load generator was the bottleneck: 44 operations failed because its own host had no"
+        " file descriptor, port or memory left"
+    )
+    assert verdict_map(HeadroomVerdict(Headroom.NONE, own_failures=44))["own_failures"] == 44
+
+
+def test_where_nothing_is_known_that_is_said() -> None:
+    assert (verdict_lines(HeadroomVerdict(Headroom.UNKNOWN))) == [
+        "Load generator: unknown whether it was the bottleneck (no whole second with metrics of"
+        " its hosts)"
+    ]
+
+
+def test_names_cant_play_with_a_terminal() -> None:
+    (said,) = sentences(Finding(Who("w\x1b[2J", "h\n"), Cause.CORE, 98, 9, 9))
+    assert said.isprintable()
+
+
+def test_json_has_words_and_figures() -> None:
+    finding = Finding(WORKER, Cause.LATE, 0.03, 41, 60)
+    found = verdict_map(HeadroomVerdict(Headroom.NONE, (finding,), MASTER, 12.3, None, 0.5))
+    assert found["verdict"] == "limit"
+    assert found["sentences"][0].startswith("Worker w2")
+    assert found["findings"] == [
+        {
+            "cause": "late", "worker_id": "w2", "host": "bench-02", "percent": None,
+            "late_s": 0.03, "seconds": 41, "of_seconds": 60,
+        }
+    ]  # fmt: skip
+    assert found["busiest"] == {"worker_id": "", "host": "bench-01"}
+    assert (found["busiest_core_percent"], found["loop_lag_max_s"]) == (None, 0.5)

@@ -18,8 +18,7 @@ from ssbench.core.model import Phase
 from ssbench.core.records import ResultBatch, RunFooter
 from ssbench.core.stats import series
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.report import FORMATS, render
-from ssbench.report.rps import render_rps
+from ssbench.report import FORMATS, of_run, render, rps_csv
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.blocks import FORMAT, BlockBuilder, Source, read_blocks
 from tests.corpus import recorded
@@ -114,8 +113,9 @@ def reported(data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # A row a second up to 115 days is fine, but not 2,000 times.
         patch.setattr(series, "MAX_SECONDS", 40)
-        texts = {name: render(name, stats) for name in FORMATS}
-        rows = render_rps(stats)
+        report = of_run(stats)
+        texts = {name: render(report, name) for name in FORMATS}
+        rows = rps_csv(report)
     assert not steering("".join(texts.values()) + rows)
     assert rows.count("\n") <= 42
     json.loads(texts["json"])

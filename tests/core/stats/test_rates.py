@@ -21,8 +21,8 @@ from ssbench.core.stats.steps import Step
 from ssbench.core.stats.tally import SHARE, Basis
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.stats.windows import Windows
-from ssbench.report import render
 from tests.report import runs
+from tests.report.runs import render
 
 MS, SECOND = runs.MS, runs.SECOND
 SIZE = 1_000_000

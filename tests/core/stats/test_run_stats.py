@@ -26,9 +26,9 @@ from ssbench.core.stats import joined
 from ssbench.core.stats.headroom import Headroom, Who
 from ssbench.core.stats.joined import Joined
 from ssbench.core.stats.run_stats import RunStats, operation_name
-from ssbench.report import render
 from tests.golden import legacy
 from tests.report import runs
+from tests.report.runs import render
 from tests.statfile.samples import result
 
 MS = 1_000_000

@@ -7,8 +7,8 @@ from ssbench.core.operations import READ, UPDATE, Operation
 from ssbench.core.records import PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.verified import Verified
-from ssbench.report import render
 from tests.report import runs
+from tests.report.runs import render
 
 READ, UPDATE = READ, UPDATE
 

@@ -1,24 +1,22 @@
-"""Promises in the reports."""
+"""Thresholds in the reports."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from decimal import Decimal
 
 import pytest
 
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.report import ReportOptions, render
-from ssbench.report.threshold_text import threshold_lines, threshold_rows
+from ssbench.report import of_run, threshold_lines
 from tests.report import runs
+from tests.report.runs import render
 
 
 def lines(*texts: str, records: list[runs.Record] | None = None) -> list[str]:
     thresholds = [Threshold.parse(text) for text in texts]
-    return list(threshold_lines(RunStats.of(records or runs.normal()), thresholds))
+    stats = RunStats.of(records or runs.normal())
+    return list(threshold_lines(of_run(stats, thresholds=thresholds)))
 
 
 def line(text: str, records: list[runs.Record] | None = None) -> list[str]:
@@ -41,8 +39,8 @@ def test_each_is_said_to_have_passed_or_failed_with_the_value() -> None:
 
 
 def test_they_are_the_end_of_the_text_report() -> None:
-    options = ReportOptions(thresholds=(Threshold.parse("errors == 0"),))
-    text = render("text", RunStats.of(runs.normal()), options)
+    stats, thresholds = RunStats.of(runs.normal()), [Threshold.parse("errors == 0")]
+    text = render("text", stats, thresholds=thresholds)
     assert text.endswith("\n\nTHRESHOLDS\n  FAIL  errors == 0  20\n")
 
 
@@ -101,18 +99,16 @@ def test_large_values_have_no_exponent() -> None:
 
 
 def test_one_that_the_histogram_may_have_decided_says_so() -> None:
-    actual = float(
-        threshold_rows(RunStats.of(runs.normal()), [Threshold.parse("p99 < 1s")])[0]["actual"]
-    )
+    stats = RunStats.of(runs.normal())
+    (row,) = runs.as_json(stats, thresholds=[Threshold.parse("p99 < 1s")])["thresholds"]
+    actual = row["actual"]
     near = Decimal(actual * 1.0001).quantize(Decimal("1e-9"))
     assert "closer to the limit than the percentile's accuracy" in line(f"p99 < {near}s")[2]
 
 
 def test_json_has_all_of_it() -> None:
-    options = ReportOptions(
-        thresholds=(Threshold.parse("errors < 5%"), Threshold.parse("p9(DELETE) < 1s"))
-    )
-    found = json.loads(render("json", RunStats.of(runs.all_errors()), options))["thresholds"]
+    thresholds = [Threshold.parse("errors < 5%"), Threshold.parse("p9(DELETE) < 1s")]
+    found = runs.as_json(RunStats.of(runs.all_errors()), thresholds=thresholds)["thresholds"]
     assert found[0] == {
         "threshold": "errors < 5%",
         "passed": False,
@@ -128,11 +124,9 @@ def test_json_has_all_of_it() -> None:
 
 
 def test_csv_has_three_columns_for_each() -> None:
-    options = ReportOptions(
-        thresholds=(Threshold.parse("errors < 5%"), Threshold.parse("errors <= 20"))
-    )
-    names, values = csv.reader(io.StringIO(render("csv", RunStats.of(runs.normal()), options)))
-    assert dict(zip(names[-6:], values[-6:], strict=True)) == {
+    thresholds = [Threshold.parse("errors < 5%"), Threshold.parse("errors <= 20")]
+    cells = runs.as_csv(RunStats.of(runs.normal()), thresholds=thresholds)
+    assert dict(list(cells.items())[-6:]) == {
         "threshold_1": "errors < 5%", "threshold_1_passed": "0", "threshold_1_actual": "10.0",
         "threshold_2": "errors <= 20", "threshold_2_passed": "1", "threshold_2_actual": "20.0",
     }  # fmt: skip

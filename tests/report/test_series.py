@@ -1,4 +1,4 @@
-"""The table of a series of runs."""
+"""A series of runs: a sweep, or the search of find-limit."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import csv
 import io
 import json
 from dataclasses import replace
+from typing import Any
 
 from ssbench.core.stats.headroom import Headroom
 from ssbench.core.stats.limit_search import Search
 from ssbench.core.stats.steps import Step
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult
-from ssbench.report.notes import NO_STORE
-from ssbench.report.steps import StepTable
+from ssbench.report import SeriesSettings, of_series, render, series_head, series_row
 
 MS = 1_000_000
 PERCENTILES = (50.0, 99.9, 100.0)
@@ -30,13 +30,31 @@ def step(load: float = 20, *, kept: bool | None = None) -> Step:
     )  # fmt: skip
 
 
-def table(over: str = "users", **changes: object) -> StepTable:
-    return replace(StepTable("own", over, PERCENTILES), **changes)  # type: ignore[arg-type]
+class Series:
+    """The reports of a series, in every format."""
+
+    def __init__(self, over: str = "users", **changes: Any) -> None:
+        self.settings = replace(SeriesSettings("own", over, PERCENTILES), **changes)
+
+    def head(self) -> str:
+        return series_head(of_series(self.settings, [step()]))
+
+    def row(self, made: Step) -> str:
+        return series_row(of_series(self.settings, [made]))
+
+    def text(self, *steps: Step, complete: bool = True) -> str:
+        return render(of_series(self.settings, steps, complete=complete), "text")
+
+    def csv(self, *steps: Step) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(render(of_series(self.settings, steps), "csv"))))
+
+    def json(self, *steps: Step) -> Any:
+        return json.loads(render(of_series(self.settings, steps), "json"))
 
 
 def test_figures_stand_under_their_heads() -> None:
-    title, head = table().head().splitlines()[1:]
-    row = table().row(step()).rstrip("\n")
+    title, head = Series().head().splitlines()[1:]
+    row = Series().row(step()).rstrip("\n")
     assert title == "own, by users (latencies in ms: service time, from start)"
     assert head.split() == [
         "Users", "Seconds", "Count", "Errors", "Ops/s", "MB/s", "p50", "p99.9", "max",
@@ -51,21 +69,21 @@ def test_figures_stand_under_their_heads() -> None:
 
 def test_without_a_store_the_table_says_so_and_has_no_throughput() -> None:
     steps = [replace(step(), no_store=True, bytes_per_s=None)]
-    text = table().as_text(steps)
-    assert text.endswith(f"\nNote: {NO_STORE}\n")
+    text = Series().text(*steps)
+    assert "\n\nNote: No store was involved (--noop)" in text
     assert "  N/A" in text
-    assert NO_STORE not in table().as_text([step()])
-    (row,) = csv.DictReader(io.StringIO(table().as_csv(steps)))
+    assert "No store" not in Series().text(step())
+    (row,) = Series().csv(*steps)
     assert (row["store_involved"], row["bytes_per_s"]) == ("0", "")
-    (record,) = json.loads(table().as_json(steps))["steps"]
+    (record,) = Series().json(*steps)["steps"]
     assert (record["store_involved"], record["bytes_per_s"]) == (0, None)
 
 
 def test_a_rate_has_response_times() -> None:
     open_loop = replace(step(250.5), response={50.0: 25 * MS, 99.9: 35 * MS, 100.0: 45 * MS})
-    assert "response time, from due" in table("rate").head()
-    assert "Rate/s" in table("rate").head()
-    row = table("rate").row(open_loop)
+    assert "response time, from due" in Series("rate").head()
+    assert "Rate/s" in Series("rate").head()
+    row = Series("rate").row(open_loop)
     assert row.split()[0] == "250.5"
     assert row.split()[-3:] == ["25.000", "35.000", "45.000"]
 
@@ -74,13 +92,13 @@ def test_what_is_not_there_is_said_so() -> None:
     nothing = replace(
         step(), seconds=None, operations=0, rate_per_s=None, bytes_per_s=None, service=NOTHING
     )
-    assert table().row(nothing).split() == ["20", "N/A", "0", "2", *["N/A"] * 5]
+    assert Series().row(nothing).split() == ["20", "N/A", "0", "2", *["N/A"] * 5]
 
 
 def test_a_row_tells_what_its_figures_do_not() -> None:
     odd = replace(step(), ended="failed", lost=3, late=7)
-    assert table().row(odd).rstrip().endswith("40.000  3 lost; 7 never started; run failed")
-    judged = table(thresholds=(SLO,))
+    assert Series().row(odd).rstrip().endswith("40.000  3 lost; 7 never started; run failed")
+    judged = Series(thresholds=(SLO,))
     assert judged.row(step(kept=True)).endswith("  kept\n")
     assert judged.row(step(kept=False)).endswith("  missed p99 < 50ms\n")
     assert judged.row(replace(step(kept=True), operations=0)).endswith("  no result\n")
@@ -95,12 +113,13 @@ def searched(*outcomes: tuple[float, bool], most: float = 100, confirm: int = 0)
     search = Search(outcomes[0][0], most, confirm=confirm)
     for load, kept in outcomes:
         search.record(load, kept=kept)
-    over = search.next is None
-    return table(thresholds=(SLO,), search=search).foot(over=over)
+    series, made = Series(thresholds=(SLO,), search=search), step(kept=True)
+    text = series.text(made, complete=search.next is None)
+    return text.removeprefix(series.head() + series.row(made))
 
 
 def test_what_a_search_has_found_stands_below() -> None:
-    assert table().foot() == ""
+    assert Series().text(step()) == Series().head() + Series().row(step())
     assert searched((1, True), (2, False)) == (
         "\nHighest load that met p99 < 50ms: 1 user\nLowest load that missed it: 2 users\n"
     )
@@ -118,8 +137,7 @@ def test_what_a_search_has_found_stands_below() -> None:
 
 
 def test_csv_has_a_line_for_each_step() -> None:
-    made = table(thresholds=(SLO,)).as_csv([step(1, kept=True), step(2, kept=False)])
-    rows = list(csv.DictReader(io.StringIO(made)))
+    rows = Series(thresholds=(SLO,)).csv(step(1, kept=True), step(2, kept=False))
     assert [row["users"] for row in rows] == ["1", "2"]
     assert [row["kept"] for row in rows] == ["1", "0"]
     assert rows[0]["operations"] == "3000"
@@ -127,7 +145,7 @@ def test_csv_has_a_line_for_each_step() -> None:
     assert rows[0]["service_max_s"] == "0.04"
     assert rows[0]["response_p50_s"] == ""
     assert rows[1]["stats_file"] == "x.users2.stat.gz"
-    assert table().as_csv([]).startswith('"users","ended"')
+    assert list(rows[0])[:2] == ["users", "ended"]
 
 
 def test_json_has_the_same_and_what_was_found() -> None:
@@ -135,18 +153,18 @@ def test_json_has_the_same_and_what_was_found() -> None:
     search.record(1, kept=True)
     search.record(2, kept=False)
     steps = [step(1, kept=True), step(2, kept=False)]
-    made = json.loads(table(thresholds=(SLO,), search=search).as_json(steps))
+    made = Series(thresholds=(SLO,), search=search).json(*steps)
     assert (made["largest_kept"], made["smallest_broken"], made["complete"]) == (1, 2, True)
     assert (made["over"], made["scenario"], made["thresholds"]) == ("users", "own", ["p99 < 50ms"])
     assert [each["missed"] for each in made["steps"]] == [[], ["p99 < 50ms"]]
     assert made["steps"][0]["bytes_per_s"] == 12_345_678.0
     assert made["steps"][0]["response_max_s"] is None
-    assert "largest_kept" not in json.loads(table().as_json([step()]))
+    assert "largest_kept" not in Series().json(step())
 
 
 def test_names_from_outside_cannot_steer_a_terminal() -> None:
-    assert "\x1b" not in table(name="a\x1bb").head()
-    assert "\x1b" not in table().as_csv([replace(step(), path="a\x1bb")])
+    assert "\x1b" not in Series(name="a\x1bb").head()
+    assert Series().csv(replace(step(), path="a\x1bb"))[0]["stats_file"] == "a\\x1bb"
 
 
 def test_a_run_with_fewer_users_than_asked_for_counts_for_nothing() -> None:
@@ -154,22 +172,16 @@ def test_a_run_with_fewer_users_than_asked_for_counts_for_nothing() -> None:
         step(64), users_asked=64, users_ran=4, verdicts=(), rate_per_s=None, bytes_per_s=None,
         service=NOTHING,
     )  # fmt: skip
-    judged = table(thresholds=(SLO,))
+    judged = Series(thresholds=(SLO,))
     row = judged.row(short)
     assert row.split()[:3] == ["4", "of", "64"]
     assert row.split()[6:11] == ["N/A"] * 5
     assert row.endswith("  only 4 of 64 users ran: not counted\n")
-    (made,) = csv.DictReader(io.StringIO(judged.as_csv([short])))
+    (made,) = judged.csv(short)
     assert (made["users"], made["users_ran"], made["counts"], made["kept"]) == ("64", "4", "0", "")
-    (found,) = json.loads(
-        judged.as_json(
-            [
-                short,
-            ]
-        )
-    )["steps"]
+    (found,) = judged.json(short)["steps"]
     assert (found["users_ran"], found["counts"], found["kept"]) == (4, 0, None)
-    assert json.loads(judged.as_json([step(64, kept=True)]))["steps"][0]["counts"] == 1
+    assert judged.json(step(64, kept=True))["steps"][0]["counts"] == 1
 
 
 def test_what_bound_a_search_is_said() -> None:
@@ -177,22 +189,22 @@ def test_what_bound_a_search_is_said() -> None:
     search.record(1, kept=True)
     search.limit(2)
     search.record(2, kept=True)
-    made = table(search=search, thresholds=(SLO,))
-    assert made.as_text([]).splitlines()[-1] == (
+    made = Series(search=search, thresholds=(SLO,))
+    assert made.text(step(kept=True)).splitlines()[-1] == (
         "The limit may be higher: the workers can run only 2 users"
         " (more workers, or a larger -c of ssbench-worker)"
     )
-    assert json.loads(made.as_json([]))["capped_by"] == "workers"
+    assert made.json(step(kept=True))["capped_by"] == "workers"
 
 
 def test_each_figure_that_is_judged_has_a_column() -> None:
     """Not the p99 of all operations beside a verdict on the p99 of READs."""
     reads, errors = Threshold.parse("p99(READ) < 50ms"), Threshold.parse("errors < 1%")
-    judged = table(thresholds=(reads, SLO, errors, Threshold.parse("max < 1s")))
+    judged = Series(thresholds=(reads, SLO, errors, Threshold.parse("max < 1s")))
     verdicts = tuple(
         ThresholdResult(threshold, actual, passed=actual < threshold.limit)
         for threshold, actual in zip(
-            judged.thresholds, (61.5 * MS, 33 * MS, 0.25, 40 * MS), strict=True
+            judged.settings.thresholds, (61.5 * MS, 33 * MS, 0.25, 40 * MS), strict=True
         )
     )
     made = replace(step(), verdicts=verdicts)
@@ -201,9 +213,9 @@ def test_each_figure_that_is_judged_has_a_column() -> None:
     told = ["61.5ms", "33ms", "0.25%", "missed", "p99(READ)", "<", "50ms"]
     assert row.split()[-len(told) :] == told
     assert len(row.partition("  missed")[0]) == len(head)
-    (cells,) = csv.DictReader(io.StringIO(judged.as_csv([made])))
+    (cells,) = judged.csv(made)
     assert cells["threshold_1"] == "p99(READ) < 50ms"
     assert (cells["threshold_1_passed"], cells["threshold_1_actual"]) == ("0", "61.5")
-    (found,) = json.loads(judged.as_json([made]))["steps"]
+    (found,) = judged.json(made)["steps"]
     assert [each["actual"] for each in found["judged"]] == [61.5, 33, 0.25, 0.04]
     assert judged.row(replace(made, verdicts=())).count("N/A") == 3

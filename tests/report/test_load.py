@@ -8,8 +8,8 @@ from ssbench.core.model import Phase
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.report import render
 from tests.report import runs
+from tests.report.runs import render
 
 SECOND = 1_000_000_000
 

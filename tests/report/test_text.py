@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 import unicodedata
 from pathlib import Path
@@ -16,9 +14,9 @@ from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ, REMOVE
 from ssbench.core.records import PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.report import ReportOptions, render
 from tests.golden import compare, legacy
 from tests.report import runs
+from tests.report.runs import render
 
 
 @pytest.mark.parametrize("name", runs.RUNS)
@@ -37,8 +35,7 @@ def test_files_of_0_3_9_give_its_own_report(name: str) -> None:
 
 
 def test_the_first_percentile_is_the_column_and_all_are_in_the_line() -> None:
-    options = ReportOptions((99.95, 75.0))
-    text = render("text", runs.stats_of(runs.normal()), options)
+    text = render("text", runs.stats_of(runs.normal()), (99.95, 75.0))
     assert "std_dev  99.95%-ile " in text
     line = next(line for line in text.splitlines() if "percentiles" in line)
     for name in ("50% ", " 75% ", " 95% ", " 99% ", " 99.9% ", " 99.95% ", " max "):
@@ -46,7 +43,7 @@ def test_the_first_percentile_is_the_column_and_all_are_in_the_line() -> None:
 
 
 def test_percentile_100_is_the_maximum() -> None:
-    text = render("text", runs.stats_of(runs.one_sample()), ReportOptions((100.0,)))
+    text = render("text", runs.stats_of(runs.one_sample()), (100.0,))
     assert "0.005 -   0.005    0.005  (  0.000)    0.005  (all obj sizes)" in text
 
 
@@ -70,12 +67,11 @@ def test_what_was_read_late_is_in_no_first_byte_figure() -> None:
     text = render("text", stats)
     assert "First-byte latencies excluded because the response was read late: 3\n" in text
     assert "Header latencies excluded because the response was read late: 3\n" in text
-    made = json.loads(render("json", stats))["operations"]["READ"]
+    made = runs.as_json(stats)["operations"]["READ"]
     for name, uncertain in (("headers", 3), ("first_byte", 3), ("last_byte", 0)):
         latency = made[f"{name}_latency"]
         assert (latency["count"], latency["uncertain"]) == (5 - uncertain, uncertain)
-    names, values = csv.reader(render("csv", stats).splitlines())
-    cells = dict(zip(names, values, strict=True))
+    cells = runs.as_csv(stats)
     assert cells["read_first_byte_uncertain"] == cells["total_headers_uncertain"] == "3"
 
 
@@ -131,6 +127,35 @@ def test_without_any_record_there_is_still_a_report() -> None:
     text = render("text", runs.stats_of([]))
     assert "INCOMPLETE" in text
     assert "Count:     0 (    0 error;     0 retries:    N/A)" in text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0, 0, "  0  B"),
+        (4096, 8192, "  4 kB -   8 kB"),
+        (999_999, 999_999, "  1 MB"),
+        (1, 5 * 10**9, "  1  B -   5 GB"),
+        (None, 5, "   N/A -   5  B"),
+    ],
+)
+def test_size_ranges(low: int | None, high: int | None, text: str) -> None:
+    sizes = [{"name": "own", "size_min": low, "size_max": high}]
+    scenario = {**runs.SCENARIO, "sizes": sizes, "initial_files": {"own": 1}}
+    lines = render("text", runs.stats_of([runs.header(scenario=scenario)])).splitlines()
+    (line,) = [line for line in lines if line.endswith("  own")]
+    assert line == f"100%   % 10  75  15   0      {text:15}  own"
+
+
+def test_a_time_of_day_is_cut_not_rounded() -> None:
+    text = render("text", runs.stats_of([runs.header(started_at=1795168183.999)]))
+    assert "Ran 2026-11-20 09:49:43 UTC to N/A" in text
+
+
+def test_a_cause_of_errors_that_this_release_does_not_know_has_its_number() -> None:
+    rows = [runs.failure(1, READ, error=99)]
+    text = render("text", runs.stats_of([runs.header(), runs.batch(rows)]))
+    assert "             1  error 99            503     READ: " in text
 
 
 def test_times_that_no_calendar_has_are_na() -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from ssbench.report import ReportOptions, render
 from tests.golden import compare, legacy
 from tests.report import runs
-from tests.report.test_as_text import around
+from tests.report.runs import render
+from tests.report.test_text import around
 
 
 def report(records: Any, *percentiles: float) -> Any:
-    options = ReportOptions(percentiles or (95.0,))
-    return json.loads(render("json", runs.stats_of(records), options))
+    return runs.as_json(runs.stats_of(records), *percentiles)
 
 
 @pytest.mark.parametrize("name", runs.RUNS)
@@ -43,7 +41,7 @@ def test_a_program_finds_what_it_looks_for() -> None:
 
 
 def test_errors_around_the_run_have_lists_of_their_own() -> None:
-    found = json.loads(render("json", around()))
+    found = runs.as_json(around())
     assert found["errors"] == []
     (upload,) = found["phase_errors"]["POPULATE"]
     assert (upload["kind"], upload["status"], upload["count"]) == ("status", 413, 1)
@@ -56,3 +54,12 @@ def test_it_is_json_even_of_a_scenario_that_is_not() -> None:
     weird = {"name": "x", "user_count": float("inf"), "sizes": [b"\xff"], "nan": float("nan")}
     found = report([runs.header(scenario=weird, scenario_given=weird)])
     assert found["run"]["scenario"]["nan"] is None
+
+
+def test_each_workers_clock_is_a_row() -> None:
+    assert report(runs.normal())["clocks"] == [
+        {
+            "worker_id": "alpha", "host": "bench-01", "corrected_by_s": 0.0,
+            "uncertainty_s": 0.00015, "wall_clock_ahead_s": 0.012,
+        }
+    ]  # fmt: skip

@@ -1,0 +1,214 @@
+"""Runs side by side as a report: each further run against the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ssbench.core.stats import comparison as stats
+from ssbench.core.stats.compare import CONFIDENCE, RESAMPLES, Change, ChangeVerdict, Measure
+from ssbench.core.stats.compare import Row as Compared
+from ssbench.core.stats.run_stats import operation_name
+from ssbench.report.model import (
+    COUNT,
+    JSON,
+    LATENCY,
+    RATE,
+    SECONDS,
+    TEXT,
+    THROUGHPUT,
+    WALL_CLOCK,
+    WORD,
+    Fact,
+    Interval,
+    Level,
+    Note,
+    Report,
+    Section,
+    Table,
+    Unit,
+    fact,
+    percent_text,
+)
+from ssbench.report.notes import notes_of_compared, steadiness_notes
+from ssbench.report.run import host_table
+
+SCHEMA_VERSION = 1
+MANY_TIMES = 5  #: a ratio from which on a change is a factor: "+1,190 %" is hard to read
+
+_HIGHEST_PERCENT = 99.0  #: in the sentences at the top; above it a percentile depends on few values
+_CLOSING = (
+    "An interval covers the random variation within its run (block bootstrap), but not differences",
+    "in conditions between the runs: repeat the runs to see those.",
+)
+
+
+class _Measure(NamedTuple):
+    key: str  #: in JSON
+    title: str  #: in a table
+    words: str  #: in a sentence
+    unit: Unit
+    more: str
+    less: str
+
+
+_MEASURES = {
+    "rate": _Measure(
+        "operations_per_s", "Operations/s", "operations a second", RATE, "more", "fewer"
+    ),
+    "throughput": _Measure("moved_bytes_per_s", "MB/s", "MB/s", THROUGHPUT, "more", "less"),
+    "service": _Measure(
+        "service_{}_s", "Service time {} ms", "service time {}", LATENCY, "longer", "shorter"
+    ),
+    "response": _Measure(
+        "response_{}_s", "Response time {} ms", "response time {}", LATENCY, "longer", "shorter"
+    ),
+}
+
+
+def of_comparison(found: stats.Comparison) -> Report:
+    """The report of a comparison."""
+    facts = [
+        fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", JSON),
+        fact("confidence", CONFIDENCE, COUNT, "of all intervals, 0 to 1"),
+        fact("resamples", RESAMPLES, COUNT, "of the bootstrap"),
+        fact("seed", found.seed, COUNT, "of the resamples"),
+    ]
+    settings = [
+        [
+            fact("key", each.key, WORD, "a setting in which runs differ"),
+            fact("of_scenario", each.of_scenario, WORD, "whether it is the scenario's"),
+            fact("values", each.values, WORD, "in each run"),
+        ]
+        for each in found.unlike
+    ]
+    parts = {section.operation: _figures(found, section) for section in found.sections}
+    operations = [
+        [fact("operation", operation_name(operation), WORD, "its name"), *part]
+        for operation, part in parts.items()
+        if operation is not None
+    ]
+    sections = [
+        Section("", facts=facts),
+        Section("runs", tables=[Table.of("runs", [_run(run) for run in found.runs])]),
+        Section("differing_settings", tables=[Table.of("differing_settings", settings)]),
+        Section("total", facts=parts.get(None, ())),
+        Section("operations", tables=[Table.of("operations", operations, by="operation")]),
+        Section("summary", notes=list(_summary(found)), formats=TEXT),
+        Section("remarks", notes=_remarks(found), formats=TEXT),
+        Section("closing", notes=[_plain(line) for line in _CLOSING], formats=TEXT),
+    ]
+    return Report("comparison", sections)
+
+
+def _run(run: stats.Run) -> list[Fact]:
+    of_run, header = run.stats, run.stats.run.header
+    ran, short = of_run.run.users_ran, of_run.run.short_of_users
+    steadiness = [note for note in steadiness_notes(of_run) if "json" in note.formats]
+    wrong = notes_of_compared(of_run, run.hosts)
+    return [
+        fact("file", run.name, WORD, "its stat file"),
+        fact("run_id", header and header.run_id, WORD, "identifier"),
+        fact("scenario_name", of_run.run.scenario.name, WORD, "its scenario"),
+        fact("complete", of_run.run.complete, WORD, "whether no result is missing"),
+        fact("users_ran", ran, COUNT, "the fewest users that ran at any time"),
+        fact("short_of_users", short, WORD, "whether these are fewer than asked for"),
+        fact("started_at_s", of_run.started_s, WALL_CLOCK, "first start"),
+        fact("duration_s", of_run.duration_s, SECONDS, "to the last completion"),
+        fact("whole_seconds", run.seconds, COUNT, "that intervals are computed from"),
+        fact("steadiness", steadiness, WORD, "what speaks against quoting an average", JSON),
+        fact("hosts", host_table(run.hosts), WORD, "of its master and workers"),
+        fact("short", run.short, WORD, "whether it is too short for intervals", TEXT),
+        fact("notes", wrong, WORD, "what is wrong with it", TEXT),
+    ]
+
+
+def _figures(found: stats.Comparison, section: stats.Section) -> list[Fact]:
+    disturbed = [run.disturbed for run in found.runs]
+    totals = [run.stats.total(section.operation) for run in found.runs]
+    figures = Table.of("figures", [_figure(row, disturbed) for row in section.rows], by="figure")
+    return [
+        fact("operations", [tally.operations for tally in totals], COUNT, "failed or not"),
+        fact("errors", [tally.errors for tally in totals], COUNT, "failures"),
+        fact("figures", figures, WORD, "what is compared"),
+    ]
+
+
+def _figure(row: Compared, disturbed: Sequence[bool]) -> list[Fact]:
+    measure = _MEASURES[row.measure.name]
+    runs = [Interval(each.value, each.low, each.high, measure.unit) for each in row.estimates]
+    changes = [
+        {
+            "ratio": change.ratio,
+            "low": change.low,
+            "high": change.high,
+            "verdict": change.verdict.name.lower(),
+            "other_work": disturbed[0] or disturbed[at],
+        }
+        for at, change in enumerate(row.changes, 1)
+    ]
+    return [
+        fact("figure", _named(measure.key, row.measure), WORD, "with its unit"),
+        fact("title", _named(measure.title, row.measure), WORD, "the same for people", TEXT),
+        fact("runs", runs, WORD, "each run's estimate"),
+        fact("changes_against_first", changes, COUNT, "each further run's over the first's"),
+    ]
+
+
+def _named(pattern: str, measure: Measure) -> str:
+    percent = "" if measure.percent is None else f"p{percent_text(measure.percent)}"
+    return pattern.format(percent)
+
+
+# In words
+
+
+def _summary(found: stats.Comparison) -> Iterator[Note]:
+    """Of each further run the rate, and of each kind of latency the highest percentile that
+    enough is known of."""
+    for other in range(1, len(found.runs)):
+        shown: dict[str, Compared] = {}
+        for row in found.sections[0].rows:
+            if row.measure.name == "throughput" and not any(each.value for each in row.estimates):
+                continue  # nothing was moved
+            percent = row.measure.percent or 0
+            known = row.changes[other - 1].verdict in (ChangeVerdict.REAL, ChangeVerdict.NOISE)
+            if row.measure.name not in shown or (known and percent <= _HIGHEST_PERCENT):
+                shown[row.measure.name] = row
+        for row in shown.values():
+            change = row.changes[other - 1]
+            measure = _MEASURES[row.measure.name]
+            what = _named(measure.words, row.measure)
+            yield _plain(
+                f"Run {other + 1} against run 1: {_difference(measure, change)}{what}:"
+                f" {change.verdict.value}."
+            )
+        taken = [str(at + 1) for at in (0, other) if found.runs[at].disturbed]
+        if taken:
+            runs = f"run{'s' if len(taken) > 1 else ''} {' and '.join(taken)}"
+            yield _plain(
+                f"Other processes took the cores in {runs}: figures may differ because of it."
+            )
+
+
+def _difference(measure: _Measure, change: Change) -> str:
+    if change.ratio is None:
+        return ""
+    if change.ratio >= MANY_TIMES:
+        return f"{change.ratio:,.1f} times the "
+    word = measure.more if change.ratio >= 1 else measure.less
+    return f"{abs(change.ratio - 1):.1%} {word} "
+
+
+def _remarks(found: stats.Comparison) -> list[Note]:
+    if found.legacy:
+        why = "Files of ssbench 0.3.9 do not record bytes read"
+    elif found.no_store:
+        why = "Without a store (--noop) no bytes are transferred"
+    else:
+        return []
+    return [_plain(f"{why}: no throughput is compared.")]
+
+
+def _plain(sentence: str) -> Note:
+    return Note(Level.PLAIN, sentence, {}, TEXT)

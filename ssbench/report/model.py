@@ -1,0 +1,263 @@
+"""The report model: what a report says, as typed values in sections; nothing is formatted.
+
+A builder (``run``, ``series``, ``comparison``) makes a Report from statistics, a renderer
+(``as_text``, ``as_csv``, ``as_json``) lays it out. To add a block of figures, let a builder add a
+Section: every renderer shows a section, table or column that it has no special layout for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from enum import Enum
+from typing import Any
+
+#: Formats that show a value. "text" stands for every format that people read.
+TEXT = frozenset({"text"})
+CSV = frozenset({"csv"})
+JSON = frozenset({"json"})
+ALL = TEXT | CSV | JSON
+
+#: A row's values by the key of their column. A value is None (unknown), a bool, number or string,
+#: a Distribution, Interval, Actual, Note or Table, or a sequence or mapping of these.
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a number counts, and in which unit it is shown."""
+
+    symbol: str = ""  #: for people
+    divisor: float = 1  #: value / divisor is in that unit
+    digits: int = 0  #: decimals for people
+    stored: float = 1  #: value / stored is in the unit of CSV and JSON
+
+
+WORD = Unit()  #: text, a flag, or a value that is shown as it is
+COUNT = Unit()
+RATE = Unit("operations/s", digits=1)
+BYTES = Unit("B")
+THROUGHPUT = Unit("MB/s", 1e6, 2)  #: of bytes/s
+PERCENT = Unit("%", digits=2)
+SECONDS = Unit("s", digits=1)
+WALL_CLOCK = Unit("UTC")  #: seconds since 1970
+LATENCY = Unit("ms", 1e6, 3, 1e9)  #: of nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure's name, unit and meaning."""
+
+    key: str  #: its name in JSON
+    unit: Unit
+    meaning: str
+    title: str = ""  #: its heading for people; "": the key
+    csv: str = ""  #: its name in CSV; "": the key, behind the section's prefix
+    formats: frozenset[str] = ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Durations of successful operations, in nanoseconds; None where there is none."""
+
+    count: int
+    out_of_range: int
+    uncertain: int  #: durations that are unknown, and in no other figure
+    min: float | None
+    max: float | None
+    mean: float | None
+    std_dev: float | None
+    percentiles: Mapping[float, float | None]  #: by percent; 100 is the maximum
+    worst_id: str | None  #: transaction id of the slowest; "" where it had none
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate, and the confidence interval around it; None where unknown."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    unit: Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Actual:
+    """What a threshold was held against, in its unit; None where nothing was measured."""
+
+    value: float | None
+    limit: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One value."""
+
+    column: Column
+    value: Any
+
+
+def fact(
+    key: str,
+    value: Any,
+    unit: Unit,
+    meaning: str,
+    formats: frozenset[str] = ALL,
+    *,
+    title: str = "",
+    csv: str = "",
+) -> Fact:
+    """A value, and what a Column says of it."""
+    return Fact(Column(key, unit, meaning, title, csv, formats), value)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of the same columns.
+
+    :param by: key of the column that names a row: JSON makes a mapping by it, else a list.
+    :param csv: what its names in CSV begin with; "": the section's prefix.
+    """
+
+    key: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    title: str = ""
+    by: str = ""
+    csv: str = ""
+    formats: frozenset[str] = ALL
+
+    @classmethod
+    def of(cls, key: str, rows: Sequence[Sequence[Fact]], **settings: Any) -> Table:
+        """A table whose columns are those of its rows, which all have the same; none without a
+        row."""
+        columns = [each.column for each in rows[0]] if rows else []
+        values = [{each.column.key: each.value for each in row} for row in rows]
+        return cls(key, columns, values, **settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Figures over time: ``y`` at each ``x``, which rises from 1 without a gap.
+
+    JSON lists the values of a single ``y``, and rows of several.
+
+    :param rows: can be iterated over many times; long ones are computed only when read.
+    """
+
+    key: str
+    x: Column
+    y: Sequence[Column]
+    rows: Iterable[Row]
+    title: str = ""
+    formats: frozenset[str] = ALL
+
+
+class Level(Enum):
+    """How grave a note is; the values begin its line."""
+
+    PLAIN = ""
+    NOTE = "Note: "
+    WARNING = "Warning: "
+    SEVERE = "WARNING: "
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence for people, with its figures for programs."""
+
+    level: Level
+    sentence: str
+    figures: Row
+    formats: frozenset[str] = ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report.
+
+    JSON nests its facts, tables and series under ``key``, on top where that is "". A section of
+    one table or series of the same key is that, one of notes is a list, and one of which nothing
+    is known is null.
+
+    :param notes: None where this section never has any.
+    :param prefix: what its names in CSV begin with; None: ``key_``.
+    """
+
+    key: str
+    title: str = ""
+    facts: Sequence[Fact] = ()
+    tables: Sequence[Table] = ()
+    series: Sequence[Series] = ()
+    notes: Sequence[Note] | None = None
+    prefix: str | None = None
+    formats: frozenset[str] = ALL
+
+    def __getitem__(self, key: str) -> Any:
+        """A fact's value.
+
+        :raises KeyError: where there is no such fact.
+        """
+        return self.row[key]
+
+    @property
+    def row(self) -> Row:
+        """The values of its facts, by key."""
+        return {each.column.key: each.value for each in self.facts}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What all formats show of a run, a series of runs, or a comparison."""
+
+    kind: str  #: "run", "series" or "comparison"
+    sections: Sequence[Section]
+    #: The percentile, above 0 and at most 100, that is a column of a run's tables.
+    percentile: float = 95.0
+    legacy: bool = False  #: results of ssbench 0.3.9, whose text says no more than its own did
+    rows: Table | None = None  #: what CSV has a line of each row of; None: one line of all facts
+
+    def __getitem__(self, key: str) -> Section:
+        """The section of that key.
+
+        :raises KeyError: where there is none.
+        """
+        for section in self.sections:
+            if section.key == key:
+                return section
+        raise KeyError(key)
+
+
+#: In every report, whatever else is asked for.
+USUAL_PERCENTILES = (50.0, 95.0, 99.0, 99.9, 100.0)
+
+
+def all_percentiles(asked: Sequence[float]) -> tuple[float, ...]:
+    """Those asked for and the usual ones, rising.
+
+    :raises ValueError: for none, or for one that is not above 0 and at most 100.
+    """
+    if not asked:
+        raise ValueError("no percentile: give at least one above 0 and at most 100")
+    for percent in asked:
+        if not 0 < percent <= 100:
+            raise ValueError(f"percentile {percent:g}: it must be above 0 and at most 100")
+    return tuple(sorted({*USUAL_PERCENTILES, *asked}))
+
+
+def percent_text(percent: float) -> str:
+    """``95``, ``99.9``: as a user writes it, and as keys have it."""
+    return str(int(percent)) if percent == int(percent) else repr(float(percent))
+
+
+def time_text(seconds: float | None) -> str:
+    """``2026-11-20 09:49:38 UTC``; N/A for None, or a time that no calendar has."""
+    if seconds is None:
+        return "N/A"
+    try:
+        moment = datetime.fromtimestamp(seconds // 1, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return "N/A"
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,482 @@
+"""A run's statistics as a report. A new figure is a line here, a new block a section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ssbench.core.model import Phase
+from ssbench.core.stats.buckets import Buckets
+from ssbench.core.stats.headroom import Cause, Finding, HostLoad
+from ssbench.core.stats.metrics import metric_of
+from ssbench.core.stats.run_stats import Errors, RunStats, operation_name
+from ssbench.core.stats.scenario_view import crud_of
+from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
+from ssbench.core.stats.thresholds import Threshold, ThresholdResult
+from ssbench.report import notes
+from ssbench.report.model import (
+    BYTES,
+    COUNT,
+    CSV,
+    JSON,
+    LATENCY,
+    PERCENT,
+    RATE,
+    SECONDS,
+    TEXT,
+    THROUGHPUT,
+    WALL_CLOCK,
+    WORD,
+    Column,
+    Distribution,
+    Fact,
+    Report,
+    Row,
+    Section,
+    Series,
+    Table,
+    all_percentiles,
+    fact,
+)
+
+SCHEMA_VERSION = 1
+
+_DATA = CSV | JSON
+_AROUND = (Phase.POPULATE, Phase.CLEANUP)
+#: Latency judged -> its name in the report.
+_JUDGED = {
+    "last_byte": "service time",
+    "response": "response time",
+    "first_byte": "to the first byte",
+    "headers": "to the headers",
+}
+
+
+def of_run(
+    stats: RunStats,
+    percentiles: Sequence[float] = (95.0,),
+    thresholds: Sequence[Threshold] = (),
+) -> Report:
+    """The report of a run.
+
+    :param percentiles: beside the usual ones; the first is the column of the text's tables.
+    :param thresholds: conditions that the run is judged by.
+    :raises ValueError: as ``all_percentiles``.
+    """
+    percents = all_percentiles(percentiles)
+    schema = fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", JSON)
+    operations = [
+        [fact("operation", operation_name(each), WORD, "its name"),
+         *_operation(stats, each, percents)]
+        for each in stats.operations
+    ]  # fmt: skip
+    phases = [
+        [fact("phase", each.name, WORD, "POPULATE or CLEANUP"), *_counts(stats.phase(each))]
+        for each in _AROUND
+    ]
+    stages = [_stage(stats, index, percents) for index in range(stats.stage_count)]
+    is_open = any(mark.rate for mark in stats.run.stages)
+    stages_title = f"STAGES (latencies: {'response' if is_open else 'service'} time)"
+    judged = [threshold_facts(threshold.judge(stats)) for threshold in thresholds]
+    sections = [
+        Section("", facts=[schema]),
+        _run(stats),
+        _settings(stats),
+        Section("total", facts=_operation(stats, None, percents)),
+        Section("operations", tables=[Table.of("operations", operations, by="operation")]),
+        Section("phases", tables=[Table.of("phases", phases, by="phase")]),
+        Section("errors", tables=[_errors("errors", stats.errors)]),
+        Section(
+            "phase_errors",
+            tables=[_errors(phase.name, stats.phase_errors(phase)) for phase in _AROUND],
+        ),
+        _workers(stats),
+        _completions(stats),
+        Section("stages", tables=[Table.of("stages", stages, title=stages_title, formats=JSON)]),
+        _seconds(stats),
+        Section("steadiness", notes=notes.steadiness_notes(stats)),
+        Section("notes", notes=notes.run_notes(stats)),
+        Section("thresholds", tables=[Table.of("thresholds", judged, csv="threshold")]),
+        _load_generator(stats),
+        Section("clocks", tables=[Table.of("clocks", list(_clocks(stats)), formats=JSON)]),
+        _verified(stats),
+        _counters(stats),
+        Section("ending", notes=notes.ending_notes(stats), formats=TEXT),
+        Section("warnings", notes=notes.warning_notes(stats), formats=TEXT),
+    ]
+    return Report("run", sections, percentiles[0], stats.run.legacy)
+
+
+def _run(stats: RunStats) -> Section:
+    """The run as a whole, in the order of JSON's keys."""
+    run = stats.run
+    header, footer, view, after = run.header, run.footer, run.scenario, stats.after_end
+    asked = max((users.asked for users in run.stage_users), default=view.user_count)
+    after_count, after_s = after or (0, None)
+    sizes = [_size(asdict(size), crud_of(size.profile)) for size in view.sizes]
+    facts = [
+        fact("run_id", header and header.run_id, WORD, "identifier", _DATA),
+        fact("ssbench_version", header and header.ssbench_version, WORD, "that ran it", _DATA),
+        fact("scenario", header and header.scenario, WORD, "as it was run", JSON),
+        fact("scenario_given", header and header.scenario_given, WORD, "as it was given", JSON),
+        fact("overrides", header and header.overrides, WORD, "options over the scenario", JSON),
+        fact("seed", header and header.seed, COUNT, "of the random choices", _DATA),
+        fact("driver", header and header.driver, WORD, "storage driver", _DATA),
+        fact("store_involved", not run.no_store, WORD, "false with --noop", _DATA),
+        fact("hosts", header and header.hosts, WORD, "facts of the hosts, by name", JSON),
+        fact("versions", header and header.versions, WORD, "of Python and libraries", JSON),
+        fact("sizes", Table.of("sizes", sizes), WORD, "size classes", JSON),
+        fact("crud_weighted_average", crud_of(view.profile), WORD, "over all classes", JSON),
+        fact("operations_weighted_average", view.profile, WORD, "over all classes", JSON),
+        fact("complete", run.complete, WORD, "whether no result is missing", JSON),
+        fact("damage", run.damage, WORD, "what is missing or unreadable, a line each", JSON),
+        fact("ended", run.ending, WORD, "how the run ended", _DATA),
+        fact("reason", footer and footer.reason, WORD, "why it ended so", JSON),
+        fact("started_at_s", stats.started_s, WALL_CLOCK, "first start", _DATA, csv="start_time"),
+        fact("ended_at_s", stats.ended_s, WALL_CLOCK, "last completion", _DATA, csv="stop_time"),
+        fact("duration_s", stats.duration_s, SECONDS, "between the two", _DATA, csv="duration"),
+        fact("users", asked, COUNT, "users asked for", JSON),
+        fact("users_ran", run.users_ran, COUNT, "the fewest that ran at any time", _DATA),
+        fact("short_of_users", run.short_of_users, WORD, "whether these are fewer", JSON),
+        fact("sent", run.sent, COUNT, "operations sent to workers", _DATA),
+        fact("lost", run.lost, COUNT, "operations lost with their worker", _DATA),
+        fact("unaccounted", stats.unaccounted, COUNT, "sent, no result and not lost", _DATA),
+        fact("late", run.late, COUNT, "fell due and never started", _DATA),
+        fact("refused", run.refused, COUNT, "rejected result messages", _DATA),
+        fact("skipped", run.skipped, COUNT, "operations that found no object, by name", JSON),
+        fact("out_of_range", stats.out_of_range, COUNT, "with impossible times", _DATA),
+        fact("left_out", stats.left_out, COUNT, "in warm-ups and cool-down", _DATA),
+        fact("rate_basis", stats.rate_basis.value, WORD, "how rates count operations", _DATA),
+        fact("completed_after_end", after_count, COUNT, "after the load's end", _DATA),
+        fact("completed_after_end_s", after_s, SECONDS, "until the last of these", _DATA),
+        fact("warmup_s", view.warmup_s, SECONDS, "excluded from the beginning", _DATA),
+        fact("cooldown_s", view.cooldown_s, SECONDS, "excluded from the end", _DATA),
+        fact("left_behind", run.left_behind, COUNT, "orphaned objects", _DATA),
+        fact("left_unknown", run.left_unknown, COUNT, "possibly orphaned objects", _DATA),
+        fact("workers_lost", run.workers_lost, WORD, "ids of lost workers", JSON),
+        fact("warnings", run.warnings, WORD, "that the run printed", JSON),
+    ]
+    return Section("run", facts=facts, prefix="")
+
+
+def _size(size: dict[str, Any], crud: Sequence[float] | None) -> list[Fact]:
+    return [
+        fact("name", size["name"], WORD, "size class"),
+        fact("size_min", size["size_min"], BYTES, "smallest object"),
+        fact("size_max", size["size_max"], BYTES, "largest object"),
+        fact("initial_files", size["initial_files"], COUNT, "initial objects"),
+        fact("share", size["share"], COUNT, "part of all operations, 0 to 1"),
+        fact("profile", size["profile"], WORD, "share of each operation, by name"),
+        fact("crud", crud, WORD, "shares of CREATE, READ, UPDATE and DELETE"),
+    ]
+
+
+def _settings(stats: RunStats) -> Section:
+    """What JSON has only inside the scenario; and the lines about the load."""
+    run, view = stats.run, stats.run.scenario
+    begin_s, end_s = stats.whole_run_s or (None, None)
+    window_s = stats.total().throughput.seconds
+    facts = [
+        fact("scenario_name", view.name, WORD, "its name"),
+        fact("worker_count", stats.worker_count, COUNT, "workers that took part"),
+        fact("concurrency", view.user_count, COUNT, "users that the scenario asks for"),
+        fact("delete_after", view.delete_after, SECONDS, "until new objects expire"),
+        fact("policy", view.policy, WORD, "storage policy"),
+        fact("block_size", view.block_size, COUNT, "bytes sent at a time"),
+        fact("skipped", run.skipped_count, COUNT, "operations that found no object", CSV),
+        fact("rate", view.rate, RATE, "operations/s due", CSV),
+        fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", CSV),
+        fact("run_started_at_s", begin_s, WALL_CLOCK, "start of the run phase", TEXT),
+        fact("run_ended_at_s", end_s, WALL_CLOCK, "its end", TEXT),
+        fact("excludes", notes.excluded_text(stats), WORD, "what of it does not count", TEXT),
+    ]
+    found = [] if run.legacy or run.header is None else notes.load_notes(stats)
+    return Section("settings", facts=facts, notes=found, prefix="", formats=TEXT | CSV)
+
+
+def _operation(stats: RunStats, operation: int | None, percents: Sequence[float]) -> list[Fact]:
+    """The figures of an operation, None for all together, and of its size classes."""
+    rows = [
+        [fact("size_class", stats.class_name(size_class), WORD, "its name"),
+         *_tally(stats.total(operation, size_class), percents)]
+        for size_class in stats.classes(operation)
+    ]  # fmt: skip
+    table = Table.of("size_classes", rows, by="size_class")
+    figures = _tally(stats.total(operation), percents)
+    return [*figures, fact("size_classes", table, WORD, "the same by size class")]
+
+
+def _tally(tally: Tally, percents: Sequence[float]) -> list[Fact]:
+    headers, first = (
+        _distribution(tally.headers, percents),
+        _distribution(tally.first_byte, percents),
+    )
+    last, response = _distribution(tally.last_byte, percents), None
+    if tally.response.histogram.count:
+        response = _distribution(tally.response, percents)
+    return [
+        *_counts(tally),
+        fact("headers_latency", headers, LATENCY, "from the start to the response headers"),
+        fact("first_byte_latency", first, LATENCY, "from the start to the body's first byte"),
+        fact("last_byte_latency", last, LATENCY, "service time: from the start to the last byte"),
+        fact("response_time", response, LATENCY, "from due to the last byte; open loop only"),
+    ]
+
+
+def _counts(counts: Counts) -> list[Fact]:
+    window_s, span_rate = counts.throughput.seconds, counts.over_span.rate_per_s
+    return [
+        fact("count", counts.count, COUNT, "successes"),
+        fact("errors", counts.errors, COUNT, "failures"),
+        fact("retries", counts.retries, COUNT, "repeated attempts, but for those after a 404"),
+        fact("not_found_retries", counts.not_found_retries, COUNT, "repeated after a 404"),
+        fact("rate_limited", counts.rate_limited, COUNT, "responses that asked to slow down"),
+        fact("reconnects", counts.reconnects, COUNT, "idle connections replaced"),
+        fact("renewals", counts.renewals, COUNT, "restarted with a new token"),
+        fact("retry_percent", counts.retry_percent, PERCENT, "retries in percent of successes"),
+        fact("moved_bytes", counts.moved_bytes, BYTES, "by successes; none without a store"),
+        fact("failed_moved_bytes", counts.failed_moved_bytes, BYTES, "by failures"),
+        fact("rate_window_s", window_s, SECONDS, "that the rates are divided by"),
+        fact("requests_per_s", counts.rate_per_s, RATE, "successes per second of that"),
+        fact("moved_bytes_per_s", counts.bytes_per_s, THROUGHPUT, "per second of that"),
+        fact("span_s", counts.seconds, SECONDS, "from the first start to the last completion"),
+        fact("span_requests_per_s", span_rate, RATE, "successes per second of that span"),
+    ]
+
+
+def _distribution(latency: Latency, percents: Sequence[float]) -> Distribution:
+    histogram = latency.histogram
+    return Distribution(
+        histogram.count, histogram.out_of_range, latency.uncertain, histogram.min, histogram.max,
+        histogram.mean, histogram.std_dev,
+        dict(zip(percents, histogram.quantiles(percents), strict=True)),
+        latency.worst[1].decode("utf-8", "replace") if latency.worst else None,
+    )  # fmt: skip
+
+
+def _errors(key: str, errors: Errors) -> Table:
+    rows = [
+        [
+            fact("kind", notes.error_label(kind), WORD, "cause"),
+            fact("status", status or None, COUNT, "HTTP status; none without a response"),
+            fact("count", error.count, COUNT, "operations that failed so"),
+            fact("example", _example(error.example), WORD, "the earliest of them"),
+        ]
+        for (kind, status), error in sorted(errors.items())
+    ]
+    return Table.of(key, rows, formats=JSON)
+
+
+def _example(example: ErrorExample) -> Row:
+    return {
+        "operation": operation_name(example.operation),
+        "detail": example.detail,
+        "transaction_id": example.transaction_id.decode("utf-8", "replace"),
+        "at_s": example.at_ns / 1e9,
+    }
+
+
+def _workers(stats: RunStats) -> Section:
+    spread = stats.worker_spread
+    facts = [
+        fact("requests_by_worker_id", stats.requests_per_worker(), COUNT, "operations", JSON),
+        fact("requests_min", spread and spread.min, COUNT, "the fewest of a worker", JSON),
+        fact("requests_max", spread and spread.max, COUNT, "the most of a worker", JSON),
+        fact("requests_mean", spread and spread.mean, COUNT, "per worker", JSON),
+        fact("requests_std_dev", spread and spread.std_dev, COUNT, "over the workers", JSON),
+    ]
+    return Section("workers", facts=facts)
+
+
+def _completions(stats: RunStats) -> Section:
+    """Its CSV has the headings of ssbench 0.3.9."""
+    x = Column("second", COUNT, "1 is that of the run's start", csv="Seconds Since Start")
+    y = Column("requests", COUNT, "successes completed", csv="Requests Completed")
+    rows = [{x.key: at, y.key: count} for at, count in enumerate(stats.completions(), 1)]
+    return Section(
+        "completions_per_s", series=[Series("completions_per_s", x, [y], rows, formats=JSON)]
+    )
+
+
+def _stage(stats: RunStats, index: int, percents: Sequence[float]) -> list[Fact]:
+    marks = stats.run.stages
+    mark = marks[index] if index < len(marks) else None
+    ran = stats.run.stage_users[index] if mark else None
+    by_time = [{"from_s": at_s, "users": users} for at_s, users in ran.ran] if ran else []
+    warmup_s = stats.run.scenario.stage_warmup_s(index)
+    return [
+        fact("users", mark and mark.users, COUNT, "users asked for"),
+        fact("users_ran", ran and ran.least, COUNT, "the fewest that ran at any time"),
+        fact("users_by_time", by_time, COUNT, "that ran, and from when on"),
+        fact("rate_per_s", mark and mark.rate, RATE, "operations/s due; open loop only"),
+        fact("seconds", stats.stage_seconds(index), SECONDS, "of it that count"),
+        fact("warmup_s", warmup_s, SECONDS, "excluded from its beginning"),
+        *_tally(stats.total(stage=index), percents),
+    ]
+
+
+def _seconds(stats: RunStats) -> Section:
+    columns = [
+        Column("operations", COUNT, "successes completed"),
+        Column("errors", COUNT, "failures completed"),
+        Column("moved_bytes", BYTES, "by successes; none without a store"),
+        Column("service_p50_s", LATENCY, "median service time"),
+        Column("service_p99_s", LATENCY, "99th percentile of the service time"),
+        Column("response_p50_s", LATENCY, "median response time; open loop only"),
+        Column("response_p99_s", LATENCY, "99th percentile of the response time"),
+        Column("in_flight", COUNT, "started and not completed when the second ended"),
+    ]
+    x = Column("second", COUNT, "1 is that of the run's start")
+    return Section("seconds", series=[Series("seconds", x, columns, _Seconds(stats), formats=JSON)])
+
+
+class _Seconds:
+    """A row for each second, warm-up and cool-down included; computed when it is read, because
+    text shows none of them."""
+
+    def __init__(self, stats: RunStats) -> None:
+        self._stats = stats
+
+    def __iter__(self) -> Iterator[Row]:
+        no_store = self._stats.run.no_store
+        for second in self._stats.series.seconds():
+            yield {
+                "second": second.second + 1,
+                "operations": second.count,
+                "errors": second.errors,
+                "moved_bytes": None if no_store else second.bytes_moved,
+                **_quantiles("service", second.service),
+                **_quantiles("response", second.response),
+                "in_flight": second.in_flight,
+            }
+
+
+def _quantiles(name: str, latencies: Buckets) -> dict[str, float | None]:
+    p50, p99 = latencies.quantiles((50.0, 99.0))
+    return {f"{name}_p50_s": p50, f"{name}_p99_s": p99}
+
+
+def threshold_facts(verdict: ThresholdResult) -> list[Fact]:
+    """Whether a threshold was met; the values are in its own unit."""
+    threshold, actual = verdict.threshold, verdict.actual
+    if actual is not None:
+        actual /= metric_of(threshold.metric).units[threshold.unit]
+    latency = _JUDGED[verdict.latency] if verdict.latency else None
+    return [
+        fact("threshold", str(threshold), WORD, "the condition"),
+        fact("passed", verdict.passed, WORD, "whether it was met"),
+        fact("actual", actual, COUNT, "measured value"),
+        fact("limit", float(threshold.number), COUNT, "its limit", JSON),
+        fact("unit", threshold.unit, WORD, "of both", JSON),
+        fact("latency", latency, WORD, "which latency was judged", JSON),
+        fact("borderline", verdict.borderline, WORD, "within the percentile's error", JSON),
+        fact("why", verdict.why or None, WORD, "why there is no measured value", JSON),
+    ]
+
+
+def _load_generator(stats: RunStats) -> Section:
+    verdict = stats.verdict()
+    sentences = notes.load_generator_notes(verdict)
+    words = [note.sentence for note in sentences]
+    findings = Table.of("findings", [_finding(finding) for finding in verdict.findings])
+    busiest = asdict(verdict.busiest) if verdict.busiest else None
+    loop, core = _rounded(verdict.busiest_loop_percent), _rounded(verdict.busiest_core_percent)
+    lag_s, answer = _rounded(verdict.loop_lag_max_s), verdict.headroom.value
+    facts = [
+        fact("verdict", answer, WORD, "whether it was the limit", _DATA, csv="load_generator"),
+        fact("sentences", words, WORD, "the same in words", JSON),
+        fact("findings", findings, WORD, "its causes, the gravest first", JSON),
+        fact("busiest", busiest, WORD, "process whose event loop used most of a core", JSON),
+        fact("busiest_loop_percent", loop, PERCENT, "of a core, used by that loop", _DATA),
+        fact("busiest_core_percent", core, PERCENT, "use of each second's busiest core", _DATA),
+        fact("loop_lag_max_s", lag_s, SECONDS, "by which a timer was late at most", _DATA),
+        fact("own_failures", verdict.own_failures, COUNT, "for want of its own resources", JSON),
+        fact("hosts", host_table(verdict.hosts), WORD, "the busiest first", JSON),
+    ]
+    # ssbench 0.3.9 recorded no metrics of hosts.
+    return Section("load_generator", facts=facts, notes=[] if stats.run.legacy else sentences)
+
+
+def host_table(hosts: Sequence[HostLoad]) -> Table:
+    """What used the cores of the hosts of master and workers."""
+    rows = [
+        [
+            fact("host", load.host, WORD, "its name"),
+            fact("cpu_percent", _rounded(load.cpu_percent), PERCENT, "of all cores, in use"),
+            fact("other_work_percent", _rounded(load.other_percent), PERCENT, "not by ssbench"),
+            fact("waiting_percent", _rounded(load.waiting_percent), PERCENT, "ssbench waited"),
+            fact("taken_by_others", load.taken, WORD, "whether other work took the cores"),
+        ]
+        for load in hosts
+    ]
+    return Table.of("hosts", rows)
+
+
+def _finding(finding: Finding) -> list[Fact]:
+    late, value = finding.cause is Cause.LATE, _rounded(finding.value)
+    return [
+        fact("cause", finding.cause.value, WORD, "what there was too little of"),
+        fact("worker_id", finding.who.worker_id, WORD, '"" for the master'),
+        fact("host", finding.who.host, WORD, "of that process"),
+        fact("percent", None if late else value, PERCENT, "in those seconds, on average"),
+        fact("late_s", value if late else None, SECONDS, "by which timers were late"),
+        fact("seconds", finding.seconds, COUNT, "in which it was so"),
+        fact("of_seconds", finding.of_seconds, COUNT, "that were judged"),
+    ]
+
+
+def _clocks(stats: RunStats) -> Iterator[list[Fact]]:
+    """Each worker's clocks, as the master saw them last in the run phase."""
+    for (run_id, index), clock in sorted(stats.clocks.items()):
+        worker = stats.run.workers.get((run_id, index))
+        ahead_s = None if clock.wall_ns is None else clock.wall_ns / 1e9
+        yield [
+            fact("worker_id", worker.worker_id if worker else f"#{index}", WORD, "its id"),
+            fact("host", worker and worker.host, WORD, "its host"),
+            fact("corrected_by_s", clock.shift_ns / 1e9, SECONDS, "added to its times"),
+            fact("uncertainty_s", clock.uncertainty_ns / 1e9, SECONDS, "of that"),
+            fact("wall_clock_ahead_s", ahead_s, SECONDS, "of the master's"),
+        ]
+
+
+def _verified(stats: RunStats) -> Section:
+    """None of it is known where the run was not verified."""
+    found = stats.verified
+    example = _example(found.example) if found and found.example else None
+    facts = [
+        fact("reads", found and found.reads, COUNT, "READs checked", _DATA),
+        fact("bytes_read", found and found.bytes_read, COUNT, "by these", _DATA),
+        fact("corrupt", found and found.corrupt, COUNT, "operations with wrong content", _DATA),
+        fact("stale", found and found.stale, COUNT, "READs of an older version", _DATA),
+        fact("first_corrupt", example, WORD, "the earliest of the corrupt", JSON),
+    ]
+    return Section("verified", facts=facts)
+
+
+def _counters(stats: RunStats) -> Section:
+    """What a run should have none of, and other rare things: a line each, where not zero."""
+    total, run = stats.total(), stats.run
+    late_reads = "latencies excluded because the response was read late"
+    rows = (
+        ("Lost with their worker, or without an end (not among the results)", run.lost),
+        ("Sent, but neither among the results nor known to be lost", stats.unaccounted),
+        ("Fell due and never started", run.late),
+        ("Retries after 404 (not among the retries above)", total.not_found_retries),
+        ("Responses that asked to slow down", total.rate_limited),
+        ("Idle connections found closed and replaced", total.reconnects),
+        ("Operations restarted with a new token", total.renewals),
+        (f"First-byte {late_reads}", total.first_byte.uncertain),
+        (f"Header {late_reads}", total.headers.uncertain),
+        ("Out of range (longer than an hour, or at an impossible time)", stats.out_of_range),
+        ("Result messages rejected (stale or malformed)", run.refused),
+        ("Orphaned objects", run.left_behind),
+        ("Objects possibly orphaned (unknown whether they were created or deleted)",
+         run.left_unknown),
+    )  # fmt: skip
+    facts = [fact(meaning, count, COUNT, meaning) for meaning, count in rows if count]
+    return Section("counters", facts=facts, notes=notes.counter_notes(stats), formats=TEXT)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

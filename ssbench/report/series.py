@@ -1,0 +1,217 @@
+"""The steps of a sweep or of find-limit as a report: a row for each load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ssbench.core.stats.headroom import Headroom
+from ssbench.core.stats.limit_search import Search
+from ssbench.core.stats.steps import Step
+from ssbench.core.stats.thresholds import Threshold
+from ssbench.core.text import printable
+from ssbench.report.model import (
+    COUNT,
+    CSV,
+    JSON,
+    LATENCY,
+    RATE,
+    SECONDS,
+    TEXT,
+    THROUGHPUT,
+    WORD,
+    Actual,
+    Fact,
+    Level,
+    Note,
+    Report,
+    Row,
+    Section,
+    Table,
+    fact,
+    percent_text,
+)
+from ssbench.report.notes import NO_STORE
+from ssbench.report.run import threshold_facts
+
+SCHEMA_VERSION = 1
+
+_DATA = CSV | JSON
+#: What a series is over -> the heading of its column, and a load in words.
+_HEADINGS = {"users": "Users", "rate": "Rate/s"}
+_WORDS = {"users": "{} users", "rate": "{} operations/s"}
+#: What bounded a search from above -> in words, with the load and the option for it.
+_BOUNDS = {
+    "": "nothing above {most} was tried (--max-{over})",
+    "workers": "the workers can run only {most} (more workers, or a larger -c of ssbench-worker)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesSettings:
+    """What all steps of a series have in common.
+
+    :param name: of the scenario.
+    :param over: a key of core.stats.steps.OVER.
+    :param percentiles: of the latencies of each step; 100 is the maximum.
+    :param thresholds: that each step is judged by.
+    :param search: where the loads are searched for.
+    """
+
+    name: str
+    over: str
+    percentiles: tuple[float, ...]
+    thresholds: tuple[Threshold, ...] = ()
+    search: Search | None = None
+
+
+def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool = True) -> Report:
+    """The report of a series of runs.
+
+    :param steps: at least one, in the order in which they were run.
+    :param complete: whether all was run that should be.
+    """
+    over, thresholds, search = settings.over, settings.thresholds, settings.search
+    rows = [_step(step, settings) for step in steps]
+    which = "response time, from due" if over == "rate" else "service time, from start"
+    table = Table.of("steps", rows)
+    facts = [
+        fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", JSON),
+        fact("scenario", settings.name, WORD, "its name", JSON),
+        fact("over", over, WORD, "what the series is over: users or rate", JSON),
+        fact("thresholds", list(map(str, thresholds)), WORD, "that each step was judged by", JSON),
+        fact("steps", table, WORD, "the steps", JSON),
+    ]
+    notes = []
+    if any(step.no_store for step in steps):
+        notes.append(Note(Level.NOTE, NO_STORE, {}, TEXT))
+    if search is not None:
+        capped = complete and search.broken is None and search.kept is not None
+        bound = (search.bound_by or f"max-{over}") if capped else None
+        facts += [
+            fact("largest_kept", search.kept, COUNT, "highest load that met the SLO", JSON),
+            fact("smallest_broken", search.broken, COUNT, "lowest load that missed it", JSON),
+            fact("complete", complete, WORD, "whether the search came to its end", JSON),
+            fact("capped_by", bound, WORD, "what kept it from higher loads", JSON),
+        ]
+        lines = _search_lines(search, settings, complete=complete)
+        notes += [Note(Level.PLAIN, line, {}, TEXT) for line in lines]
+    title = f"{printable(settings.name)}, by {over} (latencies in ms: {which})"
+    return Report("series", [Section("", title, facts=facts, notes=notes)], rows=table)
+
+
+def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
+    """In the order of CSV, JSON and text."""
+    over, percentiles, thresholds = settings.over, settings.percentiles, settings.thresholds
+    load = COUNT if over == "users" else RATE
+    kept = None if step.short_of_users else int(step.kept)
+    counts, store = int(not step.short_of_users), int(not step.no_store)
+    judged = Table.of("judged", [threshold_facts(verdict) for verdict in step.verdicts])
+    remarks = "; ".join(_remarks(step, judged=bool(thresholds)))
+    return [
+        fact(over, step.load, load, "load that was asked for", title=_HEADINGS[over]),
+        fact("ended", step.ended, WORD, "how the run ended", _DATA),
+        fact("seconds", step.seconds, SECONDS, "that rates are divided by", title="Seconds"),
+        fact("operations", step.operations, COUNT, "successes", title="Count"),
+        fact("errors", step.errors, COUNT, "failures", title="Errors"),
+        fact("lost", step.lost, COUNT, "operations lost with their worker", _DATA),
+        fact("late", step.late, COUNT, "fell due and never started", _DATA),
+        fact("operations_per_s", step.rate_per_s, RATE, "successes per second", title="Ops/s"),
+        fact("bytes_per_s", step.bytes_per_s, THROUGHPUT, "by successes", title="MB/s"),
+        *_latencies("service", step.service, "from the start to the last byte"),
+        *_latencies("response", step.response, "from due to the last byte; open loop only"),
+        *(
+            [fact("kept", kept, COUNT, "1 where all thresholds were met", _DATA)]
+            if thresholds
+            else []
+        ),
+        fact("users_ran", step.users_ran, COUNT, "the fewest users that ran", _DATA),
+        fact("counts", counts, COUNT, "0 where fewer users ran than asked for", _DATA),
+        fact("load_generator", step.generator.value, WORD, "whether it was the limit", _DATA),
+        fact("stats_file", step.path, WORD, "the run's stat file", _DATA),
+        fact("store_involved", store, COUNT, "0 with --noop", _DATA),
+        fact("missed", list(map(str, step.missed)), WORD, "thresholds missed", JSON),
+        fact("judged", judged, WORD, "the thresholds, one by one", JSON),
+        *_shown_latencies(step, percentiles),
+        *_of_thresholds(judged.rows, percentiles, thresholds),
+        fact("remarks", remarks, WORD, "what its figures do not say", TEXT),
+    ]
+
+
+def _latencies(name: str, values: Mapping[float, float | None], meaning: str) -> Iterator[Fact]:
+    for percent, value in values.items():
+        yield fact(f"{name}_{_label(percent)}_s", value, LATENCY, meaning, _DATA)
+
+
+def _shown_latencies(step: Step, percentiles: Sequence[float]) -> Iterator[Fact]:
+    """For people: response times where operations had due times, else service times."""
+    for percent in percentiles:
+        label, value = _label(percent), step.latencies[percent]
+        yield fact(label, value, LATENCY, "of the load's latency", TEXT, title=label)
+
+
+def _of_thresholds(
+    judged: Sequence[Row], percentiles: Sequence[float], thresholds: Sequence[Threshold]
+) -> Iterator[Fact]:
+    """For CSV three columns for each, numbered from 1 as they were given; for people the measured
+    value, where no other column has it."""
+    shown = {_label(percent) for percent in percentiles}
+    for number, threshold in enumerate(thresholds, 1):
+        row = judged[number - 1] if judged else {}
+        value, name = row.get("actual"), f"threshold_{number}"
+        yield fact(name, str(threshold), WORD, "the condition", CSV)
+        yield fact(f"{name}_passed", row.get("passed"), WORD, "whether it was met", CSV)
+        yield fact(f"{name}_actual", value, COUNT, "measured value", CSV)
+        if threshold.name not in shown:
+            shown.add(threshold.name)
+            actual = Actual(value, float(threshold.number), threshold.unit)
+            yield fact(f"judged_{number}", actual, WORD, "measured", TEXT, title=threshold.name)
+
+
+def _remarks(step: Step, *, judged: bool) -> list[str]:
+    found = [f"{step.lost} lost"] if step.lost else []
+    found += [f"{step.late} never started"] if step.late else []
+    found += [f"run {step.ended}"] if step.ended != "complete" else []
+    if step.generator is Headroom.NONE:
+        found.append("the load generator was the bottleneck")
+    if step.short_of_users:
+        return [*found, f"only {step.users_ran} of {step.users_asked} users ran: not counted"]
+    if step.ended == "interrupted":
+        return found  # unknown what it would have met
+    missed = ", ".join(map(str, step.missed))
+    if missed:
+        return [*found, f"missed {missed}"]
+    return [*found, "kept" if step.kept else "no result"] if judged else found
+
+
+def _search_lines(search: Search, settings: SeriesSettings, *, complete: bool) -> Iterator[str]:
+    """What a search has found."""
+    over = settings.over
+    slo = " and ".join(printable(str(threshold)) for threshold in settings.thresholds)
+    kept, broken = search.kept, search.broken
+    if not complete:
+        yield "The search was ended early:"
+    if kept is None:
+        yield f"No load met {slo}"
+    else:
+        met, tries = search.tries(kept)
+        yield f"Highest load that met {slo}: {_words(kept, over)}{_times(met, tries)}"
+    if broken is not None:
+        met, tries = search.tries(broken)
+        lowest = f"{_words(broken, over)}{_times(tries - met, tries)}"
+        yield f"Lowest load that missed it: {lowest}"
+    elif complete and kept is not None:
+        bound = _BOUNDS[search.bound_by].format(most=_words(search.most, over), over=over)
+        yield f"The limit may be higher: {bound}"
+
+
+def _times(count: int, tries: int) -> str:
+    return f" (in {count} of {tries} runs)" if tries > 1 else ""
+
+
+def _words(load: float, over: str) -> str:
+    return "1 user" if (over, load) == ("users", 1) else _WORDS[over].format(f"{load:g}")
+
+
+def _label(percent: float) -> str:
+    return "max" if percent == 100 else f"p{percent_text(percent)}"

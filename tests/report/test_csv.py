@@ -1,0 +1,185 @@
+"""The CSV report: two lines, 0.3.9's columns first; and the CSV files beside it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ssbench import report
+from ssbench.core.model import Phase
+from ssbench.core.operations import READ
+from ssbench.core.records import MASTER, HostRecord, Record
+from ssbench.core.stats.host_metrics import FIGURES
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.report import host_columns, host_rows
+from tests.golden import compare, legacy
+from tests.report import runs
+from tests.report.runs import as_csv, render
+
+
+@pytest.mark.parametrize("name", runs.RUNS)
+def test_it_is_as_it_was_read_once(name: str) -> None:
+    compare.check(f"{name}.report.csv", render("csv", runs.stats_of(runs.RUNS[name]())))
+
+
+@pytest.mark.parametrize("name", ["noop", "real"])
+def test_the_columns_of_0_3_9_come_first_to_the_byte(name: str) -> None:
+    stats = legacy.stats_of(name)
+    theirs = (legacy.FOLDER / f"{name}.report.csv").read_text().splitlines()[0]
+    assert render("csv", stats).splitlines()[0].startswith(theirs + ",")
+
+
+@pytest.mark.parametrize("name", ["noop", "real"])
+def test_files_of_0_3_9_give_its_own_values(name: str) -> None:
+    stats = legacy.stats_of(name)
+    ours = as_csv(stats)
+    names, values = csv.reader((legacy.FOLDER / f"{name}.report.csv").read_text().splitlines())
+    theirs = dict(zip(names, values, strict=True))
+    for column, value in theirs.items():
+        if column.endswith("_pctile") and "N/A" not in value:
+            assert float(ours[column]) == pytest.approx(float(value), rel=0.001), column
+        elif column.endswith("_per_s") or column == "duration":
+            # 0.3.9 subtracts times of day in floats, we whole nanoseconds.
+            assert float(ours[column]) == pytest.approx(float(value), rel=1e-8), column
+        else:
+            assert ours[column] == value, column
+
+
+def test_a_fractional_percentile_names_its_column() -> None:
+    row = as_csv(runs.stats_of(runs.normal()), 99.9, 75.0)
+    assert float(row["total_last_all_99.9_pctile"]) > float(row["total_last_all_75_pctile"])
+    assert "total_last_tiny_99.9_pctile" in row
+
+
+def test_a_name_with_a_newline_or_a_percent_sign_stays_in_its_cell() -> None:
+    sizes = [{"name": "100%s\nsize", "size_min": 1, "size_max": 1}]
+    records = runs.one_sample()
+    records[0] = runs.header(scenario={**runs.SCENARIO, "name": "a\nb", "sizes": sizes})
+    stats = runs.stats_of(records)
+    assert render("csv", stats).count("\n") == 2
+    assert as_csv(stats)["scenario_name"] == "a\\nb"
+    assert "read_last_100%s\\nsize_min" in as_csv(stats)
+
+
+def test_our_columns_are_in_the_documentation() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
+    names = list(as_csv(runs.stats_of(runs.normal())))
+    for name in names[names.index("run_id") :]:
+        bare = re.sub("^(total|create|read|update|delete|populate|cleanup)_", "_", name)
+        bare = re.sub(r"_[\d.]+_pctile", "_P_pctile", bare)
+        assert f"``{bare}``" in manual, name
+
+
+# --rps-histogram and --time-series
+
+SECOND_NS = 1_000_000_000
+
+
+def rps(stats: RunStats) -> str:
+    return report.rps_csv(report.of_run(stats))
+
+
+def time_series(stats: RunStats) -> str:
+    return report.time_series_csv(report.of_run(stats))
+
+
+@pytest.mark.parametrize("name", ["noop", "real"])
+def test_files_of_0_3_9_give_its_own_histogram(name: str) -> None:
+    stats = legacy.stats_of(name)
+    assert rps(stats) == (legacy.FOLDER / f"{name}.rps_histogram.csv").read_text()
+
+
+def test_seconds_count_from_the_start_and_leave_no_gap() -> None:
+    rows = [
+        runs.result(1, READ, start_ns=SECOND_NS),
+        runs.result(2, READ, start_ns=3 * SECOND_NS - 1),
+        runs.failure(3, READ, start_ns=4 * SECOND_NS),
+    ]
+    assert rps(runs.stats_of([runs.header(), runs.batch(rows)])).splitlines()[1:] == [
+        "1,0", "2,1", "3,0", "4,1",
+    ]  # fmt: skip
+
+
+def test_no_result_is_the_header_alone() -> None:
+    assert rps(runs.stats_of(runs.no_results())).count("\n") == 1
+
+
+def of(*rows: object) -> RunStats:
+    return runs.stats_of([runs.header(), runs.batch(list(rows))])  # type: ignore[arg-type]
+
+
+def test_a_row_for_each_second_and_none_left_out() -> None:
+    first = runs.result(1, READ, start_ns=0, last_byte_ns=SECOND_NS // 4, bytes_moved=10)
+    long = runs.result(2, READ, start_ns=0, last_byte_ns=2 * SECOND_NS + 5, due_ns=0)
+    failed = runs.failure(3, READ, start_ns=2 * SECOND_NS, last_byte_ns=7)
+    rows = runs.as_json(of(first, long, failed))["seconds"]
+    assert [row["second"] for row in rows] == [1, 2, 3]
+    assert [row["operations"] for row in rows] == [1, 0, 1]
+    assert [row["errors"] for row in rows] == [0, 0, 1]
+    assert [row["in_flight"] for row in rows] == [1, 1, 0]
+    assert rows[0]["moved_bytes"] == 10
+    assert rows[1]["service_p50_s"] is None
+    assert abs(rows[2]["response_p99_s"] - 2) < 0.003
+    assert rows[0]["response_p99_s"] is None
+
+
+def test_csv_has_the_same() -> None:
+    stats = of(runs.result(1, READ, start_ns=0, last_byte_ns=SECOND_NS // 4))
+    (row,) = csv.DictReader(io.StringIO(time_series(stats)))
+    assert (row["second"], row["operations"], row["in_flight"]) == ("1", "1", "0")
+    assert abs(float(row["service_p50_s"]) - 0.25) < 0.00025
+    assert row["response_p50_s"] == ""
+
+
+def test_without_results_there_are_names_only() -> None:
+    full = time_series(of(runs.result(1, READ)))
+    assert time_series(runs.stats_of([])) == full.splitlines()[0] + "\n"
+
+
+# --host-stats
+
+BEFORE_FIGURES = ("phase", "at_s", "wall_clock_s", "worker_index", "worker_id", "host", "boot_id")
+
+
+def table(records: Sequence[Record]) -> list[dict[str, str]]:
+    return list(csv.DictReader("".join(host_rows(records, host_columns(records))).splitlines()))
+
+
+def test_a_row_has_who_and_when_and_the_figures() -> None:
+    rows = table(runs.normal())
+    assert len(rows) == 6
+    assert [row["worker_id"] for row in rows[:3]] == ["", "alpha", "beta"]
+    row = rows[1]
+    assert (row["phase"], row["at_s"], row["worker_index"]) == ("RUN", "1.000", "0")
+    assert row["wall_clock_s"] == f"{runs.STARTED_AT + 1:.3f}"
+    assert (row["host"], row["boot_id"]) == ("bench-01", "b007")
+    assert float(row["loop_cpu_percent"]) == 97.0
+    assert row["disk_read_bytes_per_s"] == ""  # not told
+
+
+def test_there_is_a_column_for_each_core_of_the_largest_machine() -> None:
+    records = [
+        HostRecord(0, 1.0, {"core_0_percent": 5.0}),
+        HostRecord(1, 1.0, {"core_0_percent": 6.0, "core_1_percent": 7.25, "strange": 1.0}),
+    ]
+    names = host_columns(records)
+    assert names == [*BEFORE_FIGURES, *FIGURES, "core_0_percent", "core_1_percent"]
+    rows = table(records)
+    assert [row["core_1_percent"] for row in rows] == ["", "7.25"]
+    assert rows[0]["wall_clock_s"] == ""  # nobody said when the phase began
+
+
+def test_without_figures_there_is_the_line_of_names() -> None:
+    assert "".join(host_rows([], host_columns([]))) == ",".join([*BEFORE_FIGURES, *FIGURES]) + "\n"
+
+
+def test_names_from_others_are_made_harmless() -> None:
+    hostile = HostRecord(MASTER, 1.0, {}, Phase.RUN, "h\n\x1b[2J", "b,c")
+    (row,) = table([hostile])
+    assert row["host"].isprintable()
+    assert row["boot_id"] == "b,c"

@@ -1,0 +1,95 @@
+"""What is true of a report in every format."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ssbench.report import FORMATS, all_percentiles, of_run, render
+from ssbench.report.model import (
+    COUNT,
+    LATENCY,
+    SECONDS,
+    Column,
+    Level,
+    Note,
+    Section,
+    Series,
+    Table,
+    fact,
+)
+from tests.report import runs
+
+
+@pytest.mark.parametrize("form", sorted(FORMATS))
+@pytest.mark.parametrize("run", sorted(runs.RUNS))
+def test_every_format_copes_with_every_run(form: str, run: str) -> None:
+    assert runs.render(form, runs.stats_of(runs.RUNS[run]())).endswith("\n")
+
+
+@pytest.mark.parametrize("form", sorted(FORMATS))
+def test_rendering_changes_nothing(form: str) -> None:
+    report = of_run(runs.stats_of(runs.normal()))
+    assert render(report, form) == render(report, form)
+
+
+def test_a_new_block_of_figures_is_in_every_format() -> None:
+    """A section that no renderer knows."""
+    rows = [
+        [fact("city", city, COUNT, "where"), fact("delay_s", delay, LATENCY, "how far")]
+        for city, delay in (("Ulm", 2_500_000), ("Bonn", None))
+    ]
+    times = Series(
+        "load",
+        Column("second", COUNT, "when"),
+        [Column("lag_s", SECONDS, "how late"), Column("jobs", COUNT, "how many")],
+        [{"second": 1, "lag_s": 0.25, "jobs": 7}],
+    )
+    section = Section(
+        "network",
+        "NETWORK",
+        facts=[fact("round_trip_s", 1_234_567, LATENCY, "there and back", title="Round trip")],
+        tables=[Table.of("cities", rows, by="city")],
+        series=[times],
+        notes=[Note(Level.WARNING, "it is slow", {"note": "slow"})],
+    )
+    report = of_run(runs.stats_of(runs.normal()))
+    report = replace(report, sections=[*report.sections, section])
+    text = render(report, "text")
+    for line in (
+        "NETWORK", "Warning: it is slow", "Round trip: 1.235 ms", "  city  delay_s (ms)",
+        "   Ulm         2.500", "  Bonn           N/A", "  second  lag_s (s)  jobs",
+        "       1        0.2     7",
+    ):  # fmt: skip
+        assert f"\n{line}\n" in text
+    assert json.loads(render(report, "json"))["network"] == {
+        "round_trip_s": 0.001234567,
+        "cities": {"Ulm": {"delay_s": 0.0025}, "Bonn": {"delay_s": None}},
+        "load": [{"second": 1, "lag_s": 0.25, "jobs": 7}],
+        "notes": [{"note": "slow", "sentence": "it is slow"}],
+    }
+    names, values = render(report, "csv").splitlines()
+    assert names.endswith('"network_round_trip_s","cities_Ulm_delay_s","cities_Bonn_delay_s"')
+    assert values.endswith('0.001234567,0.0025,""')
+
+
+def test_every_column_says_what_it_means() -> None:
+    report = of_run(runs.stats_of(runs.normal()))
+    columns = [fact.column for section in report.sections for fact in section.facts]
+    tables = [table for section in report.sections for table in section.tables]
+    columns += [column for table in tables for column in table.columns]
+    columns += [y for section in report.sections for series in section.series for y in series.y]
+    assert len(columns) > 100
+    assert all(column.meaning and column.unit for column in columns)
+
+
+def test_the_usual_percentiles_are_always_there() -> None:
+    assert all_percentiles((75.0, 50.0)) == (50.0, 75.0, 95.0, 99.0, 99.9, 100.0)
+
+
+@pytest.mark.parametrize("percentiles", [(0.0,), (95.0, 101.0), (float("nan"),), ()])
+def test_a_percentile_that_is_none_is_refused(percentiles: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="above 0 and at most 100"):
+        of_run(runs.stats_of([]), percentiles)
