@@ -504,7 +504,7 @@ def _settings(settings: Table) -> Iterator[str]:
     else:
         yield "The scenarios are the same."
     if others:
-        yield "Also different:"
+        yield "Other differences:"
         yield from _differing(others)
 
 
@@ -523,9 +523,9 @@ def _setting(value: object) -> str:
 def _run_of_comparison(number: int, run: Row) -> Iterator[str]:
     duration_s = run["duration_s"]
     duration = "N/A" if duration_s is None else f"{duration_s:.0f} s"
-    compared = f"{plural(run['whole_seconds'], 'whole second')} of which are compared"
+    compared = f"{plural(run['whole_seconds'], 'whole second')} compared"
     if run["short"]:
-        compared = "too short for intervals: its figures are of the whole run"
+        compared = "too short for intervals: its figures cover the whole run"
     yield f"Run {number}: {printable(run['file'])}"
     yield (
         f"  {printable(run['scenario_name'])}, {time_text(run['started_at_s'])}, "

@@ -53,9 +53,7 @@ class _Measure(NamedTuple):
 
 
 _MEASURES = {
-    "rate": _Measure(
-        "operations_per_s", "Operations/s", "operations a second", RATE, "more", "fewer"
-    ),
+    "rate": _Measure("operations_per_s", "Operations/s", "operations/s", RATE, "more", "fewer"),
     "throughput": _Measure("moved_bytes_per_s", "MB/s", "MB/s", THROUGHPUT, "more", "less"),
     "service": _Measure(
         "service_{}_s", "Service time {} ms", "service time {}", LATENCY, "longer", "shorter"
@@ -187,7 +185,7 @@ def _summary(found: stats.Comparison) -> Iterator[Note]:
         if taken:
             runs = f"run{'s' if len(taken) > 1 else ''} {' and '.join(taken)}"
             yield _plain(
-                f"Other processes took the cores in {runs}: figures may differ because of it."
+                f"Other processes used the cores in {runs}, which may explain a difference."
             )
 
 

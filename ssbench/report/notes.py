@@ -76,7 +76,7 @@ def _think_time_text(think_time: tuple[float, float] | None) -> str:
         return ""
     least, longest = think_time
     span = f"{least:g} s" if least == longest else f"{least:g} to {longest:g} s"
-    return f", and a pause of {span}"
+    return f", after a think time of {span}"
 
 
 def excluded_text(stats: RunStats) -> str:
@@ -98,8 +98,8 @@ def excluded_text(stats: RunStats) -> str:
 
 #: How successes are counted for a rate.
 _COUNTED = {
-    Basis.DUE: ": successes by when they were due",
-    Basis.SHARE: ": each success by the share of its time within that",
+    Basis.DUE: "; successes count at their due time",
+    Basis.SHARE: "; each success counts by the share of its time in that",
     Basis.COMPLETED: "",
     Basis.UNKNOWN_END: " (unknown when the load ended)",
 }
@@ -117,7 +117,7 @@ def _rate_line(stats: RunStats) -> Iterator[str]:
         begin = "end of the warm-up" if view.warmup_s or view.stage_warmup_s(0) else begin
         end = "start of the cool-down" if view.cooldown_s else "end of the load"
     if any(view.stage_warmup_s(stage) for stage in range(1, stats.stage_count)):
-        end += ", without the warm-ups between"
+        end += ", without the warm-ups in between"
     yield f"Rates: over {seconds:.3f} s, from the {begin} to the {end}{_COUNTED[basis]}"
 
 
@@ -157,7 +157,7 @@ def _missing_users(stats: RunStats) -> Iterator[str]:
             stage = f"in stage {number} " if len(stages) > 1 else ""
             yield (
                 f"FEWER USERS THAN REQUESTED: {stage}{_users_that_ran(users, stages[0])};"
-                f" the figures below are not of {plural(users.asked, 'user')}"
+                f" the figures below do not describe {plural(users.asked, 'user')}"
             )
 
 
@@ -168,14 +168,14 @@ def _users_that_ran(users: StageUsers, first: StageUsers) -> str:
     begin_s = first.ran[0][0]
     found += [f"{ran} from second {at_s - begin_s:.1f}" for at_s, ran in changes[:_MOST_CHANGES]]
     if len(changes) > _MOST_CHANGES:
-        found.append(f"and {len(changes) - _MOST_CHANGES} changes more (--json has them all)")
+        found.append(f"and {len(changes) - _MOST_CHANGES} more changes (--json has all)")
     return ", ".join(found)
 
 
 def counter_notes(stats: RunStats) -> list[Note]:
     """Operations that found no object, and those that completed after the load's end."""
     skipped = ", ".join(f"{printable(name)} {n}" for name, n in stats.run.skipped.items() if n)
-    found = [_plain(f"Skipped, no object to be had: {skipped}")] if skipped else []
+    found = [_plain(f"Skipped, no object available: {skipped}")] if skipped else []
     if stats.after_end is not None:
         completed, seconds = stats.after_end
         line = (
@@ -221,7 +221,7 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
     sentence, with its stages and two at most, for people."""
     found, by_sentence = [], defaultdict[tuple[Level, str], list[str]](list)
     for stage, finding in steadiness(stats):
-        sentence = finding.sentence()
+        sentence = _sentence(finding, stats.total(stage=stage).seconds)
         number = None if stage is None else stage + 1
         figures = {"finding": _FINDINGS[type(finding)], "stage": number, **asdict(finding)}
         level = Level.NOTE if isinstance(finding, TooShort) else Level.WARNING
@@ -240,9 +240,44 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
     ]
     left = len(lines) - _MOST_LINES
     if left > 0:
-        more = f"({plural(left, 'finding')} more of the kind: --json has all)"
+        more = f"({left} more finding{'s' * (left > 1)} of this kind: --json has all)"
         lines[_MOST_LINES:] = [_plain(more)]
     return found + lines
+
+
+def _sentence(finding: SteadinessFinding, span_s: float | None) -> str:
+    """:param span_s: of the run, or of the stage that the finding is about."""
+    if isinstance(finding, TooShort):
+        what = f"only {plural(finding.seconds, 'whole second')} completed"
+        if not finding.seconds:
+            brief = span_s is not None and span_s < 1
+            what = "shorter than one second" if brief else "no whole second completed"
+        return (
+            f"Too short to tell whether the rate was steady ({what}): run for"
+            f" {finding.wanted + 2} s or more."
+        )
+    if isinstance(finding, Stalled):
+        return (
+            f"In {finding.stalled} of {finding.seconds} seconds almost nothing completed (longest"
+            f" {finding.longest} s, first at {finding.first} s): the average hides such stalls;"
+            " --time-series has the single seconds."
+        )
+    if isinstance(finding, Drifted):
+        word = "rose" if finding.change > 0 else "fell"
+        return (
+            f"The rate of {finding.what} {word} by {abs(finding.change):.0%} during the run: the"
+            " average depends on when the run ended; use a longer warm-up, or find the cause."
+        )
+    if isinstance(finding, TwoLevels):
+        return (
+            f"The rate of {finding.what} had two levels: {finding.low:,.0f}/s in"
+            f" {finding.low_seconds} of {finding.seconds} seconds, {finding.high:,.0f}/s in the"
+            " others; the average is neither of them."
+        )
+    return (
+        f"The rate of {finding.what} varied by {finding.spread:.0%} from second to second"
+        f" ({finding.low:,.0f} to {finding.high:,.0f}/s): too much to quote an average."
+    )
 
 
 # What to keep in mind when the figures are quoted
@@ -356,8 +391,8 @@ _CAUSES: dict[Cause, tuple[str, str, str]] = {
     ),
     Cause.CORES: (
         "waited for a core {value:.0f} % of the time",
-        "other processes took its host's cores: move it or them",
-        "other processes took its host's cores: move it or them",
+        "other processes used its host's cores: move it or them",
+        "other processes used its host's cores: move it or them",
     ),
     Cause.LATE: (
         "ran its timers {value_ms:.0f} ms late",
@@ -384,8 +419,8 @@ def _load_generator(verdict: HeadroomVerdict) -> Iterator[str]:
     if verdict.own_failures:
         yield (
             f"The load generator was the bottleneck: {plural(verdict.own_failures, 'operation')}"
-            " failed because its own host had no file descriptor, port or memory left (ERRORS says"
-            " which): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts"
+            " failed because its own host had no file descriptor, port or memory left (see"
+            " ERRORS): raise ulimit -n or net.ipv4.ip_local_port_range, or add hosts"
         )
     elif verdict.headroom is Headroom.UNKNOWN:
         yield (
@@ -395,7 +430,7 @@ def _load_generator(verdict: HeadroomVerdict) -> Iterator[str]:
     yield from map(_finding, verdict.findings[:_MOST_SENTENCES])
     more = len(verdict.findings) - _MOST_SENTENCES
     if more > 0:
-        yield f"Of the same kind: {more} more (--json has them all)"
+        yield f"{more} more findings of this kind (--json has all)"
     if verdict.headroom is Headroom.ENOUGH:
         used = verdict.busiest_loop_percent
         used_text = "N/A" if used is None else f"{used:.0f} %"
@@ -413,10 +448,10 @@ def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:
     for host in hosts:
         if host.taken:
             yield (
-                f"Other work used {host.other_percent:.0f} % of all cores of"
+                f"Other processes used {host.other_percent:.0f} % of all cores of"
                 f" {printable(host.host) or 'a host'}: ssbench waited for a core"
-                f" {host.waiting_percent:.0f} % of the time, which is in the latencies, and a store"
-                " on that host had less to work with; give the load generator a host of its own"
+                f" {host.waiting_percent:.0f} % of the time, which adds to the latencies, and a"
+                " store on that host had less CPU; give the load generator a host of its own"
             )
 
 
@@ -435,7 +470,7 @@ def _finding(finding: Finding) -> str:
 
 def _name(who: Who | None) -> str:
     if who is None:
-        return "nobody"
+        return "unknown process"
     host = f" ({printable(who.host)})" if who.host else ""
     return f"worker {printable(who.worker_id)}{host}" if who.worker_id else f"the master{host}"
 
@@ -446,7 +481,7 @@ def _name(who: Who | None) -> str:
 def notes_of_compared(stats: RunStats, hosts: Sequence[HostLoad]) -> list[Note]:
     """What is wrong with a run that is compared: each line is about its figures."""
     found = [] if stats.run.complete else [_warning_of_missing()]
-    found += [_plain(f"{line}; it is not judged") for line in _missing_users(stats)]
+    found += [_plain(f"{line}; the run is not judged") for line in _missing_users(stats)]
     found += [note for note in steadiness_notes(stats) if "text" in note.formats]
     return [*found, *map(_plain, other_work(hosts))]
 

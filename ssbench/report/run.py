@@ -406,7 +406,7 @@ def host_table(hosts: Sequence[HostLoad]) -> Table:
             fact("cpu_percent", _rounded(load.cpu_percent), PERCENT, "of all cores, in use"),
             fact("other_work_percent", _rounded(load.other_percent), PERCENT, "not by ssbench"),
             fact("waiting_percent", _rounded(load.waiting_percent), PERCENT, "ssbench waited"),
-            fact("taken_by_others", load.taken, WORD, "whether other work took the cores"),
+            fact("taken_by_others", load.taken, WORD, "whether other processes used most of them"),
         ]
         for load in hosts
     ]
@@ -459,8 +459,8 @@ def _counters(stats: RunStats) -> Section:
     total, run = stats.total(), stats.run
     late_reads = "latencies excluded because the response was read late"
     rows = (
-        ("Lost with their worker, or without an end (not among the results)", run.lost),
-        ("Sent, but neither among the results nor known to be lost", stats.unaccounted),
+        ("Lost with their worker, or without a result (not counted above)", run.lost),
+        ("Sent, but neither in the results nor known to be lost", stats.unaccounted),
         ("Fell due and never started", run.late),
         ("Retries after 404 (not among the retries above)", total.not_found_retries),
         ("Responses that asked to slow down", total.rate_limited),

@@ -181,7 +181,7 @@ def _remarks(step: Step, *, judged: bool) -> list[str]:
     missed = ", ".join(map(str, step.missed))
     if missed:
         return [*found, f"missed {missed}"]
-    return [*found, "kept" if step.kept else "no result"] if judged else found
+    return [*found, "met" if step.kept else "no result"] if judged else found
 
 
 def _search_lines(search: Search, settings: SeriesSettings, *, complete: bool) -> Iterator[str]:

@@ -37,7 +37,7 @@ def test_the_most_is_tried_and_may_not_be_the_limit(
     assert find(tmp_path, "p99 < 10s", "--max-users", "3") is ExitStatus.OK
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[4:8]] == ["1", "2", "3", "3"]
-    assert all(line.endswith("  kept") for line in lines[4:8])
+    assert all(line.endswith("  met") for line in lines[4:8])
     assert lines[-2:] == [
         "Highest load that met p99 < 10s and errors < 1%: 3 users (in 2 of 2 runs)",
         "The limit may be higher: nothing above 3 users was tried (--max-users)",

@@ -46,13 +46,15 @@ def test_it_is_as_it_was_read_once() -> None:
 def test_the_verdict_is_in_words() -> None:
     base = runs.lasting(20, 50)
     lines = text_of(base, runs.lasting(20, 60, seed=2)).splitlines()
-    (told,) = [line for line in lines if "operations a second" in line]
+    (told,) = [
+        line for line in lines if "more operations/s" in line or "fewer operations/s" in line
+    ]
     assert told.startswith("Run 2 against run 1: 20.")
-    assert told.endswith("% more operations a second: more than noise.")
+    assert told.endswith("% more operations/s: more than noise.")
     (row,) = [line for line in lines if line.startswith("Operations/s")]
     assert row.endswith("  more than noise")
     lines = text_of(base, runs.lasting(20, 50, seed=3)).splitlines()
-    assert any(line.endswith("operations a second: no more than noise.") for line in lines)
+    assert any(line.endswith("operations/s: no more than noise.") for line in lines)
 
 
 def test_scenarios_that_differ_come_first_and_seeds_after_them() -> None:
@@ -60,7 +62,7 @@ def test_scenarios_that_differ_come_first_and_seeds_after_them() -> None:
     assert lines[:4] == [
         "THE SCENARIOS DIFFER, which may explain differences in the figures:",
         "  user_count: 4 | 9",
-        "Also different:",
+        "Other differences:",
         "  seed: 1 | 2",
     ]
     same = text_of(runs.lasting(12, 20), runs.lasting(12, 20))
@@ -89,7 +91,7 @@ def test_what_is_wrong_with_a_run_is_said_of_it() -> None:
     assert "Warning" not in first
     assert "  Warning: some of its results are missing\n" in second
     assert "  Warning: The rate of operations rose" in second
-    assert "too short for intervals: its figures are of the whole run" in third
+    assert "too short for intervals: its figures cover the whole run" in third
 
 
 def test_errors_stand_beside_the_figures() -> None:
@@ -139,7 +141,7 @@ def test_what_is_many_times_as_much_is_told_as_a_factor() -> None:
             for rate, seed, slower in ((10, 1, 1), (120, 2, 7))
         )
     )
-    assert "Run 2 against run 1: 12.0 times the operations a second: more than noise." in text
+    assert "Run 2 against run 1: 12.0 times the operations/s: more than noise." in text
     assert " times the service time p" in text
     (line,) = (line for line in text.splitlines() if line.startswith("Operations/s"))
     assert " x 12.0 " in line
@@ -159,12 +161,14 @@ def busy(records: list[runs.Record], cpu_percent: float) -> list[runs.Record]:
 def test_other_work_that_took_the_cores_stands_beside_the_verdict() -> None:
     base, other = runs.lasting(20, 50), busy(runs.lasting(20, 60, seed=2), 97.0)
     lines = text_of(base, other).splitlines()
-    told = lines.index("Other processes took the cores in run 2: figures may differ because of it.")
+    told = lines.index("Other processes used the cores in run 2, which may explain a difference.")
     assert lines[told - 1].startswith("Run 2 against run 1")
-    assert any(line.startswith("  Other work used 92 % of all cores of bench-01") for line in lines)
+    assert any(
+        line.startswith("  Other processes used 92 % of all cores of bench-01") for line in lines
+    )
     both = text_of(busy(base, 97.0), other)
-    assert "Other processes took the cores in runs 1 and 2: figures may differ" in both
-    assert "Other work" not in text_of(base, busy(runs.lasting(20, 60, seed=2), 40.0))
+    assert "Other processes used the cores in runs 1 and 2, which may explain" in both
+    assert "Other processes" not in text_of(base, busy(runs.lasting(20, 60, seed=2), 40.0))
 
 
 # For programs

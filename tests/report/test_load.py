@@ -62,7 +62,7 @@ def test_closed_stages_and_thinking_users() -> None:
     marks = [MarkRecord(0, "stage", 0, 2), MarkRecord(10 * SECOND, "stage", 1, 9)]
     lines = report(run(marks, [1, 12], due=False, think_time=[0.1, 2]))
     load = next(line for line in lines if line.startswith("Load: closed loop"))
-    assert load.endswith("a pause of 0.1 to 2 s")
+    assert load.endswith("after a think time of 0.1 to 2 s")
     at = lines.index("STAGES (latencies: service time)")
     assert lines[at + 2].split()[2:4] == ["2", "-"]
     assert lines[at + 3].split()[1] == "0.1", "nobody said when it ended: the span"
@@ -124,7 +124,7 @@ def test_warm_ups_of_stages_are_left_out_of_each_and_of_all_together() -> None:
     assert "Average requests per second:   0.1  Throughput: 0.15 MB/s" in count
     assert (
         "Rates: over 27.000 s, from the start of the load to the end of the load, without the"
-        " warm-ups between: successes by when they were due"
+        " warm-ups in between; successes count at their due time"
     ) in lines
 
 
@@ -141,7 +141,7 @@ def test_warm_ups_of_stages_are_left_out_of_each_and_of_all_together() -> None:
 def test_what_rates_are_divided_by_is_told(load: dict[str, object], told: str) -> None:
     lines = report(run([OPEN[0], OPEN[2]], [1, 2, 9, 26], due=True, **load), 30 * SECOND)
     (line,) = (line for line in lines if line.startswith("Rates"))
-    assert line == f"{told}: successes by when they were due"
+    assert line == f"{told}; successes count at their due time"
 
 
 def test_a_plain_run_has_no_such_lines() -> None:
@@ -154,7 +154,7 @@ def test_the_users_that_ran_head_the_report() -> None:
     marks = [OPEN[0], MarkRecord(0, "users", 0, 4), OPEN[2]]
     lines = report(run(marks, [1, 2], due=True))
     assert any("Concurrency: 4 of 8  Ran " in line for line in lines)
-    told = "FEWER USERS THAN REQUESTED: 4 of 8 users ran; the figures below are not of 8 users"
+    told = "FEWER USERS THAN REQUESTED: 4 of 8 users ran; the figures below do not describe 8 users"
     assert told in lines
     assert lines.index(told) < lines.index("TOTAL")
     assert not any("FEWER USERS" in line for line in report(run(OPEN, [1, 2], due=True)))
@@ -171,7 +171,7 @@ def test_users_that_went_in_the_midst_of_a_stage_are_told_with_their_second() ->
     (told,) = [line for line in lines if line.startswith("FEWER USERS THAN REQUESTED")]
     assert "in stage 2 8 of 8 users ran at first, 3 from second 12.0, 4 from second 13.0" in told
     assert (
-        ", and 2 changes more (--json has them all); the figures below are not of 8 users" in told
+        ", and 2 more changes (--json has all); the figures below do not describe 8 users" in told
     )
     at = lines.index("STAGES (latencies: response time)")
     assert "3 to 9 of 8" in lines[at + 3]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.stats.headroom import Cause, Finding, Headroom, HeadroomVerdict, HostLoad, Who
@@ -183,16 +185,25 @@ def test_a_drift_is_in_every_report() -> None:
     assert row["change"] > 0.5
 
 
+@given(st.lists(st.integers(0, 60), max_size=30))
+@settings(max_examples=25, deadline=None)
+def test_each_finding_is_a_sentence(counts: list[int]) -> None:
+    """Invariant: whatever completed in a second, each finding has a plain sentence."""
+    for row in steady_rows(lasting(len(counts), lambda second: counts[second])):
+        assert row["sentence"].endswith(".")
+        assert row["sentence"].isprintable()
+
+
 def test_a_short_run_is_only_noted() -> None:
     assert steady_lines(lasting(3, drifting)) == [
-        "Note: Only 2 whole seconds: too short to tell whether the rate was steady; run for 12 s "
-        "or more."
+        "Note: Too short to tell whether the rate was steady (only 2 whole seconds completed): run"
+        " for 12 s or more."
     ]
 
 
 def test_stages_with_the_same_to_say_share_a_line() -> None:
     (line,) = steady_lines(lasting(40, 9, begins=(0, 4, 8)))
-    assert line.startswith("Note: Stages 1, 2: Only 3 whole seconds: too short")
+    assert line.startswith("Note: Stages 1, 2: Too short to tell")
     stats = lasting(40, lambda second: 9 if second < 20 else second, begins=(0, 20))
     (line,) = steady_lines(stats)
     assert line.startswith("Warning: Stage 2: The rate of operations rose")
@@ -208,7 +219,7 @@ def test_there_are_two_lines_at_most() -> None:
     lines = steady_lines(stats)
     assert len(steady_rows(stats)) == 4
     assert len(lines) == 3
-    assert lines[2] == "(2 findings more of the kind: --json has all)"
+    assert lines[2] == "(2 more findings of this kind: --json has all)"
 
 
 def test_reports_of_0_3_9_are_not_told_that_they_are_short() -> None:
@@ -260,7 +271,7 @@ def sentences(*findings: Finding) -> list[str]:
         (
             WORKER, Cause.CORES, 38.0,
             "Worker w2 (bench-02) waited for a core 38 % of the time for 41 of 60 s: the load"
-            " generator was the bottleneck; other processes took its host's cores: move it or them",
+            " generator was the bottleneck; other processes used its host's cores: move it or them",
         ),
         (
             WORKER, Cause.LATE, 0.0304,
@@ -295,7 +306,7 @@ def test_many_workers_dont_fill_the_screen() -> None:
     found = [Finding(Who(f"w{n}", "h"), Cause.CORE, 98, 9, 9) for n in range(64)]
     said = sentences(*found)
     assert len(said) == 5
-    assert said[-1] == "Of the same kind: 60 more (--json has them all)"
+    assert said[-1] == "60 more findings of this kind (--json has all)"
 
 
 def test_room_is_told_with_figures() -> None:
@@ -319,8 +330,8 @@ def test_other_work_that_took_the_cores_is_told_and_what_it_does() -> None:
     first, second = verdict_lines(verdict)
     assert first.endswith("used at most 7 % of a core (host: 92 % busy)")
     assert second == (
-        "Other work used 89 % of all cores of bench-01: ssbench waited for a core 12 % of the time,"
-        " which is in the latencies, and a store on that host had less to work with; give the load"
+        "Other processes used 89 % of all cores of bench-01: ssbench waited for a core 12 % of the"
+        " time, which adds to the latencies, and a store on that host had less CPU; give the load"
         " generator a host of its own"
     )
     found = verdict_map(verdict)["hosts"]

@@ -99,7 +99,7 @@ def test_a_row_tells_what_its_figures_do_not() -> None:
     odd = replace(step(), ended="failed", lost=3, late=7)
     assert Series().row(odd).rstrip().endswith("40.000  3 lost; 7 never started; run failed")
     judged = Series(thresholds=(SLO,))
-    assert judged.row(step(kept=True)).endswith("  kept\n")
+    assert judged.row(step(kept=True)).endswith("  met\n")
     assert judged.row(step(kept=False)).endswith("  missed p99 < 50ms\n")
     assert judged.row(replace(step(kept=True), operations=0)).endswith("  no result\n")
     assert "Thresholds: p99 < 50ms" in judged.head()

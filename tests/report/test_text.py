@@ -201,7 +201,7 @@ def test_a_lost_worker_is_told_once() -> None:
 
 def test_results_that_the_file_should_have_are_told() -> None:
     records = [runs.header(), runs.batch([runs.result(1, READ)])]
-    missing = "Sent, but neither among the results nor known to be lost"
+    missing = "Sent, but neither in the results nor known to be lost"
     assert f"{missing}: 2" in render("text", runs.stats_of([*records, runs.footer(sent=3)]))
     assert missing not in render("text", runs.stats_of([*records, runs.footer(sent=1)]))
 

@@ -1,8 +1,8 @@
 """Whether a run was steady enough to quote an average of it.
 
 ``check`` looks at what a run did in each second, in the manner of pyperf's ``check``, and gives
-findings: numbers, each with a sentence. ``AutoStop`` watches a run go on and says when it has
-been steady for long enough.
+findings in numbers; ``report.notes`` has the words for them. ``AutoStop`` watches a run go on and
+says when it has been steady for long enough.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from itertools import combinations, groupby, pairwise
 from math import log, sqrt
 from statistics import fmean, median, pvariance
-
-from ssbench.core.text import plural
 
 ENOUGH_SECONDS = 10
 MAX_DRIFT = 0.05  #: of the median, over the whole run
@@ -34,12 +32,6 @@ class TooShort:
     seconds: int
     wanted: int = ENOUGH_SECONDS
 
-    def sentence(self) -> str:
-        return (
-            f"Only {plural(self.seconds, 'whole second')}: too short to tell whether the rate was "
-            f"steady; run for {self.wanted + 2} s or more."
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
@@ -50,13 +42,6 @@ class Stalled:
     longest: int  #: in a row
     first: int  #: the first such second's number
 
-    def sentence(self) -> str:
-        return (
-            f"In {self.stalled} of {self.seconds} seconds next to nothing completed "
-            f"(longest {self.longest} s, first at {self.first} s): "
-            "the average hides them; look at the seconds one by one."
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Drifted:
@@ -64,13 +49,6 @@ class Drifted:
 
     what: str  #: "operations" or "bytes"
     change: float  #: over all seconds, as a share of the median; below 0 where it fell
-
-    def sentence(self) -> str:
-        word = "rose" if self.change > 0 else "fell"
-        return (
-            f"The rate of {self.what} {word} by {abs(self.change):.0%} during the run: "
-            "the average depends on when it ended; use a longer warm-up, or find out why."
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +61,6 @@ class TwoLevels:
     low_seconds: int
     seconds: int
 
-    def sentence(self) -> str:
-        return (
-            f"The rate of {self.what} had two levels: {self.low:,.0f}/s in {self.low_seconds} of "
-            f"{self.seconds} seconds, {self.high:,.0f}/s in the rest; the average is neither."
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Unsteady:
@@ -98,12 +70,6 @@ class Unsteady:
     spread: float  #: standard deviation over mean, without what whole numbers vary by chance
     low: float  #: of all seconds
     high: float
-
-    def sentence(self) -> str:
-        return (
-            f"The rate of {self.what} varied by {self.spread:.0%} from second to second "
-            f"({self.low:,.0f} to {self.high:,.0f}/s): too widely to quote an average."
-        )
 
 
 SteadinessFinding = TooShort | Stalled | Drifted | TwoLevels | Unsteady

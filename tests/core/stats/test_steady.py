@@ -58,7 +58,6 @@ def test_a_short_run_is_too_short_to_tell(counts: list[int]) -> None:
 def test_a_short_runs_stalls_are_told() -> None:
     assert check([1000] * 7 + [0, 3, 0]) == [TooShort(8), Stalled(2, 8, 2, 6)]
     assert check([1000] * 7 + [0, 3, 0], zero_s=31)[1] == Stalled(2, 8, 2, 37)
-    assert "Only 1 whole second:" in check([1, 1, 1])[0].sentence()
 
 
 @pytest.mark.parametrize("rise", [0.2, -0.2, 3.0])
@@ -135,11 +134,10 @@ def test_bytes_are_judged_where_operations_were_steady() -> None:
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=60))
-def test_any_series_gets_its_sentences(counts: list[int]) -> None:
-    """Invariant: whatever came in a second, there is a plain sentence for each finding."""
-    for finding in check(counts, [7 * count for count in counts]):
-        assert finding.sentence().endswith(".")
-        assert finding.sentence().isprintable()
+def test_any_series_is_judged(counts: list[int]) -> None:
+    """Invariant: whatever came in a second, a finding of each kind at most."""
+    found = check(counts, [7 * count for count in counts])
+    assert len({(type(each), getattr(each, "what", "")) for each in found}) == len(found)
 
 
 def stops_at(counts: list[int], **options: float) -> int | None:
