@@ -8,7 +8,6 @@ from dataclasses import asdict
 
 from ssbench.core.model import ErrorKind
 from ssbench.core.stats.arrivals import Arrivals, arrivals
-from ssbench.core.stats.buckets import RELATIVE_ERROR
 from ssbench.core.stats.coordinated_omission import omission
 from ssbench.core.stats.counted_seconds import steadiness
 from ssbench.core.stats.headroom import (
@@ -20,6 +19,7 @@ from ssbench.core.stats.headroom import (
     HostLoad,
     Who,
 )
+from ssbench.core.stats.histogram import SECOND_ERROR
 from ssbench.core.stats.run_records import StageUsers
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.steady import (
@@ -371,7 +371,7 @@ def _omission(stats: RunStats) -> Iterator[Note]:
 
 def _wide_seconds(stats: RunStats) -> Iterator[Note]:
     error = stats.series.relative_error
-    if error > RELATIVE_ERROR:
+    if error > SECOND_ERROR:
         yield _note(
             "wide_seconds",
             f"Percentiles of single seconds are accurate to {error * 100:.2g} %: their buckets were"

@@ -105,13 +105,7 @@ class StatFileReader:
         and clock records.
         """
         self._select = merge_batches
-        if not self.legacy:
-            return iter(self)
-        from ssbench.core.stats.batches import (
-            gathered,
-        )  # lazily: runs don't need it, and start faster
-
-        return gathered(self)
+        return iter(self)
 
     def without_results(self) -> Iterator[Record]:
         """Iterate without the results, which are not unpacked."""

@@ -17,7 +17,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from ssbench.cli.master import main
-from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Phase, Result
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
 from ssbench.core.records import (
     ClockRecord,
@@ -28,7 +28,6 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.core.stats.batches import shifted
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.blocks import FORMAT
@@ -141,9 +140,11 @@ def agree(path: Path) -> list[dict[str, Any]]:
         elif isinstance(record, ClockRecord):
             shifts[record.worker] = record.shift_ns
         elif isinstance(record, ResultBatch):
-            moved = shifted(record, shifts.get(record.worker, 0))
-            columns = [moved.column(name) for name in Result._fields]
-            expected += [Result(*row) for row in zip(*columns, strict=True)]
+            shift_ns = shifts.get(record.worker, 0)
+            columns = [record.column(name) for name in Result._fields]
+            for row in map(Result._make, zip(*columns, strict=True)):
+                due_ns = row.due_ns if row.due_ns == NONE_NS else row.due_ns + shift_ns
+                expected.append(row._replace(start_ns=row.start_ns + shift_ns, due_ns=due_ns))
     assert [Result(**{name: row[name] for name in COLUMNS}) for row in results] == expected
     for operation in (CREATE, READ, UPDATE, DELETE):
         own = [

@@ -12,14 +12,17 @@ much is known for a process of first order, and intervals are widened by it.
 from __future__ import annotations
 
 import random
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
+from itertools import pairwise
 from math import ceil, sqrt
 from statistics import NormalDist, fmean
+from typing import Any
 
-from ssbench.core.stats.buckets import Buckets, merged, rank_of, value_of
-from ssbench.core.stats.coarse_series import Stretches, divided, edges_about
+import numpy as np
+import numpy.typing as npt
+
+from ssbench.core.stats.histogram import Buckets, rank_of, value_of
+from ssbench.core.stats.results import Ints
 
 MOST_RESAMPLES = 10_000
 
@@ -27,6 +30,11 @@ _HIGHEST_CORRELATION = 0.95
 #: A correlation of this over the root of the number of seconds comes about by chance.
 _BY_CHANCE = 1.6
 _OUTSIDE = 0.025  #: of the draws, on either side
+#: Into how many stretches of buckets a percentile's surroundings, or a wide stretch, are divided.
+_MOST_STRETCHES = 48
+#: Standard deviations of a percentile's rank, if seconds were all alike, that its surroundings
+#: reach to either side. Seconds that differ widen that of a draw.
+_REACH = 5
 
 _NORMAL = NormalDist()
 
@@ -46,11 +54,11 @@ class Resampled:
         self.widening = widening(counts, self.block)
         blocks = ceil(self.seconds / self.block)
         starts = range(self.seconds)
-        self._draws = [rng.choices(starts, k=blocks) for _ in range(resamples)]
-        self._drawn_seconds = blocks * self.block
+        #: The seconds at which the blocks of each draw begin.
+        self.draws = np.array([rng.choices(starts, k=blocks) for _ in range(resamples)])
 
     def __repr__(self) -> str:
-        return f"<Resampled {len(self._draws)} x {self.seconds} s in blocks of {self.block} s>"
+        return f"<Resampled {len(self.draws)} x {self.seconds} s in blocks of {self.block} s>"
 
     @property
     def blocks(self) -> float:
@@ -59,75 +67,113 @@ class Resampled:
 
     def means(self, values: Sequence[int]) -> list[float]:
         """The mean over the seconds, of each draw."""
-        sums = self._block_sums(values)
-        return [sum(map(sums.__getitem__, draw)) / self._drawn_seconds for draw in self._draws]
+        seconds = self.draws.shape[1] * self.block
+        cumulative = np.cumsum(np.array([0, *values, *values[: self.block]], object))
+        sums = (cumulative[self.block :] - cumulative[: -self.block])[: self.seconds]
+        if abs(sums).max() < (1 << 62) // seconds:  # else Python's whole numbers
+            sums = sums.astype(np.int64)
+        return [int(each) / seconds for each in sums[self.draws].sum(axis=1)]
 
-    def latencies(self, seconds: Sequence[Buckets], percents: Sequence[float]) -> Latencies:
-        """What percentiles are drawn from, of each second.
-
-        :param percents: those that will be asked for; others take longer.
-        """
-        return Latencies(self._draws, seconds, percents, self._block_sums)
-
-    def _block_sums(self, values: Sequence[int]) -> list[int]:
-        """The sum of the block that begins at each second."""
-        cumulative = list(accumulate([*values, *values[: self.block]], initial=0))
-        return [cumulative[at + self.block] - cumulative[at] for at in range(self.seconds)]
+    def block_sums(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The sums over the block that begins at each second (row), by column."""
+        cumulative = np.concatenate([np.zeros_like(counts[:1]), counts, counts[: self.block]])
+        np.cumsum(cumulative, axis=0, out=cumulative)
+        sums: npt.NDArray[np.int64] = cumulative[self.block :] - cumulative[: -self.block]
+        return sums[: self.seconds]
 
 
 class Latencies:
-    """The latencies of a run's seconds, drawn anew; made by ``Resampled.latencies``.
+    """The latencies of a run's seconds, drawn anew.
 
     Nearly all that a bootstrap does is to add up what the blocks of a draw have in each bucket. So
     that is done once for all percentiles, by stretches of buckets that are narrow where these are;
     where one falls into a wide stretch all the same, that one is divided in turn.
+
+    :param percents: those that will be asked for; others take longer.
     """
 
     def __init__(
-        self,
-        draws: Sequence[Sequence[int]],
-        seconds: Sequence[Buckets],
-        percents: Sequence[float],
-        block_sums: Callable[[Sequence[int]], Sequence[int]],
+        self, resampled: Resampled, seconds: Sequence[Buckets], percents: Sequence[float]
     ) -> None:
-        self._draws = draws
-        self._seconds = seconds
-        self._block_sums = block_sums
-        self.whole = merged(seconds)
-        self._keys, cumulative = self.whole.levels()
-        self._values = [value_of(key) for key in self._keys]
-        self._parts: dict[tuple[int, int], Stretches] = {}
-        self._cumulative: list[Sequence[int]] = []  # of each draw
-        if self._keys:
-            self._top = self._stretches(edges_about(percents, cumulative))
-            self._cumulative = [self._top.cumulative(draw) for draw in draws]
+        self._resampled = resampled
+        self.whole = Buckets.merged(seconds)
+        self._rows = np.repeat(np.arange(len(seconds)), [len(each.keys) for each in seconds])
+        keys = np.concatenate([each.keys for each in seconds])
+        self._places = np.searchsorted(self.whole.keys, keys)
+        self._counts = np.concatenate([each.counts for each in seconds])
+        self._edges = _edges_about(percents, self.whole.counts.cumsum()) if len(keys) else []
+        every = np.arange(len(resampled.draws))
+        self._top = self._cumulative(self._edges, every) if self._edges else None
 
     def quantiles(self, percent: float) -> list[float | None]:
         """The percentile over all values of the seconds, of each draw; None where it has none."""
-        if not self._cumulative:
-            return [None for _ in self._draws]
+        many = len(self._resampled.draws)
+        if self._top is None:
+            return [None] * many
+        totals = self._top[:, -1]
+        ranks = np.array([rank_of(percent, total) if total else 0 for total in totals.tolist()])
+        places = np.zeros(many, np.int64)
+        self._locate(np.arange(many), ranks, self._edges, self._top, places)
+        values = [value_of(key) for key in self.whole.keys.tolist()]
         return [
-            self._quantile(draw, cumulative, rank_of(percent, cumulative[-1]))
-            if cumulative[-1]
-            else None
-            for draw, cumulative in zip(self._draws, self._cumulative, strict=True)
+            values[place] if total else None
+            for place, total in zip(places.tolist(), totals.tolist(), strict=True)
         ]
 
-    def _quantile(self, draw: Sequence[int], cumulative: Sequence[int], rank: int) -> float:
-        stretches = self._top
-        while True:
-            at = bisect_left(cumulative, rank)
-            low, high = stretches.edges[at : at + 2]
-            if high - low == 1:
-                return self._values[low]
-            rank -= cumulative[at - 1] if at else 0
-            if (low, high) not in self._parts:
-                self._parts[low, high] = self._stretches(divided(low, high))
-            stretches = self._parts[low, high]
-            cumulative = stretches.cumulative(draw)
+    def _locate(
+        self, draws: Ints, ranks: Ints, edges: Sequence[int], cumulative: Ints, places: Ints
+    ) -> None:
+        """Set the place of the bucket with that rank, of each of these draws.
 
-    def _stretches(self, edges: Sequence[int]) -> Stretches:
-        return Stretches(self._seconds, self._keys, edges, self._block_sums)
+        :param cumulative: values in each stretch between edges and all before it, a row per draw.
+        """
+        stretches = (cumulative < ranks[:, None]).sum(axis=1)
+        for stretch in np.unique(stretches).tolist():
+            low, high = edges[stretch : stretch + 2]
+            here = np.flatnonzero(stretches == stretch)
+            if high - low == 1:
+                places[draws[here]] = low
+                continue
+            before = cumulative[here, stretch - 1] if stretch else 0
+            finer = _divided(low, high)
+            inside = self._cumulative(finer, draws[here])
+            self._locate(draws[here], ranks[here] - before, finer, inside, places)
+
+    def _cumulative(self, edges: Sequence[int], draws: Ints) -> Ints:
+        """The values in each stretch and all before it, a row for each of these draws."""
+        width, seconds = len(edges) - 1, self._resampled.seconds
+        inside = (self._places >= edges[0]) & (self._places < edges[-1])
+        stretches = np.searchsorted(edges, self._places[inside], side="right") - 1
+        counts = np.bincount(
+            self._rows[inside] * width + stretches,
+            self._counts[inside].astype(np.float64),
+            minlength=seconds * width,
+        ).astype(np.int64)
+        blocks = self._resampled.block_sums(counts.reshape(seconds, width))
+        found = np.array([blocks[draw].sum(axis=0) for draw in self._resampled.draws[draws]])
+        cumulative: Ints = found.cumsum(axis=1)
+        return cumulative
+
+
+def _edges_about(percents: Sequence[float], cumulative: npt.NDArray[Any]) -> list[int]:
+    """Stretches of buckets that are narrow where these percentiles of a draw are likely to be.
+
+    :param cumulative: of each bucket, rising: how many values of all seconds lie in it or below.
+    """
+    total, many = int(cumulative[-1]), len(cumulative)
+    edges = {0, many}
+    for percent in percents:
+        rank, share = rank_of(percent, total), percent / 100
+        reach = _REACH * sqrt(total * share * (1 - share))
+        low = max(0, int(np.searchsorted(cumulative, rank - reach)) - 1)
+        high = min(many, int(np.searchsorted(cumulative, rank + reach)) + 2)
+        edges.update(_divided(low, high))
+    return sorted(edges)
+
+
+def _divided(low: int, high: int) -> list[int]:
+    """The edges of stretches that make up a larger one."""
+    return [*range(low, high, ceil((high - low) / _MOST_STRETCHES)), high]
 
 
 def block_length(counts: Sequence[int]) -> int:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ssbench.core.records import RunHeader
 from ssbench.core.stats.bootstrap import Latencies, Resampled, interval
-from ssbench.core.stats.buckets import Buckets
+from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.series import Second
 from ssbench.core.stats.tally import Throughput
 
@@ -204,7 +204,7 @@ class _Side:
     def _of(self, name: str) -> Latencies:
         if name not in self._latencies:
             seconds = [_latency(second, name) for second in self._seconds]
-            self._latencies[name] = self._resampled.latencies(seconds, self._percents)
+            self._latencies[name] = Latencies(self._resampled, seconds, self._percents)
         return self._latencies[name]
 
     def _figure(

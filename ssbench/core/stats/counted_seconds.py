@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ssbench.core.stats.buckets import Buckets
+from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import SECOND_NS, Second
 from ssbench.core.stats.steady import SteadinessFinding, check
-from ssbench.core.stats.windows_of_stages import joined
+from ssbench.core.stats.windows import joined
 
 #: Seconds behind the last completion that are believed to have been silent, and seconds of a run.
 #: What a damaged file says beyond must cost neither time nor memory.
@@ -58,7 +58,8 @@ def whole_seconds(stats: RunStats, operation: int | None = None) -> list[Second]
     """
     known = list(stats.series.seconds(operation))
     in_flight = known[-1].in_flight if known else 0
-    silent = Second(0, 0, 0, 0, in_flight, Buckets(), Buckets())  # behind the last completion
+    nothing = Buckets.merged([])
+    silent = Second(0, 0, 0, 0, in_flight, nothing, nothing)  # behind the last completion
     found = {each.second: each for each in known}
     return [found.get(at) or replace(silent, second=at) for at in whole(counted(stats))]
 

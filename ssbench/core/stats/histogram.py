@@ -1,61 +1,58 @@
-"""Latency counts that merge: sparse, log-linear, in whole nanoseconds.
+"""Latency counts in log-linear buckets, in the manner of HdrHistogram.
 
-A value's bucket is the upper part of its IEEE 754 double: exponent and the first 11 bits of the
-mantissa. So a bucket is at most 2**-11 of its lower edge wide, values below 4096 ns have a bucket
-each, the order of the buckets is that of the values, and finding a batch's buckets is one
-conversion and one shift a value.
+A bucket is the upper part of a value's IEEE 754 double: the exponent and the first bits of the
+mantissa. So the order of the buckets is that of the values, a bucket's width is a fixed share of
+its lower edge, and finding the buckets of a million values is one conversion and one shift.
+
+``Histogram`` is for a whole run (11 bits of the mantissa), ``Buckets`` for a second of it (9 bits).
 """
 
 from __future__ import annotations
 
 import struct
-from array import array
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from functools import lru_cache
 from math import sqrt
-from operator import mul
 from typing import Any
 
-from ssbench.core.columns import pack_column, unpack_column
-from ssbench.core.errors import MessageError
-from ssbench.core.stats.durations import Durations
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
 
 MAX_NS = 3_600_000_000_000  #: one hour; more is out of range
-RELATIVE_ERROR = 2.0**-12  #: of a quantile, against the samples' own (0.025 %)
+RELATIVE_ERROR = 2.0**-12  #: of a Histogram's quantile (0.025 %)
+SECOND_ERROR = 2.0**-10  #: of a quantile of Buckets (0.098 %)
+MOST_BITS = 9  #: by which Buckets can be made coarser: the octave is left
 
-_SHIFT = 52 - 11
-_MAX_BUCKETS = 70_000  # from 0 to MAX_NS there are fewer; a packed form with more is refused
-#: Values, of 8 bytes, that wait to be counted. A few hundred at a time take three times as long:
-#: what is large of a report's histograms has been pushed out of the processor's cache by then.
-_MOST_WAITING = 1 << 15
+_BITS, _SECOND_BITS = 11, 9  # of the mantissa
+_MOST_AT_ONCE = 1 << 20  # values whose sums of squares' parts fit 64 bits
+_HALF = 21  # bits: MAX_NS has 42
 
 
 class Histogram:
-    """Counts of durations from 0 to one hour.
+    """Counts of durations from 0 to one hour, in whole nanoseconds.
 
     Count, minimum, maximum, mean and standard deviation are exact. A quantile is off by at most
     ``RELATIVE_ERROR``, and exact below 4096 ns. Values below 0 or above one hour are in
     ``out_of_range`` and in nothing else. Merging loses nothing: any order of merges, and one
-    histogram of all values, are equal. Memory depends on the spread of the values, not on their
-    number: at most some 67,000 buckets, a few thousand in practice, and 256 KB.
+    histogram of all values, are equal. Memory: 8 bytes for each bucket between the lowest and the
+    highest in use: at most 86,000 of them (690 KB), a tenth of that in practice.
     """
 
-    __slots__ = (
-        "_counted", "_max", "_min", "_squares", "_sum", "_waiting", "count", "out_of_range",
-    )  # fmt: skip
+    __slots__ = ("_counts", "_first", "_max", "_min", "_squares", "_sum", "count", "out_of_range")
 
     def __init__(self) -> None:
         self.count = 0
         self.out_of_range = 0
-        self._counted: Counter[int] = Counter()
-        self._waiting = array("d")
         self._min = MAX_NS
         self._max = 0
         self._sum = 0
         self._squares = 0
+        self._first = 0  # bucket of _counts[0]
+        self._counts: Ints = np.zeros(0, np.int64)
 
     def __repr__(self) -> str:
         return f"<Histogram {self.count} values, {self.out_of_range} out of range>"
@@ -65,49 +62,63 @@ class Histogram:
             return NotImplemented
         return self._state() == other._state()
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def _state(self) -> tuple[object, ...]:
+        used = np.flatnonzero(self._counts)
+        exact = (self.count, self.out_of_range, self._min, self._max, self._sum, self._squares)
+        return *exact, (used + self._first).tolist(), self._counts[used].tolist()
 
     def record(self, value_ns: int) -> None:
         """Count one value."""
-        self.record_many((value_ns,))
+        self.record_many([value_ns])
 
-    def record_many(self, values_ns: Sequence[int]) -> None:
+    def record_many(self, values_ns: Sequence[int] | npt.NDArray[Any]) -> None:
         """Count whole nanoseconds."""
-        if values_ns:
-            self.record_all(Durations(values_ns))
+        values = np.asarray(values_ns)
+        for at in range(0, len(values), _MOST_AT_ONCE):
+            self._record(values[at : at + _MOST_AT_ONCE])
 
-    def record_all(self, durations: Durations) -> None:
-        """Count all of these, fast: some 0.12 µs a value."""
-        values_ns = durations.values_ns
-        if durations.least < 0 or durations.most > MAX_NS:
-            in_range = [value for value in values_ns if 0 <= value <= MAX_NS]
-            self.out_of_range += len(values_ns) - len(in_range)
-            self.record_many(in_range)
+    def _record(self, found: npt.NDArray[Any]) -> None:
+        within = (found >= 0) & (found <= MAX_NS)
+        if not within.all():
+            self.out_of_range += int(len(found) - np.count_nonzero(within))
+            found = found[within]
+            if not len(found):
+                return
+        values = found.astype(np.int64, copy=False)
+        buckets = _keys(values, _BITS)
+        first = int(buckets.min())
+        self._add(first, np.bincount(buckets - first))
+        self.count += len(values)
+        self._sum += int(values.sum())
+        high, low = values >> _HALF, values & ((1 << _HALF) - 1)
+        self._squares += (
+            (int(np.dot(high, high)) << 2 * _HALF)
+            + (int(np.dot(high, low)) << _HALF + 1)
+            + int(np.dot(low, low))
+        )
+        self._min = min(self._min, int(values.min()))
+        self._max = max(self._max, int(values.max()))
+
+    def _add(self, first: int, counts: Ints) -> None:
+        """Add the counts of the buckets from ``first`` on."""
+        if not len(counts):
             return
-        self._waiting.extend(durations.doubles)
-        if len(self._waiting) >= _MOST_WAITING:
-            self._flush()
-        self.count += len(values_ns)
-        self._sum += sum(values_ns)
-        self._squares += sum(map(mul, values_ns, values_ns))
-        self._min = min(self._min, durations.least)
-        self._max = max(self._max, durations.most)
-
-    def _flush(self) -> None:
-        bits = memoryview(self._waiting).cast("B").cast("Q")
-        self._counted.update([item >> _SHIFT for item in bits])
-        self._waiting = array("d")
-
-    @property
-    def _counts(self) -> Counter[int]:
-        """Values by bucket: all of them."""
-        if self._waiting:
-            self._flush()
-        return self._counted
+        low, high = first, first + len(counts)
+        if len(self._counts):
+            low, high = min(low, self._first), max(high, self._first + len(self._counts))
+        if high - low > len(self._counts):
+            wider = np.zeros(high - low, np.int64)
+            at = self._first - low
+            wider[at : at + len(self._counts)] = self._counts
+            self._first, self._counts = low, wider
+        at = first - self._first
+        self._counts[at : at + len(counts)] += counts
 
     def merge(self, other: Histogram) -> None:
         """Add the counts of ``other``, which stays as it is."""
-        self._counts.update(other._counts)
+        self._add(other._first, other._counts)
         self.count += other.count
         self.out_of_range += other.out_of_range
         self._min = min(self._min, other._min)
@@ -156,140 +167,148 @@ class Histogram:
                 raise ValueError(f"percentile {percent}: it must be above 0 and at most 100")
         if not self.count:
             return [None for _ in percents]
-        counts = self._counts
-        keys = sorted(counts)
-        cumulative = list(accumulate(map(counts.__getitem__, keys)))
-        return [self._quantile(percent, keys, cumulative) for percent in percents]
+        cumulative = np.cumsum(self._counts)
+        found: list[float | None] = []
+        for percent in percents:
+            part, of = _share(percent)
+            lower, rest = divmod(self.count * part, of)
+            if rest:
+                found.append(self._value_at(lower + 1, cumulative))
+            elif lower >= self.count:
+                found.append(float(self._max))
+            else:
+                below = self._value_at(lower, cumulative)
+                found.append((below + self._value_at(lower + 1, cumulative)) / 2)
+        return found
 
-    def _quantile(self, percent: float, keys: Sequence[int], cumulative: Sequence[int]) -> float:
-        # A fraction of the printed number: 99.9 % of 1000 is rank 999, not 999.0000000000001.
-        rank = self.count * Fraction(repr(percent)) / 100
-        lower = rank.numerator // rank.denominator
-        if rank.denominator != 1:
-            return self._value_at(lower + 1, keys, cumulative)
-        if lower >= self.count:
-            return float(self._max)
-        below = self._value_at(lower, keys, cumulative)
-        return (below + self._value_at(lower + 1, keys, cumulative)) / 2
-
-    def _value_at(self, position: int, keys: Sequence[int], cumulative: Sequence[int]) -> float:
+    def _value_at(self, position: int, cumulative: Ints) -> float:
         """The value at a position from 1, as near as the buckets tell."""
         if position == 1:
             return float(self._min)
         if position == self.count:
             return float(self._max)
-        index = bisect_left(cumulative, position)
-        return min(max(_middle(keys[index]), float(self._min)), float(self._max))
+        bucket = self._first + int(np.searchsorted(cumulative, position))
+        return min(max(_middle(bucket, _BITS), float(self._min)), float(self._max))
 
-    def buckets(self) -> Iterator[tuple[int, int, int]]:
-        """``(lowest value, highest value, count)`` of each bucket in use, in rising order."""
-        for key, count in sorted(self._counts.items()):
-            yield *_edges(key), count
 
-    def to_packed(self) -> list[Any]:
-        """A short form for msgpack: ``[out of range, min, max, sum, squares, keys, counts]``.
+class Buckets:
+    """Counts of the latencies of one second, in buckets as wide as 2**-9 of their lower edge.
 
-        The sums are bytes, little-endian: they may have more than 64 bits.
-        """
-        if not self.count:
-            return [self.out_of_range]
-        counts = self._counts
-        keys = sorted(counts)
-        steps = [keys[0], *(high - low for low, high in pairwise(keys))]
-        return [
-            self.out_of_range,
-            self._min,
-            self._max,
-            _to_bytes(self._sum),
-            _to_bytes(self._squares),
-            len(keys),
-            pack_column(steps),
-            pack_column([counts[key] for key in keys]),
-        ]
+    :param keys: of buckets in use, rising: 0 is the bucket of 0 ns, 1 that of 1 ns.
+    :param counts: of each.
+    """
+
+    __slots__ = ("counts", "keys")
+
+    def __init__(self, keys: npt.NDArray[Any], counts: npt.NDArray[Any]) -> None:
+        self.keys: Ints = keys.astype(np.int64, copy=False)
+        self.counts: Ints = counts.astype(np.int64, copy=False)
+
+    def __repr__(self) -> str:
+        return f"<Buckets {self.count} values>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Buckets):
+            return NotImplemented
+        same = np.array_equal(self.keys, other.keys)
+        return same and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays
 
     @classmethod
-    def from_packed(cls, packed: Any) -> Histogram:
-        """The histogram of ``to_packed``.
+    def of(cls, values_ns: Sequence[int]) -> Buckets:
+        """Count whole nanoseconds from 0 to MAX_NS."""
+        return cls(*np.unique(second_keys(np.asarray(values_ns)), return_counts=True))
 
-        :raises MessageError: for anything that no histogram packs to.
+    @classmethod
+    def merged(cls, parts: Sequence[Buckets]) -> Buckets:
+        """All of these together."""
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return cls(
+            *summed(
+                np.concatenate([part.keys for part in parts]),
+                np.concatenate([part.counts for part in parts]),
+            )
+        )
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return int(self.counts.sum())
+
+    def quantiles(self, percents: Sequence[float]) -> list[float | None]:
+        """Nanoseconds at rank n * percent / 100, rounded up; None for each without a value.
+
+        A value is off by at most ``SECOND_ERROR``.
         """
-        histogram = cls()
-        if type(packed) is not list or len(packed) not in (1, 8) or not _is_count(packed[0]):
-            raise MessageError("a malformed histogram")
-        histogram.out_of_range = packed[0]
-        if len(packed) == 8:
-            histogram._unpack(*packed[1:])
-        return histogram
-
-    def _unpack(
-        self, low: Any, high: Any, total: Any, squares: Any, size: Any, steps: Any, counts: Any
-    ) -> None:
-        if not (
-            _is_count(low)
-            and _is_count(high)
-            and _is_count(size)
-            and low <= high <= MAX_NS
-            and 0 < size <= _MAX_BUCKETS
-            and isinstance(total, bytes)
-            and isinstance(squares, bytes)
-            and len(total) + len(squares) <= 64
-        ):
-            raise MessageError("a malformed histogram")
-        keys = list(accumulate(unpack_column(steps, size)))
-        numbers = unpack_column(counts, size)
-        self._min, self._max = low, high
-        self._sum = int.from_bytes(total, "little")
-        self._squares = int.from_bytes(squares, "little")
-        self._counted = Counter(dict(zip(keys, numbers, strict=True)))
-        self.count = sum(numbers)
-        if (
-            min(numbers) < 1
-            or len(self._counts) != size
-            or keys != sorted(keys)
-            or (keys[0], keys[-1]) != (_key(low), _key(high))
-            or not self._sums_are_possible()
-        ):
-            raise MessageError("a histogram that contradicts itself")
-
-    def _sums_are_possible(self) -> bool:
-        return (
-            self.count * self._min <= self._sum <= self.count * self._max
-            and self._sum * self._sum <= self.count * self._squares
-            and self._squares <= self._sum * self._max
-        )
-
-    def _state(self) -> tuple[Any, ...]:
-        return (
-            self.count,
-            self.out_of_range,
-            self._min,
-            self._max,
-            self._sum,
-            self._squares,
-            self._counts,
-        )
+        if not len(self.keys):
+            return [None for _ in percents]
+        cumulative = self.counts.cumsum().tolist()
+        ranks = [rank_of(percent, cumulative[-1]) for percent in percents]
+        return [value_of(int(self.keys[bisect_left(cumulative, rank)])) for rank in ranks]
 
 
-def _key(value_ns: int) -> int:
-    bits: int = struct.unpack("<Q", struct.pack("<d", value_ns))[0]
-    return bits >> _SHIFT
+def second_keys(values_ns: npt.NDArray[Any]) -> Ints:
+    """The keys of ``Buckets`` of values from 0 to MAX_NS; each fits 16 bits."""
+    return _keys(values_ns, _SECOND_BITS)
 
 
-def _edges(key: int) -> tuple[int, int]:
-    """The lowest and the highest whole value of a bucket."""
-    low, after = struct.unpack("<2d", struct.pack("<2Q", key << _SHIFT, (key + 1) << _SHIFT))
-    # Below 4096 a bucket is narrower than 1: it holds the one whole number at its lower edge.
-    return int(low), max(int(low), -int(-after // 1) - 1)
+def _keys(values_ns: npt.NDArray[Any], bits: int) -> Ints:
+    """The upper part of each double with so many bits of the mantissa, less what all have in
+    common: 0 ns is in bucket 0, 1 ns in bucket 1."""
+    upper = values_ns.astype(np.float64).view(np.int64) >> (52 - bits)
+    keys: Ints = np.maximum(upper - (1023 << bits) + 1, 0)
+    return keys
 
 
-def _middle(key: int) -> float:
-    low, high = _edges(key)
-    return (low + high) / 2
+def coarser(keys: Ints, bits: int) -> Ints:
+    """The keys of buckets 2**bits times as wide: that of the one in the middle of each.
+
+    The same bits again change nothing, and more bits later are the same as those at once.
+    """
+    middle = ((keys - 1) >> bits << bits) + (1 << bits >> 1) + 1
+    return np.where(keys > 0, middle, 0)  # the bucket of 1 begins an octave; 0 has its own
 
 
-def _to_bytes(number: int) -> bytes:
-    return number.to_bytes((number.bit_length() + 7) // 8, "little")
+def relative_error(bits: int) -> float:
+    """Of a quantile from keys that are ``coarser`` by so many bits."""
+    return SECOND_ERROR * (2**bits + 1) if bits else SECOND_ERROR
 
 
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+def summed(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Distinct keys in rising order, and the sum of the counts of each."""
+    order = np.argsort(keys, kind="stable")
+    keys, counts = keys[order], counts[order]
+    begins = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
+    return keys[begins], np.add.reduceat(counts, begins) if len(begins) else counts
+
+
+def rank_of(percent: float, count: int) -> int:
+    """From 1 to ``count``: the place of that percentile among the sorted values."""
+    part, of = _share(percent)
+    return max(1, -(-count * part // of))
+
+
+def value_of(key: int) -> float:
+    """The middle of the whole values of a bucket of ``Buckets``, in nanoseconds."""
+    return _middle(key, _SECOND_BITS)
+
+
+@lru_cache
+def _share(percent: float) -> tuple[int, int]:
+    """A fraction of the printed number: 99.9 % of 1000 is rank 999, not 999.0000000000001."""
+    return (Fraction(repr(percent)) / 100).as_integer_ratio()
+
+
+def _middle(key: int, bits: int) -> float:
+    """The middle of a bucket's lowest and highest whole value, in nanoseconds."""
+    if not key:
+        return 0.0
+    upper, shift = key + (1023 << bits) - 1, 52 - bits
+    low, after = struct.unpack("<2d", struct.pack("<2Q", upper << shift, (upper + 1) << shift))
+    # A bucket narrower than 1 holds the one whole number at its lower edge.
+    highest = max(int(low), -int(-after // 1) - 1)
+    return (int(low) + highest) / 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ssbench.core.records import MarkRecord, RunFooter, RunHeader, WorkerRecord
 from ssbench.core.stats.scenario_view import ScenarioView
-from ssbench.core.stats.windows_of_stages import SECOND_NS, Span, joined, load_end_ns, spans
+from ssbench.core.stats.windows import SECOND_NS, Span, joined, load_end_ns, spans
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,14 @@ seconds of the run, not the number of operations.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean, pstdev
 from typing import NamedTuple
+
+import numpy as np
 
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import CRUD, row_of
@@ -24,30 +29,17 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.core.stats.batches import Part, shifted, split
-from ssbench.core.stats.groups import Groups
 from ssbench.core.stats.headroom import HeadroomVerdict, ProcessSeries, Who, judge
 from ssbench.core.stats.host_metrics import HostSeries
-from ssbench.core.stats.rates import LastStart, basis_of, rate_windows
+from ssbench.core.stats.results import Group, Results
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.scenario_view import ScenarioView
-from ssbench.core.stats.series import SECOND_NS, TimeSeries
-from ssbench.core.stats.spread import Spread, spread_of, spread_of_legacy
-from ssbench.core.stats.tally import (
-    LATENCIES,
-    Basis,
-    Counts,
-    ErrorExample,
-    ErrorTally,
-    Latency,
-    Tally,
-    Throughput,
-)
-from ssbench.core.stats.verified import Verified
-from ssbench.core.stats.windows import LEFT_OUT, Windows
-from ssbench.core.stats.windows_of_stages import Span, gaps_ns
+from ssbench.core.stats.series import TimeSeries
+from ssbench.core.stats.tally import Basis, Counts, Errors, Tallies, Tally, Throughput, Verified
+from ssbench.core.stats.windows import LEFT_OUT, SECOND_NS, LastStart, Span, Windows, gaps_ns
 
-_HIGHEST_STATUS = 999
+_ENOUGH_ROWS = 1 << 17  #: that are counted at a time
+_WITHOUT_EFFECT = (ResultBatch, HostRecord, WorkerRecord)  #: on how results are counted
 _LONG_TAIL = 0.05  #: of the span of the rates; a shorter one doesn't bend them
 
 
@@ -65,7 +57,14 @@ class UpToLastStart(NamedTuple):
     throughput: Throughput
 
 
-Errors = dict[tuple[int, int], ErrorTally]  #: by (ErrorKind, status)
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How evenly workers shared the work. Standard deviation is that of the population."""
+
+    min: int
+    max: int
+    mean: float
+    std_dev: float
 
 
 class RunStats:
@@ -81,12 +80,11 @@ class RunStats:
     def __init__(self, end_ns: int | None = None) -> None:
         self.run = RunRecords()
         self.left_out = 0  #: operations of warm-ups and the cool-down
-        self._groups = Groups()
+        self._tallies = Tallies()
         self.phases: dict[Phase, Counts] = {}  #: all phases but the run
-        self.errors: Errors = {}  #: of the run phase
+        self.errors = Errors()  #: of the run phase
         self._phase_errors: dict[Phase, Errors] = {}  # of all others
         self._requests: Counter[tuple[str, int]] = Counter()
-        self._legacy = False
         self._origins: dict[Phase, int] = {}
         self._end_ns = end_ns
         self._windows = Windows(ScenarioView.of({}))
@@ -101,10 +99,26 @@ class RunStats:
 
     @classmethod
     def of(cls, records: Iterable[Record], end_ns: int | None = None) -> RunStats:
-        """The sums of all of these: of a whole file, most quickly of what is ``gathered``."""
+        """The sums of all of these, which are those of a whole file.
+
+        Results are counted many at a time, so that the size of batches doesn't matter.
+        """
         stats = cls(end_ns)
+        waiting: defaultdict[Phase, list[ResultBatch]] = defaultdict(list)
+        rows = 0
         for record in records:
-            stats.add(record)
+            if isinstance(record, ResultBatch):
+                waiting[record.phase].append(record)
+                rows += len(record)
+            if rows >= _ENOUGH_ROWS or not isinstance(record, _WITHOUT_EFFECT):
+                for phase, batches in waiting.items():
+                    stats._add_results(phase, batches)
+                waiting.clear()
+                rows = 0
+            if not isinstance(record, ResultBatch):
+                stats.add(record)
+        for phase, batches in waiting.items():
+            stats._add_results(phase, batches)
         return stats
 
     def __repr__(self) -> str:
@@ -115,7 +129,7 @@ class RunStats:
     def add(self, record: Record) -> None:
         """Count one record."""
         if isinstance(record, ResultBatch):
-            self._add_batch(record)
+            self._add_results(record.phase, [record])
         elif isinstance(record, PhaseRecord):
             self._origins[record.phase] = _wall_ns(record.started_at)
             self._shifts.clear()
@@ -129,12 +143,11 @@ class RunStats:
                 self.clocks[self.run.run_id, record.worker] = record
         elif isinstance(record, RunHeader | WorkerRecord | RunFooter | MarkRecord):
             self.run.add(record)
-            self._legacy = self.run.legacy
             if isinstance(record, RunHeader):
                 view = self.run.scenario_of(record.run_id)
                 self._windows = Windows(view, self._end_ns)
-                if view.operation_count is not None and not self._legacy:
-                    self._last_start = LastStart(view.user_count)
+                if view.operation_count is not None and not self.run.legacy:
+                    self._last_start = LastStart()
                 if record.verify:
                     self.verified = self.verified or Verified()
             elif isinstance(record, MarkRecord):
@@ -147,14 +160,14 @@ class RunStats:
         self._after_end += other._after_end
         self._last_after_end_ns = max(self._last_after_end_ns, other._last_after_end_ns)
         if other._last_start:
-            self._last_start = self._last_start or LastStart(None)
+            self._last_start = self._last_start or LastStart()
             self._last_start.merge(other._last_start)
-        self._groups.merge(other._groups)
+        self._tallies.merge(other._tallies)
         for phase, counts in other.phases.items():
             self.phases.setdefault(phase, Counts()).merge(counts)
-        _add_errors(self.errors, other.errors)
+        self.errors.merge(other.errors)
         for phase, errors in other._phase_errors.items():
-            _add_errors(self._phase_errors.setdefault(phase, {}), errors)
+            self._phase_errors.setdefault(phase, Errors()).merge(errors)
         for phase, origin in other._origins.items():
             self._origins.setdefault(phase, origin)
         self._requests.update(other._requests)
@@ -171,9 +184,8 @@ class RunStats:
     @property
     def out_of_range(self) -> int:
         """Successes whose time to the last byte, or whose completion, can't be true or counted."""
-        return self.series.untimed + sum(
-            tally.last_byte.histogram.out_of_range for tally in self._groups.all_stages.values()
-        )
+        total = self._tallies.total(None, None, None)
+        return self.series.untimed + total.last_byte.histogram.out_of_range
 
     @property
     def unaccounted(self) -> int | None:
@@ -188,13 +200,13 @@ class RunStats:
     @property
     def operations(self) -> list[int]:
         """Those of CRUD, then any other that has results."""
-        others = {operation for operation, _class in self._groups.all_stages} - set(CRUD)
+        others = {operation for operation, _class in self._tallies.kinds} - set(CRUD)
         return [*CRUD, *sorted(others)]
 
     @property
     def stage_count(self) -> int:
         """Stages that the load had, or that have results; 1 where it had none of its own."""
-        return max(len(self._groups), len(self.run.stages))
+        return max(self._tallies.stage_count, len(self.run.stages))
 
     def stage_seconds(self, index: int) -> float | None:
         """How long the part of a stage was that counts; None where nobody said."""
@@ -208,7 +220,7 @@ class RunStats:
         stage: int | None = None,
     ) -> Tally:
         """The sum over the groups; None stands for all. It isn't to be added to."""
-        total = self._groups.total(operation, size_class, stage)
+        total = self._tallies.total(operation, size_class, stage)
         total.has_bytes = not self.run.no_store
         if stage is None and total.first_start_ns is not None and total.last_end_ns is not None:
             origin_ns = self._origins.get(Phase.RUN, 0)
@@ -224,16 +236,34 @@ class RunStats:
     @property
     def rate_basis(self) -> Basis:
         """What the rates are counted by, and over what time."""
-        return basis_of(self.run, self._groups.total(None, None, None).operations + self.left_out)
+        run = self.run
+        if run.legacy:
+            return Basis.LEGACY
+        planned, sent = run.scenario.operation_count, run.sent
+        if sent is None:
+            sent = self._tallies.total(None, None, None).operations + self.left_out + run.lost
+        if planned is not None and sent == planned:
+            return Basis.COMPLETED
+        if run.footer is not None and run.footer.ended == "exhausted":
+            return Basis.COMPLETED
+        if len(run.headers) != 1 or run.end_ns is None or not run.stages:
+            return Basis.UNKNOWN_END
+        return Basis.DUE if any(mark.rate for mark in run.stages) else Basis.SHARE
 
     @property
     def rate_windows(self) -> list[Span] | None:
         """The window of the rates, of each stage; None where they are of the span from the first
         start to the last completion."""
-        first_ns = self._groups.total(None, None, None).first_start_ns
-        if first_ns is not None:
-            first_ns -= self._origins.get(Phase.RUN, 0)
-        return rate_windows(self.run, self.rate_basis, first_ns)
+        basis, windows = self.rate_basis, self.run.spans
+        if basis not in (Basis.DUE, Basis.SHARE):
+            return None
+        begin_ns, (low_ns, high_ns) = self.run.stages[0].at_ns, windows[0]
+        first_ns = self._tallies.total(None, None, None).first_start_ns or 0
+        first_ns -= self._origins.get(Phase.RUN, 0)
+        # Due times count from the mark. Users begin a little later: they are told to.
+        if basis is Basis.SHARE and low_ns == begin_ns < first_ns < high_ns:
+            windows[0] = Span(first_ns, high_ns)
+        return windows
 
     @property
     def after_end(self) -> AfterEnd | None:
@@ -264,7 +294,7 @@ class RunStats:
 
     def classes(self, operation: int | None = None) -> list[int]:
         """The size classes that have results (of that operation), rising."""
-        return sorted({cls for op, cls in self._groups.all_stages if operation in (None, op)})
+        return sorted({cls for op, cls in self._tallies.kinds if operation in (None, op)})
 
     def class_name(self, size_class: int) -> str:
         """As the scenario names it."""
@@ -279,7 +309,7 @@ class RunStats:
 
     def phase_errors(self, phase: Phase) -> Errors:
         """The errors of a phase that isn't the run."""
-        return self._phase_errors.get(phase, {})
+        return self._phase_errors.get(phase, Errors())
 
     @property
     def started_s(self) -> float | None:
@@ -340,7 +370,15 @@ class RunStats:
     def worker_spread(self) -> Spread | None:
         """How evenly the workers shared the work; None without a worker."""
         counts = list(self.requests_per_worker().values())
-        return spread_of_legacy(counts) if self.run.legacy else spread_of(counts)
+        if not counts:
+            return None
+        mean, std_dev = fmean(counts), pstdev(counts)
+        if self.run.legacy:
+            # ssbench 0.3.9 ran on Python 2, where dividing whole numbers rounds down: 5000 requests
+            # on 3 workers had an average of 1666.000, and the deviation was taken around that.
+            mean = float(sum(counts) // len(counts))
+            std_dev = sqrt(sum((count - mean) ** 2 for count in counts) / len(counts))
+        return Spread(min(counts), max(counts), mean, std_dev)
 
     def completions(self) -> list[int]:
         """Successes completed in each whole second, without a gap.
@@ -366,101 +404,57 @@ class RunStats:
 
     # How it is counted
 
-    def _add_batch(self, batch: ResultBatch) -> None:
-        if not len(batch):
+    def _add_results(self, phase: Phase, batches: Sequence[ResultBatch]) -> None:
+        batches = [batch for batch in batches if len(batch)]
+        if not batches:
             return
-        origin_ns = self._origins.get(batch.phase, 0)
-        shift_ns = self._shifts.get(batch.worker, 0)
-        if shift_ns:
-            batch = shifted(batch, shift_ns)
-        if batch.phase is not Phase.RUN:
-            counts = self.phases.setdefault(batch.phase, Counts())
-            for part in split(batch):
-                self._add_counts(counts, part, origin_ns)
-                if part.failed:
-                    errors = self._phase_errors.setdefault(batch.phase, {})
-                    _add_errors(errors, _errors_of(part, origin_ns))
+        results = Results(batches, self._shifts, open_loop=self._windows.open_loop)
+        origin_ns = self._origins.get(phase, 0)
+        if phase is Phase.RUN:
+            self._add_run(results, origin_ns)
             return
-        if batch.worker >= 0:
-            self._requests[self.run.run_id, batch.worker] += len(batch)
-        for stage, cut in self._windows.cut(batch):
-            for part in split(cut):
-                self._add_part(stage, part, origin_ns)
+        counts = self.phases.setdefault(phase, Counts())
+        for group in results.groups():
+            self._count(counts, group, origin_ns)
+            if group.failed:
+                self._phase_errors.setdefault(phase, Errors()).add(group, origin_ns)
 
-    def _add_part(self, stage: int, part: Part, origin_ns: int) -> None:
-        """Count some rows of the run; those of a warm-up in the series only."""
-        if self.verified:
-            self.verified.add(part, origin_ns)
-        self.series.add(part, origin_ns)
-        self._note_after_end(part)
-        if not part.failed:
-            for at, operations, moved_bytes in self._windows.shares(part):
-                tally = self._groups.to_add_to(at, part.group)
-                tally.shares += operations
-                tally.byte_shares += moved_bytes
-        if stage == LEFT_OUT:
-            self.left_out += len(part)
-            return
+    def _add_run(self, results: Results, origin_ns: int) -> None:
+        """Count results of the run; those of a warm-up in the series only."""
+        for batch in results.batches:
+            if batch.worker >= 0:
+                self._requests[self.run.run_id, batch.worker] += len(batch)
+        late = results.ends_ns > self._windows.load_end_ns
+        if late.any():
+            self._after_end += int(np.count_nonzero(late))
+            self._last_after_end_ns = max(self._last_after_end_ns, int(results.ends_ns.max()))
+        groups = list(results.groups(self._windows.stages(results)))
+        for group in groups:
+            kind = group.operation, group.size_class
+            if self.verified:
+                self.verified.add(group, origin_ns)
+            self.series.add(group, origin_ns)
+            if not group.failed:
+                for stage, operations, moved_bytes in self._windows.shares(group):
+                    if operations:
+                        tally = self._tallies.of(stage, *kind)
+                        tally.shares += operations
+                        tally.byte_shares += moved_bytes
+            if group.stage == LEFT_OUT:
+                self.left_out += len(group)
+                continue
+            tally = self._tallies.of(group.stage, *kind)
+            self._count(tally, group, origin_ns)
+            if group.failed:
+                self.errors.add(group, origin_ns)
+            else:
+                tally.add_latencies(group)
         if self._last_start:
-            self._last_start.add(part)
-        tally = self._groups.to_add_to(stage, part.group)
-        self._add_counts(tally, part, origin_ns)
-        if part.failed:
-            _add_errors(self.errors, _errors_of(part, origin_ns))
-        else:
-            _add_latencies(tally, part)
+            self._last_start.add([group for group in groups if group.stage != LEFT_OUT])
 
-    def _add_counts(self, counts: Counts, part: Part, origin_ns: int) -> None:
-        moved = part.bytes_moved
-        if part.failed:
-            counts.errors += len(part)
-            counts.failed_bytes += moved
-        else:
-            counts.count += len(part)
-            counts.bytes_moved += moved
-        for name in part.counters:
-            setattr(counts, name, getattr(counts, name) + sum(part.column(name)))
+    def _count(self, counts: Counts, group: Group, origin_ns: int) -> None:
         # Of 0.3.9's failed operations only the end is known, and it leaves them out of the span.
-        if not (part.failed and self._legacy):
-            first_ns, last_ns = part.span_ns
-            counts.span(origin_ns + first_ns, origin_ns + last_ns)
-
-    def _note_after_end(self, part: Part) -> None:
-        end_ns, (_first_ns, last_ns) = self._windows.load_end_ns, part.span_ns
-        if last_ns > end_ns:
-            self._after_end += sum(end > end_ns for end in part.ends_ns)
-            self._last_after_end_ns = max(self._last_after_end_ns, last_ns)
-
-
-def _errors_of(part: Part, origin_ns: int) -> Errors:
-    """Failed operations by their causes."""
-    found: Errors = {}
-    names = ("error", "status", "start_ns", "last_byte_ns", "detail", "transaction_id")
-    operation, _size_class = part.group
-    for kind, status, start_ns, last_byte_ns, detail, identifier in zip(
-        *map(part.column, names), strict=True
-    ):
-        at_ns = origin_ns + start_ns + max(0, last_byte_ns)
-        example = ErrorExample(at_ns, operation, detail, identifier)
-        # A status that is none would be one more row of the report for each of them.
-        key = (kind, status if 0 <= status <= _HIGHEST_STATUS else 0)
-        _add_errors(found, {key: ErrorTally(1, example)})
-    return found
-
-
-def _add_errors(errors: Errors, more: Errors) -> None:
-    for key, error in more.items():
-        known = errors.get(key)
-        errors[key] = error if known is None else known.plus(error)
-
-
-def _add_latencies(tally: Tally, part: Part) -> None:
-    ids = part.transaction_ids
-    for name in LATENCIES:
-        latency: Latency = getattr(tally, name)
-        latency.add(part.durations(f"{name}_ns"), ids)
-    if part.responses:
-        tally.response.add(part.responses, ids)
+        counts.add(group, origin_ns, timed=not (group.failed and self.run.legacy))
 
 
 def operation_name(operation: int) -> str:

@@ -7,29 +7,35 @@ memory, too, up to a limit: beyond it all seconds' buckets become wider (``relat
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ssbench.core.stats.batches import Part
-from ssbench.core.stats.buckets import MOST_BITS, Buckets, merged, relative_error
+import numpy as np
+import numpy.typing as npt
+
+from ssbench.core.stats.histogram import (
+    MAX_NS,
+    MOST_BITS,
+    Buckets,
+    coarser,
+    relative_error,
+    second_keys,
+    summed,
+)
+from ssbench.core.stats.results import Group, Ints, exact_sums
 
 SECOND_NS = 1_000_000_000
 #: Completions later than this after the run's start (115 days) can't be true: they are counted
 #: apart, so that a damaged file can't ask for a row for each second up to them.
 MAX_SECONDS = 10_000_000
-#: Latencies that may wait to be put into buckets, over all seconds (8 MB). Results come nearly in
-#: the order of time, so few seconds get more after that.
-_MAX_WAITING = 1_000_000
-#: Buckets of all seconds, some 72 MB, or 144 where each has thousands of values. An hour of 4,000
-#: operations a second with latencies from one millisecond to fifty fills a third of them.
+_MAX_WAITING = 1_000_000  #: latencies not yet counted, over all seconds (8 MB)
+#: Buckets of all seconds, some 72 MB, or 144 where a bucket has more than 255 values. An hour of
+#: 4,000 operations/s with latencies from one millisecond to fifty fills a third of them.
 _MAX_BUCKETS = 24_000_000
-
-_Columns = list[Any]  # sequences of equal length
+_KEY_BITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,58 +51,112 @@ class Second:
     response: Buckets  #: from due to last byte; empty in a closed loop
 
 
-class _Cell:
-    """The sums of one second, operation type and run."""
+class _Latencies:
+    """Latency counts of many seconds, in blocks of buckets sorted by second.
 
-    __slots__ = ("_response", "bytes_moved", "count", "errors", "flushed", "service", "started")
+    Results come nearly in the order of time, so few seconds are in more than one block.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[Ints] = []  # codes: the second, and in its lower 16 bits the key
+        self.waiting = 0
+        #: (seconds, where each begins, keys, counts) of each block.
+        self._blocks: list[tuple[Ints, Ints, npt.NDArray[Any], npt.NDArray[Any]]] = []
+
+    @property
+    def size(self) -> int:
+        """Buckets of all blocks."""
+        return sum(len(keys) for _seconds, _begins, keys, _counts in self._blocks)
+
+    def add(self, seconds: Ints, values_ns: Ints) -> None:
+        """Count durations; those below 0 and above one hour are passed over."""
+        within = (values_ns >= 0) & (values_ns <= MAX_NS)
+        if not within.all():
+            seconds, values_ns = seconds[within], values_ns[within]
+        codes = (seconds.astype(np.int64) << _KEY_BITS) | second_keys(values_ns)
+        self._waiting.append(codes)
+        self.waiting += len(codes)
+
+    def flush(self, bits: int) -> None:
+        """Count what waits, in buckets made coarser by so many bits."""
+        if not self.waiting:
+            return
+        codes = _coarser(np.concatenate(self._waiting), bits)
+        self._waiting, self.waiting = [], 0
+        codes.sort()
+        begins = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+        self._keep(codes[begins], np.diff(begins, append=len(codes)))
+
+    def _keep(self, codes: Ints, counts: Ints) -> None:
+        seconds = codes >> _KEY_BITS
+        begins = np.flatnonzero(np.diff(seconds, prepend=seconds[0] - 1))
+        small = np.uint8 if int(counts.max()) < 256 else np.uint32
+        keys = (codes & ((1 << _KEY_BITS) - 1)).astype(np.uint16)
+        self._blocks.append((seconds[begins], begins, keys, counts.astype(small)))
+
+    def unite(self, bits: int) -> None:
+        """Make one block of all, in buckets made coarser by so many bits."""
+        if not self._blocks:
+            return
+        pieces = [
+            (np.repeat(seconds, np.diff(begins, append=len(keys))) << _KEY_BITS) | keys
+            for seconds, begins, keys, _counts in self._blocks
+        ]
+        counts = np.concatenate([block[3] for block in self._blocks]).astype(np.int64)
+        codes = _coarser(np.concatenate(pieces), bits)
+        self._blocks = []
+        self._keep(*summed(codes, counts))
+
+    def merge(self, other: _Latencies) -> None:
+        """Add ``other``, of which nothing waits."""
+        self._blocks += other._blocks
+
+    def parts(self, second: int) -> list[Buckets]:
+        """What is counted of a second, by block."""
+        found = []
+        for seconds, begins, keys, counts in self._blocks:
+            at = int(np.searchsorted(seconds, second))
+            if at < len(seconds) and seconds[at] == second:
+                these = slice(begins[at], begins[at + 1] if at + 1 < len(begins) else None)
+                found.append(Buckets(keys[these], counts[these]))
+        return found
+
+
+def _coarser(codes: Ints, bits: int) -> Ints:
+    if not bits:
+        return codes
+    keys = codes & ((1 << _KEY_BITS) - 1)
+    wider: Ints = codes - keys + coarser(keys, bits)
+    return wider
+
+
+class _Cell:
+    """The sums of one second."""
+
+    __slots__ = ("bytes_moved", "count", "errors", "started")
 
     def __init__(self) -> None:
         self.started = 0
         self.count = 0
         self.errors = 0
         self.bytes_moved = 0
-        self.service = Buckets()
-        self._response: Buckets | None = None  # of a closed loop there is none
-        self.flushed = True
-
-    @property
-    def response(self) -> Buckets:
-        return self._response or _NO_LATENCIES
-
-    @property
-    def size(self) -> int:
-        return self.service.size + self.response.size
-
-    def add_responses(self, responses_ns: array[float]) -> None:
-        if self._response is None:
-            self._response = Buckets()
-        self._response.add(responses_ns)
-
-    def flush(self) -> None:
-        self.service.flush()
-        self.response.flush()
-        self.flushed = True
-
-    def coarsen(self, bits: int) -> None:
-        self.service.coarsen(bits)
-        if self._response:
-            self._response.coarsen(bits)
 
     def merge(self, other: _Cell) -> None:
-        self.started += other.started
-        self.count += other.count
-        self.errors += other.errors
-        self.bytes_moved += other.bytes_moved
-        self.service.merge(other.service)
-        if other._response:
-            if self._response is None:
-                self._response = Buckets()
-            self._response.merge(other._response)
-        self.flush()
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class _Lane:
+    """The seconds of one operation type of one run."""
+
+    def __init__(self) -> None:
+        self.cells: defaultdict[int, _Cell] = defaultdict(_Cell)
+        self.service = _Latencies()
+        self.response = _Latencies()
 
 
 class TimeSeries:
-    """The seconds of a run, merged without cutting anybody's seconds anew.
+    """The seconds of a run; of several runs merged, each run's own.
 
     Two runs that began at different fractions of a second keep their own seconds until they are
     read side by side; so the order of merges doesn't matter.
@@ -104,53 +164,77 @@ class TimeSeries:
 
     def __init__(self) -> None:
         self.untimed = 0  #: successes at times that can't be true: in no second
-        #: By (wall clock of the origin, operation type), then by second.
-        self._cells: defaultdict[tuple[int, int], dict[int, _Cell]] = defaultdict(dict)
-        self._unflushed: list[_Cell] = []
+        #: By (wall clock of the origin, operation type).
+        self._lanes: defaultdict[tuple[int, int], _Lane] = defaultdict(_Lane)
         self._waiting = 0  # latencies
-        self._buckets = 0  # of all that is flushed
-        self._bits = 0  # by which they are thinned
+        self._bits = 0  # by which buckets are coarser
+        self._united = True  # whether each lane's latencies are in one block
 
     def __repr__(self) -> str:
-        seconds = sum(map(len, self._cells.values()))
-        return f"<Series {seconds} seconds of {len(self._cells)} kinds, {self.untimed} untimed>"
+        seconds = sum(len(lane.cells) for lane in self._lanes.values())
+        return f"<TimeSeries {seconds} seconds of {len(self._lanes)} kinds, {self.untimed} untimed>"
 
-    def add(self, part: Part, origin_ns: int) -> None:
-        """Count the rows of a part.
+    def add(self, group: Group, origin_ns: int) -> None:
+        """Count the rows of a group.
 
         :param origin_ns: wall clock; the seconds count from it.
         """
-        ends, starts, *rest = self._in_order(_columns(part), failed=part.failed)
-        cells = self._cells[origin_ns, part.group[0]]
-        for second, rows in _runs(starts):
-            _cell(cells, second).started += rows.stop - rows.start
-        for second, rows in _runs(ends):
-            cell = _cell(cells, second)
-            if part.failed:
-                cell.errors += rows.stop - rows.start
-            else:
-                self._add_successes(cell, rows, *rest)
+        columns = [group.ends_ns, group.column("start_ns")]
+        if not group.failed:
+            columns += [group.column("bytes_moved"), group.column("last_byte_ns")]
+            if group.responses_ns is not None:
+                columns.append(group.responses_ns)
+        limit = MAX_SECONDS * SECOND_NS
+        if any(int(times.min()) < -limit or int(times.max()) > limit for times in columns[:2]):
+            possible = (abs(columns[0]) <= limit) & (abs(columns[1]) <= limit)
+            if not group.failed:
+                self.untimed += int(np.count_nonzero(~possible))
+            columns = [column[possible] for column in columns]
+            if not len(columns[0]):
+                return
+        ends, starts = (times.astype(np.int64) // SECOND_NS for times in columns[:2])
+        lane = self._lanes[origin_ns, group.operation]
+        for second, count in _counted(starts):
+            lane.cells[second].started += count
+        if group.failed:
+            for second, count in _counted(ends):
+                lane.cells[second].errors += count
+            return
+        moved, *latencies = columns[2:]
+        for second, count, size in _counted_with(ends, moved):
+            cell = lane.cells[second]
+            cell.count += count
+            cell.bytes_moved += size
+        for counts, values_ns in zip((lane.service, lane.response), latencies, strict=False):
+            counts.add(ends, values_ns)
+            self._waiting += len(ends)
+        if self._waiting > _MAX_WAITING:
+            self._flush()
 
     @property
     def relative_error(self) -> float:
         """Of the seconds' quantiles, at most."""
+        self._unite()
         return relative_error(self._bits)
 
     def merge(self, other: TimeSeries) -> None:
-        """Add ``other``, which stays as it is."""
-        other._flush()
+        """Add ``other``, whose figures stay as they are."""
         self._flush()
+        other._flush()
         self.untimed += other.untimed
-        for key, cells in other._cells.items():
-            mine = self._cells[key]
-            for second, cell in cells.items():
-                _cell(mine, second).merge(cell)
-        self._coarsen(max(self._bits, other._bits))
+        for key, theirs in other._lanes.items():
+            lane = self._lanes[key]
+            for second, cell in theirs.cells.items():
+                lane.cells[second].merge(cell)
+            lane.service.merge(theirs.service)
+            lane.response.merge(theirs.response)
+        self._bits, self._united = max(self._bits, other._bits), False
+        self._unite()
 
     @property
     def operations(self) -> list[int]:
         """The operation types that have results."""
-        return sorted({operation for _origin, operation in self._cells})
+        return sorted({operation for _origin, operation in self._lanes})
 
     def seconds(self, operation: int | None = None) -> Iterator[Second]:
         """Each second without a gap, from the earliest origin to the last completion of any type.
@@ -159,40 +243,45 @@ class TimeSeries:
 
         :param operation: only of that type; None stands for all.
         """
-        every = self._cells_by_second(None)
-        if not every:
-            return
-        found = every if operation is None else self._cells_by_second(operation)
+        self._unite()
+        lanes = [(shift, lane) for shift, of, lane in self._shifted() if operation in (None, of)]
         in_flight = 0
-        nothing: list[_Cell] = []
-        for second in _span(min(0, *every), max(every)):
-            cells = found.get(second, nothing)
-            count = sum(cell.count for cell in cells)
-            errors = sum(cell.errors for cell in cells)
-            in_flight += sum(cell.started for cell in cells) - count - errors
+        for second in self.span:
+            cells = [
+                (lane, second - shift) for shift, lane in lanes if second - shift in lane.cells
+            ]
+            sums = _Cell()
+            for lane, own in cells:
+                sums.merge(lane.cells[own])
+            in_flight += sums.started - sums.count - sums.errors
             yield Second(
                 second,
-                count,
-                errors,
-                sum(cell.bytes_moved for cell in cells),
+                sums.count,
+                sums.errors,
+                sums.bytes_moved,
                 in_flight,
-                _merged_buckets([cell.service for cell in cells]),
-                _merged_buckets([cell.response for cell in cells]),
+                Buckets.merged([part for lane, own in cells for part in lane.service.parts(own)]),
+                Buckets.merged([part for lane, own in cells for part in lane.response.parts(own)]),
             )
 
     @property
     def span(self) -> range:
         """The seconds that ``seconds`` gives."""
-        every = self._cells_by_second(None)
-        return range(min(0, *every), max(every) + 1)[: MAX_SECONDS + 1] if every else range(0)
+        ends = [
+            shift + end
+            for shift, _operation, lane in self._shifted()
+            for end in (min(lane.cells), max(lane.cells))
+        ]
+        return range(min(0, *ends), max(ends) + 1)[: MAX_SECONDS + 1] if ends else range(0)
 
     def totals(self, seconds: range) -> tuple[list[int], list[int]]:
         """Successes of each of these seconds, and the bytes that they moved."""
-        found = self._cells_by_second(None)
-        nothing: list[_Cell] = []
-        cells = [found.get(second, nothing) for second in seconds]
-        counts = [sum(cell.count for cell in each) for each in cells]
-        return counts, [sum(cell.bytes_moved for cell in each) for each in cells]
+        counts, moved = Counter[int](), Counter[int]()
+        for shift, _operation, lane in self._shifted():
+            for second, cell in lane.cells.items():
+                counts[shift + second] += cell.count
+                moved[shift + second] += cell.bytes_moved
+        return [counts[second] for second in seconds], [moved[second] for second in seconds]
 
     def per_second(self, *, from_first: bool = False) -> list[int]:
         """Successes in each second from the earliest origin to the last success.
@@ -200,141 +289,65 @@ class TimeSeries:
         :param from_first: begin at the first success instead.
         """
         found: Counter[int] = Counter()
-        for second, cells in self._cells_by_second(None).items():
-            found[second] = sum(cell.count for cell in cells)
+        for shift, _operation, lane in self._shifted():
+            for second, cell in lane.cells.items():
+                found[shift + second] += cell.count
         found = +found
         if not found:
             return []
         first = min(found) if from_first else min(0, *found)
-        return [found[second] for second in _span(first, max(found))]
+        return [found[at] for at in islice(range(first, max(found) + 1), MAX_SECONDS + 1)]
 
-    def _cells_by_second(self, operation: int | None) -> dict[int, list[_Cell]]:
-        """The cells of each second, all runs by the seconds of the one that began first."""
-        found: defaultdict[int, list[_Cell]] = defaultdict(list)
-        zero = min((origin for origin, _operation in self._cells), default=0)
-        for (origin, of_operation), cells in self._cells.items():
-            if operation in (None, of_operation):
-                shift = (origin - zero) // SECOND_NS
-                for second, cell in cells.items():
-                    found[shift + second].append(cell)
-        return found
+    def _shifted(self) -> Iterator[tuple[int, int, _Lane]]:
+        """(what its seconds are later than those of the first run, operation type, lane)."""
+        zero = min((origin for origin, _operation in self._lanes), default=0)
+        for (origin, operation), lane in self._lanes.items():
+            yield (origin - zero) // SECOND_NS, operation, lane
 
-    def _in_order(self, columns: _Columns, *, failed: bool) -> _Columns:
-        """The rows by their ends, and for itself the column of starts, both rising.
-
-        Those whose times can't be true are counted, and missing.
-        """
-        ends, starts = map(sorted, columns[:2])
-        limit = MAX_SECONDS * SECOND_NS
-        if min(ends[0], starts[0]) < -limit or max(ends[-1], starts[-1]) > limit:
-            rows = [
-                row
-                for row, (end, start) in enumerate(zip(*columns[:2], strict=True))
-                if abs(end) <= limit and abs(start) <= limit
-            ]
-            if not failed:
-                self.untimed += len(ends) - len(rows)
-            columns = _picked(columns, rows)
-            ends, starts = map(sorted, columns[:2])
-        if ends != columns[0]:  # as a worker's results come, they are in order nearly always
-            rows = sorted(range(len(ends)), key=columns[0].__getitem__)
-            columns = _picked(columns, rows)
-        return [ends, starts, *columns[2:]]
-
-    def _add_successes(
-        self,
-        cell: _Cell,
-        rows: slice,
-        lasts: array[float],
-        moved: Sequence[int],
-        responses: array[float] | None = None,
-    ) -> None:
-        count = rows.stop - rows.start
-        cell.count += count
-        cell.bytes_moved += sum(moved[rows])
-        cell.service.add(lasts[rows])
-        if responses:
-            cell.add_responses(responses[rows])
-        if cell.flushed:
-            cell.flushed = False
-            self._unflushed.append(cell)
-        self._waiting += 2 * count if responses else count
-        if self._waiting > _MAX_WAITING:
-            self._flush()
+    def _latencies(self) -> list[_Latencies]:
+        return [each for lane in self._lanes.values() for each in (lane.service, lane.response)]
 
     def _flush(self) -> None:
-        for cell in self._unflushed:
-            before = cell.size
-            cell.flush()
-            if self._bits:
-                cell.coarsen(self._bits)
-            self._buckets += cell.size - before
-        self._unflushed.clear()
-        self._waiting = 0
-        if self._buckets > _MAX_BUCKETS and self._bits < MOST_BITS:
-            self._coarsen(self._bits + 1)
+        if not self._waiting:
+            return
+        for latencies in self._latencies():
+            latencies.flush(self._bits)
+        self._waiting, self._united = 0, False
+        # Blocks have buckets in common: only uniting them shows how many there are.
+        if sum(each.size for each in self._latencies()) > 1.5 * _MAX_BUCKETS:
+            self._unite()
 
-    def _coarsen(self, bits: int) -> None:
-        """Have buckets of that width, or as much wider as memory asks for."""
-        every = [cell for cells in self._cells.values() for cell in cells.values()]
-        while True:
-            bits = min(bits, MOST_BITS)
-            if bits:
-                for cell in every:
-                    cell.coarsen(bits)
-            self._bits, self._buckets = bits, sum(cell.size for cell in every)
-            if self._buckets <= _MAX_BUCKETS or bits == MOST_BITS:
-                return
-            bits += 1
+    def _unite(self) -> None:
+        """Have each lane's buckets in one block, and as wide as memory asks for."""
+        self._flush()
+        while not self._united:
+            for latencies in self._latencies():
+                latencies.unite(self._bits)
+            size = sum(latencies.size for latencies in self._latencies())
+            self._united = size <= _MAX_BUCKETS or self._bits == MOST_BITS
+            self._bits += not self._united
 
 
-_NO_LATENCIES = Buckets()  # nobody adds to it
+def _counted(seconds: Ints) -> Iterator[tuple[int, int]]:
+    """(second, rows in it), rising."""
+    names, places = _placed(seconds)
+    counts = np.bincount(places)
+    for at in np.flatnonzero(counts).tolist():
+        yield names[at], int(counts[at])
 
 
-def _cell(cells: dict[int, _Cell], second: int) -> _Cell:
-    found = cells.get(second)
-    if found is None:
-        found = cells[second] = _Cell()
-    return found
+def _counted_with(seconds: Ints, values: Ints) -> Iterator[tuple[int, int, int]]:
+    """(second, rows in it, the sum of their values), rising."""
+    names, places = _placed(seconds)
+    counts, sums = np.bincount(places), exact_sums(values, places)
+    for at in np.flatnonzero(counts).tolist():
+        yield names[at], int(counts[at]), sums[at]
 
 
-def _columns(part: Part) -> _Columns:
-    """When its rows ended and began; of successes what is counted of each, too."""
-    times: _Columns = [part.ends_ns, part.column("start_ns")]
-    if part.failed:
-        return times
-    lasts = part.durations("last_byte_ns").doubles
-    responses = [part.responses.doubles] if part.responses else []
-    return [*times, lasts, part.column("bytes_moved"), *responses]
-
-
-def _runs(rising_ns: Sequence[int]) -> list[tuple[int, slice]]:
-    """(second, the rows whose times are in it), of times in rising order."""
-    if not rising_ns:
-        return []
-    last = rising_ns[-1] // SECOND_NS
-    found = []
-    begin, second = 0, rising_ns[0] // SECOND_NS
-    while second < last:
-        end = bisect_left(rising_ns, (second + 1) * SECOND_NS, begin)
-        found.append((second, slice(begin, end)))
-        begin, second = end, rising_ns[end] // SECOND_NS
-    found.append((last, slice(begin, len(rising_ns))))
-    return found
-
-
-def _picked(columns: _Columns, rows: Sequence[int]) -> _Columns:
-    return [
-        array("d", [column[row] for row in rows])
-        if isinstance(column, array) and column.typecode == "d"
-        else [column[row] for row in rows]
-        for column in columns
-    ]
-
-
-def _span(first: int, last: int) -> Iterator[int]:
-    return islice(range(first, last + 1), MAX_SECONDS + 1)
-
-
-def _merged_buckets(parts: Sequence[Buckets]) -> Buckets:
-    return parts[0] if len(parts) == 1 else merged(parts)
+def _placed(seconds: Ints) -> tuple[Sequence[int], Ints]:
+    """Seconds, rising, and the place of each row's among them."""
+    first, last = int(seconds.min()), int(seconds.max())
+    if last - first < 1024 + 4 * len(seconds):
+        return range(first, last + 1), seconds - first
+    distinct, places = np.unique(seconds, return_inverse=True)
+    return distinct.tolist(), places

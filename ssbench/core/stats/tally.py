@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from ssbench.core.model import UNCERTAIN_NS
-from ssbench.core.stats.durations import Durations
+import numpy as np
+
+from ssbench.core.model import UNCERTAIN_NS, ErrorKind
+from ssbench.core.operations import Body, row_of
 from ssbench.core.stats.histogram import Histogram
+from ssbench.core.stats.results import Group, Ints, exact_sum
 
 #: Columns of results that are added up as they are, failed operations included.
 COUNTERS = ("retries", "not_found_retries", "rate_limited", "reconnects", "renewals")
@@ -18,6 +22,8 @@ LATENCIES = ("headers", "first_byte", "last_byte")
 #: Shares of operations are whole numbers of 1 / SHARE, so that sums don't depend on their order.
 SHARE_BITS = 40
 SHARE = 1 << SHARE_BITS
+VERIFIED = ("reads", "bytes_read", "corrupt", "stale")  #: the sums of a Verified
+_HIGHEST_STATUS = 999
 
 
 class Basis(Enum):
@@ -63,25 +69,23 @@ class Latency:
     def __repr__(self) -> str:
         return f"<Latency {self.histogram!r}, worst {self.worst}>"
 
-    def add(self, durations: Durations, ids: Sequence[bytes]) -> None:
-        """Record the durations. NONE_NS is passed over, UNCERTAIN_NS counted as such; what is
-        below that is out of range.
+    def add(self, durations_ns: Ints, group: Group) -> None:
+        """Record a duration for each row of a group.
 
-        :param ids: a transaction id for each value; next to none are asked for.
+        NONE_NS is passed over, UNCERTAIN_NS counted as such; what is below that is out of range.
         """
-        slowest = durations.most
-        if durations.least <= UNCERTAIN_NS:
-            self.uncertain += durations.values_ns.count(UNCERTAIN_NS)
-            impossible = sum(value < UNCERTAIN_NS for value in durations.values_ns)
+        least, slowest = int(durations_ns.min()), int(durations_ns.max())
+        if least <= UNCERTAIN_NS:
+            self.uncertain += int(np.count_nonzero(durations_ns == UNCERTAIN_NS))
+            impossible = int(np.count_nonzero(durations_ns < UNCERTAIN_NS))
             self.histogram.out_of_range += impossible
         if slowest < 0:
             return
         if self.worst is None or slowest >= self.worst[0]:
-            found = (slowest, _id_of(slowest, durations.values_ns, ids))
+            ids = group.texts("transaction_id", np.flatnonzero(durations_ns == slowest))
+            found = (slowest, max(ids))
             self.worst = max(self.worst or found, found)
-        there = durations.not_below(0)
-        if there:
-            self.histogram.record_all(there)
+        self.histogram.record_many(durations_ns if least >= 0 else durations_ns[durations_ns >= 0])
 
     def merge(self, other: Latency) -> None:
         """Add ``other``, which stays as it is."""
@@ -89,12 +93,6 @@ class Latency:
         self.uncertain += other.uncertain
         if other.worst is not None:
             self.worst = max(self.worst or other.worst, other.worst)
-
-
-def _id_of(slowest: int, values_ns: Sequence[int], ids: Sequence[bytes]) -> bytes:
-    if values_ns.count(slowest) == 1:
-        return ids[values_ns.index(slowest)]
-    return max(ids[at] for at, value in enumerate(values_ns) if value == slowest)
 
 
 class Counts:
@@ -125,6 +123,26 @@ class Counts:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.count} done, {self.errors} errors>"
+
+    def add(self, group: Group, origin_ns: int, *, timed: bool = True) -> None:
+        """Count the rows of a group.
+
+        :param origin_ns: wall clock; offsets count from it.
+        :param timed: False where they leave the time spanned as it is.
+        """
+        if group.failed:
+            self.errors += len(group)
+            self.failed_bytes += group.bytes_moved
+        else:
+            self.count += len(group)
+            self.bytes_moved += group.bytes_moved
+        for name in COUNTERS:
+            column = group.column(name)
+            if column.any():
+                setattr(self, name, getattr(self, name) + exact_sum(column))
+        if timed:
+            first_ns, last_ns = int(group.column("start_ns").min()), int(group.ends_ns.max())
+            self.span(origin_ns + first_ns, origin_ns + last_ns)
 
     def span(self, first_start_ns: int, last_end_ns: int) -> None:
         """Widen the time spanned."""
@@ -211,6 +229,13 @@ class Tally(Counts):
         self.last_byte = Latency()  #: the service time: from start to last byte
         self.response = Latency()  #: from due to last byte; empty in a closed loop
 
+    def add_latencies(self, group: Group) -> None:
+        """Record the latencies of a group of successes."""
+        for name in LATENCIES:
+            getattr(self, name).add(group.column(f"{name}_ns"), group)
+        if group.responses_ns is not None:
+            self.response.add(group.responses_ns, group)
+
     def merge(self, other: Counts) -> None:
         """Add ``other``, which stays as it is."""
         super().merge(other)
@@ -241,11 +266,130 @@ class ErrorTally:
         return ErrorTally(self.count + other.count, min(self.example, other.example))
 
 
-Summed = TypeVar("Summed", bound=Counts)
+class Errors(dict[tuple[int, int], ErrorTally]):
+    """How often each kind of error with one status came, by (ErrorKind, status)."""
+
+    def add(self, group: Group, origin_ns: int) -> None:
+        """Count a group of failures; offsets count from ``origin_ns`` of the wall clock."""
+        statuses = group.column("status")
+        # A status that is none would be one more row of the report for each of them.
+        statuses = np.where((statuses >= 0) & (statuses <= _HIGHEST_STATUS), statuses, 0)
+        kinds = group.column("error")
+        for kind in np.unique(kinds):
+            for status in np.unique(statuses[kinds == kind]):
+                rows = (kinds == kind) & (statuses == status)
+                example = _earliest(group, rows, origin_ns)
+                self._put((int(kind), int(status)), ErrorTally(int(rows.sum()), example))
+
+    def merge(self, other: Errors) -> None:
+        """Add ``other``, which stays as it is."""
+        for key, tally in other.items():
+            self._put(key, tally)
+
+    def _put(self, key: tuple[int, int], more: ErrorTally) -> None:
+        self[key] = self[key].plus(more) if key in self else more
 
 
-def merged(into: Summed, parts: Sequence[Counts]) -> Summed:
-    """``into`` with all of ``parts`` added."""
-    for part in parts:
-        into.merge(part)
-    return into
+def _earliest(group: Group, chosen: Ints, origin_ns: int) -> ErrorExample:
+    """The example of some rows of a group, at least one."""
+    rows = np.flatnonzero(chosen)
+    ends_ns = group.ends_ns[rows]
+    first_ns = ends_ns.min()
+    rows = rows[ends_ns == first_ns]
+    texts = zip(*(group.texts(name, rows) for name in ("detail", "transaction_id")), strict=True)
+    return ErrorExample(origin_ns + int(first_ns), group.operation, *min(texts))
+
+
+class Verified:
+    """What --verify found in runs, warm-up and cool-down included; merges in any order."""
+
+    def __init__(self) -> None:
+        self.reads = 0  #: whose body was checked, whatever came of it
+        self.bytes_read = 0
+        self.corrupt = 0  #: READs, and uploads whose ETag was wrong
+        self.stale = 0
+        self.example: ErrorExample | None = None  #: the earliest that was corrupt
+
+    def __repr__(self) -> str:
+        return f"<Verified {self.reads} READs, {self.corrupt} corrupt, {self.stale} stale>"
+
+    def add(self, group: Group, origin_ns: int) -> None:
+        """Count some rows; offsets count from ``origin_ns`` of the wall clock."""
+        received = row_of(group.operation).body is Body.RECEIVED
+        if not group.failed:
+            if received:
+                self.reads += len(group)
+                self.bytes_read += group.bytes_moved
+            return
+        kinds = group.column("error")
+        corrupt, stale = kinds == ErrorKind.CORRUPT, kinds == ErrorKind.STALE
+        self.corrupt += int(np.count_nonzero(corrupt))
+        self.stale += int(np.count_nonzero(stale))
+        if received:
+            moved = group.column("bytes_moved")[corrupt | stale]
+            self.reads += len(moved)
+            self.bytes_read += exact_sum(moved)
+        if corrupt.any():
+            found = _earliest(group, corrupt, origin_ns)
+            self.example = min(self.example or found, found)
+
+    def merge(self, other: Verified) -> None:
+        """Add ``other``, which stays as it is."""
+        for name in VERIFIED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.example:
+            self.example = min(self.example or other.example, other.example)
+
+
+class Tallies:
+    """A tally for each operation and size class of each stage; merges in any order."""
+
+    def __init__(self) -> None:
+        self._stages: defaultdict[int, dict[tuple[int, int], Tally]] = defaultdict(dict)
+        # Sums that were asked for, until something is added: a report asks often.
+        self._totals: dict[tuple[int | None, ...], Tally] = {}
+
+    def __repr__(self) -> str:
+        return f"<Tallies of {self.stage_count} stages>"
+
+    @property
+    def stage_count(self) -> int:
+        """Stages up to the last that has results; at least one."""
+        return max(self._stages, default=0) + 1
+
+    def of(self, stage: int, operation: int, size_class: int) -> Tally:
+        """The tally to add to; empty where there was none."""
+        self._totals.clear()
+        return self._stages[stage].setdefault((operation, size_class), Tally())
+
+    def merge(self, other: Tallies) -> None:
+        """Add the tallies of ``other``, which stays as it is."""
+        for stage, tallies in other._stages.items():
+            for kind, tally in tallies.items():
+                self.of(stage, *kind).merge(tally)
+
+    @property
+    def kinds(self) -> set[tuple[int, int]]:
+        """Each (operation, size class) that has results."""
+        return {kind for tallies in self._stages.values() for kind in tallies}
+
+    def total(self, operation: int | None, size_class: int | None, stage: int | None) -> Tally:
+        """The sum; None stands for all. The same object until something is added."""
+        asked = operation, size_class, stage
+        if asked not in self._totals:
+            total = self._totals[asked] = Tally()
+            for tally in self._chosen(*asked):
+                total.merge(tally)
+        return self._totals[asked]
+
+    def _chosen(
+        self, operation: int | None, size_class: int | None, stage: int | None
+    ) -> Iterator[Tally]:
+        for number, tallies in self._stages.items():
+            for (of_operation, of_class), tally in tallies.items():
+                if (
+                    stage in (None, number)
+                    and operation in (None, of_operation)
+                    and size_class in (None, of_class)
+                ):
+                    yield tally

@@ -1,36 +1,115 @@
-"""Which operations count, to which stage of the load they belong, and by what share to its rate.
+"""Which operations count, to which stage of the load they belong, and what its rates are over.
 
 An operation belongs to the time at which it was due, or, in a closed loop, at which it began. What
 belongs to a warm-up or the cool-down is left out of the figures.
 
-Rates are of windows, which end with the load. In an open loop an operation is in the window in
+Rates are over windows, which end with the load. In an open loop an operation is in the window in
 which it was due. In a closed loop it is in each by the share of its time that it spent there, so
-that neither what was under way when a window began nor what still was at its end bends the rate.
+that neither what was in flight when a window began nor what still was at its end bends the rate.
+
+Times are nanoseconds from the run phase's start.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import compress
-from typing import Any
+from itertools import pairwise
+from typing import NamedTuple
 
-from ssbench.core.model import NONE_NS, Result
-from ssbench.core.records import MarkRecord, ResultBatch
-from ssbench.core.stats.batches import Part
+import numpy as np
+
+from ssbench.core.records import MarkRecord
+from ssbench.core.stats.results import Group, Ints, Results, exact_sum
 from ssbench.core.stats.scenario_view import ScenarioView
-from ssbench.core.stats.tally import SHARE_BITS
-from ssbench.core.stats.windows_of_stages import (
-    NEVER_NS,
-    counts_from_ns,
-    counts_until_ns,
-    planned_end_ns,
-)
+from ssbench.core.stats.tally import SHARE, SHARE_BITS, Throughput
 
-_DUE, _START = Result._fields.index("due_ns"), Result._fields.index("start_ns")
+SECOND_NS = 1_000_000_000
+NEVER_NS = (1 << 63) - 1
+LEFT_OUT = -1  #: in place of a stage's index
 
-LEFT_OUT = -1
+_MOST_IN_FLIGHT = 1 << 16  #: operations at the last start; of a damaged file it may be all
+
+
+class Span(NamedTuple):
+    """A part of the run; where nothing of a stage counts, low and high are the same."""
+
+    low_ns: int
+    high_ns: int  #: NEVER_NS where the end isn't known
+
+    @property
+    def seconds(self) -> float | None:
+        """Its length; None where it isn't known."""
+        return None if self.high_ns == NEVER_NS else (self.high_ns - self.low_ns) / SECOND_NS
+
+
+def planned_end_ns(begin_ns: int, view: ScenarioView) -> int:
+    """When a load that begins then is to end; NEVER_NS where its operations end it."""
+    seconds = view.run_seconds
+    if seconds is None or not 0 <= seconds < NEVER_NS / SECOND_NS:
+        return NEVER_NS
+    return begin_ns + round(seconds * SECOND_NS)
+
+
+def load_end_ns(marks: Sequence[MarkRecord], view: ScenarioView) -> int | None:
+    """When a load ended: at its first ``end`` mark, and not after its time was over.
+
+    :param marks: of one run.
+    :return: None without an ``end`` mark.
+    """
+    marked_ns = next((mark.at_ns for mark in marks if mark.name == "end"), None)
+    begin_ns = next((mark.at_ns for mark in marks if mark.name == "stage"), None)
+    if marked_ns is None or begin_ns is None:
+        return marked_ns
+    return min(marked_ns, planned_end_ns(begin_ns, view))
+
+
+def _counts_from_ns(stage: int, begin_ns: int, first_ns: int, view: ScenarioView) -> int:
+    """The end of a stage's warm-ups: its own, and the run's, which may reach into it.
+
+    :param begin_ns: when the stage began; ``first_ns``: when the first one did.
+    """
+    own_ns = begin_ns + round(view.stage_warmup_s(stage) * SECOND_NS)
+    return max(own_ns, first_ns + round(view.warmup_s * SECOND_NS))
+
+
+def _counts_until_ns(end_ns: int | None, view: ScenarioView) -> int:
+    """The start of the cool-down; NEVER_NS where the load's end isn't known."""
+    return NEVER_NS if end_ns is None else end_ns - round(view.cooldown_s * SECOND_NS)
+
+
+def spans(begins_ns: Sequence[int], end_ns: int | None, view: ScenarioView) -> list[Span]:
+    """What counts of each stage.
+
+    :param begins_ns: of each stage.
+    :param end_ns: when the load ended; None where that isn't known.
+    """
+    last_ns = _counts_until_ns(end_ns, view)
+    found = []
+    for stage, (begin_ns, after_ns) in enumerate(pairwise([*begins_ns, last_ns])):
+        low_ns = _counts_from_ns(stage, begin_ns, begins_ns[0], view)
+        found.append(Span(low_ns, max(low_ns, min(after_ns, last_ns))))
+    return found
+
+
+def joined(parts: Sequence[Span]) -> list[Span]:
+    """The same time with adjacent spans made one, and without empty ones."""
+    found: list[Span] = []
+    for part in parts:
+        if part.low_ns == part.high_ns:
+            continue
+        if found and found[-1].high_ns == part.low_ns:
+            part = Span(found.pop().low_ns, part.high_ns)
+        found.append(part)
+    return found
+
+
+def gaps_ns(parts: Sequence[Span], low_ns: int, high_ns: int) -> int:
+    """How much of the time from low to high lies between the spans."""
+    return sum(
+        max(0, min(after.low_ns, high_ns) - max(before.high_ns, low_ns))
+        for before, after in pairwise(joined(parts))
+    )
 
 
 class _Cuts:
@@ -58,19 +137,19 @@ class _Cuts:
 
 
 class Windows:
-    """Cuts the run phase's batches at the marks of one run.
+    """Assigns the run phase's results to stages, and to the windows of their rates.
 
-    :param facts: of its scenario: what is left out. Without any mark nothing is.
-    :param end_ns: when the load ended, as an offset from the phase's start; None: not known, and
-        nothing is left out at the end.
+    :param view: of the run's scenario: what is left out. Without any mark nothing is.
+    :param end_ns: when the load ended; None: not known, and nothing is left out at the end.
     """
 
-    def __init__(self, facts: ScenarioView, end_ns: int | None = None) -> None:
-        self._facts = facts
+    def __init__(self, view: ScenarioView, end_ns: int | None = None) -> None:
+        self._view = view
         # What began after the end's mark counts, as all does that was begun.
-        self._until_ns = counts_until_ns(end_ns, facts) if facts.cooldown_s else NEVER_NS
+        self._until_ns = _counts_until_ns(end_ns, view) if view.cooldown_s else NEVER_NS
         #: When the load ends, as far as that is known yet.
         self.load_end_ns = NEVER_NS if end_ns is None else end_ns
+        self.open_loop = False  #: whether any stage so far has an arrival rate
         self._first_ns: int | None = None
         self._marks = 0
         self._counts = _Cuts()
@@ -87,9 +166,10 @@ class Windows:
             return
         begin_ns, stage = mark.at_ns, self._marks
         self._marks += 1
+        self.open_loop = self.open_loop or bool(mark.rate)
         if self._first_ns is None:
             self._first_ns = begin_ns
-        low_ns = counts_from_ns(stage, begin_ns, self._first_ns, self._facts)
+        low_ns = _counts_from_ns(stage, begin_ns, self._first_ns, self._view)
         for cuts in (self._counts, self._rates):
             if low_ns > begin_ns:
                 cuts.cut(begin_ns, LEFT_OUT)
@@ -97,73 +177,117 @@ class Windows:
             # which is known to a fraction of a millisecond, makes of it.
             cuts.cut(low_ns if stage or low_ns > begin_ns else -NEVER_NS, stage)
         self._counts.cut(self._until_ns, LEFT_OUT)
-        self._ends(planned_end_ns(self._first_ns, self._facts))
+        self._ends(planned_end_ns(self._first_ns, self._view))
 
     def _ends(self, at_ns: int) -> None:
         self.load_end_ns = min(self.load_end_ns, at_ns)
         if self._rates.edges and self.load_end_ns != NEVER_NS:
-            self._rates.cut(counts_until_ns(self.load_end_ns, self._facts), LEFT_OUT)
+            self._rates.cut(_counts_until_ns(self.load_end_ns, self._view), LEFT_OUT)
 
-    def cut(self, batch: ResultBatch) -> Iterator[tuple[int, ResultBatch]]:
-        """The batch in parts, each with the index of its stage, or LEFT_OUT."""
-        cuts = self._counts
-        if not cuts.edges:
-            yield 0, batch
-            return
-        keys = _times(batch)
-        part = cuts.part_of(min(keys))
-        if part == cuts.part_of(max(keys)):
-            yield cuts.stage_of(part), batch
-            return
-        rows: defaultdict[int, list[bool]] = defaultdict(lambda: [False] * len(keys))
-        for row, key in enumerate(keys):
-            rows[cuts.stage_of(cuts.part_of(key))][row] = True
-        for stage, chosen in sorted(rows.items()):
-            columns: list[Sequence[Any]] = [list(compress(c, chosen)) for c in batch.columns]
-            yield stage, ResultBatch(batch.phase, batch.worker, columns)
+    def stages(self, results: Results) -> Ints | None:
+        """The index of each row's stage, or LEFT_OUT; None where all are of stage 0."""
+        if not self._counts.edges:
+            return None
+        parts = np.searchsorted(_as_bounds(self._counts.edges), results.times_ns, side="right")
+        stages: Ints = np.array([LEFT_OUT, *self._counts.stages])[parts]
+        return stages
 
-    def shares(self, part: Part) -> Iterator[tuple[int, int, int]]:
-        """(stage, operations, bytes) of successes that are in the window of its rate, the latter
-        two in units of 1 / SHARE. Where a part crosses no edge no row of it is looked at.
+    def shares(self, group: Group) -> Iterator[tuple[int, int, int]]:
+        """(stage, operations, bytes) of successes in the window of its rate, the latter two in
+        units of 1 / SHARE.
 
         Rows that come before their edge is known are on its near side: they ended before.
         """
         cuts = self._rates
-        at, last = map(cuts.part_of, part.range_ns)
+        lows, highs = group.extents_ns
+        at, last = cuts.part_of(int(lows.min())), cuts.part_of(int(highs.max()))
         given = (0, 0)
-        columns = *part.extents_ns, part.column("bytes_moved")
-        rows = list(zip(*columns, strict=True)) if last > at else []
-        for edge in cuts.edges[at + 1 : last + 1]:
-            until = before(edge, rows)
+        for edge_ns in cuts.edges[at + 1 : last + 1]:
+            until = _before(edge_ns, lows, highs, group.column("bytes_moved"))
             if cuts.stage_of(at) != LEFT_OUT:
                 yield cuts.stage_of(at), until[0] - given[0], until[1] - given[1]
             at, given = at + 1, until
         if cuts.stage_of(at) != LEFT_OUT:
-            count, size = len(part) << SHARE_BITS, part.bytes_moved << SHARE_BITS
+            count, size = len(group) << SHARE_BITS, group.bytes_moved << SHARE_BITS
             yield cuts.stage_of(at), count - given[0], size - given[1]
 
 
-def before(edge_ns: int, rows: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
+def _as_bounds(edges: Sequence[int]) -> Ints:
+    """Edges that fit 64 bits; none of a file is beyond, but a warm-up may push one there."""
+    return np.array([min(max(edge, -NEVER_NS), NEVER_NS) for edge in edges])
+
+
+def _before(edge_ns: int, lows: Ints, highs: Ints, sizes: Ints) -> tuple[int, int]:
     """Operations and bytes before an edge, in units of 1 / SHARE.
 
     An operation that crosses it is by the share of its time; one of no length at it is behind it.
-
-    :param rows: (from, to, bytes) of each.
     """
-    whole = [size for low, high, size in rows if high <= edge_ns and low < edge_ns]
-    count, size = len(whole) << SHARE_BITS, sum(whole) << SHARE_BITS
-    for low, high, each in rows:
-        if low < edge_ns < high:
-            share = ((edge_ns - low) << SHARE_BITS) // (high - low)
-            count += share
-            size += share * each
+    begun = lows < edge_ns
+    whole = begun & (highs <= edge_ns)
+    count = int(np.count_nonzero(whole)) << SHARE_BITS
+    size = exact_sum(sizes[whole]) << SHARE_BITS
+    crossing = begun & ~whole
+    columns = (column[crossing].tolist() for column in (lows, highs, sizes))
+    for low, high, each in zip(*columns, strict=True):
+        share = ((edge_ns - low) << SHARE_BITS) // (high - low)
+        count += share
+        size += share * each
     return count, size
 
 
-def _times(batch: ResultBatch) -> Sequence[int]:
-    dues, starts = batch.columns[_DUE], batch.columns[_START]
-    if dues.count(NONE_NS) == len(dues):
-        return starts
-    if min(dues) >= 0:
-        return dues
-    return [start if due < 0 else due for due, start in zip(dues, starts, strict=True)]
+class LastStart:
+    """When the last operation began, and what was done until then.
+
+    A run that ends with its operations has fewer and fewer users at work from then on. Kept are the
+    rows that were in flight at the last start so far.
+    """
+
+    def __init__(self) -> None:
+        self.at_ns: int | None = None  #: the last start, or due time; None without a result
+        #: (start, end, bytes) of successes that end later than that; (due, due, bytes) of others.
+        self._rows: list[tuple[int, int, int]] = []
+
+    def __repr__(self) -> str:
+        return f"<LastStart at {self.at_ns} ns, {len(self._rows)} rows in flight>"
+
+    def add(self, groups: Sequence[Group]) -> None:
+        """Take note of operations that count."""
+        if not groups:
+            return
+        self._move_to(max(int(group.extents_ns[0].max()) for group in groups))
+        for group in groups:
+            lows, highs = group.extents_ns
+            if group.failed or int(highs.max()) < (self.at_ns or 0):
+                continue
+            late = np.flatnonzero(highs >= self.at_ns)[-_MOST_IN_FLIGHT:]
+            columns = (lows, highs, group.column("bytes_moved"))
+            self._rows += zip(*(column[late].tolist() for column in columns), strict=True)
+        self._rows = self._rows[-_MOST_IN_FLIGHT:]
+
+    def merge(self, other: LastStart) -> None:
+        """Add ``other``, which stays as it is."""
+        self._rows = self._rows + other._rows
+        if other.at_ns is not None:
+            self._move_to(other.at_ns)
+
+    def _move_to(self, at_ns: int) -> None:
+        self.at_ns = at_ns = at_ns if self.at_ns is None else max(self.at_ns, at_ns)
+        self._rows = [row for row in self._rows if row[1] >= at_ns][-_MOST_IN_FLIGHT:]
+
+    def until(self, count: int, moved_bytes: int, first_ns: int) -> Throughput:
+        """What was done up to the last start.
+
+        :param count: all successes, and ``moved_bytes`` that they moved.
+        :param first_ns: the first start.
+        """
+        at_ns = first_ns if self.at_ns is None else self.at_ns
+        lows, highs, sizes = (
+            (np.array(column, object) for column in zip(*self._rows, strict=True))
+            if self._rows
+            else (np.zeros(0, object),) * 3
+        )
+        shares, byte_shares = _before(at_ns, lows, highs, sizes)
+        operations = (count - len(sizes)) * SHARE + shares
+        moved = (moved_bytes - int(sizes.sum())) * SHARE + byte_shares
+        seconds = (at_ns - first_ns) / SECOND_NS
+        return Throughput(operations / SHARE, moved / SHARE, seconds if seconds > 0 else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from ssbench.core.stats.buckets import Buckets
+from ssbench.core.stats.histogram import Buckets
 from ssbench.core.stats.series import Second
 
 MEDIAN_NS = 20_000_000
@@ -37,8 +37,7 @@ def seconds_of(
         state = lasting * state + (1 - lasting**2) ** 0.5 * rng.gauss(0, 1)
         many = count if samples is None else samples
         times = [int(MEDIAN_NS * slower * rng.lognormvariate(0, SIGMA)) for _ in range(many)]
-        service, response = Buckets(), Buckets()
-        service.add(times)
-        response.add([2 * time for time in times] if due else [])
+        service = Buckets.of(times)
+        response = Buckets.of([2 * time for time in times] if due else [])
         found.append(Second(at, count, 0, 4096 * count, 0, service, response))
     return found

@@ -10,13 +10,14 @@ import pytest
 
 from ssbench.core.stats.bootstrap import (
     MOST_RESAMPLES,
+    Latencies,
     Resampled,
     block_length,
     interval,
     widening,
 )
-from ssbench.core.stats.buckets import Buckets
 from ssbench.core.stats.compare import ChangeVerdict, compare
+from ssbench.core.stats.histogram import Buckets
 from tests.core.stats.synthetic import MEDIAN_NS, SIGMA, seconds_of
 
 
@@ -32,7 +33,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(seconds: int, lasti
         drawn = Resampled(counts, rng, 200)
         low, high = interval(drawn.means(counts), 0.95, drawn.blocks, drawn.widening)
         rate_held += low <= 300 <= high
-        found = drawn.latencies([second.service for second in run], [90]).quantiles(90)
+        found = Latencies(drawn, [second.service for second in run], [90]).quantiles(90)
         low, high = interval([value or 0 for value in found], 0.95, drawn.blocks, drawn.widening)
         percentile_held += low <= 1.001 * truth and 0.999 * truth <= high
     assert rate_held >= 106
@@ -46,16 +47,20 @@ def test_a_percentile_is_that_of_all_values_drawn(told: tuple[float, ...], slow:
     """Whatever was said before of percentiles, and however seconds differ from each other."""
     rng = random.Random(1)
     run = seconds_of(rng, 20, rate=50)
-    for second in run[:7]:
-        second.service.add([slow * rng.randrange(10**6, 10**9) for _ in range(100)])
     drawn = Resampled([second.count for second in run], rng, 30)
-    latencies = drawn.latencies([second.service for second in run], told)
+    slower = [
+        Buckets.of([slow * rng.randrange(10**6, 10**9) for _ in range(100 * (at < 7))])
+        for at in range(20)
+    ]
+    seconds = [
+        Buckets.merged([second.service, more]) for second, more in zip(run, slower, strict=True)
+    ]
+    latencies = Latencies(drawn, seconds, told)
     found = {percent: latencies.quantiles(percent) for percent in (0.1, 50, 99, 100)}
-    for index, draw in enumerate(drawn._draws):
-        every = Buckets()
-        for start in draw:
-            for at in range(start, start + drawn.block):
-                every.merge(run[at % 20].service)
+    for index, draw in enumerate(drawn.draws.tolist()):
+        every = Buckets.merged(
+            [seconds[at % 20] for start in draw for at in range(start, start + drawn.block)]
+        )
         assert every.quantiles(list(found)) == [values[index] for values in found.values()]
 
 
@@ -66,7 +71,7 @@ def test_seconds_alike_make_an_interval_of_no_width() -> None:
 
 def test_without_a_value_there_is_no_percentile() -> None:
     drawn = Resampled([0] * 12, random.Random(1), 5)
-    assert drawn.latencies([Buckets()] * 12, [50]).quantiles(50) == [None] * 5
+    assert Latencies(drawn, [Buckets.of([])] * 12, [50]).quantiles(50) == [None] * 5
 
 
 def test_blocks_are_longer_where_seconds_are_alike() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.operations import READ
-from ssbench.core.stats.durations import Durations
 from ssbench.core.stats.metrics import LATENCY, METRICS, latency_of, metric_of, percent_of
 from ssbench.core.stats.tally import Tally
 from tests.report import runs
@@ -30,7 +29,7 @@ def test_a_name_says_what_is_measured(
 
 def test_a_bare_percentile_is_of_response_times_where_there_are_some() -> None:
     tally = Tally()
-    tally.response.add(Durations([5]), [b""])
+    tally.response.histogram.record(5)
     assert latency_of("p99", tally) == "response"
 
 

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from ssbench.core.model import Phase, Result
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
-from ssbench.core.stats.batches import split
-from ssbench.core.stats.rates import LastStart
+from ssbench.core.stats.results import Results
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.steps import Step
 from ssbench.core.stats.tally import SHARE, Basis
 from ssbench.core.stats.thresholds import Threshold
-from ssbench.core.stats.windows import Windows
+from ssbench.core.stats.windows import LastStart, Windows
 from tests.report import runs
 from tests.report.runs import render
 
@@ -271,12 +270,12 @@ def test_a_load_without_a_success_has_a_rate_of_none_a_second() -> None:
 
 
 def test_garbage_neither_breaks_a_rate_nor_fills_memory() -> None:
-    last = LastStart(1 << 60)
-    rows = [row(0, 1 << 40) for _ in range(1000)]
+    last = LastStart()
+    rows = Results([runs.batch([row(0, 1 << 30) for _ in range(1000)])], {})
     for _ in range(100):
-        for part in split(runs.batch(rows)):
-            last.add(part)
-    assert len(last._rows) <= 1 << 16
+        last.add(list(rows.groups()))
+    assert last.at_ns == 0
+    assert "65536 rows" in repr(last)
 
 
 # Properties -----------------------------------------------------------------------------------
@@ -289,7 +288,8 @@ def counted(rows: Iterable[Result], begins_ns: Sequence[int]) -> tuple[int, int]
     windows = Windows(ScenarioView.of({}))
     for index, at_ns in enumerate(begins_ns):
         windows.mark(MarkRecord(at_ns, "stage", index))
-    shares = [found for part in split(runs.batch(list(rows))) for found in windows.shares(part)]
+    groups = Results([runs.batch(list(rows))], {}).groups()
+    shares = [found for group in groups for found in windows.shares(group)]
     return sum(share for _stage, share, _size in shares), sum(size for *_two, size in shares)
 
 

@@ -119,7 +119,7 @@ def test_errors_by_kind_keep_the_earliest_as_their_example() -> None:
     assert set(errors) == {(ErrorKind.STATUS, 503), (ErrorKind.RESET, 0)}
     found = errors[ErrorKind.STATUS, 503]
     assert (found.count, found.example.detail) == (2, "early")
-    assert found.example.operation is CREATE
+    assert found.example.operation == CREATE
 
 
 def test_errors_of_other_phases_are_kept_apart_and_merge() -> None:
@@ -330,17 +330,6 @@ def test_no_number_breaks_it(rows: list[list[int]]) -> None:
     )  # fmt: skip
     assert stats.total().operations == len(rows)
     assert render("text", stats)
-
-
-def test_memory_does_not_grow_with_operations() -> None:
-    stats = RunStats()
-    batch = runs.batch(runs.some_rows(200, random.Random(7)))
-    for _ in range(20):
-        stats.add(batch)
-    assert stats.total().operations == 4000
-    assert len(stats._groups.all_stages) <= 8
-    assert len(stats.errors) == 2
-    assert len(list(stats.total().last_byte.histogram.buckets())) <= 180
 
 
 # Stages, warm-up and cool-down ------------------------------------------------------------

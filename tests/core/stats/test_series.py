@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ssbench.core.model import Result
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.stats import series as module
-from ssbench.core.stats.batches import split
-from ssbench.core.stats.buckets import RELATIVE_ERROR
+from ssbench.core.stats.histogram import SECOND_ERROR
+from ssbench.core.stats.results import Results
 from ssbench.core.stats.series import MAX_SECONDS, SECOND_NS, TimeSeries
 from tests.report import runs
 
@@ -27,8 +27,8 @@ def read(start_s: float, last_s: float, **changes: object) -> Result:
 
 def series_of(*rows: Result, origin_ns: int = 0, series: TimeSeries | None = None) -> TimeSeries:
     series = TimeSeries() if series is None else series
-    for part in split(runs.batch(rows)):
-        series.add(part, origin_ns)
+    for group in Results([runs.batch(rows)], {}).groups():
+        series.add(group, origin_ns)
     return series
 
 
@@ -116,14 +116,14 @@ def test_parts_in_any_order_are_the_whole(
     assert found == sum(len(some) for some, _origin in parts)
 
 
-def test_memory_is_held_down_while_results_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_that_come_one_by_one_are_counted_like_those_that_come_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "_MAX_WAITING", 10)
     some = [read(n / 10, 0.05 + n / 1000) for n in range(100)]
     series = TimeSeries()
     for row in some:
         series_of(row, series=series)
-        cells = [cell for cells in series._cells.values() for cell in cells.values()]
-        assert sum(len(cell.service._waiting) for cell in cells) <= 10
     assert list(series.seconds()) == list(series_of(*some).seconds())
 
 
@@ -136,8 +136,8 @@ def test_memory_of_a_long_run_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
     whole = TimeSeries()
     for half in halves:
         whole.merge(half)
-    held = [s for each in (*halves, whole) for s in [sum(c.size for c in _cells_of(each))]]
-    assert max(held) <= 100
+    for each in (*halves, whole):
+        assert sum(len(second.service.keys) for second in each.seconds()) <= 100
     assert 2**-10 < whole.relative_error < 1
     assert [s.count for s in whole.seconds()] == [29] * 10
     for second in whole.seconds():
@@ -146,12 +146,8 @@ def test_memory_of_a_long_run_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> No
         assert found == pytest.approx(sorted(of_it)[14] * S, rel=whole.relative_error)
 
 
-def _cells_of(series: TimeSeries) -> list[module._Cell]:
-    return [cell for cells in series._cells.values() for cell in cells.values()]
-
-
 def test_as_long_as_there_is_room_nothing_is_coarser() -> None:
-    assert series_of(read(0, 1)).relative_error == RELATIVE_ERROR
+    assert series_of(read(0, 1)).relative_error == SECOND_ERROR
 
 
 def test_two_runs_stand_cells_by_second_by_the_clock_on_the_wall() -> None:

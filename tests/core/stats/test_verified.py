@@ -6,7 +6,7 @@ from ssbench.core.model import ErrorKind, Phase, Result
 from ssbench.core.operations import READ, UPDATE, Operation
 from ssbench.core.records import PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
-from ssbench.core.stats.verified import Verified
+from ssbench.core.stats.tally import Verified
 from tests.report import runs
 from tests.report.runs import render
 

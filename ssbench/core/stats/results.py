@@ -1,0 +1,226 @@
+"""Results of a phase as numpy arrays: joined from batches, and divided into groups.
+
+Whole numbers are int64 wherever sums of two of them fit that, else Python's (dtype object): so
+whatever a damaged file holds is added up exactly, by the same code.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ssbench.core.model import NONE_NS
+from ssbench.core.records import ResultBatch
+
+Ints = npt.NDArray[Any]  #: whole numbers: int64, or Python's
+
+_LARGEST = 1 << 61
+_HALF = 31  # bits
+_LOW_HALF = (1 << _HALF) - 1
+
+
+def as_ints(values: Sequence[int] | npt.NDArray[Any]) -> Ints:
+    """An array of whole numbers."""
+    found = np.asarray(values)
+    if found.dtype.kind == "u" and found.itemsize < 8:
+        return found.astype(np.int64)
+    if found.dtype.kind in "iu":
+        if int(found.max()) < _LARGEST and int(found.min()) > -_LARGEST:
+            return found.astype(np.int64, copy=False)
+        return found.astype(object)
+    return np.array(list(values), object)  # a mixture that numpy would make floats of
+
+
+def exact_sum(values: Ints) -> int:
+    """The sum, exact for any of ``as_ints``, of up to 2**31 values."""
+    if values.dtype == object:
+        return int(values.sum())
+    return (int((values >> _HALF).sum()) << _HALF) + int((values & _LOW_HALF).sum())
+
+
+def exact_sums(values: Ints, places: npt.NDArray[np.int64]) -> list[int]:
+    """The sums of the values at each place (from 0), exact for up to 2**22 values.
+
+    bincount adds floats: of halves, no sum loses a bit.
+    """
+    halves = (values >> _HALF, values & _LOW_HALF)
+    high, low = (np.bincount(places, half.astype(np.float64)).tolist() for half in halves)
+    return [(int(a) << _HALF) + int(b) for a, b in zip(high, low, strict=True)]
+
+
+class Results:
+    """The rows of several batches of one phase, by column.
+
+    :param shifts_ns: by worker: what is added to its offsets, because its clock was wrong.
+    :param open_loop: whether the load has an arrival rate.
+    """
+
+    def __init__(
+        self,
+        batches: Sequence[ResultBatch],
+        shifts_ns: Mapping[int, int],
+        *,
+        open_loop: bool = False,
+    ) -> None:
+        self.batches = batches
+        self.open_loop = open_loop
+        self._counts = [len(batch) for batch in batches]
+        self._starts = list(accumulate(self._counts, initial=0))
+        self._shifts_ns = shifts_ns
+        self._columns: dict[str, Ints] = {}
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def __repr__(self) -> str:
+        return f"<Results {len(self)} rows of {len(self.batches)} batches>"
+
+    def column(self, name: str) -> Ints:
+        """A column of whole numbers, by the name of Result's field; offsets are corrected."""
+        found = self._columns.get(name)
+        if found is None:
+            parts = [as_ints(batch.column(name)) for batch in self.batches]
+            found = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            if name in ("start_ns", "due_ns") and any(self._shifts_ns.values()):
+                shifts = [self._shifts_ns.get(batch.worker, 0) for batch in self.batches]
+                later = found + np.repeat(shifts, self._counts)
+                found = np.where(found == NONE_NS, found, later) if name == "due_ns" else later
+            self._columns[name] = found
+        return found
+
+    @cached_property
+    def ends_ns(self) -> Ints:
+        """When each row completed, as an offset from the phase's start."""
+        # 0.3.9's latencies of 0, and those of its failed operations, are none.
+        ends: Ints = self.column("start_ns") + np.maximum(self.column("last_byte_ns"), 0)
+        return ends
+
+    @cached_property
+    def has_due_times(self) -> bool:
+        """Whether any row has a due time."""
+        return bool((self.column("due_ns") != NONE_NS).any())
+
+    @cached_property
+    def times_ns(self) -> Ints:
+        """What decides to which stage a row belongs: its due time, or else its start."""
+        starts = self.column("start_ns")
+        if not self.has_due_times:
+            return starts
+        dues = self.column("due_ns")
+        return np.where(dues < 0, starts, dues)
+
+    def texts(self, name: str, rows: npt.NDArray[np.int64]) -> list[Any]:
+        """The ``transaction_id`` or ``detail`` of each of these rows."""
+        found = []
+        for row in rows.tolist():
+            at = bisect_right(self._starts, row) - 1
+            found.append(self.batches[at].column(name)[row - self._starts[at]])
+        return found
+
+    def groups(self, stages: npt.NDArray[np.int64] | None = None) -> Iterator[Group]:
+        """The rows by stage, operation, size class and whether they failed.
+
+        :param stages: of each row; None: 0.
+        """
+        columns = [self.column("operation"), self.column("size_class"), self.column("error") != 0]
+        if stages is not None:
+            columns.append(stages)
+        kinds = _numbered(columns)
+        if kinds is None:
+            yield Group(self, None, 0 if stages is None else int(stages[0]))
+            return
+        order = np.argsort(kinds, kind="stable")
+        sorted_kinds = kinds[order]
+        for rows in np.split(order, np.flatnonzero(np.diff(sorted_kinds)) + 1):
+            yield Group(self, rows, 0 if stages is None else int(stages[rows[0]]))
+
+
+def _numbered(columns: Sequence[Ints]) -> npt.NDArray[Any] | None:
+    """A small number for each row, the same where all columns are; None where no row differs."""
+    kinds, size = None, 1
+    for column in columns:
+        least, most = int(column.min()), int(column.max())
+        if least == most:
+            continue
+        if most - least >= 1 << 12:  # numbers that no scenario has: number those that there are
+            values, column = np.unique(column, return_inverse=True)
+            least, most = 0, len(values) - 1
+        part = column.astype(np.int64) - least
+        kinds = part if kinds is None else kinds * (most - least + 1) + part
+        size *= most - least + 1
+    if kinds is None:
+        return None
+    # Of 16 bits, because those are sorted in linear time.
+    return kinds.astype(np.uint16) if size <= 1 << 16 else kinds
+
+
+class Group:
+    """The rows of one stage, operation and size class that are all failures or all successes."""
+
+    def __init__(self, results: Results, rows: npt.NDArray[np.int64] | None, stage: int) -> None:
+        self._results = results
+        self._rows = rows  # None: all
+        self._columns: dict[str, Ints] = {}
+        self.stage = stage
+        first = 0 if rows is None else int(rows[0])
+        self.operation = int(results.column("operation")[first])
+        self.size_class = int(results.column("size_class")[first])
+        self.failed = bool(results.column("error")[first])
+
+    def __len__(self) -> int:
+        return len(self._results) if self._rows is None else len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<Group {self.operation}, {self.size_class}: {len(self)} rows>"
+
+    def _picked(self, column: Ints) -> Ints:
+        return column if self._rows is None else column[self._rows]
+
+    def column(self, name: str) -> Ints:
+        """These rows of a column, by the name of Result's field."""
+        found = self._columns.get(name)
+        if found is None:
+            found = self._columns[name] = self._picked(self._results.column(name))
+        return found
+
+    @cached_property
+    def ends_ns(self) -> Ints:
+        """When each row completed, as an offset from the phase's start."""
+        return self._picked(self._results.ends_ns)
+
+    @cached_property
+    def responses_ns(self) -> Ints | None:
+        """Response times, from due to last byte: NONE_NS for a row that has no due time.
+
+        None where no row of the results has one: in a closed loop.
+        """
+        if not self._results.has_due_times:
+            return None
+        dues = self.column("due_ns")
+        return np.where(dues == NONE_NS, NONE_NS, self.ends_ns - dues)
+
+    @cached_property
+    def extents_ns(self) -> tuple[Ints, Ints]:
+        """From when and to when each row counts to a rate, as offsets from the phase's start.
+
+        Its start and its end; of an open loop both are its due time (where it has none, its start).
+        """
+        if self._results.open_loop:
+            times = self._picked(self._results.times_ns)
+            return times, times
+        return self.column("start_ns"), self.ends_ns
+
+    @cached_property
+    def bytes_moved(self) -> int:
+        """By all of its rows."""
+        return exact_sum(self.column("bytes_moved"))
+
+    def texts(self, name: str, rows: npt.NDArray[np.int64]) -> list[Any]:
+        """The ``transaction_id`` or ``detail`` of some of its rows."""
+        return self._results.texts(name, rows if self._rows is None else self._rows[rows])

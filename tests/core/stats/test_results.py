@@ -1,0 +1,165 @@
+"""Results as arrays: joined from batches, divided into groups, added up."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Result
+from ssbench.core.operations import CREATE, READ, Operation
+from ssbench.core.records import ResultBatch
+from ssbench.core.stats.results import Group, Results, as_ints, exact_sum, exact_sums
+from ssbench.core.stats.tally import Counts, ErrorExample, ErrorTally, Latency, Tally
+from tests.report import runs
+
+kinds = st.tuples(st.sampled_from([CREATE, READ]), st.integers(0, 1), st.booleans())
+
+
+def results_of(*batches: ResultBatch) -> Results:
+    return Results(batches, {})
+
+
+def group_of(*rows: Result) -> Group:
+    (group,) = results_of(runs.batch(rows)).groups()
+    return group
+
+
+@given(st.lists(kinds, min_size=1, max_size=20), st.integers(1, 20))
+def test_each_row_is_in_the_group_of_its_kind(
+    rows: list[tuple[Operation, int, bool]], cut: int
+) -> None:
+    """Invariant: the groups have all rows once, each of its kind, in order, of any batches."""
+    made = [
+        runs.result(number, operation, size_class=cls, error=ErrorKind(int(failed)))
+        for number, (operation, cls, failed) in enumerate(rows)
+    ]
+    batches = [runs.batch(part) for part in (made[:cut], made[cut:]) if part]
+    seen = []
+    for group in results_of(*batches).groups():
+        numbers = group.column("number").tolist()
+        assert numbers == sorted(numbers)
+        kind = group.operation, group.size_class, group.failed
+        assert all(rows[number] == kind for number in numbers)
+        seen += numbers
+    assert sorted(seen) == list(range(len(rows)))
+
+
+@given(st.lists(st.sampled_from([0, 1, 9, -3, 1 << 40, -(1 << 63), 1 << 64]), min_size=1))
+def test_numbers_that_no_run_has_make_groups_like_others(classes: list[int]) -> None:
+    rows = [runs.result(n, READ, size_class=cls) for n, cls in enumerate(classes)]
+    groups = list(results_of(runs.batch(rows)).groups())
+    assert {group.size_class: len(group) for group in groups} == {
+        cls: classes.count(cls) for cls in classes
+    }
+
+
+def test_a_shift_moves_what_says_when_and_nothing_else() -> None:
+    rows = [runs.result(1, READ, start_ns=50, due_ns=40), runs.result(2, READ, start_ns=60)]
+    moved = Results([runs.batch(rows), runs.batch(rows, worker_index=1)], {0: -45})
+    assert moved.column("start_ns").tolist() == [5, 15, 50, 60]
+    assert moved.column("due_ns").tolist() == [-5, NONE_NS, 40, NONE_NS]
+    assert moved.column("last_byte_ns").tolist() == [rows[0].last_byte_ns] * 4
+
+
+def test_the_response_time_counts_from_the_due_time() -> None:
+    due = runs.result(1, READ, due_ns=10, start_ns=30, last_byte_ns=5)
+    row = runs.result(2, READ, start_ns=30, last_byte_ns=5)
+    group = group_of(due, row)
+    assert group.ends_ns.tolist() == [35, 35]
+    assert group.responses_ns is not None
+    assert group.responses_ns.tolist() == [25, NONE_NS]
+    assert group_of(row).responses_ns is None
+
+
+def test_texts_of_a_group_are_its_rows_own() -> None:
+    rows = [
+        runs.result(n, READ, transaction_id=b"tx%d" % n, error=ErrorKind(n % 2)) for n in range(6)
+    ]
+    for group in results_of(runs.batch(rows[:2]), runs.batch(rows[2:])).groups():
+        wanted = [b"tx%d" % number for number in group.column("number").tolist()]
+        assert group.texts("transaction_id", as_ints([0, 2])) == [wanted[0], wanted[2]]
+
+
+whole = st.one_of(
+    st.integers(-5, 5), st.integers(-(1 << 66), 1 << 66), st.sampled_from([(1 << 63) - 1, -1 << 63])
+)
+
+
+@given(st.lists(whole, min_size=1, max_size=50), st.integers(1, 7))
+def test_sums_are_exact_whatever_a_file_holds(values: list[int], places: int) -> None:
+    """Invariant: sums are those of Python's whole numbers, where 64 bits wrap, too."""
+    assert exact_sum(as_ints(values)) == sum(values)
+    at = as_ints([n % places for n in range(len(values))])
+    found = exact_sums(as_ints(values), at)
+    assert found == [sum(values[n::places]) for n in range(min(places, len(values)))]
+
+
+@given(st.lists(st.tuples(whole, whole, whole), min_size=1, max_size=9))
+def test_times_that_no_run_has_are_reckoned_exactly(times: list[tuple[int, int, int]]) -> None:
+    rows = [
+        runs.result(1, READ, start_ns=start, last_byte_ns=last, bytes_moved=moved)
+        for start, last, moved in times
+    ]
+    counts = Counts()
+    counts.add(group_of(*rows), 0)
+    assert counts.bytes_moved == sum(moved for _start, _last, moved in times)
+    assert counts.first_start_ns == min(start for start, _last, _moved in times)
+    assert counts.last_end_ns == max(start + max(last, 0) for start, last, _moved in times)
+
+
+def latency_of(*durations_ns: int) -> Latency:
+    """Of as many operations, whose transaction ids are a, b, c ..."""
+    rows = [
+        runs.result(n, READ, last_byte_ns=duration, transaction_id=b"%c" % (97 + n))
+        for n, duration in enumerate(durations_ns)
+    ]
+    latency = Latency()
+    group = group_of(*rows)
+    latency.add(group.column("last_byte_ns"), group)
+    return latency
+
+
+def test_negative_durations_are_none() -> None:
+    assert latency_of(-1, -1).worst is None
+    latency = latency_of(-1, 0, 5)
+    assert (latency.histogram.count, latency.histogram.min) == (2, 0)
+    assert latency.worst == (5, b"c")
+
+
+def test_of_equally_slow_ones_the_choice_does_not_depend_on_the_order() -> None:
+    one, other = latency_of(5, 5), latency_of(3, 5)
+    other.merge(latency_of(5))
+    assert one.worst == other.worst == (5, b"b")
+
+
+def test_uncertain_durations_are_counted_and_in_no_figure() -> None:
+    latency = latency_of(UNCERTAIN_NS, NONE_NS, 7, UNCERTAIN_NS)
+    latency.merge(latency_of(UNCERTAIN_NS))
+    latency.merge(latency_of(NONE_NS))
+    assert (latency.uncertain, latency.histogram.count, latency.worst) == (3, 1, (7, b"c"))
+    assert latency.histogram.out_of_range == 0
+
+
+def test_no_time_no_rate() -> None:
+    counts = Counts()
+    counts.count = 1
+    assert (counts.seconds, counts.rate_per_s, counts.bytes_per_s) == (None, None, None)
+    counts.span(5, 5)
+    assert counts.rate_per_s is None
+
+
+def test_a_merge_leaves_the_other_as_it_was() -> None:
+    group = group_of(runs.result(1, READ), runs.result(2, READ))
+    part, total = Tally(), Tally()
+    part.add(group, 0)
+    part.add_latencies(group)
+    total.merge(part)
+    total.merge(part)
+    for tally, count in ((total, 4), (part, 2)):
+        assert (tally.count, tally.bytes_moved) == (count, 5000 * count)
+        assert tally.last_byte.histogram.count == count
+
+
+def test_the_earlier_example_wins() -> None:
+    early, late = (ErrorTally(1, ErrorExample(at, 0, "", b"")) for at in (1, 2))
+    assert early.plus(late) == late.plus(early) == ErrorTally(2, early.example)
