@@ -3,7 +3,8 @@
 A driver is a class for each half, ``ObjectStore`` and ``StoreAdmin``, or one class for both. It is
 called with StorageSettings and the seed of its random choices (None: not reproducible).
 
-A driver belongs to one thread and its gevent hub; many greenlets (the users) call it concurrently.
+A driver says whether it works with greenlets or with threads. One for greenlets belongs to one
+thread and its gevent hub; many greenlets (the users) call it concurrently.
 It never retries: the worker decides that. One exception: a request on a kept connection that the
 server closed while it was idle is sent again over a new connection. The driver counts this in
 ``Timing.reconnects``, or in ``StorageError.reconnects`` if the second attempt fails too.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ssbench.core.model import Job, Timing
 from ssbench.core.settings import Credentials
@@ -63,6 +64,10 @@ class StoreLimits:
 
 class OpenStore(Protocol):
     """What the two halves of a driver share."""
+
+    #: How many calls run at once: "greenlets": none blocks the thread, they wait in gevent's hub;
+    #: "threads": calls may block, and come from a thread per user.
+    concurrency: Literal["greenlets", "threads"]
 
     def set_credentials(self, credentials: Credentials) -> None:
         """Use these for all further requests; those in flight keep what they began with.

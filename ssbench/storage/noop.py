@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
+from typing import Literal
 
 from ssbench.core.model import Job, Timing
 from ssbench.core.operations import OPERATIONS, Body
@@ -22,6 +23,8 @@ _STATUS = {Body.SENT: 201, Body.RECEIVED: 200, Body.NONE: 204}
 
 class NoopStorage:
     """Keeps no state: listings are empty, and every object can be read."""
+
+    concurrency: Literal["greenlets", "threads"] = "greenlets"
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._placement = settings.placement

@@ -7,6 +7,7 @@ module does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 import gevent
@@ -72,6 +73,12 @@ class RetryingClient:
             serial = self._storage.credentials_serial
             try:
                 with self._slots:
+                    if self._storage.concurrency == "threads":
+                        pool = gevent.get_hub().threadpool
+                        called: Callable[[], T] = pool.apply(
+                            outcome_of, (partial(request, *args, **kwargs),)
+                        )
+                        return called()
                     return request(*args, **kwargs)
             except StorageError as error:
                 if self._stopping():

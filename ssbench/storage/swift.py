@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Literal
 from urllib.parse import quote
 
 from ssbench.core import operations
@@ -30,6 +31,8 @@ class SwiftStorage:
     :param seed: of the choice among several storage URLs.
     :raises UsageError: a storage URL, token or certificate is invalid.
     """
+
+    concurrency: Literal["greenlets", "threads"] = "greenlets"
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._settings = settings

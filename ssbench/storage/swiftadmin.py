@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
+from typing import Literal
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
@@ -34,6 +35,8 @@ class SwiftAdmin:
 
     :raises UsageError: a storage URL, token, policy or certificate is invalid.
     """
+
+    concurrency: Literal["greenlets", "threads"] = "greenlets"
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._policy = settings.placement

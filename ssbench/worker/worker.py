@@ -40,6 +40,7 @@ from ssbench.worker.machine import (
     WorkerSettings,
 )
 from ssbench.worker.store import WorkerStore
+from ssbench.worker.thread_users import ThreadUserPool
 from ssbench.worker.user_pool import UserPool
 
 log = logging.getLogger(__name__)
@@ -170,14 +171,16 @@ class Worker:
             return
         try:
             storage = self._store.open(phase.settings)
-            storage.connect(action.users)
+            if storage.concurrency == "threads":
+                self._hub.threadpool.apply(storage.connect, (action.users,))
+            else:
+                storage.connect(action.users)
         except Exception as error:  # noqa: BLE001 - any: the run must not wait for this worker
             machine.stop(_connect_fault(error), ExitStatus.FAILED)
         else:
             if phase is machine.phase and not phase.ready:
-                self._pool = UserPool(
-                    machine, phase, storage, self._channel, self._store, self._wake
-                )
+                kind = ThreadUserPool if storage.concurrency == "threads" else UserPool
+                self._pool = kind(machine, phase, storage, self._channel, self._store, self._wake)
             machine.connected(phase, action.users)
         self._act()
         if self._pool:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from time import perf_counter_ns
+from typing import Literal
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
@@ -146,6 +147,8 @@ class MemoryStore:
 
 class MemoryStorage:
     """A driver over a MemoryStore. Keeps the whole contract of ssbench.storage.base."""
+
+    concurrency: Literal["greenlets", "threads"] = "greenlets"
 
     def __init__(
         self, store: MemoryStore | None = None, settings: StorageSettings | None = None

@@ -1,0 +1,172 @@
+"""The users of a store whose driver blocks: a thread each, so that ``user_count`` is concurrency.
+
+The loop hands out jobs and owns all state; a thread only calls the driver. Completed operations
+come back in bulk: however many there are, they wake the loop once. Latencies are measured in the
+thread, so the way there and back is in none of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+import gevent
+from gevent.event import AsyncResult
+
+from ssbench.core.completed import Completed
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, Timing
+from ssbench.storage.base import Action
+from ssbench.worker.user_pool import UserPool
+
+
+class _Task(NamedTuple):
+    """An attempt for a thread."""
+
+    job: Job
+    start_ns: int  #: of the operation; 0: now
+    waiter: AsyncResult | None  #: of the greenlet that retries the operation
+
+
+class _Done(NamedTuple):
+    """What came of it."""
+
+    task: _Task
+    start_ns: int
+    outcome: Any  #: a Timing, or the exception that the driver raised
+
+
+class ThreadUserPool(UserPool):
+    """As UserPool, with threads. In flight at ``close``, they end with their operation."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._outcomes: deque[_Done | None] = deque()  #: None: a thread has ended
+        self._threads = 0  #: that there are to be
+        self._living = 0
+        self._free = 0  #: threads without a job; below 0: so many end with their operation
+        self._arrived = self._hub.loop.async_()
+        self._arrived.start(self._collect)
+
+    def resize(self) -> None:
+        """Follow ``HeldJobs.users``; threads above it end with their current operation."""
+        change = self._held.users - self._threads
+        for _ in range(change):
+            arguments = (
+                self._storage.actions, self._clock, self._timeout_ns,
+                self._tasks, self._outcomes, self._arrived.send,
+            )  # fmt: skip
+            Thread(target=_user, args=arguments, name="ssbench-user", daemon=True).start()
+        for _ in range(-change):
+            self._tasks.put(None)
+        self._threads += change
+        self._living += max(change, 0)
+        self._free += change
+        self._wake_next()
+
+    def close(self) -> None:
+        super().close()
+        self._close_watcher()
+
+    def _close_watcher(self) -> None:
+        if not self._living:  # no thread can call it any more
+            self._arrived.close()
+
+    def _wake_next(self) -> None:
+        """Hand out queued jobs to free threads."""
+        held = self._held
+        while held.queue and self._free > 0 and not self.closed:
+            if self._clock() > held.lease_expires_ns:
+                self._expire_lease()
+                return
+            self._free -= 1
+            held.busy += 1
+            self._tasks.put(_Task(held.queue.popleft(), 0, None))
+
+    def _collect(self) -> None:
+        """Take what the threads have completed since the last time."""
+        outcomes, held = self._outcomes, self._held
+        while outcomes:
+            done = outcomes.popleft()
+            if done is None:
+                self._living -= 1
+            elif done.task.waiter is not None:
+                done.task.waiter.set(done.outcome)
+            elif type(done.outcome) is Timing:
+                self._complete((done.task.job, done.start_ns, done.outcome))
+            else:
+                gevent.spawn(self._recover_in_greenlet, done)
+        if self.closed:
+            self._close_watcher()
+            return
+        self._wake_next()
+        if not held.queue and not held.delayed:
+            self._fetch_and_flush()
+        elif len(held.finished) >= self._enough:
+            self._schedule_flush()
+
+    def _complete(self, completed: Completed) -> None:
+        held = self._held
+        held.busy -= 1
+        if self.closed:
+            return
+        held.finished.append(completed)
+        if self._think_s:
+            pause_s = random.uniform(*self._think_s)  # nosec B311 # a pause
+            gevent.spawn_later(pause_s, self._end_pause)
+        else:
+            self._free += 1
+
+    def _end_pause(self) -> None:
+        self._free += 1
+        self._wake_next()
+
+    def _recover_in_greenlet(self, done: _Done) -> None:
+        error = self._as_storage_error(done.outcome)
+        self._complete(self._recover(done.task.job, done.start_ns, error))
+        if not self.closed:
+            self._collect()
+
+    def _attempt(self, job: Job, start_ns: int) -> Timing | StorageError:
+        if self.closed:
+            return StorageError(ErrorKind.RESET, "closed by us", sent=False)
+        waiter: AsyncResult = AsyncResult()
+        self._tasks.put(_Task(job, start_ns, waiter))
+        outcome = waiter.get()
+        return outcome if type(outcome) is Timing else self._as_storage_error(outcome)
+
+    def _as_storage_error(self, outcome: Any) -> StorageError:
+        if isinstance(outcome, StorageError):
+            return outcome
+        if not isinstance(outcome, Exception):
+            outcome = TypeError(f"the driver gave {type(outcome).__name__} for a Timing")
+        return self._driver_defect(outcome)
+
+
+def _user(
+    actions: Mapping[int, Action],
+    clock: Callable[[], int],
+    timeout_ns: int,
+    tasks: SimpleQueue[_Task | None],
+    outcomes: deque[_Done | None],
+    notify: Callable[[], None],
+) -> None:
+    """One user's thread."""
+    outcome: Any
+    while (task := tasks.get()) is not None:
+        start_ns = task.start_ns or clock()
+        try:
+            deadline_ns = start_ns + timeout_ns if timeout_ns else 0
+            outcome = actions[task.job.operation](task.job, deadline_ns)
+        except Exception as error:  # noqa: BLE001 - the loop logs it
+            error.__cause__ = error.__context__ = None  # as in UserPool._attempt
+            outcome = error.with_traceback(None)
+        outcomes.append(_Done(task, start_ns, outcome))
+        notify()
+    outcomes.append(None)
+    notify()

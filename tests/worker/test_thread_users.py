@@ -1,0 +1,183 @@
+"""Users of a driver that blocks: threads do the work, the loop keeps the books."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import gevent
+import pytest
+
+from ssbench.core.errors import StorageError
+from ssbench.core.messages import ControlState
+from ssbench.core.model import ErrorKind, Job, Phase, Timing
+from ssbench.core.operations import OPERATIONS, READ
+from ssbench.worker.machine import WorkerMachine, WorkerSettings
+from ssbench.worker.thread_users import ThreadUserPool
+from tests.worker.test_user_pool import Channel, Store
+
+DOWN = StorageError(ErrorKind.RESET, "reset")
+
+
+class Blocking:
+    """A driver whose calls block their thread for ``seconds``, and fail by job number."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.faults: dict[int, list[object]] = {}
+        self.lock = threading.Lock()
+        self.in_flight = self.most_in_flight = 0
+        self.threads: set[int] = set()
+        self.actions = dict.fromkeys(OPERATIONS, self.act)
+
+    def act(self, job: Job, deadline_ns: int) -> Timing:
+        with self.lock:
+            self.in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
+            self.threads.add(threading.get_ident())
+        time.sleep(self.seconds)
+        with self.lock:
+            self.in_flight -= 1
+            faults = self.faults.get(job.number)
+            fault = faults.pop(0) if faults else None
+        if isinstance(fault, Exception):
+            raise fault
+        now = time.perf_counter_ns()
+        return Timing(now, now, now, job.size, 200) if fault is None else fault  # type: ignore[return-value]
+
+
+class Team:
+    def __init__(
+        self, count: int, think_s: tuple[float, float] = (0.0, 0.0), renew: bool = False
+    ) -> None:
+        self.driver = Blocking()
+        now_ns = time.perf_counter_ns()
+        self.machine = WorkerMachine(WorkerSettings("w", retries=2), random.Random(1), now_ns)
+        state = ControlState(
+            1, 1, now_ns, "run", Phase.RUN, now_ns, {self.machine.incarnation: (count, None)}, {},
+            {}, 1e6, 0.0, 2, *[False] * 4, *think_s,
+        )  # fmt: skip
+        self.machine.receive_control_state(state, now_ns, now_ns)
+        phase = self.machine.phase
+        assert phase is not None
+        self.held = phase.held
+        self.channel = Channel(self.machine, time.perf_counter_ns)
+        self.users = ThreadUserPool(
+            self.machine, phase, self.driver, self.channel, Store(lambda began_ns: renew),
+            gevent.event.Event(),
+        )  # fmt: skip
+        self.resize(count)
+
+    def resize(self, count: int) -> None:
+        self.held.users = count
+        self.users.resize()
+
+    def add(self, *numbers: int) -> None:
+        self.held.add([Job(number, READ, 0, number, 0, 7) for number in numbers])
+        self.users.start_jobs()
+
+    def until(self, done: Callable[[], bool]) -> None:
+        with gevent.Timeout(10):
+            while not done():
+                gevent.sleep(0.002)
+
+    def results(self, count: int) -> list[tuple[int, int]]:
+        """(number, error) of so many results."""
+        self.until(lambda: len(self.channel.rows) + len(self.held.finished) >= count)
+        self.users.flush()
+        return sorted((row.number, row.error) for row in self.channel.rows)
+
+
+@pytest.fixture
+def team() -> Iterator[Callable[..., Team]]:
+    made: list[Team] = []
+
+    def make(count: int, **options: object) -> Team:
+        made.append(Team(count, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.users.close()
+
+
+def test_as_many_operations_are_in_flight_as_there_are_users(team: Callable[..., Team]) -> None:
+    here = team(4)
+    here.driver.seconds = 0.05
+    here.add(*range(1, 13))
+    assert here.held.busy == 4
+    assert here.results(12) == [(number, 0) for number in range(1, 13)]
+    assert (here.driver.most_in_flight, len(here.driver.threads), here.held.busy) == (4, 4, 0)
+    assert threading.get_ident() not in here.driver.threads
+
+
+def test_the_loop_goes_on_while_threads_block(team: Callable[..., Team]) -> None:
+    here = team(1)
+    here.driver.seconds = 0.2
+    here.add(1)
+    turns = 0
+    while not (here.held.finished or here.channel.rows):
+        gevent.sleep(0.005)
+        turns += 1
+    assert turns > 5
+    (row,) = here.channel.rows or (here.results(1) and here.channel.rows)
+    assert row.last_byte_ns >= 0.2e9
+
+
+def test_users_come_and_go(team: Callable[..., Team]) -> None:
+    here = team(1)
+    here.driver.seconds = 0.03
+    here.add(*range(1, 7))
+    here.resize(3)
+    here.results(6)
+    assert here.driver.most_in_flight == 3
+    here.resize(1)
+    here.driver.most_in_flight = 0
+    here.add(*range(7, 10))
+    here.results(9)
+    assert here.driver.most_in_flight == 1
+
+
+def test_failures_are_retried_as_those_of_greenlets(team: Callable[..., Team]) -> None:
+    here = team(2)
+    here.driver.faults = {1: [DOWN, DOWN], 2: [DOWN, DOWN, DOWN], 3: ["no timing"], 4: [KeyError()]}
+    here.add(1, 2, 3, 4, 5)
+    found = here.results(5)
+    reset, defect = int(ErrorKind.RESET), int(ErrorKind.INTERNAL)
+    assert found == [(1, 0), (2, reset), (3, defect), (4, defect), (5, 0)]
+    assert {row.number: row.retries for row in here.channel.rows} == {1: 2, 2: 2, 3: 0, 4: 0, 5: 0}
+
+
+def test_rejected_credentials_are_waited_for(team: Callable[..., Team]) -> None:
+    here = team(1, renew=True)
+    here.driver.faults = {1: [StorageError(ErrorKind.UNAUTHORIZED, "401", status=401)]}
+    here.add(1)
+    assert here.results(1) == [(1, 0)]
+    assert [row.renewals for row in here.channel.rows] == [1]
+
+
+def test_users_pause_between_operations(team: Callable[..., Team]) -> None:
+    here = team(1, think_s=(0.1, 0.1))
+    began = time.monotonic()
+    here.add(1, 2, 3)
+    here.results(3)
+    assert time.monotonic() - began >= 0.2
+
+
+def test_nothing_starts_after_the_lease_or_the_close(team: Callable[..., Team]) -> None:
+    here = team(1)
+    here.held.lease_expires_ns = 1
+    here.add(1)
+    assert here.users.closed
+    assert here.driver.threads == set()
+
+
+def test_close_does_not_wait_and_threads_end(team: Callable[..., Team]) -> None:
+    here = team(3)
+    here.driver.seconds = 0.1
+    here.add(1, 2, 3, 4)
+    here.users.close()
+    here.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
+    assert here.channel.rows == []
