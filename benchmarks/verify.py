@@ -17,7 +17,7 @@ from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from ssbench.core.bodycheck import BodyCheck, Expected
-from ssbench.core.content import Content
+from ssbench.core.content import SyntheticSource
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.operations import READ
 from ssbench.core.scenario.fields import crud_profile
@@ -28,7 +28,7 @@ from ssbench.storage.swift import SwiftStorage
 SIZE = 4_000_000
 NAME = b"large_000000"
 READS = 25
-CONTENT = Content(BUFFER_SIZE)
+CONTENT = SyntheticSource(BUFFER_SIZE)
 BODY = b"".join(CONTENT.pieces(NAME, 0, SIZE))
 PARTS = [memoryview(BODY)[at : at + BUFFER_SIZE] for at in range(0, SIZE, BUFFER_SIZE)]
 

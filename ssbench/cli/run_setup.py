@@ -13,7 +13,7 @@ from ssbench.cli.stores import Store
 from ssbench.core.dispatch.dispatcher import MAX_BATCH
 from ssbench.core.errors import ScenarioError, SsbenchError
 from ssbench.core.model import Phase
-from ssbench.core.naming import Naming
+from ssbench.core.naming import RunNaming
 from ssbench.core.operations import OPERATIONS
 from ssbench.core.records import RunHeader
 from ssbench.core.scenario.scenario import Scenario
@@ -141,7 +141,7 @@ def _make_containers(
     renew: Renew | None,
     changing: Callable[[], None],
 ) -> None:
-    naming = Naming(
+    naming = RunNaming(
         scenario.sizes, run_id, scenario.container_base, scenario.container_count, scenario.policy
     )
     options, progress = session.options, session.progress

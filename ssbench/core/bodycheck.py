@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ssbench.core.content import Content
-from ssbench.core.model import ErrorKind
-from ssbench.core.naming import VERSION_HEADER
+from ssbench.core.content import SyntheticSource
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.naming import VERSION_HEADER, initial_size
 
 #: On answers whose ETag is not the MD5 of the body: Swift's large objects.
 _MADE_OF_PARTS = ("x-static-large-object", "x-object-manifest")
@@ -36,6 +36,21 @@ class Expected(NamedTuple):
     first_size: int | None = None  #: that of version 0, where it is known
 
 
+def expected_content(size_class: SizeClass, name: str, job: Job) -> Expected:
+    """What a READ of this object must bring.
+
+    :param name: the object's.
+    """
+    is_initial = job.object < size_class.initial_files
+    return Expected(
+        name.encode(),
+        job.version,
+        job.size,
+        range(size_class.size_min, size_class.size_max + 1),
+        initial_size(size_class, job.object) if is_initial else None,
+    )
+
+
 class BodyFault(NamedTuple):
     """What is wrong with a body."""
 
@@ -46,7 +61,7 @@ class BodyFault(NamedTuple):
 class BodyCheck:
     """Holds one body against what is expected; ``finding`` once all of it was there."""
 
-    def __init__(self, content: Content, expected: Expected) -> None:
+    def __init__(self, content: SyntheticSource, expected: Expected) -> None:
         self.received = 0
         self._content = content
         self._expected = expected

@@ -1,4 +1,4 @@
-"""Object bodies: slices of one fixed block of pseudo-random bytes.
+"""Where the content of objects comes from (``SOURCES``): slices of a block of pseudo-random bytes.
 
 A store that compresses or deduplicates must gain nothing by it, and making the bytes must cost
 the client nothing. So there is one block, the same in every run, on every host and Python, and an
@@ -8,10 +8,13 @@ version. The same name and version give the same body for ever: a later run can 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from hashlib import shake_128
+from typing import NamedTuple, Protocol
 from zlib import crc32
+
+from ssbench.core.settings import StorageSettings
 
 #: Length of the block. A prime, so that no two pieces of a large object that a store would
 #: deduplicate (they begin at multiples of a power of two) are alike.
@@ -28,7 +31,39 @@ def block() -> bytes:
     return shake_128(_SEED).digest(PERIOD)
 
 
-class Content:
+class Extent(NamedTuple):
+    """The part of an open file that is an object's content."""
+
+    descriptor: int
+    offset: int
+    length: int  #: bytes
+
+
+class ObjectSource(Protocol):
+    """What objects contain, by name and version."""
+
+    block_size: int  #: bytes of the longest piece
+
+    def prepare(self) -> object:
+        """Do what would otherwise be part of the first operation."""
+
+    def size(self, name: bytes, version: int) -> int | None:
+        """Bytes of an object; None: as many as its job says."""
+
+    def piece(self, name: bytes, version: int, size: int) -> memoryview:
+        """The whole content of an object of at most ``block_size`` bytes."""
+
+    def pieces(self, name: bytes, version: int, size: int) -> Iterator[memoryview]:
+        """The content of an object: whole blocks and, last, the rest. Nothing for size 0."""
+
+    def checksum(self, name: bytes, version: int, size: int) -> str | None:
+        """Its MD5 in hexadecimal, if it is known without reading the content."""
+
+    def extent(self, name: bytes, version: int, size: int) -> Extent | None:
+        """Where the content is in a file, for sendfile; None: nowhere."""
+
+
+class SyntheticSource:
     """Bodies in pieces of at most ``block_size`` bytes; no piece is a copy.
 
     :param compressible: one repeated letter in place of pseudo-random bytes.
@@ -38,6 +73,15 @@ class Content:
         self.block_size = block_size
         self._compressible = compressible
         self._ready: memoryview | None = None
+
+    def size(self, name: bytes, version: int) -> int | None:
+        return None
+
+    def checksum(self, name: bytes, version: int, size: int) -> str | None:
+        return None
+
+    def extent(self, name: bytes, version: int, size: int) -> Extent | None:
+        return None
 
     def offset(self, name: bytes, version: int) -> int:
         """Where in the block the body of this object begins."""
@@ -113,8 +157,19 @@ def _first_difference(whole: bytes, begin: int, piece: memoryview) -> int:
     return right
 
 
-def pieces(
-    name: bytes, version: int, size: int, block_size: int, *, compressible: bool = False
-) -> Iterator[memoryview]:
-    """The body of one object, for whoever needs no more than one."""
-    return Content(block_size, compressible=compressible).pieces(name, version, size)
+#: ``kind`` in StorageSettings.contents -> source, from the settings and the longest piece in bytes.
+SOURCES: dict[str, Callable[[StorageSettings, int], SyntheticSource]] = {
+    "synthetic": lambda settings, block_size: SyntheticSource(
+        block_size, compressible=settings.compressible
+    ),
+}
+
+
+def source_of(settings: StorageSettings, least_block: int = 0) -> SyntheticSource:
+    """The source that the settings name.
+
+    :param least_block: bytes that a piece may have even if the settings' block size is smaller.
+    :raises KeyError: the settings name no source.
+    """
+    kind = settings.contents.get("kind", "synthetic")
+    return SOURCES[kind](settings, max(settings.block_size, least_block))

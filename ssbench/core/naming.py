@@ -1,18 +1,22 @@
 """Names, containers and initial sizes of the benchmark's objects, from (size class, number).
 
-Initial objects depend on nothing but the scenario's classes, so that a second run finds them.
-Objects that a run creates carry the run's id, so that two runs never meet.
+Names are a strategy (``NAMINGS``); ours is by run. Initial objects depend on nothing but the
+scenario's classes, so that a second run finds them. Objects that a run creates carry the run's id,
+so that two runs never meet.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Protocol
 
 from ssbench.core.model import SizeClass
+from ssbench.core.settings import StorageSettings
 
 MARKER_HEADER = "X-Container-Meta-Ssbench"  #: on every container that we make
 #: On every object that a run uploads: the id of that run.
@@ -151,7 +155,21 @@ class ObjectNaming:
         return number if self.object(size_class, number) == name else None
 
 
-class Naming(ObjectNaming):
+class Naming(Protocol):
+    """A strategy: where each object of a run is."""
+
+    @property
+    def containers(self) -> Sequence[str]:
+        """The names of all containers."""
+
+    def container(self, size_class: int, number: int) -> str:
+        """The name of the object's container."""
+
+    def object(self, size_class: int, number: int) -> str:
+        """The object's name within it."""
+
+
+class RunNaming(ObjectNaming):
     """As ObjectNaming, with the names of all containers."""
 
     def __init__(
@@ -170,3 +188,75 @@ class Naming(ObjectNaming):
     def container(self, size_class: int, number: int) -> str:
         """The name of the object's container."""
         return self.containers[(number + 7 * size_class) % self._count]
+
+
+class NumberedNaming:
+    """A prefix and the number, in containers by turns: ``bench-12`` in container 12 mod N.
+
+    No two runs differ, so one command finds the objects of another.
+    """
+
+    def __init__(self, containers: Sequence[str], prefix: str) -> None:
+        self.containers = containers
+        self._prefix = prefix
+
+    def container(self, size_class: int, number: int) -> str:
+        return self.containers[number % len(self.containers)]
+
+    def object(self, size_class: int, number: int) -> str:
+        return f"{self._prefix}{number}"
+
+
+class ListedNaming:
+    """Exactly these names, in containers by turns."""
+
+    def __init__(self, containers: Sequence[str], names: Sequence[str]) -> None:
+        self.containers = containers
+        self._names = names
+
+    def container(self, size_class: int, number: int) -> str:
+        return self.containers[number % len(self.containers)]
+
+    def object(self, size_class: int, number: int) -> str:
+        return self._names[number]
+
+
+Quote = Callable[[str], str]
+
+
+def _by_run(settings: StorageSettings, quoted: Quote) -> RunNaming:
+    return RunNaming(
+        [replace(size, name=quoted(size.name)) for size in settings.sizes],
+        quoted(settings.run_id),
+        quoted(settings.container_base),
+        settings.container_count,
+        quoted(settings.placement) if settings.placement else None,
+    )
+
+
+def _numbered(settings: StorageSettings, quoted: Quote) -> NumberedNaming:
+    names = settings.names
+    return NumberedNaming([*map(quoted, names["containers"])], quoted(names["prefix"]))
+
+
+def _listed(settings: StorageSettings, quoted: Quote) -> ListedNaming:
+    names = settings.names
+    return ListedNaming([*map(quoted, names["containers"])], [*map(quoted, names["names"])])
+
+
+#: ``kind`` in StorageSettings.names -> strategy.
+NAMINGS: dict[str, Callable[[StorageSettings, Quote], Naming]] = {
+    "run": _by_run,
+    "numbered": _numbered,
+    "listed": _listed,
+}
+
+
+def naming_of(settings: StorageSettings, quoted: Quote = str) -> Naming:
+    """The strategy that the settings name.
+
+    :param quoted: applied to each text that names are made of, once and not per object: numbers and
+        underscores need no quoting, so a name made of quoted parts is the quoted name.
+    :raises KeyError: the settings name no strategy, or lack what it needs.
+    """
+    return NAMINGS[settings.names.get("kind", "run")](settings, quoted)

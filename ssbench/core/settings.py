@@ -43,6 +43,8 @@ class StorageSettings:
     network_timeout_s: float = 20.0
     compressible: bool = False  #: bodies of one repeated letter, as in ssbench 0.3.9
     verify: bool = False  #: check the content of reads
+    names: Mapping[str, Any] = field(default_factory=dict)  #: as core.naming.NAMINGS; {}: by run
+    contents: Mapping[str, Any] = field(default_factory=dict)  #: as core.content.SOURCES
     store: Mapping[str, Any] = field(default_factory=dict)
     #: Those that are valid, the newest last. Before the last but one expire, the last arrive: a
     #: driver that signs by time needs both.

@@ -16,7 +16,7 @@ import gevent
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.naming import MARKER_HEADER, Naming
+from ssbench.core.naming import MARKER_HEADER, RunNaming
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.storage.base import StoreAdmin, StoreLimits
@@ -165,7 +165,7 @@ def _policy_of(storage: StoreAdmin, name: str) -> str:
 
 
 def _long_names(limits: StoreLimits, scenario: Scenario, run_id: str) -> Iterator[str]:
-    naming = Naming(
+    naming = RunNaming(
         scenario.sizes, run_id, scenario.container_base, scenario.container_count, scenario.policy
     )
     yield from _too_long(

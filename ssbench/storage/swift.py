@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Literal
 from urllib.parse import quote
 
 from ssbench.core import operations
-from ssbench.core.content import Content
+from ssbench.core.content import source_of
 from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, SizeClass, Timing
-from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, Naming
+from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, naming_of
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import Action
 from ssbench.storage.httpbody import HEAD_ONLY, Collector
@@ -36,16 +36,9 @@ class SwiftStorage:
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._settings = settings
-        self._naming = Naming(
-            settings.sizes,
-            settings.run_id,
-            settings.container_base,
-            settings.container_count,
-            settings.placement,
-        )
-        self._paths = _quoted_naming(settings)
-        piece = max(settings.block_size, _PIECE)
-        self._content = Content(piece, compressible=settings.compressible)
+        self._naming = naming_of(settings)
+        self._paths = naming_of(settings, partial(quote, safe=""))
+        self._content = source_of(settings, _PIECE)
         self._needs_content = settings.verify or any(map(_is_written, settings.sizes))
         self._longest = [size.size_max for size in settings.sizes]
         self._account = account = Account(settings, seed)
@@ -230,19 +223,3 @@ def _is_initial(headers: Mapping[str, str], size: int, compressible: bool) -> bo
 def _is_written(size: SizeClass) -> bool:
     """Whether a run may upload objects of this class besides its initial ones."""
     return any(operations.row_of(each).body is operations.Body.SENT for each, _ in size.profile)
-
-
-def _quoted_naming(settings: StorageSettings) -> Naming:
-    """A Naming that gives names quoted for a URL path.
-
-    Numbers and underscores need no quoting, so a name made of quoted parts is the quoted name,
-    and no request has to quote.
-    """
-    sizes = [replace(size, name=quote(size.name, safe="")) for size in settings.sizes]
-    return Naming(
-        sizes,
-        quote(settings.run_id, safe=""),
-        quote(settings.container_base, safe=""),
-        settings.container_count,
-        quote(settings.placement, safe="") if settings.placement else None,
-    )

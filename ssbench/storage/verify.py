@@ -10,11 +10,11 @@ from hashlib import md5
 
 import gevent
 
-from ssbench.core.bodycheck import BodyCheck, Expected, claimed_md5
-from ssbench.core.content import Content
+from ssbench.core.bodycheck import BodyCheck, claimed_md5, expected_content
+from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
-from ssbench.core.naming import Naming, initial_size
+from ssbench.core.naming import Naming
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.httpbody import Collector
 
@@ -55,23 +55,17 @@ class Verifier:
     :param content: of any block size.
     """
 
-    def __init__(self, settings: StorageSettings, naming: Naming, content: Content) -> None:
+    def __init__(self, settings: StorageSettings, naming: Naming, content: SyntheticSource) -> None:
         self._sizes = settings.sizes
         self._naming = naming
         self._content = content
 
     def read_collector(self, job: Job) -> CheckedBody:
         """The collector for the body of this READ."""
-        size = self._sizes[job.size_class]
-        initial = job.object < size.initial_files
-        expected = Expected(
-            self._naming.object(job.size_class, job.object).encode(),
-            job.version,
-            job.size,
-            range(size.size_min, size.size_max + 1),
-            initial_size(size, job.object) if initial else None,
-        )
-        return CheckedBody(size.size_max, BodyCheck(self._content, expected))
+        size_class = self._sizes[job.size_class]
+        name = self._naming.object(job.size_class, job.object)
+        expected = expected_content(size_class, name, job)
+        return CheckedBody(size_class.size_max, BodyCheck(self._content, expected))
 
     def check_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:
         """Check a successful response to a GET.
@@ -97,14 +91,14 @@ class Verifier:
         claimed = claimed_md5(response.headers)
         if claimed is None:
             return
-        sent = self._md5_of(job)
+        name = self._naming.object(job.size_class, job.object).encode()
+        sent = self._content.checksum(name, job.version, job.size) or self._md5_of(name, job)
         if sent != claimed:
             etag_mismatch = f"the ETag is {claimed}, and the MD5 of what was sent {sent}"
             raise self._failure(job, ErrorKind.CORRUPT, etag_mismatch, timing)
 
-    def _md5_of(self, job: Job) -> str:
+    def _md5_of(self, name: bytes, job: Job) -> str:
         digest = md5(usedforsecurity=False)
-        name = self._naming.object(job.size_class, job.object).encode()
         hashed = 0
         for piece in self._content.pieces(name, job.version, job.size):
             digest.update(piece)

@@ -26,7 +26,7 @@ from ssbench.cli.progress import make_progress
 from ssbench.cli.resume_command import leftovers, read, run
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import RESULT_NUMBERS, Phase, Result
-from ssbench.core.naming import Naming, is_run_id
+from ssbench.core.naming import RunNaming, is_run_id
 from ssbench.core.operations import CREATE, READ
 from ssbench.core.records import PhaseRecord
 from ssbench.core.scenario.scenario import Scenario
@@ -43,7 +43,7 @@ from tests.statfile.test_blocks import resealed
 RUN = "5e1f5e1f00"
 SCENARIO = {**runs.SCENARIO, "container_count": 2, "initial_files": {"tiny": 5, "small": 5},
             "policy": None, "container_base": "b"}  # fmt: skip
-NAMING = Naming(Scenario.from_json(json.dumps(SCENARIO)).sizes, RUN, "b", 2)
+NAMING = RunNaming(Scenario.from_json(json.dumps(SCENARIO)).sizes, RUN, "b", 2)
 
 
 def stat_file(path: Path, created: int = 4, **header: Any) -> Path:

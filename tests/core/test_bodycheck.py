@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.bodycheck import BodyCheck, BodyFault, Expected, claimed_md5
-from ssbench.core.content import PERIOD, Content
+from ssbench.core.content import PERIOD, SyntheticSource
 from ssbench.core.model import ErrorKind
 
 CORRUPT, STALE = ErrorKind.CORRUPT, ErrorKind.STALE
 BLOCK_SIZE = 1000  #: less than what is received at a time
-LETTERS = Content(BLOCK_SIZE, compressible=True)
-RANDOM = Content(BLOCK_SIZE)
+LETTERS = SyntheticSource(BLOCK_SIZE, compressible=True)
+RANDOM = SyntheticSource(BLOCK_SIZE)
 SIZES = range(1, 5_000_001)
 NAME = b"tiny_000007"
 
 
 def body(
-    version: int = 0, size: int = 3000, name: bytes = NAME, content: Content = RANDOM
+    version: int = 0, size: int = 3000, name: bytes = NAME, content: SyntheticSource = RANDOM
 ) -> bytes:
     return b"".join(content.pieces(name, version, size))
 
@@ -30,7 +30,7 @@ def judged(
     version: int = 0,
     size: int = 3000,
     *,
-    content: Content = RANDOM,
+    content: SyntheticSource = RANDOM,
     old_sizes: range = SIZES,
     first_size: int | None = None,
     said: str | None = None,
@@ -61,7 +61,7 @@ def flipped(data: bytes, bit: int) -> bytes:
 @pytest.mark.parametrize("content", [RANDOM, LETTERS])
 @pytest.mark.parametrize("version", [0, 1, 5])
 @pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, PERIOD + 1])
-def test_the_right_body_is_right(content: Content, version: int, size: int) -> None:
+def test_the_right_body_is_right(content: SyntheticSource, version: int, size: int) -> None:
     whole = body(version, size, content=content)
     assert judged([whole], version, size, content=content) is None
     assert judged(cut(whole, range(0, size, 65536)), version, size, content=content) is None

@@ -4,10 +4,13 @@ import time
 from hashlib import sha256
 from zlib import compress
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.content import PERIOD, Content, block, pieces
+from ssbench.core.content import PERIOD, SyntheticSource, block, source_of
+from ssbench.core.settings import StorageSettings
+from tests.fakes.drivers import pieces
 
 #: The first 100,000 bytes of tiny_000000.
 GOLDEN = "f3cb3e4c5d45d57063b3ea98f956e000bca9c4a2ab6af6e7c7e5d31f2834ec0f"
@@ -50,7 +53,7 @@ def test_pieces_are_whole_blocks_and_a_rest(size: int, block_size: int, name: by
 
 
 def test_a_body_goes_round_the_block() -> None:
-    content = Content(65536)
+    content = SyntheticSource(65536)
     whole = body(b"x", 0, 2 * PERIOD)
     at = content.offset(b"x", 0)
     assert whole[: PERIOD - at] == block()[at:]
@@ -58,7 +61,7 @@ def test_a_body_goes_round_the_block() -> None:
 
 
 def test_one_piece_holds_what_pieces_do() -> None:
-    content = Content(65536)
+    content = SyntheticSource(65536)
     for version in range(50):
         assert content.piece(b"x", version, 65536) == next(content.pieces(b"x", version, 65536))
 
@@ -80,7 +83,7 @@ def test_a_body_does_not_compress_unless_asked_to() -> None:
 
 
 def test_pieces_are_no_copies() -> None:
-    content = Content(1000)
+    content = SyntheticSource(1000)
     first, second = content.piece(b"x", 0, 10), content.piece(b"y", 0, 10)
     assert first.obj is second.obj
 
@@ -88,7 +91,7 @@ def test_pieces_are_no_copies() -> None:
 def test_making_the_block_takes_no_time_worth_telling() -> None:
     block.cache_clear()
     started = time.process_time()
-    Content(65536).piece(b"x", 0, 1)
+    SyntheticSource(65536).piece(b"x", 0, 1)
     assert time.process_time() - started < 0.1
 
 
@@ -97,9 +100,19 @@ def test_making_the_block_takes_no_time_worth_telling() -> None:
 def test_agreement_ends_at_the_first_byte_that_differs(
     at: int, size: int, wrong: int, compressible: bool
 ) -> None:
-    content = Content(300, compressible=compressible)
+    content = SyntheticSource(300, compressible=compressible)
     whole = b"A" * 5000 if compressible else (block() * 2)[at % PERIOD :][:size]
     part = bytearray(whole[:size])
     assert content.agreement(at, memoryview(part)) == size
     part[wrong % size] ^= 1
     assert content.agreement(at, memoryview(part)) == wrong % size
+
+
+def test_the_source_is_the_one_that_settings_name() -> None:
+    settings = StorageSettings(block_size=100, compressible=True)
+    assert bytes(source_of(settings).piece(b"x", 0, 5)) == b"AAAAA"
+    assert (source_of(settings).block_size, source_of(settings, 500).block_size) == (100, 500)
+    source = source_of(StorageSettings(contents={"kind": "synthetic"}))
+    assert source.size(b"x", 0) is source.checksum(b"x", 0, 5) is source.extent(b"x", 0, 5) is None
+    with pytest.raises(KeyError):
+        source_of(StorageSettings(contents={"kind": "other"}))

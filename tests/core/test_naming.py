@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
+from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -14,15 +16,17 @@ from ssbench.core.naming import (
     ANY_POLICY,
     RUN_ID_BYTES,
     LeftAlone,
-    Naming,
+    RunNaming,
     container_name,
     container_parts,
     has_dot_segment,
     initial_size,
     is_run_id,
+    naming_of,
     why_not_ours,
 )
 from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.settings import StorageSettings
 
 
 def size_class(name: str = "tiny", size_min: int = 1, size_max: int = 999) -> SizeClass:
@@ -36,7 +40,7 @@ def test_containers_are_numbered_with_six_digits_and_carry_their_policy() -> Non
     assert container_name("ssbench", 61) == "ssbench_000061"
     assert container_name("ssbench", 61, "gold") == "ssbench_000061_gold"
     assert container_name("x", 1_000_000) == "x_1000000"
-    assert Naming(SIZES, "r1", "b", 2, "gold").containers == ["b_000000_gold", "b_000001_gold"]
+    assert RunNaming(SIZES, "r1", "b", 2, "gold").containers == ["b_000000_gold", "b_000001_gold"]
 
 
 def test_a_runs_id_is_told_from_what_is_none() -> None:
@@ -149,19 +153,19 @@ def test_dots_that_are_no_segment_do_not_matter(name: str) -> None:
 
 
 def test_created_objects_carry_the_run_s_id_and_initial_ones_do_not() -> None:
-    first, second = Naming(SIZES, "r1", "b", 10), Naming(SIZES, "r2", "b", 10)
+    first, second = RunNaming(SIZES, "r1", "b", 10), RunNaming(SIZES, "r2", "b", 10)
     assert first.object(0, 12) == second.object(0, 12) == "tiny_000012"
     assert (first.object(1, 100), second.object(1, 100)) == ("small_r1_000100", "small_r2_000100")
 
 
 def test_the_objects_of_a_class_are_spread_evenly_over_the_containers() -> None:
-    naming = Naming(SIZES, "r1", "b", 10)
+    naming = RunNaming(SIZES, "r1", "b", 10)
     assert set(Counter(naming.container(0, number) for number in range(100)).values()) == {10}
 
 
 @given(st.integers(0, 1), st.integers(0, 10**8), st.integers(1, 1000))
 def test_the_container_s_index_and_name_agree(index: int, number: int, count: int) -> None:
-    naming = Naming(SIZES, "r1", "b", count)
+    naming = RunNaming(SIZES, "r1", "b", count)
     assert (
         naming.container(index, number) == naming.containers[naming.container_index(index, number)]
     )
@@ -172,7 +176,7 @@ def test_the_container_s_index_and_name_agree(index: int, number: int, count: in
     st.tuples(st.integers(0, 1), st.integers(0, 300)),
 )
 def test_no_two_objects_share_a_name(one: tuple[int, int], other: tuple[int, int]) -> None:
-    naming = Naming(SIZES, "r1", "b", 10)
+    naming = RunNaming(SIZES, "r1", "b", 10)
     assert (naming.object(*one) == naming.object(*other)) == (one == other)
 
 
@@ -199,16 +203,60 @@ def test_initial_sizes_are_uniform_both_ends_included() -> None:
 @given(st.integers(0, 1), st.integers(0, (1 << 32) - 1))
 def test_the_number_of_a_created_object_is_read_back(index: int, number: int) -> None:
     """Every name of a created object gives its number; an initial one's gives none."""
-    naming = Naming(SIZES, "r1", "b", 10)
+    naming = RunNaming(SIZES, "r1", "b", 10)
     name = naming.object(index, number)
     assert naming.created_number(index, name) == (number if number >= 100 else None)
     assert name.startswith(naming.created_prefix(index)) is (number >= 100)
 
 
 def test_what_is_almost_such_a_name_has_no_number() -> None:
-    naming = Naming(SIZES, "r1", "b", 10)
+    naming = RunNaming(SIZES, "r1", "b", 10)
     names = [
         "tiny_r1_", "tiny_r1_000099", "tiny_r1_100", "tiny_r1_0000100", "tiny_r1_٠٠٠١٠٠",
         "tiny_r1_000100\n", "tiny_r1_-00100", "tiny_r2_000100", f"tiny_r1_{'1' * 5000}", "000100",
     ]  # fmt: skip
     assert [naming.created_number(0, name) for name in names] == [None] * len(names)
+
+
+# Strategies -------------------------------------------------------------------------------
+
+
+def places(
+    names: dict[str, object], numbers: range, quoted: Callable[[str], str] = str
+) -> list[str]:
+    settings = StorageSettings(
+        run_id="r 1", sizes=SIZES, container_base="b c", container_count=2, names=names
+    )
+    naming = naming_of(settings, quoted)
+    assert {naming.container(0, n) for n in numbers} <= {*naming.containers}
+    return [f"{naming.container(0, n)}/{naming.object(0, n)}" for n in numbers]
+
+
+def percent(text: str) -> str:
+    return quote(text, safe="")
+
+
+def test_names_are_by_run_unless_settings_say_otherwise() -> None:
+    own = places({}, range(9, 12))
+    assert own == places({"kind": "run"}, range(9, 12))
+    assert [quote(name) for name in own] == places({}, range(9, 12), percent)
+
+
+def test_numbered_names_are_a_prefix_and_the_number_in_containers_by_turns() -> None:
+    names = {"kind": "numbered", "containers": ["C 0", "C 1"], "prefix": "bench/"}
+    assert places(names, range(9, 12)) == ["C 1/bench/9", "C 0/bench/10", "C 1/bench/11"]
+    assert places(names, range(1), percent) == ["C%200/bench%2F0"]
+
+
+def test_listed_names_are_exactly_these() -> None:
+    names = {"kind": "listed", "containers": ["up"], "names": ["a/b.txt", "c d"]}
+    assert places(names, range(2)) == ["up/a/b.txt", "up/c d"]
+    assert places(names, range(2), percent) == ["up/a%2Fb.txt", "up/c%20d"]
+    with pytest.raises(IndexError):
+        places(names, range(2, 3))
+
+
+@pytest.mark.parametrize("names", [{"kind": "other"}, {"kind": "numbered"}, {"kind": "listed"}])
+def test_settings_without_a_strategy_cannot_be_used(names: dict[str, object]) -> None:
+    with pytest.raises(KeyError):
+        places(names, range(1))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
+from ssbench.core.content import SyntheticSource
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.registry import open_admin, open_store
@@ -44,3 +46,10 @@ class WholeDriver:
     def close(self) -> None:
         self.hot.close()
         self.cold.close()
+
+
+def pieces(
+    name: bytes, version: int, size: int, block_size: int, *, compressible: bool = False
+) -> Iterator[memoryview]:
+    """The content of one object."""
+    return SyntheticSource(block_size, compressible=compressible).pieces(name, version, size)

@@ -23,7 +23,7 @@ from typing import Literal
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
-from ssbench.core.naming import Naming
+from ssbench.core.naming import naming_of
 from ssbench.core.operations import CREATE, DELETE, ENSURE, HEAD, POST, READ, REMOVE, UPDATE, row_of
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import (
@@ -158,13 +158,7 @@ class MemoryStorage:
         self.connected = 0
         self.closed = False
         self.credentials = self.settings.newest
-        self._naming = Naming(
-            self.settings.sizes,
-            self.settings.run_id,
-            self.settings.container_base,
-            self.settings.container_count,
-            self.settings.placement,
-        )
+        self._naming = naming_of(self.settings)
         self.actions: Mapping[int, Action] = {
             CREATE: self._put,
             READ: self._get,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind, Phase, Result
-from ssbench.core.naming import Naming
+from ssbench.core.naming import RunNaming
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE, Operation
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
@@ -33,7 +33,7 @@ SCENARIO = Scenario.from_json(
     '           {"name": "tiny_", "size_min": 1, "size_max": 1}],'
     ' "initial_files": {"tiny": 10, "tiny_": 10}}'
 )
-NAMING = Naming(SCENARIO.sizes, RUN, "b", 3)
+NAMING = RunNaming(SCENARIO.sizes, RUN, "b", 3)
 
 
 def no_sleep(seconds: float) -> None:

@@ -10,7 +10,7 @@ import gevent
 import pytest
 
 from ssbench.core import content as content_module
-from ssbench.core.content import PERIOD, pieces
+from ssbench.core.content import PERIOD
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import (
@@ -30,7 +30,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage import swift as swift_module
 from ssbench.storage import swiftadmin
 from ssbench.storage.base import ContainerInfo, ObjectEntry
-from tests.fakes.drivers import WholeDriver, driver_settings, with_token
+from tests.fakes.drivers import WholeDriver, driver_settings, pieces, with_token
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
 from tests.fakes.names import NASTY_NAMES
 from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.core.content import PERIOD, pieces
+from ssbench.core.content import PERIOD
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import CREATE, ENSURE, READ, UPDATE, Operation
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.storage.swift import SwiftStorage
-from tests.fakes.drivers import driver_settings
+from tests.fakes.drivers import driver_settings, pieces
 from tests.fakes.http_server import FakeContainer, etag_of
 from tests.fakes.lying_swift import ETAG, LIES, OLD, PUT_ETAG, LyingSwift
 from tests.fakes.scripted_server import ScriptedServer, answering, ok

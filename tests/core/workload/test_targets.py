@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core import operations
-from ssbench.core.content import PERIOD, Content, version_of_copy
+from ssbench.core.content import PERIOD, SyntheticSource, version_of_copy
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import OPERATIONS, READ, UPDATE, Effect, Operation, Target
@@ -187,7 +187,7 @@ def test_arguments_are_drawn_by_the_row_and_the_same_from_the_same_seed() -> Non
 def test_a_copy_s_version_stands_for_the_source_s_content(a: str, b: str, version: int) -> None:
     copied = version_of_copy(a.encode(), version, b.encode())
     assert 0 <= copied < PERIOD
-    content = Content(64)
+    content = SyntheticSource(64)
     assert content.offset(b.encode(), copied) == content.offset(a.encode(), version)
 
 
@@ -195,7 +195,7 @@ def test_under_verify_a_read_of_a_copy_expects_the_source_s_content() -> None:
     workload = bench(COPY, UPDATE, READ, initial=1, verify=True)
     pool = workload.population.pools[0]
     naming = ObjectNaming([pool.size_class], "0123456789", 7)
-    content, expected = Content(64), {0: Content(64).offset(b"tiny_000000", 0)}
+    content, expected = SyntheticSource(64), {0: SyntheticSource(64).offset(b"tiny_000000", 0)}
     for number in range(1, 200):
         (job,) = workload.take(number, 1, 0.0)
         name = naming.object(0, job.object).encode()
