@@ -1,1 +1,1 @@
-"""This machine: its description, live metrics, and the user's private folder."""
+"""This host: facts, live metrics, limits, and private files."""

@@ -1,4 +1,4 @@
-"""Facts of this machine and of the software in use, for a run's header. No secrets in them."""
+"""Facts about this host and its software, for the header of a stat file. No secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DISTRIBUTIONS = {
 
 
 def facts() -> dict[str, Any]:
-    """What of this machine bears on its figures; what can't be known is left out.
+    """What influences the results of this host, without what is unknown.
 
     Keys: hostname, system, kernel, machine, cpu_model, cpu_count, cpus_usable, memory_bytes,
     load_average (of 1, 5 and 15 minutes), python.
@@ -46,7 +46,7 @@ def facts() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of ssbench, of Python and of the packages that figures depend on."""
+    """Versions of ssbench, Python and the packages that influence results."""
     found = {"ssbench": __version__, "python": platform.python_version()}
     for name, distribution in _DISTRIBUTIONS.items():
         try:
@@ -57,7 +57,7 @@ def versions() -> dict[str, str]:
 
 
 def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """As Linux names it; elsewhere what the platform module knows."""
+    """The model as Linux reports it; on other systems, from the platform module."""
     try:
         text = cpuinfo.read_text(errors="replace")
     except OSError:
@@ -67,7 +67,7 @@ def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def _cpus_usable() -> int | None:
-    """Fewer than there are where the process is bound to some of them."""
+    """CPUs that this process may use; None if unknown."""
     if not hasattr(os, "sched_getaffinity"):
         return None
     return len(os.sched_getaffinity(0))

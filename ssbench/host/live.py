@@ -1,6 +1,6 @@
-"""Live figures of this machine and process, once a second, by a thread of its own.
+"""Metrics of this host and process, sampled once a second by a thread.
 
-psutil may take its time, where disks or network file systems hang: never on an event loop.
+psutil may block while disks or network file systems hang, so it never runs on an event loop.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ssbench.core.lag import LoopLag
 from ssbench.core.stats.host_metrics import bounded, core_name
 
 INTERVAL_S = 1.0
-LAG_INTERVAL_S = 0.05  #: of the timer that the loop's lag is measured by
+LAG_INTERVAL_S = 0.05  #: of the timer that measures the event loop's lag
 _SECOND = 1_000_000_000
-#: Samples that wait for somebody to take them; older ones go.
-_MOST_WAITING = 60
+#: Samples kept until ``take``; older ones are dropped.
+_MAX_WAITING = 60
 _LOOPBACK = ("lo", "lo0")
 _SNMP = Path("/proc/net/snmp")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -29,7 +29,7 @@ _BITS_OF_MB = 1e6 / 8
 
 
 class Sample(NamedTuple):
-    """A second's worth."""
+    """Metrics of one interval."""
 
     at_ns: int  #: its end, by the clock of HostLive
     boot_id: str
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
 
 class Sampler:
-    """Gives figures of the time since it was asked last, or made.
+    """Computes metrics of the time since its previous sample, or since it was created.
 
     :param loop_thread: ``threading.get_ident()`` of the event loop's thread.
     :param native_id: ``threading.get_native_id()`` of the same.
@@ -55,7 +55,7 @@ class Sampler:
         self._before = self._counters()
 
     def sample(self) -> dict[str, float]:
-        """Figures by the names of core.stats.host_metrics; what can't be had here is left out."""
+        """Metrics by the names of core.stats.host_metrics; unavailable ones are missing."""
         now_ns, now = self._clock(), self._counters()
         seconds = max(now_ns - self._before_ns, 1) / _SECOND
         before, self._before = self._before, now
@@ -71,7 +71,7 @@ class Sampler:
         return bounded(figures)
 
     def _counters(self) -> dict[str, Any]:
-        """What only ever grows. None: not known here."""
+        """Counters, which only grow; None: unavailable."""
         stats, disk = psutil.cpu_stats(), psutil.disk_io_counters(nowrap=False)
         process = self._process.cpu_times()
         return {
@@ -101,10 +101,9 @@ class Sampler:
 
 
 class HostLive(threading.Thread):
-    """Samples once a second; to be made in the thread of the event loop.
+    """Samples once a second. Create it in the thread of the event loop.
 
-    Set ``wanted`` while there is somebody who wants them. Where nothing can be sampled here,
-    there are no samples, and ``fault`` says why.
+    Keeps samples only while ``wanted`` is set. If sampling fails, it ends, and ``fault`` says why.
     """
 
     def __init__(
@@ -123,15 +122,15 @@ class HostLive(threading.Thread):
         self._clock = clock
         self._make_sampler = make_sampler
         self._loop_thread = (threading.get_ident(), threading.get_native_id())
-        self._samples: deque[Sample] = deque(maxlen=_MOST_WAITING)
+        self._samples: deque[Sample] = deque(maxlen=_MAX_WAITING)
         self._ending = threading.Event()
 
     def run(self) -> None:
-        """Until ``stop``."""
+        """Sample until ``stop``."""
         try:
             self._run()
         except (psutil.Error, OSError, RuntimeError, NotImplementedError) as error:
-            # A sandbox without /proc, say: a run can do without these figures.
+            # For example a sandbox without /proc. A run does not need these metrics.
             self.fault = error
 
     def _run(self) -> None:
@@ -148,12 +147,12 @@ class HostLive(threading.Thread):
             due_ns = max(due_ns + self._interval_ns, now_ns)
 
     def take(self) -> Iterator[Sample]:
-        """The samples that nobody has taken yet; from any one thread."""
+        """The samples since the last call. Call it from one thread only."""
         while self._samples:
             yield self._samples.popleft()
 
     def stop(self) -> None:
-        """End the thread, but don't wait for one that hangs in the system."""
+        """End the thread; wait at most a second, since a system call may hang."""
         self._ending.set()
         if self.is_alive():
             self.join(1.0)
@@ -167,7 +166,7 @@ class HostLive(threading.Thread):
 
 
 def boot_id() -> str:
-    """The same for all processes on one kernel, whatever their host names; "" where unknown."""
+    """Identifies the running kernel, whatever the host's name; "" if unknown."""
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:
@@ -175,7 +174,7 @@ def boot_id() -> str:
 
 
 def waited_seconds(schedstat: Path) -> float | None:
-    """Time that a thread could have run, but got no core; None where nobody counts it."""
+    """Seconds that a runnable thread waited for a core; None if unknown."""
     try:
         return int(schedstat.read_text().split()[1]) / _SECOND
     except (OSError, ValueError, IndexError):
@@ -183,7 +182,7 @@ def waited_seconds(schedstat: Path) -> float | None:
 
 
 def tcp_retransmits(snmp: Path = _SNMP) -> int | None:
-    """Segments sent again since the machine started; None where nobody counts them."""
+    """TCP segments retransmitted since the host started; None if unknown."""
     try:
         lines = [line.split() for line in snmp.read_text().splitlines() if line.startswith("Tcp:")]
         return int(dict(zip(*lines, strict=True))["RetransSegs"])
@@ -192,14 +191,14 @@ def tcp_retransmits(snmp: Path = _SNMP) -> int | None:
 
 
 def _clock_of(thread: int) -> int | None:
-    """The clock of a thread's CPU time; None where the system has none."""
+    """The clock of a thread's CPU time; None if the system has none."""
     if not hasattr(time, "pthread_getcpuclockid"):
         return None
     return time.pthread_getcpuclockid(thread)
 
 
 def _interface_speeds() -> dict[str, float]:
-    """Bytes a second of the interfaces that tell their speed (virtual ones seldom do)."""
+    """Speed in bytes/s of the interfaces that report one (virtual ones seldom do)."""
     found = psutil.net_if_stats()
     return {name: nic.speed * _BITS_OF_MB for name, nic in found.items() if 0 < nic.speed < 65535}
 
@@ -216,8 +215,7 @@ def _cpu(before: Any, now: Any) -> dict[str, float]:
 
 
 def _busy_percent(before: Any, now: Any) -> float:
-    """Time that a core was not idle. What a hypervisor took away (steal) counts as busy: it
-    wasn't to be had."""
+    """Share of time that a core was not idle. Time stolen by a hypervisor counts as busy."""
     spent = {name: max(getattr(now, name) - getattr(before, name), 0) for name in now._fields}
     total = sum(spent.values()) - spent.get("guest", 0) - spent.get("guest_nice", 0)
     idle = spent["idle"] + spent.get("iowait", 0)
@@ -230,14 +228,14 @@ def _network(
     received = sent = loopback = 0.0
     fullest = None
     for name in before.keys() & now.keys():
-        came = max(now[name].bytes_recv - before[name].bytes_recv, 0) / seconds
-        went = max(now[name].bytes_sent - before[name].bytes_sent, 0) / seconds
+        in_per_s = max(now[name].bytes_recv - before[name].bytes_recv, 0) / seconds
+        out_per_s = max(now[name].bytes_sent - before[name].bytes_sent, 0) / seconds
         if name in _LOOPBACK:
-            loopback += went
+            loopback += out_per_s
             continue
-        received, sent = received + came, sent + went
+        received, sent = received + in_per_s, sent + out_per_s
         if name in speeds:
-            fullest = max(fullest or 0.0, 100 * max(came, went) / speeds[name])
+            fullest = max(fullest or 0.0, 100 * max(in_per_s, out_per_s) / speeds[name])
     figures = {
         "network_received_bytes_per_s": received,
         "network_sent_bytes_per_s": sent,
