@@ -37,6 +37,10 @@ CREDIT = 2
 #: slow store, more jobs would only be drawn too early, and block their objects meanwhile.
 MAX_IN_TRANSIT = 128
 _IN_TRANSIT_S = 0.01
+#: With a fast store, a batch may hold the jobs that its worker completes in half of that time, up
+#: to this many, however few users there are; and two such batches may be in transit. (No-op
+#: operations of 8 to 24 users: half as many more per second.)
+QUICK_BATCH = 128
 #: A batch in transit counts against the credit for at least this long, and for 1.25 times the time
 #: in which all waiting jobs should have started. After that it does not, so that batches in a
 #: stopped worker's buffers don't starve the other workers. (With a shorter time, more and more
@@ -211,8 +215,10 @@ class Dispatcher:
         if self.stopping:
             return []
         registry = self.registry
-        most = batch_limit(self.max_batch, registry.assigned_users, registry.workers_with_users)
-        credit = self._credit(most)
+        users, workers = registry.assigned_users, registry.workers_with_users
+        quick = self._quick_batch(workers)
+        most = max(batch_limit(self.max_batch, users, workers), quick)
+        credit = self._credit(max(most, 2 * quick))
         if credit <= 0:
             return []
         # In one call: with batches of one job, the call costs more than drawing the job.
@@ -229,12 +235,21 @@ class Dispatcher:
         self._sent.update((batch.number, _Sent(batch.jobs, now_ns)) for batch in batches)
         return batches
 
-    def _credit(self, batch: int) -> int:
+    def _quick_batch(self, workers: int) -> int:
+        """Jobs that a worker completes in half of the time for which jobs may be in transit."""
+        done = self._throughput.per_s * _IN_TRANSIT_S / 2
+        return min(int(done) // max(workers, 1), QUICK_BATCH, self.max_batch)
+
+    def _credit(self, in_transit: int) -> int:
+        """Jobs that may be sent now.
+
+        :param in_transit: jobs that may be on their way to each worker, whatever the throughput.
+        """
         users, workers = self.registry.assigned_users, self.registry.workers_with_users
         limit = users
         if not self.ending:
             quick = min(int(self._throughput.per_s * _IN_TRANSIT_S), MAX_IN_TRANSIT * workers)
-            limit = CREDIT * users + max(batch * workers, quick)
+            limit = CREDIT * users + max(in_transit * workers, quick)
         limit += self.workload.ahead
         return limit - self._held_count - self._counted_in_transit
 

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ssbench.core.columns import pack_results
-from ssbench.core.dispatch.dispatcher import CREDIT, MAX_IN_TRANSIT, Batch, batch_limit
+from ssbench.core.dispatch.dispatcher import (
+    CREDIT,
+    MAX_IN_TRANSIT,
+    QUICK_BATCH,
+    Batch,
+    batch_limit,
+)
 from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.messages import (
     Ack,
@@ -100,6 +106,19 @@ def test_of_a_quick_store_jobs_for_some_milliseconds_are_on_their_way() -> None:
         fleet.round(worker)
         fleet.wait(0.001)
     assert sum(len(batch.jobs) for batch in fleet.send_all(worker)) == 4 * CREDIT + MAX_IN_TRANSIT
+
+
+def test_with_a_fast_store_batches_are_larger_than_the_number_of_users() -> None:
+    fleet = Fleet(100_000, max_batch=256)
+    worker = fleet.hello("w", 4)
+    assert [len(batch.jobs) for batch in fleet.send_all(worker)] == [4, 4, 4]
+    for _ in range(100):
+        fleet.send_all(worker)
+        fleet.round(worker)
+        fleet.wait(0.001)
+    sizes = [len(batch.jobs) for batch in fleet.send_all(worker)]
+    assert max(sizes) == QUICK_BATCH
+    assert sum(sizes) == 4 * CREDIT + 2 * QUICK_BATCH
 
 
 @pytest.mark.parametrize(
