@@ -5,7 +5,7 @@ from __future__ import annotations
 from ssbench import report
 from ssbench.cli.report_options import CompareOptions
 from ssbench.cli.reporting import read_stats, write
-from ssbench.core.stats.comparison import comparison
+from ssbench.core.stats.compare import comparison
 
 
 def compare(options: CompareOptions) -> None:

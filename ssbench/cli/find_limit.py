@@ -18,8 +18,7 @@ from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.scenario.checks import ValidationErrors
 from ssbench.core.scenario.jsontext import read_object
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.core.stats.limit_search import Search
-from ssbench.core.stats.steps import OVER
+from ssbench.core.stats.steps import OVER, Search
 from ssbench.report import SeriesSettings, all_percentiles
 
 #: No rate is tried that is lower than this part of the first.

@@ -19,7 +19,6 @@ from ssbench.core.operations import row_of
 from ssbench.core.records import RunFooter
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.stats.steady import AutoStop
 from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.workload import CleanupWorkload, InitialWorkload, initial_jobs
@@ -184,8 +183,9 @@ class Run:
         stop = self.options.auto_stop
         if stop is None:
             return None
-        rule = AutoStop(window_s=stop.window_s, tolerance=stop.tolerance)
-        return SteadyStateDetector(rule, self.scenario.warmup)
+        return SteadyStateDetector(
+            window_s=stop.window_s, tolerance=stop.tolerance, warmup_s=self.scenario.warmup
+        )
 
     def _populate(self, master: Master, initial: InitialWorkload) -> PhaseOutcome | None:
         """Upload what isn't there; gives what there is to say instead of a run, None for a run."""

@@ -206,7 +206,7 @@ class PhaseRunner:
     def _why_enough(self, now_ns: int) -> Ending | None:
         if self._steady_state is None:
             return None
-        steady = self._steady_state.heard(now_ns, self._dispatcher.counts.done)
+        steady = self._steady_state.reason_to_end(now_ns, self._dispatcher.counts.done)
         return ("complete", steady) if steady else None
 
     def _why_give_up(self, now_ns: int) -> Ending | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ssbench.core.stats import comparison as stats
+from ssbench.core.stats import compare as stats
 from ssbench.core.stats.compare import CONFIDENCE, RESAMPLES, Change, ChangeVerdict, Measure
 from ssbench.core.stats.compare import Row as Compared
 from ssbench.core.stats.run_stats import operation_name

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from ssbench.core.model import ErrorKind
-from ssbench.core.stats.arrivals import Arrivals, arrivals
-from ssbench.core.stats.coordinated_omission import omission
-from ssbench.core.stats.counted_seconds import steadiness
+from ssbench.core.stats.findings import Arrivals, arrivals, omission, steadiness
 from ssbench.core.stats.headroom import (
     MOST_OF_THE_TIME,
     Cause,

@@ -9,11 +9,10 @@ from typing import Any
 from ssbench.core.model import Phase
 from ssbench.core.stats.headroom import Cause, Finding, HostLoad
 from ssbench.core.stats.histogram import Buckets
-from ssbench.core.stats.metrics import metric_of
 from ssbench.core.stats.run_stats import RunStats, operation_name
 from ssbench.core.stats.scenario_view import crud_of
 from ssbench.core.stats.tally import Counts, ErrorExample, Errors, Latency, Tally
-from ssbench.core.stats.thresholds import Threshold, ThresholdResult
+from ssbench.core.stats.thresholds import Threshold, ThresholdResult, metric_of
 from ssbench.report import notes
 from ssbench.report.model import (
     BYTES,

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ssbench.core.stats.headroom import Headroom
-from ssbench.core.stats.limit_search import Search
-from ssbench.core.stats.steps import Step
+from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.text import printable
 from ssbench.report.model import (

@@ -166,7 +166,7 @@ def test_when_a_run_is_steady_enough() -> None:
     assert run_options(ns("run-scenario -f s --noop --auto-stop-window 9"), {}).auto_stop is None
     chosen = run_options(ns("run-scenario -f s --noop --auto-stop"), {}).auto_stop
     assert chosen is not None
-    assert (chosen.window_s, chosen.tolerance) == (15, 0.075)  # as steady.AutoStop has them
+    assert (chosen.window_s, chosen.tolerance) == (15, 0.075)  # as SteadyStateDetector has them
     line = "run-scenario -f s --noop --auto-stop --auto-stop-window 4 --auto-stop-tolerance 20"
     chosen = run_options(ns(line), {}).auto_stop
     assert chosen is not None

@@ -45,7 +45,6 @@ from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.stats.steady import AutoStop
 from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master
 from ssbench.master.phases import Limits, PhaseOutcome
@@ -276,14 +275,14 @@ class Enough(SteadyStateDetector):
     """Has had enough when so many are done."""
 
     def __init__(self, enough: int) -> None:
-        super().__init__(AutoStop())
+        super().__init__()
         self.enough = enough
         self.began_ns = 0
 
     def begin(self, now_ns: int) -> None:
         self.began_ns = now_ns
 
-    def heard(self, now_ns: int, done: int) -> str:
+    def reason_to_end(self, now_ns: int, done: int) -> str:
         assert self.began_ns <= now_ns
         return "steady enough" if done >= self.enough else ""
 

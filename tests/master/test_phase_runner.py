@@ -16,7 +16,6 @@ from ssbench.core.model import ErrorKind, Job, Phase, Stage
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.stats.steady import AutoStop
 from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
 from ssbench.master.phase_runner import WAIT_S, Ending, PhaseRunner, PhaseServices
 from ssbench.master.phases import Limits
@@ -172,13 +171,13 @@ class Enough(SteadyStateDetector):
     """Has had enough when so many are done."""
 
     def __init__(self) -> None:
-        super().__init__(AutoStop())
+        super().__init__()
         self.began_ns = 0
 
     def begin(self, now_ns: int) -> None:
         self.began_ns = now_ns
 
-    def heard(self, now_ns: int, done: int) -> str:
+    def reason_to_end(self, now_ns: int, done: int) -> str:
         return "steady" if self.began_ns and done >= 20 else ""
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.operations import DELETE, READ
 from ssbench.core.records import HostRecord
-from ssbench.core.stats.comparison import Comparison, comparison
+from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.report import of_comparison, render
 from tests.golden import compare, legacy

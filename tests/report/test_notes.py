@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.stats.headroom import Cause, Finding, Headroom, HeadroomVerdict, HostLoad, Who
 from ssbench.core.stats.run_stats import RunStats
-from tests.core.stats.test_arrivals import open_run
-from tests.core.stats.test_coordinated_omission import stats_of
+from tests.core.stats.test_findings import closed_run, open_run
 from tests.golden import legacy
 from tests.report import runs
 from tests.report.runs import render
@@ -39,7 +38,7 @@ def note_rows(stats: RunStats) -> Any:
 
 
 def test_a_closed_loop_that_met_a_stall_says_what_it_cannot_show() -> None:
-    stats = stats_of([20] * 500 + [1000])
+    stats = closed_run([20] * 500 + [1000])
     (line,) = note_lines(stats)
     told = "Note: The slowest operation took 1000.000 ms, 99 % of them at most "
     p99, _, rest = line.removeprefix(told).partition(" ms. ")

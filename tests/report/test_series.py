@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ssbench.core.stats.headroom import Headroom
-from ssbench.core.stats.limit_search import Search
-from ssbench.core.stats.steps import Step
+from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult
 from ssbench.report import SeriesSettings, of_series, render, series_head, series_row
 

@@ -1,22 +1,26 @@
-"""Two or more runs side by side: figures, how sure they are, and whether they truly differ.
+"""Two or more runs side by side: settings, figures, how sure they are, and whether they differ.
 
-What it can't know: what else was different when the second run was made. An interval speaks of
-the chance within each run; only repeated runs speak of the rest.
+What it can't know: what else was different when the second run was made. An interval covers the
+random variation within its run; only repeated runs show the rest.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
+from ssbench.core.operations import CRUD
 from ssbench.core.records import RunHeader
 from ssbench.core.stats.bootstrap import Latencies, Resampled, interval
-from ssbench.core.stats.histogram import Buckets
+from ssbench.core.stats.findings import counted, whole, whole_seconds
+from ssbench.core.stats.headroom import HostLoad
+from ssbench.core.stats.histogram import Buckets, Histogram
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import Second
-from ssbench.core.stats.tally import Throughput
+from ssbench.core.stats.tally import Tally
 
 #: Of ten figures of two like runs a 95 % interval each would call one different in a third of all
 #: cases; at 99 % it is one case in ten or fewer.
@@ -29,6 +33,7 @@ SMALLEST_CHANGE = 0.002
 ENOUGH_SECONDS = 10
 ENOUGH_BEYOND = 10  #: values on either side of a percentile; with fewer it hangs on single ones
 
+_NO_HEADER = RunHeader("", 0.0, "", {}, {}, {}, 0, "")
 _DEEPEST = 8  # nested further, parts of a scenario are compared as a whole
 
 
@@ -85,11 +90,97 @@ class SettingDifference:
     of_scenario: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One of the runs."""
+
+    name: str  #: what the user calls it by: a path
+    stats: RunStats
+    seconds: int  #: whole ones that count
+    hosts: Sequence[HostLoad] = ()  #: what kept the machines of master and workers busy
+
+    @property
+    def short(self) -> bool:
+        """Too short for anything to be said of chance."""
+        return self.seconds < ENOUGH_SECONDS
+
+    @property
+    def short_of_users(self) -> bool:
+        """It had fewer users than its scenario asks for: nothing is concluded from it."""
+        return self.stats.run.short_of_users
+
+    @property
+    def disturbed(self) -> bool:
+        """Other work took the cores of a host: a difference may be its doing."""
+        return any(host.taken for host in self.hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The figures of one operation type, None for all together."""
+
+    operation: int | None
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs side by side, each against the first."""
+
+    runs: Sequence[Run]
+    unlike: Sequence[SettingDifference]
+    sections: Sequence[Section]
+    seed: int  #: what resamples were drawn with
+
+    @property
+    def legacy(self) -> bool:
+        """Whether a run is ssbench 0.3.9's, which doesn't store the size of what was read."""
+        return any(run.stats.run.legacy for run in self.runs)
+
+    @property
+    def no_store(self) -> bool:
+        """Whether a run was made without a store (``--noop``), and moved nothing."""
+        return any(run.stats.run.no_store for run in self.runs)
+
+
+def comparison(
+    named: Sequence[tuple[str, RunStats]],
+    *,
+    seed: int,
+    operations: Sequence[int | None] = (),
+    percents: Sequence[float] = PERCENTS,
+) -> Comparison:
+    """Compare runs: rates as in their reports, latencies of the seconds that count.
+
+    Of a short run all figures are those of the whole, without intervals.
+
+    :param named: each run and its name, at least two.
+    :param operations: what sections there are; of none given, one for all operations and one for
+        each type that a run has results of.
+    """
+    runs = [
+        Run(name, stats, len(whole(counted(stats))), stats.verdict().hosts) for name, stats in named
+    ]
+    headers = [run.stats.run.header or _NO_HEADER for run in runs]
+    no_bytes = any(run.stats.run.legacy or run.stats.run.no_store for run in runs)
+    sections = []
+    for operation in operations or _with_results(runs):
+        sides = [[] if run.short else whole_seconds(run.stats, operation) for run in runs]
+        # Each anew, so that a section is the same whatever others there are.
+        rng = random.Random(seed)  # nosec B311 # for resamples, not for secrets
+        tallies = [run.stats.total(operation) for run in runs]
+        rows = compare(sides, rng, tallies=tallies, percents=percents)
+        if no_bytes:
+            rows = [row for row in rows if row.measure.name != "throughput"]
+        sections.append(Section(operation, [_judged(row, runs) for row in rows]))
+    return Comparison(runs, unlike(headers), sections, seed)
+
+
 def compare(
     sides: Sequence[Sequence[Second]],
     rng: random.Random,
     *,
-    throughputs: Sequence[Throughput] | None = None,
+    tallies: Sequence[Tally] = (),
     percents: Sequence[float] = PERCENTS,
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
@@ -99,18 +190,23 @@ def compare(
     Seconds have what completed in them, rates what their definition counts. So a rate is that of
     the run's report, and its interval is as wide, in proportion, as that of the seconds' mean.
 
-    :param sides: the whole seconds of each run that count, in order.
+    :param sides: the whole seconds of each run that count, in order; of none, its figures are those
+        of its tally, without intervals.
     :param rng: what resamples are drawn with: the same seed gives the same intervals.
-    :param throughputs: of each run, what its rates are; None: the means of its seconds are.
+    :param tallies: the sums of each run; without them, rates are the means of its seconds.
     """
-    of_runs: Sequence[Throughput | None] = throughputs or [None] * len(sides)
+    of_runs: Sequence[Tally | None] = tallies or [None] * len(sides)
     runs = [
-        _Side(side, throughput, rng, resamples, percents) if side else None
-        for side, throughput in zip(sides, of_runs, strict=True)
+        _Side(side, tally, rng, resamples, percents)
+        for side, tally in zip(sides, of_runs, strict=True)
     ]
+    measures = [Measure("rate"), Measure("throughput")]
+    for name in ("service", "response"):
+        if any(run.has(name) for run in runs):
+            measures += [Measure(name, percent) for percent in percents]
     rows = []
-    for measure in _measures(sides, percents):
-        figures = [run.figure(measure) if run else _NOTHING for run in runs]
+    for measure in measures:
+        figures = [run.figure(measure) for run in runs]
         rows.append(
             Row(
                 measure,
@@ -138,7 +234,7 @@ def unlike(headers: Sequence[RunHeader]) -> list[SettingDifference]:
     return [*_differing(scenarios, of_scenario=True), *_differing(others, of_scenario=False)]
 
 
-# How it is reckoned
+# How it is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,74 +254,86 @@ class _Figure:
         return Estimate(self.value, *interval(known, confidence, self.blocks, self.wider))
 
 
-_NOTHING = _Figure(None, (), 0, 1.0, enough=False)  #: of a run without a whole second
-
-
 class _Side:
     """A run, and its seconds drawn anew."""
 
     def __init__(
         self,
         seconds: Sequence[Second],
-        throughput: Throughput | None,
+        tally: Tally | None,
         rng: random.Random,
         resamples: int,
         percents: Sequence[float],
     ) -> None:
         self._seconds = seconds
-        self._throughput = throughput
+        self._tally = tally
         self._percents = percents
-        self._resampled = Resampled([second.count for second in seconds], rng, resamples)
+        counts = [second.count for second in seconds]
+        self._resampled = Resampled(counts, rng, resamples) if seconds else None
         self._latencies: dict[str, Latencies] = {}
 
+    def has(self, name: str) -> bool:
+        """Whether it has latencies of that name."""
+        if self._tally is not None:
+            return _histogram(self._tally, name).count > 0
+        return any(_buckets(second, name).count for second in self._seconds)
+
     def figure(self, measure: Measure) -> _Figure:
-        if measure.percent is not None:
-            return self._percentile(measure.name, measure.percent)
-        if measure.name == "rate":
-            values = [second.count for second in self._seconds]
-            reported = self._throughput and self._throughput.rate_per_s
-        else:
-            values = [second.bytes_moved for second in self._seconds]
-            reported = self._throughput and self._throughput.bytes_per_s
-        mean = sum(values) / len(values)
-        value = reported if self._throughput else mean
-        if value is None or (value and not mean):
-            return self._figure(value, (), enough=False)
-        scale = value / mean if mean else 1.0
-        return self._figure(value, [draw * scale for draw in self._resampled.means(values)])
-
-    def _percentile(self, name: str, percent: float) -> _Figure:
-        latencies = self._of(name)
-        whole = latencies.whole
-        (value,) = whole.quantiles((percent,))
-        beyond = min(percent, 100 - percent) / 100 * whole.count
-        return self._figure(value, latencies.quantiles(percent), enough=beyond >= ENOUGH_BEYOND)
-
-    def _of(self, name: str) -> Latencies:
-        if name not in self._latencies:
-            seconds = [_latency(second, name) for second in self._seconds]
-            self._latencies[name] = Latencies(self._resampled, seconds, self._percents)
-        return self._latencies[name]
-
-    def _figure(
-        self, value: float | None, draws: Sequence[float | None], *, enough: bool = True
-    ) -> _Figure:
-        enough = enough and len(self._seconds) >= ENOUGH_SECONDS
         drawn = self._resampled
+        if drawn is None:
+            return _Figure(self._of_whole(measure), (), 0, 1.0, enough=False)
+        value, draws, enough = (
+            self._rate(drawn, measure)
+            if measure.percent is None
+            else self._percentile(drawn, measure.name, measure.percent)
+        )
+        enough = enough and len(self._seconds) >= ENOUGH_SECONDS
         return _Figure(value, draws, drawn.blocks, drawn.widening, enough)
 
+    def _of_whole(self, measure: Measure) -> float | None:
+        if self._tally is None:
+            return None
+        if measure.percent is not None:
+            return _histogram(self._tally, measure.name).quantile(measure.percent)
+        is_rate = measure.name == "rate"
+        return self._tally.rate_per_s if is_rate else self._tally.bytes_per_s
 
-def _measures(sides: Sequence[Sequence[Second]], percents: Sequence[float]) -> Iterator[Measure]:
-    yield Measure("rate")
-    yield Measure("throughput")
-    for name in ("service", "response"):
-        if any(_latency(second, name).count for side in sides for second in side):
-            for percent in percents:
-                yield Measure(name, percent)
+    def _rate(
+        self, drawn: Resampled, measure: Measure
+    ) -> tuple[float | None, Sequence[float], bool]:
+        """The value, that of each draw, and whether these suffice."""
+        throughput = self._tally.throughput if self._tally else None
+        if measure.name == "rate":
+            values = [second.count for second in self._seconds]
+            reported = throughput and throughput.rate_per_s
+        else:
+            values = [second.bytes_moved for second in self._seconds]
+            reported = throughput and throughput.bytes_per_s
+        mean = sum(values) / len(values)
+        value = reported if self._tally else mean
+        if value is None or (value and not mean):
+            return value, (), False
+        scale = value / mean if mean else 1.0
+        return value, [draw * scale for draw in drawn.means(values)], True
+
+    def _percentile(
+        self, drawn: Resampled, name: str, percent: float
+    ) -> tuple[float | None, Sequence[float | None], bool]:
+        if name not in self._latencies:
+            seconds = [_buckets(second, name) for second in self._seconds]
+            self._latencies[name] = Latencies(drawn, seconds, self._percents)
+        latencies = self._latencies[name]
+        (value,) = latencies.whole.quantiles((percent,))
+        beyond = min(percent, 100 - percent) / 100 * latencies.whole.count
+        return value, latencies.quantiles(percent), beyond >= ENOUGH_BEYOND
 
 
-def _latency(second: Second, name: str) -> Buckets:
+def _buckets(second: Second, name: str) -> Buckets:
     return second.service if name == "service" else second.response
+
+
+def _histogram(tally: Tally, name: str) -> Histogram:
+    return (tally.last_byte if name == "service" else tally.response).histogram
 
 
 def _change(first: _Figure, other: _Figure, confidence: float) -> Change:
@@ -246,6 +354,22 @@ def _change(first: _Figure, other: _Figure, confidence: float) -> Change:
     elif low <= 1 <= high or abs(ratio - 1) <= SMALLEST_CHANGE:
         verdict = ChangeVerdict.NOISE
     return Change(ratio, low, high, verdict)
+
+
+def _judged(row: Row, runs: Sequence[Run]) -> Row:
+    """Without a verdict on runs that had fewer users than they should have had."""
+    changes = tuple(
+        replace(change, verdict=ChangeVerdict.NOT_JUDGED)
+        if runs[0].short_of_users or run.short_of_users
+        else change
+        for run, change in zip(runs[1:], row.changes, strict=True)
+    )
+    return replace(row, changes=changes)
+
+
+def _with_results(runs: Sequence[Run]) -> list[int | None]:
+    found = {operation for run in runs for operation in run.stats.series.operations}
+    return [None, *(o for o in CRUD if o in found), *sorted(found - set(CRUD))]
 
 
 def _leaves(value: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:

@@ -1,13 +1,11 @@
 """Whether a run was steady enough to quote an average of it.
 
 ``check`` looks at what a run did in each second, in the manner of pyperf's ``check``, and gives
-findings in numbers; ``report.notes`` has the words for them. ``AutoStop`` watches a run go on and
-says when it has been steady for long enough.
+findings in numbers; ``report.notes`` has the words for them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby, pairwise
@@ -195,55 +193,3 @@ def _two_levels(what: str, values: Sequence[float]) -> TwoLevels | None:
     if best < MAX_BETWEEN * pvariance(rising):
         return None
     return TwoLevels(what, fmean(rising[:at]), fmean(rising[at:]), at, many)
-
-
-class AutoStop:
-    """Says when a run has been steady for long enough to end it.
-
-    It has when, of the whole seconds so far, the mean rate of the last ``window_s`` is above 0
-    and differs by at most ``tolerance`` (a share of it) from
-
-    - the mean of the ``window_s`` before those, and
-    - the mean of each fifth of the window itself (of each second, where it has fewer than 5).
-
-    So it takes two windows at least, and a ramp, a stall, or noise beyond the tolerance in either
-    puts the end off. Of the past it keeps two windows.
-    """
-
-    _PARTS = 5
-
-    def __init__(self, *, window_s: int = 15, tolerance: float = 0.075) -> None:
-        if window_s < 1 or not 0 < tolerance < 1:
-            raise ValueError("a window of 1 s or more, and a tolerance between 0 and 1")
-        self.window_s = window_s
-        self.tolerance = tolerance
-        self._counts: Counter[int] = Counter()
-
-    def __repr__(self) -> str:
-        return f"<AutoStop {self.window_s} s within {self.tolerance:.1%}>"
-
-    def add(self, second: int, count: int) -> None:
-        """Successes (or bytes) of a second; of several adds to one second the sum counts."""
-        self._counts[second] += count
-
-    def steady(self, now_s: int, *, since_s: int = 0) -> bool:
-        """Whether the run may end.
-
-        :param now_s: the second that is going on; all before it are whole.
-        :param since_s: the first second that counts: warm-up is over, and the start is whole.
-        """
-        begin = now_s - 2 * self.window_s
-        for second in [second for second in self._counts if second < begin]:
-            del self._counts[second]
-        if begin < since_s:
-            return False
-        window = range(now_s - self.window_s, now_s)
-        mean = self._mean(window)
-        parts = min(self._PARTS, self.window_s)
-        cuts = [part * self.window_s // parts for part in range(parts + 1)]
-        means = [self._mean(range(begin, window.start))]
-        means += [self._mean(window[a:b]) for a, b in pairwise(cuts)]
-        return mean > 0 and all(abs(each - mean) <= self.tolerance * mean for each in means)
-
-    def _mean(self, seconds: range) -> float:
-        return fmean(self._counts[second] for second in seconds)

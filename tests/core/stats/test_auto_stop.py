@@ -1,48 +1,74 @@
-"""When a run has been steady for long enough, by what the master hears of."""
+"""When a run has been steady for long enough, by what the master receives."""
 
 from __future__ import annotations
 
+import pytest
+
 from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.stats.steady import AutoStop
 
 SECOND = 1_000_000_000
 BEGIN = 77 * SECOND + 5
 
 
-def ends_at(settling: SteadyStateDetector, rates: list[int]) -> tuple[int, str]:
-    """The second in which it ends, and why; -1 where it doesn't. Heard of ten times a second."""
-    settling.begin(BEGIN)
+def ends_at(rates: list[int], window_s: int = 5, **options: float) -> int | None:
+    """The second in which a run ends whose results come ten times a second; None where it doesn't.
+
+    :param rates: successes of each second.
+    """
+    detector = SteadyStateDetector(window_s=window_s, **options)
+    detector.begin(BEGIN)
     done = 0
     for tenth in range(10 * len(rates)):
-        said = settling.heard(BEGIN + tenth * SECOND // 10, done)
-        if said:
-            return tenth // 10, said
+        if detector.reason_to_end(BEGIN + tenth * SECOND // 10, done):
+            return tenth // 10
         done += rates[tenth // 10] // 10
-    return -1, ""
+    return None
 
 
 def test_a_steady_run_ends_after_two_windows() -> None:
-    second, why = ends_at(SteadyStateDetector(AutoStop(window_s=5, tolerance=0.05)), [100] * 60)
-    assert second == 10
-    assert why == "the rate was steady at second 10: within 5 % for 5 s"
+    assert ends_at([100] * 60) == 10
+
+
+def test_the_reason_states_rate_and_window() -> None:
+    detector = SteadyStateDetector(window_s=1, tolerance=0.05)
+    detector.begin(0)
+    said = [detector.reason_to_end(second * SECOND, 100 * second) for second in range(1, 5)]
+    assert "the rate was steady at second 3: within 5 % for 1 s" in said
 
 
 def test_windows_begin_when_the_warm_up_is_over() -> None:
-    rule = AutoStop(window_s=5, tolerance=0.05)
-    assert ends_at(SteadyStateDetector(rule, 7.5), [100] * 60)[0] == 18
+    assert ends_at([100] * 60, warmup_s=7.5) == 18
 
 
 def test_a_ramp_puts_the_end_off() -> None:
-    rates = [*range(0, 2000, 100), *[2000] * 40]
-    second, _ = ends_at(SteadyStateDetector(AutoStop(window_s=5, tolerance=0.05)), rates)
-    assert 25 <= second <= 30
+    ramp = [min(1000, 50 * second) for second in range(100)]
+    ended = ends_at(ramp, window_s=10)
+    assert ended is not None
+    assert 35 <= ended <= 40  # level from 20 on; a window before of at least 92.5 %
+
+
+def test_a_stall_puts_the_end_off() -> None:
+    counts = [1000] * 60
+    counts[15] = 0
+    assert ends_at(counts, window_s=10) == 36
+    assert ends_at([1000, 1000, 1000, 1000, 0] * 20, window_s=10) is None
+
+
+def test_a_drift_within_the_tolerance_is_steady_and_beyond_it_not() -> None:
+    assert ends_at([1000 + 10 * (s // 10) for s in range(60)], window_s=10, tolerance=0.05) == 20
+    rising = [10 * round(100 * 1.01**second) for second in range(60)]
+    assert ends_at(rising, window_s=10, tolerance=0.05) is None
 
 
 def test_noise_beyond_the_tolerance_never_ends() -> None:
-    assert (
-        ends_at(SteadyStateDetector(AutoStop(window_s=5, tolerance=0.05)), [50, 150] * 30)[0] == -1
-    )
+    assert ends_at([50, 150] * 30, tolerance=0.05) is None
 
 
 def test_a_run_without_a_success_never_ends() -> None:
-    assert ends_at(SteadyStateDetector(AutoStop(window_s=2)), [0] * 30) == (-1, "")
+    assert ends_at([0] * 60) is None
+
+
+@pytest.mark.parametrize("options", [{"window_s": 0}, {"tolerance": 0.0}, {"tolerance": 1.0}])
+def test_senseless_bounds_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="a window"):
+        SteadyStateDetector(**options)  # type: ignore[arg-type]

@@ -7,17 +7,24 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.records import RunHeader
+from ssbench.core.model import Phase
+from ssbench.core.operations import CREATE, DELETE, READ
+from ssbench.core.records import MarkRecord, PhaseRecord, Record, RunHeader
 from ssbench.core.stats.compare import (
     ChangeVerdict,
+    Comparison,
     Measure,
     Row,
+    Section,
     SettingDifference,
     compare,
+    comparison,
     unlike,
 )
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import Second
 from tests.core.stats.synthetic import MEDIAN_NS, seconds_of
+from tests.golden import legacy
 from tests.report import runs
 
 NOISE, REAL, UNKNOWN = ChangeVerdict.NOISE, ChangeVerdict.REAL, ChangeVerdict.UNKNOWN
@@ -146,3 +153,156 @@ def test_scenarios_nested_without_end_are_compared_as_a_whole() -> None:
         deep = {"x": deep}
     (found,) = unlike([header({"deep": deep}), header({"deep": {"x": 2}})])[:1]
     assert found.key.startswith("deep.x")
+
+
+RATE, THROUGHPUT, P50 = Measure("rate"), Measure("throughput"), Measure("service", 50.0)
+
+
+def compared(*records: list[Record], operations: tuple[int | None, ...] = ()) -> Comparison:
+    named = [(f"{at}.gz", RunStats.of(each)) for at, each in enumerate(records)]
+    return comparison(named, seed=3, operations=operations, percents=(50.0,))
+
+
+def open_loop(took_s: float, seconds: int = 30) -> list[Record]:
+    """A run of 100 operations a second that fall due, each of which takes so long."""
+    rows = [
+        runs.result(n, READ, due_ns=due, start_ns=due, last_byte_ns=round(took_s * runs.SECOND))
+        for n in range(1, seconds * 100 + 1)
+        for due in [(n - 1) * 10 * runs.MS]
+    ]
+    scenario = {**runs.SCENARIO, "operation_count": None, "run_seconds": seconds}
+    return [
+        runs.header(scenario=scenario),
+        PhaseRecord(Phase.RUN, runs.STARTED_AT, 4),
+        MarkRecord(0, "stage", 0, 4, 100.0),
+        runs.batch(rows),
+        MarkRecord(seconds * runs.SECOND, "end", 0, 4, 100.0),
+        runs.footer(sent=len(rows)),
+    ]
+
+
+def verdicts(section: Section, run: int = 0) -> dict[Measure, ChangeVerdict]:
+    return {row.measure: row.changes[run].verdict for row in section.rows}
+
+
+def test_a_fifth_more_is_more_than_noise_and_the_same_is_not() -> None:
+    found = compared(
+        runs.lasting(20, 50), runs.lasting(20, 50, seed=2), runs.lasting(20, 60, seed=3)
+    )
+    total = found.sections[0]
+    assert total.operation is None
+    assert [row.measure for row in total.rows] == [RATE, THROUGHPUT, P50]
+    assert verdicts(total)[RATE] is ChangeVerdict.NOISE
+    assert verdicts(total, 1)[RATE] is ChangeVerdict.REAL
+    assert [each.value for each in total.rows[0].estimates] == pytest.approx([50, 50, 60], rel=0.01)
+
+
+def test_an_open_loop_of_slow_answers_has_the_rate_of_its_report() -> None:
+    found = compared(open_loop(0.01), open_loop(5.0))
+    rate, throughput, *_latencies = found.sections[0].rows
+    for row, of in ((rate, 100), (throughput, 500_000)):
+        for estimate, run in zip(row.estimates, found.runs, strict=True):
+            total = run.stats.total()
+            reported = total.rate_per_s if row is rate else total.bytes_per_s
+            assert estimate.value == reported == pytest.approx(of)
+            assert estimate.low is not None
+            assert estimate.high is not None
+            assert estimate.low <= of * 1.000001
+            assert estimate.high >= of / 1.000001
+        (change,) = row.changes
+        assert change.ratio == pytest.approx(1)
+        assert change.verdict is ChangeVerdict.NOISE
+
+
+def test_a_closed_loop_has_the_rate_of_its_report() -> None:
+    found = compared(runs.lasting(20, 50, warmup=3), runs.lasting(20, 60, seed=2))
+    for section in found.sections:
+        for at, run in enumerate(found.runs):
+            total = run.stats.total(section.operation)
+            values = [row.estimates[at].value for row in section.rows[:2]]
+            assert values == [total.rate_per_s, total.bytes_per_s]
+
+
+def test_a_rate_of_which_nothing_completed_in_time_has_no_interval() -> None:
+    found = compared(open_loop(0.01), open_loop(40.0))
+    row = found.sections[0].rows[0]
+    assert row.measure == RATE
+    slow = row.estimates[1]
+    assert slow.value == pytest.approx(100)
+    assert (slow.low, slow.high) == (None, None)
+    (change,) = row.changes
+    assert change.ratio == pytest.approx(1)
+    assert (change.low, change.high) == (None, None)
+    assert change.verdict is ChangeVerdict.UNKNOWN
+
+
+def test_warm_up_is_not_compared() -> None:
+    def slow_at_first(second: int) -> int:
+        return 5 if second < 10 else 50
+
+    found = compared(runs.lasting(30, 50), runs.lasting(30, slow_at_first, warmup=11))
+    assert verdicts(found.sections[0])[RATE] is ChangeVerdict.NOISE
+    assert [run.seconds for run in found.runs] == [29, 18]
+    assert [each.key for each in found.unlike] == ["warmup"]
+
+
+def test_there_is_a_section_for_each_operation_or_those_asked_for() -> None:
+    both = runs.lasting(12, 20), runs.lasting(12, 20, seed=2)
+    every = compared(*both)
+    assert [section.operation for section in every.sections] == [
+        None, CREATE, READ,
+    ]  # fmt: skip
+    (reads,) = compared(*both, operations=(READ,)).sections
+    assert reads == every.sections[2]
+    (deletes,) = compared(*both, operations=(DELETE,)).sections
+    assert deletes.rows[0].estimates[0].value == 0
+    assert set(verdicts(deletes).values()) == {ChangeVerdict.UNKNOWN}
+
+
+def test_of_a_short_run_the_figures_are_those_of_its_report() -> None:
+    found = compared(runs.lasting(20, 50), runs.lasting(4, 50, seed=2))
+    assert [run.short for run in found.runs] == [False, True]
+    long, short = found.sections[0].rows[0].estimates
+    assert long.low is not None
+    assert (short.value, short.low) == (found.runs[1].stats.total().rate_per_s, None)
+    assert set(verdicts(found.sections[0]).values()) == {ChangeVerdict.UNKNOWN}
+    change = found.sections[0].rows[0].changes[0]
+    assert change.ratio == pytest.approx(short.value / long.value)  # type: ignore[operator]
+    assert found.sections[0].rows[2].estimates[1].value is not None
+
+
+def test_response_times_are_compared_where_any_run_has_them() -> None:
+    found = compared(runs.lasting(12, 20), runs.lasting(12, 20, seed=2, due=True))
+    row = found.sections[0].rows[-1]
+    assert row.measure == Measure("response", 50.0)
+    assert row.estimates[0].value is None
+    assert row.estimates[1].value is not None
+    assert row.changes[0].verdict is ChangeVerdict.UNKNOWN
+
+
+def test_files_of_0_3_9_have_no_throughput() -> None:
+    named = [(name, legacy.stats_of(name)) for name in ("noop", "real")]
+    found = comparison(named, seed=1)
+    assert found.legacy
+    assert THROUGHPUT not in {row.measure for section in found.sections for row in section.rows}
+    assert found.sections[0].rows[0].estimates[0].value
+    assert [each.key for each in found.unlike if each.of_scenario][:1] == ["user_count"]
+
+
+def test_runs_with_nothing_in_them_can_be_compared() -> None:
+    found = compared([], runs.no_results(), runs.all_errors())
+    assert found.sections[0].operation is None
+    assert all(
+        change.verdict is ChangeVerdict.UNKNOWN
+        for section in found.sections for row in section.rows for change in row.changes
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seconds", [20, 4])
+def test_nothing_is_concluded_of_a_run_with_fewer_users_than_asked_for(seconds: int) -> None:
+    records = runs.lasting(seconds, 60, seed=2)
+    at = next(at for at, record in enumerate(records) if isinstance(record, MarkRecord))
+    short = [*records[: at + 1], MarkRecord(10**9, "users", users=3), *records[at + 1 :]]
+    found = compared(runs.lasting(seconds, 50), short)
+    for section in found.sections:
+        assert set(verdicts(section).values()) == {ChangeVerdict.NOT_JUDGED}

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.stats.steady import (
-    AutoStop,
     Drifted,
     Stalled,
     TooShort,
@@ -138,65 +137,3 @@ def test_any_series_is_judged(counts: list[int]) -> None:
     """Invariant: whatever came in a second, a finding of each kind at most."""
     found = check(counts, [7 * count for count in counts])
     assert len({(type(each), getattr(each, "what", "")) for each in found}) == len(found)
-
-
-def stops_at(counts: list[int], **options: float) -> int | None:
-    """The first whole second after which the run may end."""
-    stop = AutoStop(**options)  # type: ignore[arg-type]
-    for second, count in enumerate(counts):
-        if stop.steady(second, since_s=0):
-            return second
-        stop.add(second, count)
-    return None
-
-
-def test_a_steady_run_ends_after_two_windows() -> None:
-    assert stops_at([100] * 60, window_s=10) == 20
-    assert stops_at([100] * 60, window_s=1) == 2
-
-
-def test_a_ramp_is_waited_for() -> None:
-    ramp = [min(1000, 50 * second) for second in range(100)]
-    ended = stops_at(ramp, window_s=10)
-    assert ended is not None
-    assert 35 <= ended <= 40  # level from 20 on; a window before of at least 92.5 %
-
-
-def test_a_stall_puts_the_end_off() -> None:
-    counts = [1000] * 60
-    counts[15] = 0
-    assert stops_at(counts, window_s=10) == 36
-    assert stops_at([1000, 1000, 1000, 1000, 0] * 20, window_s=10) is None
-
-
-def test_a_drift_within_the_tolerance_is_steady_and_beyond_it_not() -> None:
-    assert stops_at([1000 + second for second in range(60)], window_s=10, tolerance=0.05) == 20
-    rising = [1000 * 1.01**second for second in range(60)]
-    assert stops_at(rising, window_s=10, tolerance=0.05) is None  # type: ignore[arg-type]
-
-
-def test_nothing_done_is_not_steady() -> None:
-    assert stops_at([0] * 60, window_s=5) is None
-
-
-def test_warm_up_does_not_count() -> None:
-    stop = AutoStop(window_s=5)
-    for second in range(30):
-        stop.add(second, 50)
-        stop.add(second, 50)  # of another worker
-    assert not stop.steady(17, since_s=8)
-    assert stop.steady(18, since_s=8)
-
-
-def test_the_past_is_forgotten() -> None:
-    stop = AutoStop(window_s=5)
-    for second in range(1000):
-        stop.add(second, 1)
-        stop.steady(second)
-    assert len(stop._counts) <= 11
-
-
-@pytest.mark.parametrize("options", [{"window_s": 0}, {"tolerance": 0.0}, {"tolerance": 1.0}])
-def test_senseless_bounds_are_refused(options: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="a window"):
-        AutoStop(**options)  # type: ignore[arg-type]

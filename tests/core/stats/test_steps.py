@@ -1,14 +1,19 @@
-"""What is told of a run as a row of a table."""
+"""Series of runs, and the search for a limit."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ssbench.core.records import MarkRecord
 from ssbench.core.stats.headroom import Headroom
-from ssbench.core.stats.steps import Step
+from ssbench.core.stats.steps import Search, Step
 from ssbench.core.stats.thresholds import Threshold
 from tests.report import runs
 
@@ -74,3 +79,191 @@ def test_a_run_with_fewer_users_than_asked_for_has_counts_and_nothing_else() -> 
     assert found.verdicts == ()
     assert not found.kept
     assert not step().short_of_users
+
+
+def tried(search: Search, keeps: Callable[[float], bool]) -> list[float]:
+    """The loads of all steps."""
+    steps: list[float] = []
+    while (load := search.next) is not None:
+        steps.append(load)
+        assert len(steps) < 100
+        search.record(load, kept=keeps(load))
+    return steps
+
+
+def test_doubles_then_bisects() -> None:
+    search = Search(1, 1000, precision=0.01)
+    assert tried(search, lambda load: load <= 37) == [1, 2, 4, 8, 16, 32, 64, 48, 40, 36, 38, 37]
+    assert (search.kept, search.broken) == (37, 38)
+
+
+def test_large_loads_are_found_to_the_precision() -> None:
+    search = Search(1, 10_000)
+    steps = tried(search, lambda load: load <= 700)
+    assert steps[:11] == [2**n for n in range(11)]
+    assert len(steps) == 15
+    assert search.kept is not None
+    assert search.broken is not None
+    assert search.kept <= 700 < search.broken <= 1.05 * search.kept
+
+
+def test_never_kept() -> None:
+    search = Search(1, 100)
+    assert tried(search, lambda load: False) == [1]
+    assert (search.kept, search.broken) == (None, 1)
+    search = Search(20, 100)
+    assert tried(search, lambda load: False) == [20, 10, 5, 2, 1]
+    assert (search.kept, search.broken) == (None, 1)
+
+
+def test_a_first_load_that_is_too_high() -> None:
+    search = Search(20, 100)
+    assert tried(search, lambda load: load <= 3) == [20, 10, 5, 2, 3, 4]
+    assert (search.kept, search.broken) == (3, 4)
+
+
+def test_never_broken_up_to_the_most() -> None:
+    search = Search(1, 50)
+    assert tried(search, lambda load: True) == [1, 2, 4, 8, 16, 32, 50]
+    assert (search.kept, search.broken) == (50, None)
+    assert tried(Search(64, 50), lambda load: True) == [50]
+
+
+def test_users_are_whole_whatever_was_given() -> None:
+    steps = tried(Search(1.0, 6.0), lambda load: load < 5)
+    assert [str(load) for load in steps] == ["1", "2", "4", "6", "5"]
+
+
+def test_the_most_may_turn_out_to_be_less() -> None:
+    search = Search(1, 100)
+    search.record(1, kept=True)
+    search.limit(5)
+    search.limit(70)
+    assert tried(search, lambda load: True) == [2, 4, 5]
+    search.limit(0)  # the workers are gone: there is nothing more to try
+    assert search.next is None
+
+
+def test_rates_need_not_be_whole() -> None:
+    search = Search(10, 10_000, least=0.1, whole=False)
+    steps = tried(search, lambda load: load <= 333.3)
+    assert steps[:7] == [10, 20, 40, 80, 160, 320, 640]
+    assert search.kept is not None
+    assert search.broken is not None
+    assert search.kept <= 333.3 < search.broken <= 1.05 * search.kept
+    search = Search(10, 100, least=0.1, whole=False)
+    tried(search, lambda load: load <= 0.3)
+    assert search.kept == pytest.approx(0.3, rel=0.06)
+
+
+@given(st.integers(0, 3000), st.integers(1, 3000), st.integers(1, 3000))
+def test_a_limit_is_found_whatever_it_is(limit: int, first: int, most: int) -> None:
+    search = Search(first, most)
+    steps = tried(search, lambda load: load <= limit)
+    assert len(set(steps)) == len(steps) <= 2 + 2 * math.log2(3000)
+    assert all(1 <= load <= most for load in steps)
+    if search.kept is None:
+        assert limit < 1
+    elif search.broken is None:
+        assert search.kept == most <= limit
+    else:
+        assert search.kept <= limit < search.broken
+        assert search.broken - search.kept <= max(1, 0.05 * search.kept)
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 500))
+def test_noise_neither_hangs_it_nor_makes_it_contradict_itself(rng: Random, most: int) -> None:
+    outcomes: dict[float, bool] = {}
+
+    def coin(load: float) -> bool:
+        outcomes[load] = rng.random() < 0.5
+        return outcomes[load]
+
+    search = Search(rng.randint(1, 600), most)
+    assert len(tried(search, coin)) == len(outcomes) <= 25
+    assert search.kept is None or outcomes[search.kept]
+    assert search.broken is None or not outcomes[search.broken]
+    if search.kept is not None and search.broken is not None:
+        assert search.kept < search.broken
+
+
+def test_the_two_loads_at_the_limit_are_tried_again() -> None:
+    search = Search(1, 1000, confirm=1)
+    steps = tried(search, lambda load: load <= 6)
+    assert steps == [1, 2, 4, 8, 6, 7, 7, 6]
+    assert (search.kept, search.broken) == (6, 7)
+    assert (search.tries(6), search.tries(7), search.tries(5)) == ((2, 2), (0, 2), (0, 0))
+
+
+def noisy(wrong: dict[float, list[bool]], limit: float) -> Callable[[float], bool]:
+    """Keeps up to the limit, but for what the first tries of some loads say."""
+    return lambda load: wrong[load].pop(0) if wrong.get(load) else load <= limit
+
+
+def test_a_load_that_broke_the_promise_by_chance_ends_no_search() -> None:
+    search = Search(1, 1000, confirm=1)
+    steps = tried(search, noisy({8: [False]}, 21))
+    assert steps[:9] == [1, 2, 4, 8, 6, 7, 8, 8, 16], "7 kept it, and of three tries 8 did twice"
+    assert (search.kept, search.broken) == (21, 22)
+
+
+def test_a_load_that_kept_the_promise_by_chance_is_no_answer() -> None:
+    search = Search(1, 1000, confirm=1)
+    steps = tried(search, noisy({8: [True]}, 5))
+    assert steps == [1, 2, 4, 8, 16, 12, 10, 9, 9, 8, 8, 6, 5, 6, 5]
+    assert (search.kept, search.broken) == (5, 6)
+
+
+def test_of_more_tries_the_majority_counts() -> None:
+    search = Search(4, 4, confirm=2)
+    assert tried(search, noisy({4: [True, False, True, False, True]}, 0)) == [4] * 5
+    assert (search.kept, search.broken) == (4, None)
+
+
+def test_what_can_no_longer_be_tried_is_not_confirmed() -> None:
+    search = Search(4, 9, confirm=1)
+    for load, kept in ((4, True), (8, False), (6, False), (5, True)):
+        assert search.next == load
+        search.record(load, kept=kept)
+    search.limit(5)
+    assert tried(search, lambda load: True) == [5]
+    assert (search.kept, search.broken) == (5, 6)
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 500), st.integers(0, 3))
+def test_noise_never_hangs_it_however_often_it_tries(rng: Random, most: int, confirm: int) -> None:
+    outcomes: dict[float, list[bool]] = {}
+
+    def coin(load: float) -> bool:
+        outcomes.setdefault(load, []).append(rng.random() < 0.5)
+        return outcomes[load][-1]
+
+    search = Search(rng.randint(1, 600), most, confirm=confirm)
+    steps = 0
+    while (load := search.next) is not None:
+        search.record(load, kept=coin(load))
+        steps += 1
+        assert steps < 1000
+    for bound, kept in ((search.kept, True), (search.broken, False)):
+        if bound is not None:
+            assert outcomes[bound].count(kept) == confirm + 1 > outcomes[bound].count(not kept)
+    assert (search.kept or 0) < (search.broken or math.inf)
+
+
+def test_a_load_out_of_the_search_is_refused() -> None:
+    search = Search(8, 100)
+    search.record(8, kept=True)
+    with pytest.raises(ValueError, match="load 8 was not asked for"):
+        search.record(8, kept=False)
+    for wrong in ({"least": 0}, {"least": 200}, {"precision": 0}):
+        with pytest.raises(ValueError, match="a least load"):
+            Search(1, 100, **wrong)
+
+
+def test_a_first_load_above_what_can_be_had_is_lowered() -> None:
+    search = Search(64, 100)
+    assert (search.next, search.most, search.bound_by) == (64, 100, "")
+    search.limit(5)
+    assert (search.next, search.most, search.bound_by) == (5, 5, "workers")
+    search.limit(8)
+    assert search.most == 5

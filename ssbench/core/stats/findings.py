@@ -1,0 +1,186 @@
+"""What qualifies a run's figures: whether it was steady, kept its rate, and hid stalls.
+
+- ``steadiness``: by the seconds that count, without warm-ups and cool-down.
+- ``arrivals``: an open loop whose store, users or host can't keep up with its rate measures
+  something else than was asked for. Where ``run_seconds`` ends the load, what wasn't started by
+  then is counted (``late``). Where ``operation_count`` does, everything is started in the end, but
+  ever later.
+- ``omission``: while the store stalls, the users of a closed loop wait for it and send nothing, so
+  what clients would have asked meanwhile is in no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from ssbench.core.stats.histogram import Buckets
+from ssbench.core.stats.run_records import RunRecords
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.series import SECOND_NS, Second
+from ssbench.core.stats.steady import Stalled, SteadinessFinding, check
+from ssbench.core.stats.windows import joined
+
+#: Seconds after the last completion that are believed to have been silent, and seconds of a run.
+#: What a damaged file says beyond must cost neither time nor memory.
+LONGEST_SILENCE = 3_600
+LONGEST_RUN = 1_000_000
+
+#: Of all that fell due: with less, a burst at the very end is as good an explanation.
+_LATE_SHARE = 0.001
+#: Of the time that the rate takes for all operations: so late the last ones began, at least.
+_LAG_SHARE = 0.05
+_LEAST_LAG_S = 0.1  #: and no less than this
+
+_LONG_NS = 100_000_000  #: an operation that takes less stalls no user
+_TIMES = 10  #: over the 99th percentile: then no usual percentile shows it
+
+
+# Seconds
+
+
+class Noted(NamedTuple):
+    """What speaks against quoting an average of a run, or of a stage of it."""
+
+    stage: int | None  #: its index; None where the load had one only
+    finding: SteadinessFinding
+
+
+def counted(stats: RunStats, stage: int | None = None) -> list[range]:
+    """The seconds that count, in ranges of which the first and the last second are partial.
+
+    Seconds at the end in which nothing completed any more are among them.
+
+    :param stage: only of that stage of the load; None stands for all.
+    """
+    known, spans = stats.series.span, stats.run.spans
+    if not spans or not known:
+        return [known[:LONGEST_RUN]] if known else []
+    last = min(known.stop + LONGEST_SILENCE, known.start + LONGEST_RUN)
+    if stats.run.end_ns is None:
+        last = min(last, known.stop)
+    found = []
+    for low_ns, high_ns in joined(spans if stage is None else spans[stage : stage + 1]):
+        low, high = low_ns // SECOND_NS, -(-high_ns // SECOND_NS)
+        found.append(range(max(low, known.start), min(high, last)))
+    return [each for each in found if each]
+
+
+def whole(seconds: Sequence[range]) -> list[int]:
+    """Without the partial ones."""
+    return [second for each in seconds for second in each[1:-1]]
+
+
+def whole_seconds(stats: RunStats, operation: int | None = None) -> list[Second]:
+    """What completed in the whole seconds that count, as if there were no gaps between stages.
+
+    :param operation: only of that type; None stands for all.
+    """
+    known = {each.second: each for each in stats.series.seconds(operation)}
+    in_flight = known[max(known)].in_flight if known else 0
+    nothing = Buckets.merged([])
+    return [
+        known.get(at) or Second(at, 0, 0, 0, in_flight, nothing, nothing)
+        for at in whole(counted(stats))
+    ]
+
+
+def steadiness(stats: RunStats) -> list[Noted]:
+    """What speaks against quoting an average; nothing where the run was steady, or did nothing.
+
+    Stages are judged apart: they are meant to differ.
+    """
+    return list(_noted(stats)) if stats.total().count else []
+
+
+def _noted(stats: RunStats) -> Iterator[Noted]:
+    several = stats.stage_count > 1
+    for stage in range(stats.stage_count) if several else (None,):
+        # At most one range, as all that is left out of a stage is at its ends.
+        for seconds in counted(stats, stage):
+            counts, moved = stats.series.totals(seconds)
+            # 0.3.9 doesn't store the size of what was read.
+            no_bytes = stats.run.legacy or stats.run.no_store
+            found = check(counts, () if no_bytes else moved, zero_s=seconds.start + 1)
+            yield from (Noted(stage, finding) for finding in found)
+
+
+# Open loops
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What an open loop should have done, and what it did."""
+
+    target_per_s: float  #: operations that fell due, a second of the load
+    started_per_s: float  #: those of them that were started, as far as that is known
+    late: int  #: fell due and were never started
+    due: int  #: fell due until the load's end
+    mean_lag_s: float  #: from due to start, on average
+
+    @property
+    def behind(self) -> bool:
+        """Whether the load fell behind its rate."""
+        if self.late > _LATE_SHARE * self.due:
+            return True
+        # Of a load that falls behind steadily, the last ones begin twice as late as the average.
+        lag_s = 2 * self.mean_lag_s
+        return lag_s > max(_LEAST_LAG_S, _LAG_SHARE * self.due / self.target_per_s)
+
+
+def arrivals(stats: RunStats) -> Arrivals | None:
+    """Of an open loop; None for a closed one, without an operation, and where the results end
+    before their footer, which says what wasn't started."""
+    run, total = stats.run, stats.total()
+    target_per_s = target_rate(run)
+    started = run.sent or total.operations + stats.left_out + run.lost
+    if target_per_s is None or not started or not run.footers.keys() >= run.headers.keys():
+        return None
+    responses, services = total.response.histogram, total.last_byte.histogram
+    lag_ns = max((responses.mean or 0) - (services.mean or 0), 0)
+    due = started + run.late
+    started_per_s = target_per_s * started / due
+    if not run.late:  # everything was started: in more time than it should have taken
+        lag_s = 2 * lag_ns / 1e9
+        started_per_s = due / (due / target_per_s + lag_s)
+    return Arrivals(target_per_s, started_per_s, run.late, due, lag_ns / 1e9)
+
+
+def target_rate(run: RunRecords) -> float | None:
+    """Target arrival rate in operations/s, on average over the load; None in a closed loop."""
+    stages, end_ns = run.stages, run.end_ns
+    if not stages or not all(mark.rate for mark in stages):
+        return None
+    if len(stages) == 1 or end_ns is None:
+        return stages[-1].rate
+    begins_ns = [*(mark.at_ns for mark in stages), end_ns]
+    lengths = [max(after - before, 0) for before, after in pairwise(begins_ns)]
+    due = sum((mark.rate or 0) * length for mark, length in zip(stages, lengths, strict=True))
+    return due / sum(lengths) if sum(lengths) else stages[-1].rate
+
+
+# Closed loops
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """A closed loop in which the store seems to have stalled."""
+
+    slowest_ns: float
+    p99_ns: float
+    hidden: bool  #: the slowest operations are far beyond the 99th percentile
+
+
+def omission(stats: RunStats) -> Omission | None:
+    """Signs of coordinated omission; None in an open loop, and where there are none."""
+    if stats.run.legacy or any(mark.rate for mark in stats.run.stages):
+        return None
+    p99_ns, slowest_ns = stats.total().last_byte.histogram.quantiles([99, 100])
+    if p99_ns is None or slowest_ns is None:
+        return None
+    hidden = slowest_ns >= max(_LONG_NS, _TIMES * p99_ns)
+    if not hidden and not any(isinstance(noted.finding, Stalled) for noted in steadiness(stats)):
+        return None
+    return Omission(slowest_ns, p99_ns, hidden)
