@@ -1,6 +1,6 @@
 """Reports for people: the layout of ssbench 0.3.9, and more lines where there is more to say.
 
-What has a layout of its own here comes first, other sections after it.
+A section with a title needs no layout here: a run's follow what is said of the load generator.
 """
 
 from __future__ import annotations
@@ -37,12 +37,6 @@ def render_text(report: Report) -> str:
 
 _RULE = "-" * 69
 _RATE = "Average requests per second:"
-#: Sections of a run that have a place of their own; all others follow the load generator's.
-_OWN = (
-    "", "run", "settings", "total", "operations", "phases", "stages", "phase_errors", "errors",
-    "counters", "workers", "seconds", "completions_per_s", "steadiness", "notes", "load_generator",
-    "clocks", "verified", "ending", "warnings", "thresholds",
-)  # fmt: skip
 
 
 def _run(report: Report) -> str:
@@ -53,7 +47,7 @@ def _run(report: Report) -> str:
     ):
         lines += ["", row["operation"], *_block(report, row)]
     populate, cleanup = report["phase_errors"].tables
-    others = [section for section in report.sections if section.key not in _OWN]
+    others = [section for section in report.sections if section.title]
     for part in (
         _stages(report),
         _errors("POPULATE ERRORS", populate),
@@ -372,7 +366,7 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _table(
-    title: str, columns: Sequence[Column], rows: Sequence[Row], formats: frozenset[str]
+    title: str, columns: Sequence[Column], rows: Sequence[Row], formats: str
 ) -> Iterator[str]:
     """Headings with their units above aligned figures."""
     if "text" not in formats or not rows:

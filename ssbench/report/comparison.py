@@ -11,11 +11,9 @@ from ssbench.core.stats.compare import Row as Compared
 from ssbench.core.stats.run_stats import operation_name
 from ssbench.report.model import (
     COUNT,
-    JSON,
     LATENCY,
     RATE,
     SECONDS,
-    TEXT,
     THROUGHPUT,
     WALL_CLOCK,
     WORD,
@@ -67,7 +65,7 @@ _MEASURES = {
 def of_comparison(found: stats.Comparison) -> Report:
     """The report of a comparison."""
     facts = [
-        fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", JSON),
+        fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),
         fact("confidence", CONFIDENCE, COUNT, "of all intervals, 0 to 1"),
         fact("resamples", RESAMPLES, COUNT, "of the bootstrap"),
         fact("seed", found.seed, COUNT, "of the resamples"),
@@ -92,9 +90,9 @@ def of_comparison(found: stats.Comparison) -> Report:
         Section("differing_settings", tables=[Table.of("differing_settings", settings)]),
         Section("total", facts=parts.get(None, ())),
         Section("operations", tables=[Table.of("operations", operations, by="operation")]),
-        Section("summary", notes=list(_summary(found)), formats=TEXT),
-        Section("remarks", notes=_remarks(found), formats=TEXT),
-        Section("closing", notes=[_plain(line) for line in _CLOSING], formats=TEXT),
+        Section("summary", notes=list(_summary(found)), formats="text"),
+        Section("remarks", notes=_remarks(found), formats="text"),
+        Section("closing", notes=[_plain(line) for line in _CLOSING], formats="text"),
     ]
     return Report("comparison", sections)
 
@@ -114,10 +112,10 @@ def _run(run: stats.Run) -> list[Fact]:
         fact("started_at_s", of_run.started_s, WALL_CLOCK, "first start"),
         fact("duration_s", of_run.duration_s, SECONDS, "to the last completion"),
         fact("whole_seconds", run.seconds, COUNT, "that intervals are computed from"),
-        fact("steadiness", steadiness, WORD, "what speaks against quoting an average", JSON),
+        fact("steadiness", steadiness, WORD, "what speaks against quoting an average", "json"),
         fact("hosts", host_table(run.hosts), WORD, "of its master and workers"),
-        fact("short", run.short, WORD, "whether it is too short for intervals", TEXT),
-        fact("notes", wrong, WORD, "what is wrong with it", TEXT),
+        fact("short", run.short, WORD, "whether it is too short for intervals", "text"),
+        fact("notes", wrong, WORD, "what is wrong with it", "text"),
     ]
 
 
@@ -147,7 +145,7 @@ def _figure(row: Compared, disturbed: Sequence[bool]) -> list[Fact]:
     ]
     return [
         fact("figure", _named(measure.key, row.measure), WORD, "with its unit"),
-        fact("title", _named(measure.title, row.measure), WORD, "the same for people", TEXT),
+        fact("title", _named(measure.title, row.measure), WORD, "the same for people", "text"),
         fact("runs", runs, WORD, "each run's estimate"),
         fact("changes_against_first", changes, COUNT, "each further run's over the first's"),
     ]
@@ -209,4 +207,4 @@ def _remarks(found: stats.Comparison) -> list[Note]:
 
 
 def _plain(sentence: str) -> Note:
-    return Note(Level.PLAIN, sentence, {}, TEXT)
+    return Note(Level.PLAIN, sentence, {}, "text")

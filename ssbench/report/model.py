@@ -13,11 +13,8 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Any
 
-#: Formats that show a value. "text" stands for every format that people read.
-TEXT = frozenset({"text"})
-CSV = frozenset({"csv"})
-JSON = frozenset({"json"})
-ALL = TEXT | CSV | JSON
+#: The formats that show a value; "text" stands for every format that people read.
+ALL = "text csv json"
 
 #: A row's values by the key of their column. A value is None (unknown), a bool, number or string,
 #: a Distribution, Interval, Actual, Note or Table, or a sequence or mapping of these.
@@ -54,7 +51,7 @@ class Column:
     meaning: str
     title: str = ""  #: its heading for people; "": the key
     csv: str = ""  #: its name in CSV; "": the key, behind the section's prefix
-    formats: frozenset[str] = ALL
+    formats: str = ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,7 @@ def fact(
     value: Any,
     unit: Unit,
     meaning: str,
-    formats: frozenset[str] = ALL,
+    formats: str = ALL,
     *,
     title: str = "",
     csv: str = "",
@@ -127,7 +124,7 @@ class Table:
     title: str = ""
     by: str = ""
     csv: str = ""
-    formats: frozenset[str] = ALL
+    formats: str = ALL
 
     @classmethod
     def of(cls, key: str, rows: Sequence[Sequence[Fact]], **settings: Any) -> Table:
@@ -152,7 +149,7 @@ class Series:
     y: Sequence[Column]
     rows: Iterable[Row]
     title: str = ""
-    formats: frozenset[str] = ALL
+    formats: str = ALL
 
 
 class Level(Enum):
@@ -171,7 +168,7 @@ class Note:
     level: Level
     sentence: str
     figures: Row
-    formats: frozenset[str] = ALL
+    formats: str = ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +179,7 @@ class Section:
     one table or series of the same key is that, one of notes is a list, and one of which nothing
     is known is null.
 
+    :param title: its heading in text, where no layout gives it another place.
     :param notes: None where this section never has any.
     :param prefix: what its names in CSV begin with; None: ``key_``.
     """
@@ -193,7 +191,7 @@ class Section:
     series: Sequence[Series] = ()
     notes: Sequence[Note] | None = None
     prefix: str | None = None
-    formats: frozenset[str] = ALL
+    formats: str = ALL
 
     def __getitem__(self, key: str) -> Any:
         """A fact's value.

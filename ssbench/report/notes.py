@@ -30,7 +30,7 @@ from ssbench.core.stats.steady import (
 )
 from ssbench.core.stats.tally import Basis
 from ssbench.core.text import plural, printable
-from ssbench.report.model import ALL, JSON, TEXT, Level, Note
+from ssbench.report.model import Level, Note
 
 NO_STORE = (
     "No store was involved (--noop): rates and latencies are what ssbench itself can do, and no"
@@ -223,7 +223,7 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
         number = None if stage is None else stage + 1
         figures = {"finding": _FINDINGS[type(finding)], "stage": number, **asdict(finding)}
         level = Level.NOTE if isinstance(finding, TooShort) else Level.WARNING
-        found.append(Note(level, sentence, figures, JSON))
+        found.append(Note(level, sentence, figures, "json"))
         # The reports of ssbench 0.3.9 do not say that a run is short.
         if not (stats.run.legacy and isinstance(finding, TooShort)):
             by_sentence[level, sentence] += [] if number is None else [str(number)]
@@ -232,7 +232,7 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
             level,
             f"Stage{'s' * (len(those) > 1)} {', '.join(those)}: {sentence}" if those else sentence,
             {},
-            TEXT,
+            "text",
         )
         for (level, sentence), those in by_sentence.items()
     ]
@@ -380,30 +380,18 @@ def _wide_seconds(stats: RunStats) -> Iterator[Note]:
 
 # Whether the load generator was the bottleneck
 
-#: Cause -> what a sentence says of those seconds, and what helps a worker and the master.
-_CAUSES: dict[Cause, tuple[str, str, str]] = {
-    Cause.CORE: (
-        "used {value:.0f} % of a core",
-        "add workers",
-        "give the master a larger --batch-size, or a faster core",
-    ),
+#: Cause -> what a sentence says of those seconds, and what helps.
+_CAUSES: dict[Cause, tuple[str, str]] = {
+    Cause.CORE: ("used {value:.0f} % of a core", "add workers"),
     Cause.CORES: (
         "waited for a core {value:.0f} % of the time",
         "other processes used its host's cores: move it or them",
-        "other processes used its host's cores: move it or them",
     ),
-    Cause.LATE: (
-        "ran its timers {value_ms:.0f} ms late",
-        "find out what blocks it",
-        "find out what blocks it",
-    ),
-    Cause.NETWORK: ("had its network interface {value:.0f} % full", "add hosts", "add hosts"),
-    Cause.MEMORY: (
-        "had {value:.1f} % of its memory left",
-        "add memory or hosts",
-        "add memory or hosts",
-    ),
+    Cause.LATE: ("ran its timers {value_ms:.0f} ms late", "find out what blocks it"),
+    Cause.NETWORK: ("had its network interface {value:.0f} % full", "add hosts"),
+    Cause.MEMORY: ("had {value:.1f} % of its memory left", "add memory or hosts"),
 }
+_FASTER_MASTER = "give the master a larger --batch-size, or a faster core"
 _OF_HOSTS = (Cause.NETWORK, Cause.MEMORY)
 _MOST_SENTENCES = 4
 
@@ -454,10 +442,11 @@ def other_work(hosts: Sequence[HostLoad]) -> Iterator[str]:
 
 
 def _finding(finding: Finding) -> str:
-    said, for_workers, for_master = _CAUSES[finding.cause]
+    said, helps = _CAUSES[finding.cause]
     said = said.format(value=finding.value, value_ms=1000 * finding.value)
     who = finding.who
-    helps = for_workers if who.worker_id else for_master
+    if finding.cause is Cause.CORE and not who.worker_id:
+        helps = _FASTER_MASTER
     at_times = "" if finding.share >= MOST_OF_THE_TIME else " at times"
     name = f"host {printable(who.host)}" if finding.cause in _OF_HOSTS else _name(who)
     return (
@@ -478,14 +467,11 @@ def _name(who: Who | None) -> str:
 
 def notes_of_compared(stats: RunStats, hosts: Sequence[HostLoad]) -> list[Note]:
     """What is wrong with a run that is compared: each line is about its figures."""
-    found = [] if stats.run.complete else [_warning_of_missing()]
+    missing = Note(Level.WARNING, "some of its results are missing", {})
+    found = [] if stats.run.complete else [missing]
     found += [_plain(f"{line}; the run is not judged") for line in _missing_users(stats)]
     found += [note for note in steadiness_notes(stats) if "text" in note.formats]
     return [*found, *map(_plain, other_work(hosts))]
-
-
-def _warning_of_missing() -> Note:
-    return Note(Level.WARNING, "some of its results are missing", {})
 
 
 def error_label(kind: int) -> str:
@@ -494,8 +480,8 @@ def error_label(kind: int) -> str:
 
 
 def _plain(sentence: str) -> Note:
-    return Note(Level.PLAIN, sentence, {}, TEXT)
+    return Note(Level.PLAIN, sentence, {}, "text")
 
 
 def _note(name: str, sentence: str, level: Level = Level.NOTE, **figures: float | None) -> Note:
-    return Note(level, sentence, {"note": name, **figures}, ALL)
+    return Note(level, sentence, {"note": name, **figures})

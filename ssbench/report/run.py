@@ -17,13 +17,10 @@ from ssbench.report import notes
 from ssbench.report.model import (
     BYTES,
     COUNT,
-    CSV,
-    JSON,
     LATENCY,
     PERCENT,
     RATE,
     SECONDS,
-    TEXT,
     THROUGHPUT,
     WALL_CLOCK,
     WORD,
@@ -41,7 +38,7 @@ from ssbench.report.model import (
 
 SCHEMA_VERSION = 1
 
-_DATA = CSV | JSON
+_DATA = "csv json"
 _AROUND = (Phase.POPULATE, Phase.CLEANUP)
 #: Latency judged -> its name in the report.
 _JUDGED = {
@@ -64,7 +61,7 @@ def of_run(
     :raises ValueError: as ``all_percentiles``.
     """
     percents = all_percentiles(percentiles)
-    schema = fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", JSON)
+    schema = fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json")
     operations = [
         [fact("operation", operation_name(each), WORD, "its name"),
          *_operation(stats, each, percents)]
@@ -92,17 +89,17 @@ def of_run(
         ),
         _workers(stats),
         _completions(stats),
-        Section("stages", tables=[Table.of("stages", stages, title=stages_title, formats=JSON)]),
+        Section("stages", tables=[Table.of("stages", stages, title=stages_title, formats="json")]),
         _seconds(stats),
         Section("steadiness", notes=notes.steadiness_notes(stats)),
         Section("notes", notes=notes.run_notes(stats)),
         Section("thresholds", tables=[Table.of("thresholds", judged, csv="threshold")]),
         _load_generator(stats),
-        Section("clocks", tables=[Table.of("clocks", list(_clocks(stats)), formats=JSON)]),
+        Section("clocks", tables=[Table.of("clocks", list(_clocks(stats)), formats="json")]),
         _verified(stats),
         _counters(stats),
-        Section("ending", notes=notes.ending_notes(stats), formats=TEXT),
-        Section("warnings", notes=notes.warning_notes(stats), formats=TEXT),
+        Section("ending", notes=notes.ending_notes(stats), formats="text"),
+        Section("warnings", notes=notes.warning_notes(stats), formats="text"),
     ]
     return Report("run", sections, percentiles[0], stats.run.legacy)
 
@@ -117,33 +114,33 @@ def _run(stats: RunStats) -> Section:
     facts = [
         fact("run_id", header and header.run_id, WORD, "identifier", _DATA),
         fact("ssbench_version", header and header.ssbench_version, WORD, "that ran it", _DATA),
-        fact("scenario", header and header.scenario, WORD, "as it was run", JSON),
-        fact("scenario_given", header and header.scenario_given, WORD, "as it was given", JSON),
-        fact("overrides", header and header.overrides, WORD, "options over the scenario", JSON),
+        fact("scenario", header and header.scenario, WORD, "as it was run", "json"),
+        fact("scenario_given", header and header.scenario_given, WORD, "as it was given", "json"),
+        fact("overrides", header and header.overrides, WORD, "options over the scenario", "json"),
         fact("seed", header and header.seed, COUNT, "of the random choices", _DATA),
         fact("driver", header and header.driver, WORD, "storage driver", _DATA),
         fact("store_involved", not run.no_store, WORD, "false with --noop", _DATA),
-        fact("hosts", header and header.hosts, WORD, "facts of the hosts, by name", JSON),
-        fact("versions", header and header.versions, WORD, "of Python and libraries", JSON),
-        fact("sizes", Table.of("sizes", sizes), WORD, "size classes", JSON),
-        fact("crud_weighted_average", crud_of(view.profile), WORD, "over all classes", JSON),
-        fact("operations_weighted_average", view.profile, WORD, "over all classes", JSON),
-        fact("complete", run.complete, WORD, "whether no result is missing", JSON),
-        fact("damage", run.damage, WORD, "what is missing or unreadable, a line each", JSON),
+        fact("hosts", header and header.hosts, WORD, "facts of the hosts, by name", "json"),
+        fact("versions", header and header.versions, WORD, "of Python and libraries", "json"),
+        fact("sizes", Table.of("sizes", sizes), WORD, "size classes", "json"),
+        fact("crud_weighted_average", crud_of(view.profile), WORD, "over all classes", "json"),
+        fact("operations_weighted_average", view.profile, WORD, "over all classes", "json"),
+        fact("complete", run.complete, WORD, "whether no result is missing", "json"),
+        fact("damage", run.damage, WORD, "what is missing or unreadable, a line each", "json"),
         fact("ended", run.ending, WORD, "how the run ended", _DATA),
-        fact("reason", footer and footer.reason, WORD, "why it ended so", JSON),
+        fact("reason", footer and footer.reason, WORD, "why it ended so", "json"),
         fact("started_at_s", stats.started_s, WALL_CLOCK, "first start", _DATA, csv="start_time"),
         fact("ended_at_s", stats.ended_s, WALL_CLOCK, "last completion", _DATA, csv="stop_time"),
         fact("duration_s", stats.duration_s, SECONDS, "between the two", _DATA, csv="duration"),
-        fact("users", asked, COUNT, "users asked for", JSON),
+        fact("users", asked, COUNT, "users asked for", "json"),
         fact("users_ran", run.users_ran, COUNT, "the fewest that ran at any time", _DATA),
-        fact("short_of_users", run.short_of_users, WORD, "whether these are fewer", JSON),
+        fact("short_of_users", run.short_of_users, WORD, "whether these are fewer", "json"),
         fact("sent", run.sent, COUNT, "operations sent to workers", _DATA),
         fact("lost", run.lost, COUNT, "operations lost with their worker", _DATA),
         fact("unaccounted", stats.unaccounted, COUNT, "sent, no result and not lost", _DATA),
         fact("late", run.late, COUNT, "fell due and never started", _DATA),
         fact("refused", run.refused, COUNT, "rejected result messages", _DATA),
-        fact("skipped", run.skipped, COUNT, "operations that found no object, by name", JSON),
+        fact("skipped", run.skipped, COUNT, "operations that found no object, by name", "json"),
         fact("out_of_range", stats.out_of_range, COUNT, "with impossible times", _DATA),
         fact("left_out", stats.left_out, COUNT, "in warm-ups and cool-down", _DATA),
         fact("rate_basis", stats.rate_basis.value, WORD, "how rates count operations", _DATA),
@@ -153,8 +150,8 @@ def _run(stats: RunStats) -> Section:
         fact("cooldown_s", view.cooldown_s, SECONDS, "excluded from the end", _DATA),
         fact("left_behind", run.left_behind, COUNT, "orphaned objects", _DATA),
         fact("left_unknown", run.left_unknown, COUNT, "possibly orphaned objects", _DATA),
-        fact("workers_lost", run.workers_lost, WORD, "ids of lost workers", JSON),
-        fact("warnings", run.warnings, WORD, "that the run printed", JSON),
+        fact("workers_lost", run.workers_lost, WORD, "ids of lost workers", "json"),
+        fact("warnings", run.warnings, WORD, "that the run printed", "json"),
     ]
     return Section("run", facts=facts, prefix="")
 
@@ -183,15 +180,15 @@ def _settings(stats: RunStats) -> Section:
         fact("delete_after", view.delete_after, SECONDS, "until new objects expire"),
         fact("policy", view.policy, WORD, "storage policy"),
         fact("block_size", view.block_size, COUNT, "bytes sent at a time"),
-        fact("skipped", run.skipped_count, COUNT, "operations that found no object", CSV),
-        fact("rate", view.rate, RATE, "operations/s due", CSV),
-        fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", CSV),
-        fact("run_started_at_s", begin_s, WALL_CLOCK, "start of the run phase", TEXT),
-        fact("run_ended_at_s", end_s, WALL_CLOCK, "its end", TEXT),
-        fact("excludes", notes.excluded_text(stats), WORD, "what of it does not count", TEXT),
+        fact("skipped", run.skipped_count, COUNT, "operations that found no object", "csv"),
+        fact("rate", view.rate, RATE, "operations/s due", "csv"),
+        fact("rate_window_s", window_s, SECONDS, "that the rates are divided by", "csv"),
+        fact("run_started_at_s", begin_s, WALL_CLOCK, "start of the run phase", "text"),
+        fact("run_ended_at_s", end_s, WALL_CLOCK, "its end", "text"),
+        fact("excludes", notes.excluded_text(stats), WORD, "what of it does not count", "text"),
     ]
     found = [] if run.legacy or run.header is None else notes.load_notes(stats)
-    return Section("settings", facts=facts, notes=found, prefix="", formats=TEXT | CSV)
+    return Section("settings", facts=facts, notes=found, prefix="", formats="text csv")
 
 
 def _operation(stats: RunStats, operation: int | None, percents: Sequence[float]) -> list[Fact]:
@@ -264,7 +261,7 @@ def _errors(key: str, errors: Errors) -> Table:
         ]
         for (kind, status), error in sorted(errors.items())
     ]
-    return Table.of(key, rows, formats=JSON)
+    return Table.of(key, rows, formats="json")
 
 
 def _example(example: ErrorExample) -> Row:
@@ -279,11 +276,11 @@ def _example(example: ErrorExample) -> Row:
 def _workers(stats: RunStats) -> Section:
     spread = stats.worker_spread
     facts = [
-        fact("requests_by_worker_id", stats.requests_per_worker(), COUNT, "operations", JSON),
-        fact("requests_min", spread and spread.min, COUNT, "the fewest of a worker", JSON),
-        fact("requests_max", spread and spread.max, COUNT, "the most of a worker", JSON),
-        fact("requests_mean", spread and spread.mean, COUNT, "per worker", JSON),
-        fact("requests_std_dev", spread and spread.std_dev, COUNT, "over the workers", JSON),
+        fact("requests_by_worker_id", stats.requests_per_worker(), COUNT, "operations", "json"),
+        fact("requests_min", spread and spread.min, COUNT, "the fewest of a worker", "json"),
+        fact("requests_max", spread and spread.max, COUNT, "the most of a worker", "json"),
+        fact("requests_mean", spread and spread.mean, COUNT, "per worker", "json"),
+        fact("requests_std_dev", spread and spread.std_dev, COUNT, "over the workers", "json"),
     ]
     return Section("workers", facts=facts)
 
@@ -294,7 +291,7 @@ def _completions(stats: RunStats) -> Section:
     y = Column("requests", COUNT, "successes completed", csv="Requests Completed")
     rows = [{x.key: at, y.key: count} for at, count in enumerate(stats.completions(), 1)]
     return Section(
-        "completions_per_s", series=[Series("completions_per_s", x, [y], rows, formats=JSON)]
+        "completions_per_s", series=[Series("completions_per_s", x, [y], rows, formats="json")]
     )
 
 
@@ -327,7 +324,9 @@ def _seconds(stats: RunStats) -> Section:
         Column("in_flight", COUNT, "started and not completed when the second ended"),
     ]
     x = Column("second", COUNT, "1 is that of the run's start")
-    return Section("seconds", series=[Series("seconds", x, columns, _Seconds(stats), formats=JSON)])
+    return Section(
+        "seconds", series=[Series("seconds", x, columns, _Seconds(stats), formats="json")]
+    )
 
 
 class _Seconds:
@@ -366,11 +365,11 @@ def threshold_facts(verdict: ThresholdResult) -> list[Fact]:
         fact("threshold", str(threshold), WORD, "the condition"),
         fact("passed", verdict.passed, WORD, "whether it was met"),
         fact("actual", actual, COUNT, "measured value"),
-        fact("limit", float(threshold.number), COUNT, "its limit", JSON),
-        fact("unit", threshold.unit, WORD, "of both", JSON),
-        fact("latency", latency, WORD, "which latency was judged", JSON),
-        fact("borderline", verdict.borderline, WORD, "within the percentile's error", JSON),
-        fact("why", verdict.why or None, WORD, "why there is no measured value", JSON),
+        fact("limit", float(threshold.number), COUNT, "its limit", "json"),
+        fact("unit", threshold.unit, WORD, "of both", "json"),
+        fact("latency", latency, WORD, "which latency was judged", "json"),
+        fact("borderline", verdict.borderline, WORD, "within the percentile's error", "json"),
+        fact("why", verdict.why or None, WORD, "why there is no measured value", "json"),
     ]
 
 
@@ -384,14 +383,14 @@ def _load_generator(stats: RunStats) -> Section:
     lag_s, answer = _rounded(verdict.loop_lag_max_s), verdict.headroom.value
     facts = [
         fact("verdict", answer, WORD, "whether it was the limit", _DATA, csv="load_generator"),
-        fact("sentences", words, WORD, "the same in words", JSON),
-        fact("findings", findings, WORD, "its causes, the gravest first", JSON),
-        fact("busiest", busiest, WORD, "process whose event loop used most of a core", JSON),
+        fact("sentences", words, WORD, "the same in words", "json"),
+        fact("findings", findings, WORD, "its causes, the gravest first", "json"),
+        fact("busiest", busiest, WORD, "process whose event loop used most of a core", "json"),
         fact("busiest_loop_percent", loop, PERCENT, "of a core, used by that loop", _DATA),
         fact("busiest_core_percent", core, PERCENT, "use of each second's busiest core", _DATA),
         fact("loop_lag_max_s", lag_s, SECONDS, "by which a timer was late at most", _DATA),
-        fact("own_failures", verdict.own_failures, COUNT, "for want of its own resources", JSON),
-        fact("hosts", host_table(verdict.hosts), WORD, "the busiest first", JSON),
+        fact("own_failures", verdict.own_failures, COUNT, "for want of its own resources", "json"),
+        fact("hosts", host_table(verdict.hosts), WORD, "the busiest first", "json"),
     ]
     # ssbench 0.3.9 recorded no metrics of hosts.
     return Section("load_generator", facts=facts, notes=[] if stats.run.legacy else sentences)
@@ -448,7 +447,7 @@ def _verified(stats: RunStats) -> Section:
         fact("bytes_read", found and found.bytes_read, COUNT, "by these", _DATA),
         fact("corrupt", found and found.corrupt, COUNT, "operations with wrong content", _DATA),
         fact("stale", found and found.stale, COUNT, "READs of an older version", _DATA),
-        fact("first_corrupt", example, WORD, "the earliest of the corrupt", JSON),
+        fact("first_corrupt", example, WORD, "the earliest of the corrupt", "json"),
     ]
     return Section("verified", facts=facts)
 
@@ -474,7 +473,7 @@ def _counters(stats: RunStats) -> Section:
          run.left_unknown),
     )  # fmt: skip
     facts = [fact(meaning, count, COUNT, meaning) for meaning, count in rows if count]
-    return Section("counters", facts=facts, notes=notes.counter_notes(stats), formats=TEXT)
+    return Section("counters", facts=facts, notes=notes.counter_notes(stats), formats="text")
 
 
 def _rounded(value: float | None) -> float | None:

@@ -11,12 +11,9 @@ from ssbench.core.stats.thresholds import Threshold
 from ssbench.core.text import printable
 from ssbench.report.model import (
     COUNT,
-    CSV,
-    JSON,
     LATENCY,
     RATE,
     SECONDS,
-    TEXT,
     THROUGHPUT,
     WORD,
     Actual,
@@ -35,7 +32,7 @@ from ssbench.report.run import threshold_facts
 
 SCHEMA_VERSION = 1
 
-_DATA = CSV | JSON
+_DATA = "csv json"
 #: What a series is over -> the heading of its column, and a load in words.
 _HEADINGS = {"users": "Users", "rate": "Rate/s"}
 _WORDS = {"users": "{} users", "rate": "{} operations/s"}
@@ -75,26 +72,28 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
     which = "response time, from due" if over == "rate" else "service time, from start"
     table = Table.of("steps", rows)
     facts = [
-        fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", JSON),
-        fact("scenario", settings.name, WORD, "its name", JSON),
-        fact("over", over, WORD, "what the series is over: users or rate", JSON),
-        fact("thresholds", list(map(str, thresholds)), WORD, "that each step was judged by", JSON),
-        fact("steps", table, WORD, "the steps", JSON),
+        fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),
+        fact("scenario", settings.name, WORD, "its name", "json"),
+        fact("over", over, WORD, "what the series is over: users or rate", "json"),
+        fact(
+            "thresholds", list(map(str, thresholds)), WORD, "that each step was judged by", "json"
+        ),
+        fact("steps", table, WORD, "the steps", "json"),
     ]
     notes = []
     if any(step.no_store for step in steps):
-        notes.append(Note(Level.NOTE, NO_STORE, {}, TEXT))
+        notes.append(Note(Level.NOTE, NO_STORE, {}, "text"))
     if search is not None:
         capped = complete and search.broken is None and search.kept is not None
         bound = (search.bound_by or f"max-{over}") if capped else None
         facts += [
-            fact("largest_kept", search.kept, COUNT, "highest load that met the SLO", JSON),
-            fact("smallest_broken", search.broken, COUNT, "lowest load that missed it", JSON),
-            fact("complete", complete, WORD, "whether the search came to its end", JSON),
-            fact("capped_by", bound, WORD, "what kept it from higher loads", JSON),
+            fact("largest_kept", search.kept, COUNT, "highest load that met the SLO", "json"),
+            fact("smallest_broken", search.broken, COUNT, "lowest load that missed it", "json"),
+            fact("complete", complete, WORD, "whether the search came to its end", "json"),
+            fact("capped_by", bound, WORD, "what kept it from higher loads", "json"),
         ]
         lines = _search_lines(search, settings, complete=complete)
-        notes += [Note(Level.PLAIN, line, {}, TEXT) for line in lines]
+        notes += [Note(Level.PLAIN, line, {}, "text") for line in lines]
     title = f"{printable(settings.name)}, by {over} (latencies in ms: {which})"
     return Report("series", [Section("", title, facts=facts, notes=notes)], rows=table)
 
@@ -129,11 +128,11 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("load_generator", step.generator.value, WORD, "whether it was the limit", _DATA),
         fact("stats_file", step.path, WORD, "the run's stat file", _DATA),
         fact("store_involved", store, COUNT, "0 with --noop", _DATA),
-        fact("missed", list(map(str, step.missed)), WORD, "thresholds missed", JSON),
-        fact("judged", judged, WORD, "the thresholds, one by one", JSON),
+        fact("missed", list(map(str, step.missed)), WORD, "thresholds missed", "json"),
+        fact("judged", judged, WORD, "the thresholds, one by one", "json"),
         *_shown_latencies(step, percentiles),
         *_of_thresholds(judged.rows, percentiles, thresholds),
-        fact("remarks", remarks, WORD, "what its figures do not say", TEXT),
+        fact("remarks", remarks, WORD, "what its figures do not say", "text"),
     ]
 
 
@@ -146,7 +145,7 @@ def _shown_latencies(step: Step, percentiles: Sequence[float]) -> Iterator[Fact]
     """For people: response times where operations had due times, else service times."""
     for percent in percentiles:
         label, value = _label(percent), step.latencies[percent]
-        yield fact(label, value, LATENCY, "of the load's latency", TEXT, title=label)
+        yield fact(label, value, LATENCY, "of the load's latency", "text", title=label)
 
 
 def _of_thresholds(
@@ -158,13 +157,13 @@ def _of_thresholds(
     for number, threshold in enumerate(thresholds, 1):
         row = judged[number - 1] if judged else {}
         value, name = row.get("actual"), f"threshold_{number}"
-        yield fact(name, str(threshold), WORD, "the condition", CSV)
-        yield fact(f"{name}_passed", row.get("passed"), WORD, "whether it was met", CSV)
-        yield fact(f"{name}_actual", value, COUNT, "measured value", CSV)
+        yield fact(name, str(threshold), WORD, "the condition", "csv")
+        yield fact(f"{name}_passed", row.get("passed"), WORD, "whether it was met", "csv")
+        yield fact(f"{name}_actual", value, COUNT, "measured value", "csv")
         if threshold.name not in shown:
             shown.add(threshold.name)
             actual = Actual(value, float(threshold.number), threshold.unit)
-            yield fact(f"judged_{number}", actual, WORD, "measured", TEXT, title=threshold.name)
+            yield fact(f"judged_{number}", actual, WORD, "measured", "text", title=threshold.name)
 
 
 def _remarks(step: Step, *, judged: bool) -> list[str]:
