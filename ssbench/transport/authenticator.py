@@ -136,7 +136,7 @@ class ZapAuthenticator:
             for sock, _ in events:
                 if sock is self._zap:
                     self._answer_zap(sock)
-                elif not self._on_event(sock, self._monitors[sock]):
+                elif not self._on_events(sock, self._monitors[sock]):
                     poller.unregister(sock)
                     open_monitors -= 1
 
@@ -160,20 +160,30 @@ class ZapAuthenticator:
                 if _cut_off(fd, pending.port):
                     self._seen.append(pending.shut_down(fd))
 
-    def _on_event(self, monitor: zmq.Socket[bytes], pending: PendingPeers) -> bool:
-        """Act on what a monitor says; False for its last words."""
-        event, value = _read_event(monitor)
-        if event == zmq.EVENT_ACCEPTED:
-            pending.connected(value, _address_of(value))
-        elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-            pending.handshake_succeeded()
-        elif event == zmq.EVENT_DISCONNECTED:
-            rejected = pending.disconnected(value)
-            if rejected:
-                self._seen.append(rejected)
-        elif event != zmq.EVENT_MONITOR_STOPPED:
-            pending.handshake_failed(_reason(event, value, has_key=self._key is not None))
-        return bool(event != zmq.EVENT_MONITOR_STOPPED)
+    def _on_events(self, monitor: zmq.Socket[bytes], pending: PendingPeers) -> bool:
+        """Act on all that a monitor has to say; False once it has stopped."""
+        events = deque(_waiting_events(monitor))
+        while events:
+            event, value = events.popleft()
+            if event == zmq.EVENT_ACCEPTED:
+                address = _address_of(value)
+                # ZeroMQ announces the end of a connection before it closes the descriptor. If
+                # the end is announced by now, another connection may already have the descriptor.
+                events += _waiting_events(monitor)
+                closed = (zmq.EVENT_DISCONNECTED, value) in events
+                pending.connected(value, "" if closed else address)
+            elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                pending.handshake_succeeded()
+            elif event == zmq.EVENT_DISCONNECTED:
+                rejected = pending.disconnected(value)
+                if rejected:
+                    self._seen.append(rejected)
+            elif event == zmq.EVENT_MONITOR_STOPPED:
+                return False
+            else:
+                why = _reason(event, value, has_key=self._key is not None)
+                pending.handshake_failed(why)
+        return True
 
 
 class ConnectionMonitor:
@@ -203,8 +213,7 @@ class ConnectionMonitor:
     def poll(self, now_s: float) -> None:
         """Hear what became of the connection, and try again where it is due. To be called often:
         what is to be heard piles up."""
-        while self._monitor.poll(0):
-            event, value = _read_event(self._monitor)
+        for event, value in _waiting_events(self._monitor):
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._why, self._hung_up, self._told = "", 0, False
             elif event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
@@ -259,10 +268,13 @@ def _open_monitor(
     return monitor
 
 
-def _read_event(monitor: zmq.Socket[bytes]) -> tuple[int, int]:
-    """The next event, and its value."""
-    event, value = struct.unpack("=Hi", monitor.recv_multipart()[0])
-    return event, value
+def _waiting_events(monitor: zmq.Socket[bytes]) -> list[tuple[int, int]]:
+    """The events that can be read now, each with its value."""
+    events = []
+    while monitor.poll(0):
+        event, value = struct.unpack("=Hi", monitor.recv_multipart()[0])
+        events.append((event, value))
+    return events
 
 
 def _reason(event: int, value: int, *, has_key: bool) -> str:

@@ -385,3 +385,29 @@ def test_workers_say_less_than_would_cut_them_off(
         time.sleep(0.3)
         assert all_channels(master, transport, control, PATIENCE_S) == (True, True, True)
         assert master.rejected_peers(last=True) == []
+
+
+def test_a_reused_descriptor_does_not_blame_the_peer_that_has_it_now() -> None:
+    key = CurveKey.generate()
+    with zmq.Context() as context, context.socket(zmq.PULL) as sock:
+        zap = ZapAuthenticator(context, key)
+        zap.lock(sock)
+        port = sock.bind_to_random_port("tcp://127.0.0.1")
+        address = f"tcp://127.0.0.1:{port}"
+        try:
+            with context.socket(zmq.PUSH) as keyless, context.socket(zmq.PUSH) as keyed:
+                # A peer without a key comes and goes before the events are read.
+                keyless.setsockopt(zmq.RECONNECT_IVL, -1)
+                keyless.connect(f"tcp://127.0.0.2:0;127.0.0.1:{port}")
+                time.sleep(GRACE_S)
+                curve(keyed, key, key)
+                keyed.connect(address.replace("//", "//127.0.0.3:0;"))
+                time.sleep(GRACE_S)
+                zap.begin([port])
+                time.sleep(GRACE_S)
+                lines = zap.rejected_peers(last=True)
+        finally:
+            zap.close()
+    assert [line for line in lines if "127.0.0.3" in line] == []
+    (line,) = lines
+    assert NO_KEY in line

@@ -29,7 +29,7 @@ def test_rubbish_is_refused_and_counted(caplog: pytest.LogCaptureFixture) -> Non
             assert until(lambda: bool(heard.extend(master.receive(0.05)) or heard))
         assert heard == [Bye(1, "x")]
         assert master.refused == 3
-        assert "Refused a message on the results port" in caplog.text
+        assert "Rejected a message on the results port" in caplog.text
 
 
 def test_without_workers_no_job_is_taken() -> None:
