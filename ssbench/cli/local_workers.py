@@ -188,7 +188,7 @@ class LocalWorkers:
                 found.append(WorkerExit(name, process.pid, reason))
         return found
 
-    def hopeless(self) -> bool:
+    def all_gone(self) -> bool:
         """Whether all of them have ended, and nobody else can join."""
         return self.exclusive and len(self._told) == self._count
 

@@ -146,7 +146,7 @@ def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
     from ssbench.cli.wiring import bind, key_of
     from ssbench.cli.zmq_options import zmq_options
     from ssbench.core.settings import StorageSettings
-    from ssbench.master.master import Master
+    from ssbench.master.master import Master, MasterOptions
     from ssbench.master.phases import Limits
 
     zmq = zmq_options(namespace, os.environ, namespace.zmq_bind_ip)
@@ -159,7 +159,7 @@ def _kill_workers(namespace: argparse.Namespace) -> ExitStatus:
 
         transport = stack.enter_context(bind(zmq, key_of(zmq), zmq.address, warn))
         limits = Limits(worker_timeout_s=3600.0)  # they say themselves that they are gone
-        master = Master(transport, [progress], StorageSettings(), limits=limits)
+        master = Master(transport, [progress], StorageSettings(), MasterOptions(limits=limits))
         interrupts.listen(master.interrupt)
         ended, left = master.kill_workers(namespace.worker_wait)
     for name in ended:

@@ -26,7 +26,8 @@ from ssbench.transport.master_address import address_line
 
 if TYPE_CHECKING:
     from ssbench.master.master import Master
-    from ssbench.master.phases import Limits, Recorder
+    from ssbench.master.phases import Limits
+    from ssbench.master.recorder import Recorder
 
 T = TypeVar("T")
 
@@ -100,13 +101,20 @@ class Session:
             store = self.store()
             # Loaded while the workers start, which takes them as long.
             from ssbench.host.live import HostLive
-            from ssbench.master.master import Master
+            from ssbench.master.master import Master, MasterOptions
 
             self._master = Master(
-                self._transport, [self.progress], settings,
-                limits=limits, renew=store.renew, warn=self.warn,
-                host=self.stack.enter_context(HostLive()), children=self._local,
-            )  # fmt: skip
+                self._transport,
+                [self.progress],
+                settings,
+                MasterOptions(
+                    limits=limits,
+                    renew=store.renew,
+                    warn=self.warn,
+                    host=self.stack.enter_context(HostLive()),
+                    children=self._local,
+                ),
+            )
             if self.is_series:
                 self.stack.callback(self._master.release_workers)
             if self._local:
@@ -127,7 +135,7 @@ class Session:
             return work()
         with ThreadPoolExecutor(1) as pool:
             done = pool.submit(work)
-            self._master.stand_by(done.done)
+            self._master.keep_workers(done.done)
         return done.result()
 
     @contextmanager
@@ -140,7 +148,7 @@ class Session:
 
         def keep(master: Master) -> None:
             while True:
-                master.stand_by_once()
+                master.keep_workers_once()
                 gevent.sleep(_KEEPALIVE_INTERVAL_S)
 
         keeper = gevent.spawn(keep, self._master)

@@ -1,59 +1,92 @@
-"""The master: drives core.dispatch.dispatcher over the wire, phase by phase.
+"""The master: a plain loop that drives its state machines over the transport.
 
-One plain loop, without an event library: send what is due, poll, take in what arrived, and once a
-second say in a beat how things stand. What is decided is decided in core.
+It sends what is due, receives, and feeds ``WorkerManager`` and ``PhaseMachine`` with messages and
+times; once a second it broadcasts the control state.
 """
 
 from __future__ import annotations
 
 import logging
-import math
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ssbench import __version__
-from ssbench.core.dispatch.dispatcher import Dispatcher
-from ssbench.core.dispatch.result_bounds import ResultBounds
+from ssbench.core.columns import unpack_column
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
-from ssbench.core.messages import Ack, Heartbeat, Host, Ready, Results, Returned
-from ssbench.core.model import Phase, Stage
+from ssbench.core.errors import MessageError
+from ssbench.core.messages import (
+    Ack,
+    Bye,
+    Expired,
+    Heartbeat,
+    Hello,
+    Host,
+    Message,
+    Ready,
+    Results,
+    Returned,
+)
+from ssbench.core.model import Phase, Result, Stage
 from ssbench.core.observer import Observer
-from ssbench.core.records import PhaseRecord, WorkerRecord
+from ssbench.core.records import WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.text import printable
-from ssbench.core.workload.pacing import StageSchedule
 from ssbench.core.workload.workload import Workload
 from ssbench.host.live import HostLive
 from ssbench.master.host_metrics import HostMetricsRecorder
-from ssbench.master.job_transport import JobTransport
-from ssbench.master.phase_runner import WAIT_S, Ending, PhaseRunner, PhaseServices
-from ssbench.master.phases import Limits, PhaseOutcome, Recorder
-from ssbench.master.safe_recorder import SafeRecorder
-from ssbench.master.worker_manager import Children, WorkerJoined, WorkerLeft, WorkerManager
-from ssbench.master.worker_wait import ALL_JOINED_NS, WorkerWait
+from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhasePlan, PhaseState
+from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.master.recorder import Recorder, SafeRecorder
+from ssbench.master.renewal import Renewal
+from ssbench.master.worker_manager import (
+    ALL_JOINED_NS,
+    Children,
+    Event,
+    WorkerJoined,
+    WorkerLeft,
+    WorkerManager,
+    WorkerWait,
+)
 from ssbench.transport.master_transport import MasterTransport
 
 log = logging.getLogger(__name__)
 
 _TICK_NS = SECOND // 20
 _SHOW_NS = SECOND // 4
-_MOST_RELEASES = 16  #: workers of another release that are warned of
+_MAX_RELEASES = 16  #: workers of another release that are named in warnings
 _WORKERS_NAMED = 1000  #: at most, in warnings of a run and among its lost workers
-_POLL_NS = 999_999  #: polls are of whole milliseconds
+_POLL_NS = 999_999  #: polls take whole milliseconds
+_SHOWN_COLUMNS = [1 + Result._fields.index(name) for name in
+          ("operation", "error", "first_byte_ns", "last_byte_ns")]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MasterOptions:
+    """What a master may have beside its transport and its settings.
+
+    :param renew: gives new credentials; called in a thread of its own before the present ones
+        expire, or when the store rejects them. May raise AuthError.
+    :param warn: called with what the user must know; None: the observers' ``message``.
+    :param host: samples the master's machine, and is running.
+    :param children: local worker processes; one that exits is given up at once.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    recorder: Recorder | None = None
+    renew: Callable[[], Credentials] | None = None
+    warn: Callable[[str], None] | None = None
+    host: HostLive | None = None
+    children: Children | None = None
 
 
 class Master:
-    """Runs phases with whoever connects.
+    """Runs phases with the workers that join.
 
-    :param observers: told of progress; each message goes to all of them.
-    :param warn: called with what the user must know; None: the observers' ``message``.
-    :param renew: gives new credentials; called in a thread of its own when the store
-        refuses the present one. May raise AuthError.
-    :param host: samples the master's machine, and is running.
-    :param children: worker processes of our own; one that ends is given up at once.
+    :param observers: see progress; each message goes to all of them.
     """
 
     def __init__(
@@ -61,117 +94,118 @@ class Master:
         transport: MasterTransport,
         observers: Sequence[Observer],
         settings: StorageSettings,
+        options: MasterOptions | None = None,
         *,
-        limits: Limits | None = None,
-        recorder: Recorder | None = None,
-        renew: Callable[[], Credentials] | None = None,
-        warn: Callable[[str], None] | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
-        host: HostLive | None = None,
-        children: Children | None = None,
     ) -> None:
-        self.limits = limits or Limits()
+        options = options or MasterOptions()
+        self.limits = options.limits
         self.workers_lost: list[str] = []
-        self._other_releases: set[tuple[str, str, str]] = set()  # warned of: id, host, release
-        self._refused = 0
-        self._unread = 0  # messages that the wire refused before the present run
         self._transport = transport
         self._observers = observers
-        self._warn = warn or self._message
-        self.recorder = SafeRecorder(recorder, self._warn)
+        self._displays = [observer for observer in observers if observer.wants_results]
+        self._warn = options.warn or self._message
+        self.recorder = SafeRecorder(options.recorder, self._warn)
         self._clock = clock
+        self._children = options.children
+        self._renewal = (
+            Renewal(options.renew, settings.newest, time.time()) if options.renew else None
+        )
         self._manager = WorkerManager(
-            transport, settings, self.limits,
-            renew=renew, warn=self._warn, clock=clock, children=children,
-        )  # fmt: skip
+            settings,
+            self.limits,
+            master_id=random.SystemRandom().getrandbits(63),
+            pipe=transport.pipe,
+            control_port=transport.ports.control,
+        )
         self.registry = self._manager.registry
-        self._hosts = HostMetricsRecorder(host, self.recorder.write, self._warn_of_worker)
-        self._worker_warnings = 0
-        self._runner: PhaseRunner | None = None  # the present phase
-        self._needs_workers = False  # from when all came until they are let go
+        self._hosts = HostMetricsRecorder(options.host, self.recorder.write, self._warn_of_worker)
+        self._phase: PhaseMachine | None = None
+        self._needs_workers = False  # from when all have joined until they are released
         self._lost_between_runs: list[str] = []  # workers, since the last run's end
+        self._other_releases: set[tuple[str, str, str]] = set()  # warned of: id, host, release
+        self._refused = 0  # messages of this run
+        self._refused_before = 0  # messages that the transport rejected before this run
+        self._worker_warnings = 0
         self._interrupted = self._reported_interrupt = ""
         self._next_tick_ns = self._next_show_ns = 0
         self._numbers = (1, 1)  # of the next job and batch
-        self._on: Mapping[type, Callable[[Any], None]] = {
-            WorkerJoined: self._on_worker_joined,
-            WorkerLeft: self._on_worker_left,
+        self._on: Mapping[type[Message], Callable[[Any, int], object]] = {
+            Hello: self._on_hello,
             Heartbeat: self._on_heartbeat,
             Ready: self._on_ready,
             Host: self._on_host,
             Ack: self._on_ack,
             Results: self._on_results,
             Returned: self._on_returned,
+            Expired: self._on_expired,
+            Bye: self._on_bye,
         }
 
     def __repr__(self) -> str:
-        return f"<Master {self._manager.phase.name} {self.registry} {self._runner}>"
+        return f"<Master {self._manager.phase.name} {self.registry} {self._phase}>"
 
     @property
     def settings(self) -> StorageSettings:
         """What the workers open the store with; its credentials may have been renewed."""
         return self._manager.settings
 
+    @property
+    def refused(self) -> int:
+        """Messages of this run that were stale, malformed or impossible."""
+        return self._refused + self._transport.refused - self._refused_before
+
+    @property
+    def interrupted(self) -> str:
+        """Why the run was interrupted; "" if it was not."""
+        return self._interrupted
+
     def interrupt(self, reason: str) -> None:
         """Stop the present phase and every later one but the clean-up; from a signal handler."""
         self._interrupted = reason
 
-    @property
-    def refused(self) -> int:
-        """Messages of this run that were stale, malformed, or none of ours."""
-        return self._refused + self._transport.refused - self._unread
-
-    @property
-    def interrupted(self) -> str:
-        """Why the run was interrupted; "" where it wasn't."""
-        return self._interrupted
-
-    # What one does with it ----------------------------------------------------------------
+    # Runs --------------------------------------------------------------------------------------
 
     def begin_run(self, run_id: str, recorder: Recorder | None) -> None:
-        """Go on to another run with the workers that are here, and count anew."""
+        """Begin another run with the workers that are here, and count anew."""
         self._manager.settings = replace(self._manager.settings, run_id=run_id)
         self.recorder.begin(recorder)
         self.workers_lost, self._lost_between_runs = self._lost_between_runs, []
         self._worker_warnings = 0
         self._refused = 0
-        self._unread = self._transport.refused
+        self._refused_before = self._transport.refused
         for worker in self.registry.workers.values():
             self._record_worker(worker)
 
-    def stand_by(self, until: Callable[[], bool]) -> None:
-        """Keep the workers between two runs, which end themselves where they hear nothing."""
+    def keep_workers(self, until: Callable[[], bool]) -> None:
+        """Keep the workers between two runs: they drop out if they receive nothing."""
         before = len(self.workers_lost)
         while not until():
             self._poll(WAIT_S)
         self._lost_between_runs += self.workers_lost[before:]
         del self.workers_lost[before:]
 
-    def stand_by_once(self) -> None:
-        """The same for a moment: without a wait, to be called again within a tenth of a second."""
+    def keep_workers_once(self) -> None:
+        """The same without a wait, to be called again within a tenth of a second."""
         self._poll(0.0)
 
     def wait_for_workers(self, users: int, expected: int | None) -> None:
-        """Wait for workers: for so many, or for enough of them to be all users.
+        """Wait for so many workers; without a number, for workers that can run all users.
 
-        :raises NoWorkersError: where nobody, or fewer than expected, came in time.
+        :raises NoWorkersError: if none, or fewer than expected, joined in time.
         """
-        wait_s = self.limits.worker_wait_s
-        worker_wait = WorkerWait(
-            self._transport, self._manager, users, expected, wait_s,
-            fewer_ok=self.limits.fewer_workers_ok,
-        )  # fmt: skip
-        deadline_ns = self._clock() + int(wait_s * SECOND)
+        wait = WorkerWait(self._manager, self._transport, self.limits, users, expected)
+        deadline_ns = self._clock() + int(self.limits.worker_wait_s * SECOND)
         self._manager.allocate_users(users)
-        while not self._interrupted and self._clock() < deadline_ns:
+        while not self._interrupted:
             now_ns = self._clock()
-            if worker_wait.complete(now_ns):
+            if now_ns >= deadline_ns or wait.complete(now_ns):
                 break
-            self._show_wait(worker_wait.progress(max(deadline_ns - now_ns, 0)))
+            self._show_wait(wait.progress(deadline_ns - now_ns))
             self._poll(WAIT_S)
         self._show_wait("")
         if not self._interrupted:
-            for line in worker_wait.shortcomings():
+            for line in wait.shortcomings():
                 self._warn(line)
             self._needs_workers = True
 
@@ -186,175 +220,174 @@ class Master:
         steady_state: SteadyStateDetector | None = None,
         title: str = "",
     ) -> PhaseOutcome:
-        """Have the workers do a workload; returns when its last result is in, or it was stopped.
+        """Run a workload; returns when its last result has arrived, or it was stopped.
 
-        :param seconds: stop sending after so long; None: until the workload is finished.
-        :param stages: parts with users of their own, which say how long it takes.
-        :param settling: says when the rate has been steady for long enough to end it.
+        The parameters are those of PhasePlan; ``title`` is for observers.
         """
-        live = any(observer.wants_latencies for observer in self._observers)
-        self._manager.enter(phase, live=live and phase is Phase.RUN)
-        self._runner = runner = self._make_runner(workload, users, seconds, stages, steady_state)
+        plan = PhasePlan(phase, workload, users, seconds, stages, steady_state)
+        live = phase is Phase.RUN and any(o.wants_latencies for o in self._observers)
+        self._manager.enter(phase, live=live)
+        counts = any(observer.wants_counts for observer in self._observers)
+        machine = PhaseMachine(plan, self._manager, self.limits, self._numbers, counts=counts)
+        self._phase = machine
         for observer in self._observers:
             observer.start_phase(phase, workload.total, title)
         try:
-            self._announce(runner.schedule.stage.users or users)
-            runner.run()
+            now_ns = self._next_tick_ns = self._clock()
+            machine.announce(now_ns, time.time())
+            self._hosts.enter(self.settings.run_id, phase, now_ns)
+            while machine.state is PhaseState.CONNECTING:
+                self._poll(WAIT_S)
+                self._show_wait(machine.waiting_for)
+            self._show_wait("")
+            while machine.state is not PhaseState.OVER:
+                self._poll(WAIT_S)
         finally:
-            self._end_phase(runner)
-        return runner.outcome()
+            self._end_phase(machine)
+        return machine.outcome()
 
-    def _make_runner(
-        self,
-        workload: Workload,
-        users: int,
-        seconds: float | None,
-        stages: Sequence[Stage],
-        steady_state: SteadyStateDetector | None,
-    ) -> PhaseRunner:
-        number, batch = self._numbers
-        dispatcher = Dispatcher(
-            workload, self.registry, self.limits.max_batch,
-            ResultBounds(self.settings.sizes, self.settings.url_count),
-            next_number=number, next_batch=batch,
-        )  # fmt: skip
-        schedule = StageSchedule(stages or [Stage(math.inf if seconds is None else seconds, users)])
-        job_transport = JobTransport(
-            dispatcher,
-            self._manager,
-            self.recorder,
-            self._observers,
-            self._transport.send_jobs,
-            self._clock,
-        )
-        return PhaseRunner(
-            self._services(),
-            job_transport,
-            workload,
-            schedule,
-            seconds=seconds,
-            steady_state=steady_state,
-        )
-
-    def _services(self) -> PhaseServices:
-        return PhaseServices(
-            manager=self._manager,
-            recorder=self.recorder,
-            limits=self.limits,
-            clock=self._clock,
-            poll=self._poll,
-            abort_reason=self._abort_reason,
-            warn=self._warn,
-            wants_counts=any(observer.wants_counts for observer in self._observers),
-        )
-
-    def _end_phase(self, runner: PhaseRunner) -> None:
+    def _end_phase(self, machine: PhaseMachine) -> None:
+        self._drain_machines()
         self._show(self._clock())
-        job_transport = runner.job_transport
-        job_transport.close()
+        machine.close()
         self._hosts.leave()
         for observer in self._observers:
             observer.end_phase()
-        self._numbers = job_transport.numbers
-        self._refused += job_transport.dispatcher.counts.refused
-        self._runner = None
+        self._numbers = machine.numbers
+        self._refused += machine.dispatcher.counts.refused
+        self._phase = None
         self._manager.enter(Phase.IDLE)
 
     def release_workers(self, *, quit_: bool = False) -> None:
-        """The run is over: tell the workers to wait for the next one, or to end."""
+        """The run is over: tell the workers to wait for the next one, or to exit."""
         self._needs_workers = False
         self._manager.quit = quit_
         self._manager.allocate_users(0)
-        self._manager.send_control_state()
-        self._manager.warn_of_rejected_peers(last=True)
+        self._send_control_state(self._clock())
+        self._warn_of_rejected_peers(last=True)
 
-    def kill_workers(self, patience_s: float) -> tuple[list[str], list[str]]:
-        """End all workers that can be reached; gives the names of those gone, and still here."""
+    def kill_workers(self, timeout_s: float) -> tuple[list[str], list[str]]:
+        """Make all reachable workers exit; returns the names of those that left, and of those
+        that are still here."""
         self._manager.quit = True
         left = self._manager.departed
         left.clear()
-        deadline_ns = self._clock() + int(patience_s * SECOND)
+        deadline_ns = self._clock() + int(timeout_s * SECOND)
         quiet_since_ns = self._clock()
         while self._clock() < deadline_ns and not self._interrupted:
-            gone = len(left)
+            before = len(left)
             self._poll(WAIT_S)
-            if self.registry.workers or len(left) > gone:
+            if self.registry.workers or len(left) > before:
                 quiet_since_ns = self._clock()
             elif self._clock() - quiet_since_ns > ALL_JOINED_NS:
                 break
-        self._manager.warn_of_rejected_peers(last=True)
+        self._warn_of_rejected_peers(last=True)
         return list(left), [worker.name for worker in self.registry.workers.values()]
 
-    # The loop -----------------------------------------------------------------------------
-
-    def _announce(self, users: int) -> None:
-        """Begin a phase: tell all, and wait until they are connected to the store."""
-        manager = self._manager
-        manager.allocate_users(users)
-        manager.start_ns = self._clock()
-        self.recorder.write(PhaseRecord(manager.phase, time.time(), users))
-        self._hosts.enter(self.settings.run_id, manager.phase, manager.start_ns)
-        self._next_tick_ns = manager.start_ns
-        deadline_ns = manager.start_ns + int((self.limits.connect_timeout_s + 5) * SECOND)
-        manager.send_control_state()
-        while not self._interrupted_now() and self._clock() < deadline_ns:
-            self._poll(WAIT_S)
-            if manager.ready() if self.registry.workers else manager.no_workers_left(self._clock()):
-                break
-            here, of = self.registry.ready_count(self.settings.run_id, manager.phase)
-            self._show_wait(f"Waiting for workers to connect to the store: {here} of {of}")
-        self._show_wait("")
-
-    def _interrupted_now(self) -> bool:
-        return bool(self._interrupted) and self._manager.phase is not Phase.CLEANUP
-
-    def _abort_reason(self) -> Ending | None:
-        if self._interrupted_now():
-            return "interrupted", self._interrupted
-        if self.recorder.error and self._manager.phase is not Phase.CLEANUP:
-            return "failed", str(self.recorder.error)
-        return None
+    # The loop ----------------------------------------------------------------------------------
 
     def _poll(self, wait_s: float) -> None:
-        """Once round: a beat if one is due, then whatever arrives within the wait."""
-        or_writable = self._runner.update_state() if self._runner else False
-        # So that the tick is late only where the loop is, or by the millisecond of a poll.
-        left_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND
-        for event in self._manager.poll(min(wait_s, left_s), or_writable=or_writable):
-            self._on.get(type(event), self._refuse)(event)
+        """One turn: send what is due, receive for up to ``wait_s``, and tick."""
+        manager, phase = self._manager, self._phase
+        now_ns = self._clock()
+        unsent = False
+        if phase:
+            phase.step(now_ns)
+            if phase.state is PhaseState.OVER:
+                return
+            wait_s = min(wait_s, phase.wait_s(now_ns))
+            unsent = self._send_jobs(phase)
+        self._send_control_state(now_ns)
+        # So that a tick is late only if the loop is, or by the millisecond of a poll.
+        tick_s = (self._next_tick_ns - self._clock() + _POLL_NS) / SECOND
+        wait_s = min(wait_s, tick_s, manager.wait_s(now_ns))
+        for message in self._transport.receive(wait_s, or_writable=unsent):
+            handler = self._on.get(type(message))
+            if handler is None:
+                self._refused += 1
+            else:
+                handler(message, self._clock())
         if self._interrupted != self._reported_interrupt:
             self._report_interrupt()
         now_ns = self._clock()
         if now_ns >= self._next_tick_ns:
             self._tick(now_ns)
+        self._drain_machines()
+
+    def _send_jobs(self, phase: PhaseMachine) -> bool:
+        """Send jobs as far as workers take them; returns whether some are left."""
+        outbox, send = phase.outbox, self._transport.send_jobs
+        while outbox and send(outbox[0]):
+            outbox.popleft()
+        return bool(outbox)
+
+    def _send_control_state(self, now_ns: int) -> None:
+        state = self._manager.control_state(now_ns)
+        if state is not None:
+            self._transport.send_control_state(state)
+
+    def _drain_machines(self) -> None:
+        """Write the machines' records, and show their warnings."""
+        phase, manager = self._phase, self._manager
+        if phase and phase.records:
+            for record in phase.records:
+                self.recorder.write(record)
+            phase.records.clear()
+        for machine in (manager, phase):
+            if machine and machine.warnings:
+                for line in machine.warnings:
+                    self._warn(line)
+                machine.warnings.clear()
+        if phase and manager.phase is not Phase.CLEANUP:
+            if self._interrupted:
+                phase.abort("interrupted", self._interrupted)
+            elif self.recorder.error:
+                phase.abort("failed", str(self.recorder.error))
 
     def _report_interrupt(self) -> None:
-        """Not in the signal's handler: it may have come in the midst of another line."""
+        """Not in the signal's handler: it may have come in the middle of another line."""
         reason = self._reported_interrupt = self._interrupted
         if self._manager.phase is Phase.CLEANUP:
-            self._message(f"{reason}: the clean-up goes on; once more ends at once")
-        elif self._runner:
+            self._message(f"{reason}: the clean-up continues; a second signal ends it at once")
+        elif self._phase:
             self._message(
-                f"{reason}: waiting for what is in flight, {self.limits.drain_timeout_s:g} s at"
-                " most; once more ends at once"
+                f"{reason}: waiting for operations in flight, at most"
+                f" {self.limits.drain_timeout_s:g} s; a second signal ends it at once"
             )
 
     def _tick(self, now_ns: int) -> None:
         self._hosts.late(now_ns - self._next_tick_ns)
         self._hosts.tick()
         self._next_tick_ns = now_ns + _TICK_NS
-        for event in self._manager.tick(now_ns):
-            self._on.get(type(event), self._refuse)(event)
-        if self._runner:
-            self._runner.tick(now_ns)
+        manager = self._manager
+        if self._children:
+            manager.children_exited(self._children.exits(), now_ns)
+            manager.children_gone = self._children.all_gone()
+        self._handle(list(manager.tick(now_ns)))
+        self._renew(now_ns)
+        self._warn_of_rejected_peers()
+        if self._phase:
+            self._phase.tick(now_ns)
         self.recorder.tick(now_ns / SECOND)
         if now_ns >= self._next_show_ns:
             self._show(now_ns)
 
+    def _renew(self, now_ns: int) -> None:
+        if self._renewal:
+            wall_ns = time.time_ns()
+            if self._manager.renewal_wanted:
+                self._renewal.begin(now_ns)
+            self._renewal.begin_if_due(now_ns, wall_ns)
+            outcome = self._renewal.outcome(self.settings.newest, wall_ns / SECOND)
+            if outcome is not None:
+                self._manager.renewed(outcome, wall_ns)
+
+    # Observers ---------------------------------------------------------------------------------
+
     def _show(self, now_ns: int) -> None:
         self._next_show_ns = now_ns + _SHOW_NS
-        if self._runner:
-            progress = self._runner.progress(now_ns)
+        if self._phase:
+            progress = self._phase.progress(now_ns)
             for observer in self._observers:
                 observer.update(progress)
 
@@ -362,29 +395,113 @@ class Master:
         for observer in self._observers:
             observer.wait_for(text)
 
+    def _show_results(self, packed: Sequence[Any]) -> None:
+        try:
+            columns = [unpack_column(packed[i], packed[0]) for i in _SHOWN_COLUMNS]
+        except MessageError as error:
+            log.warning("Results that can't be shown: %s", error)
+            return
+        for observer in self._displays:
+            observer.results(columns)
+
     def _message(self, text: str) -> None:
         for observer in self._observers:
             observer.message(text)
 
-    # What the crew passes on --------------------------------------------------------------
+    # Messages ----------------------------------------------------------------------------------
 
-    def _refuse(self, event: Any) -> None:
-        self._refused += 1
+    def _on_results(self, results: Results, now_ns: int) -> None:
+        phase = self._phase
+        if phase is None or not phase.is_current(results):
+            self._refused += 1
+            return
+        columns = phase.receive_results(results, now_ns)
+        if columns is not None:
+            worker = self.registry.workers[results.incarnation]
+            self.recorder.append_results(self._manager.phase, worker.index, results.packed)
+            if self._displays and self._manager.phase is Phase.RUN:
+                self._show_results(columns)
 
-    def _on_worker_joined(self, joined: WorkerJoined) -> None:
-        worker = joined.worker
-        log.info("Worker %s is here, for up to %d users", worker.name, worker.hello.concurrency)
+    def _on_ack(self, ack: Ack, now_ns: int) -> None:
+        if self._phase:
+            self._phase.receive_ack(ack, now_ns)
+
+    def _on_returned(self, returned: Returned, now_ns: int) -> None:
+        if self._phase:
+            self._phase.receive_returned(returned)
+
+    def _on_hello(self, hello: Hello, now_ns: int) -> None:
+        self._handle(self._manager.receive_hello(hello, now_ns))
+
+    def _on_bye(self, bye: Bye, now_ns: int) -> None:
+        self._handle(self._manager.receive_bye(bye))
+
+    def _on_expired(self, expired: Expired, now_ns: int) -> None:
+        self._manager.receive_expired(expired)
+
+    def _on_heartbeat(self, heartbeat: Heartbeat, now_ns: int) -> None:
+        worker = self.registry.heartbeat(heartbeat, now_ns, time.time_ns())
+        if worker:
+            self._hosts.check_clock(worker)
+            if self._phase:
+                self._phase.receive_heartbeat(heartbeat, now_ns)
+
+    def _on_ready(self, ready: Ready, now_ns: int) -> None:
+        worker = self._manager.receive_ready(ready)
+        if worker:
+            self._hosts.check_clock(worker)
+
+    def _on_host(self, host: Host, now_ns: int) -> None:
+        worker = self.registry.workers.get(host.incarnation)
+        if worker:  # not one that was dropped
+            self._hosts.on_host(worker, host, now_ns)
+
+    # Workers -----------------------------------------------------------------------------------
+
+    def _handle(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, WorkerJoined):
+                self._on_joined(event.worker)
+            else:
+                self._on_left(event)
+
+    def _on_joined(self, worker: WorkerState) -> None:
+        log.info("Worker %s joined, for up to %d users", worker.name, worker.hello.concurrency)
         self._record_worker(worker)
         self._check_release(worker)
+
+    def _on_left(self, event: WorkerLeft) -> None:
+        """Account for the jobs that a worker held."""
+        name, phase = event.worker.name, self._phase
+        jobs = phase.worker_left(event.worker.hello.incarnation) if phase else 0
+        needed = self._needs_workers or phase is not None
+        if needed:  # its users are missing from now on, whatever ended it
+            self._note_loss(name)
+        if event.said_bye and not jobs:
+            report = self._warn_of_worker if needed else log.info
+            report(f"Worker {name} left before the end: {event.reason}")
+            return
+        self._warn_of_worker(
+            f"Lost worker {name}: {event.reason}; {jobs} operations were lost with it"
+        )
+        if phase and not self.registry.workers and not self._manager.none_can_join:
+            wait_s = self.limits.worker_wait_s
+            self._message(f"No worker is left; waiting up to {wait_s:g} s for another")
+
+    def _note_loss(self, name: str) -> None:
+        if len(self.workers_lost) < _WORKERS_NAMED:
+            self.workers_lost.append(name)
+        elif len(self.workers_lost) == _WORKERS_NAMED:
+            self.workers_lost.append("and more")
 
     def _check_release(self, worker: WorkerState) -> None:
         """Warn of a worker of another release of ssbench, once."""
         hello = worker.hello
-        who = (hello.worker_id, hello.host, hello.version)
+        release = (hello.worker_id, hello.host, hello.version)
         known = self._other_releases
-        if hello.version == __version__ or who in known or len(known) >= _MOST_RELEASES:
+        if hello.version == __version__ or release in known or len(known) >= _MAX_RELEASES:
             return
-        known.add(who)
+        known.add(release)
         self._warn(
             f"Worker {worker.name} is of ssbench {printable(hello.version[:64])}, this master of"
             f" {__version__}: install the same release on every host, or figures may not compare"
@@ -399,60 +516,16 @@ class Master:
             )
         )  # fmt: skip
 
-    def _on_ready(self, ready: Ready) -> None:
-        self._hosts.check_clock(self.registry.workers[ready.incarnation])
-
-    def _on_host(self, host: Host) -> None:
-        worker = self.registry.workers.get(host.incarnation)
-        if worker is not None:  # else a straggler of one that was given up
-            self._hosts.on_host(worker, host, self._clock())
-
-    def _on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        self._hosts.check_clock(self.registry.workers[heartbeat.incarnation])
-        if self._runner:
-            self._runner.on_heartbeat(heartbeat)
-
-    def _on_ack(self, took: Ack) -> None:
-        if self._runner:
-            self._runner.job_transport.on_ack(took)
-
-    def _on_results(self, results: Results) -> None:
-        if self._runner is None or not self._runner.job_transport.on_results(results):
-            self._refused += 1
-
-    def _on_returned(self, returned: Returned) -> None:
-        if self._runner:
-            self._runner.job_transport.on_returned(returned)
-
-    def _note_loss(self, name: str) -> None:
-        if len(self.workers_lost) < _WORKERS_NAMED:
-            self.workers_lost.append(name)
-        elif len(self.workers_lost) == _WORKERS_NAMED:
-            self.workers_lost.append("and more")
+    def _warn_of_rejected_peers(self, *, last: bool = False) -> None:
+        """Warn of peers without the right key; ``last``: no later call follows."""
+        for line in self._transport.rejected_peers(last=last):
+            self._warn(line)
 
     def _warn_of_worker(self, line: str) -> None:
-        """Warn of a worker, as often as there can be workers that are worth a line each."""
+        """Warn of a worker, for a limited number of workers."""
         self._worker_warnings += 1
         if self._worker_warnings > _WORKERS_NAMED:
             return
         if self._worker_warnings == _WORKERS_NAMED:
-            line += "; more such warnings about workers are left out"
+            line += "; further such warnings about workers are left out"
         self._warn(line)
-
-    def _on_worker_left(self, gone: WorkerLeft) -> None:
-        """Account for what a worker held."""
-        name, runner = gone.worker.name, self._runner
-        jobs = runner.job_transport.on_worker_left(gone.worker.hello.incarnation) if runner else 0
-        needed = self._needs_workers or runner is not None
-        if needed:  # from here on its users are missing, whoever ended it
-            self._note_loss(name)
-        if gone.left and not jobs:
-            tell = self._warn_of_worker if needed else log.info
-            tell(f"Worker {name} left before the end: {gone.reason}")
-            return
-        self._warn_of_worker(
-            f"Lost worker {name}: {gone.reason}; {jobs} operations were lost with it"
-        )
-        if runner and not self.registry.workers and not self._manager.hopeless:
-            wait_s = self.limits.worker_wait_s
-            self._message(f"No worker is left; waiting up to {wait_s:g} s for another")

@@ -1,31 +1,15 @@
-"""What a phase needs and what it gives: limits, who keeps results, how it went."""
+"""Limits of a phase, and its outcome."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from ssbench.core.dispatch.dispatcher import MAX_BATCH, JobCounts
-from ssbench.core.model import Phase
-from ssbench.core.records import Record
-
-
-class Recorder(Protocol):
-    """What keeps results: statfile.StatFileWriter."""
-
-    def write(self, record: Record) -> None:
-        """Keep a record."""
-
-    def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
-        """Keep packed results."""
-
-    def tick(self, now_s: float) -> None:
-        """Time passes: a good moment to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long, and how much at once."""
+    """Time limits, and amounts."""
 
     worker_timeout_s: float = 10.0
     worker_wait_s: float = 30.0

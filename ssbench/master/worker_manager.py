@@ -1,320 +1,394 @@
-"""The crew: who works, as the master's loop talks with them.
+"""The workers, as the master knows them: who is here, and what they are told.
 
-It says the beat when one is due, hears what workers say of themselves, and keeps the roster and
-the token by it. What they say of jobs, and who came or is gone, it passes on in the order of its
-arrival: nobody here knows what a job is.
+A pure state machine: fed with messages and times, it says who joined and who left, and gives the
+control state when one is due. It knows nothing of jobs.
 """
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from itertools import islice
+from typing import NamedTuple, Protocol
 
 from ssbench.core.dispatch.worker_registry import MAX_NAMES, SECOND, WorkerRegistry, WorkerState
-from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Message, Ready
+from ssbench.core.errors import FewerWorkersError, NoWorkersError
+from ssbench.core.messages import Bye, ControlState, Expired, Hello, Ready
 from ssbench.core.model import Phase, WorkerExit
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.master.phases import Limits
-from ssbench.master.renewal import Renewal
-from ssbench.transport.master_transport import MasterTransport
 
 _STATE_INTERVAL_NS = SECOND
-#: Between beats at first, where one who came hasn't answered any: subscribing takes a moment, and
-#: what is said before isn't heard.
+#: Between control states at first, while a new worker has answered none: subscribing takes a
+#: moment, and what is sent before is lost.
 _FIRST_GAP_NS = SECOND // 200
-#: Between the exit of a worker process of our own and its loss: what it sent last is read first.
+#: Between the exit of a local worker's process and its loss: its last messages are read first.
 _LAST_MESSAGES_NS = SECOND // 4
-#: Beats within a worker time-out, at least: workers stop where half of it brought none.
+#: Control states per worker timeout, at least: workers stop after half of it without one.
 _STATES_PER_TIMEOUT = 8
+#: Without --workers or --expect-workers: no new worker for this long means that all have joined.
+ALL_JOINED_NS = 2 * SECOND
+_MAX_OFFERS, _MAX_REFUSALS = 5, 3  #: in an error message
 
 
 class WorkerJoined(NamedTuple):
-    """A worker that is new here."""
+    """A new worker."""
 
     worker: WorkerState
 
 
 class WorkerLeft(NamedTuple):
-    """A worker that is here no more; what it held has to be accounted for."""
+    """A worker left or was dropped; the jobs that it held have to be accounted for."""
 
     worker: WorkerState
     reason: str
-    left: bool  #: by its own word
+    said_bye: bool
 
 
-Event = WorkerJoined | WorkerLeft | Message
+Event = WorkerJoined | WorkerLeft
 
 
 class Children(Protocol):
-    """The worker processes that the master started itself: cli.local_workers."""
+    """The worker processes that the master itself started: LocalWorkers."""
 
     def exits(self) -> list[WorkerExit]:
-        """Those that have ended since the last call."""
+        """The processes that ended since the last call."""
 
-    def hopeless(self) -> bool:
-        """Whether all of them have ended, and nobody else can join."""
+    def all_gone(self) -> bool:
+        """Whether all of them have ended, and no other worker can join."""
+
+
+class MasterAddress(Protocol):
+    """Where workers reach the master: MasterTransport."""
+
+    ip: str
+    has_key: bool
+    key_hint: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only workers of this host can connect."""
+
+    @property
+    def port_numbers(self) -> tuple[int, int, int]:
+        """Work, results, control."""
 
 
 class WorkerManager:
-    """Says how things stand, and hears who is there.
+    """See the module's docstring. The caller sets the phase, ``start_ns`` and the flags, which are
+    content of the control state; ``state_changed`` makes the next one due at once.
 
-    The phase, ``start_ns``, the flags and ``news`` are for the caller to set: they are what the
-    beats say, and ``news`` makes one due at once.
-
-    :param renew: as Master's; None where there are no credentials to renew.
-    :param warn: called with what the user must know.
-    :param children: worker processes of our own, which are given up as soon as they have ended.
+    :param master_id: 64 random bits; another number is another master.
+    :param pipe: messages with jobs that may wait at a worker.
+    :param control_port: named when a worker answers no control state.
     """
 
     def __init__(
         self,
-        transport: MasterTransport,
         settings: StorageSettings,
         limits: Limits,
         *,
-        renew: Callable[[], Credentials] | None,
-        warn: Callable[[str], None],
-        clock: Callable[[], int],
-        children: Children | None = None,
-        wall_clock: Callable[[], int] = time.time_ns,
+        master_id: int,
+        pipe: int,
+        control_port: int,
     ) -> None:
         self.registry = WorkerRegistry(limits.worker_timeout_s)
         self.settings = settings
         self.phase = Phase.IDLE
         self.start_ns = 0  #: of the phase
-        self.live = False  #: pulses are to tell of latencies
-        self.ending = self.stopping = self.quit = False  #: as in Beat
+        self.live = False  #: heartbeats are to carry latencies
+        self.ending = self.stopping = self.quit = False  #: as in ControlState
         self.state_changed = True
-        self.newest_hello_ns = 0  #: when the last one came
-        self.departed: dict[str, None] = {}  #: names of those that left or were given up, in order
-        self.children_ended = 0  #: of the worker processes of our own
-        self._id = random.SystemRandom().getrandbits(63)
-        self._transport = transport
+        self.warnings: list[str] = []  #: for the user; the caller removes them
+        self.newest_hello_ns = 0
+        self.departed: dict[str, None] = {}  #: names of workers that left or were dropped, in order
+        self.children_ended = 0  #: local worker processes
+        self.children_gone = False  #: all of them, and no other worker can join
+        self.renewal_wanted = False  #: the store rejected the present credentials
+        self._id = master_id
+        self._pipe = pipe
+        self._control_port = control_port
         self._limits = limits
-        self._renewal = Renewal(renew, settings.newest, wall_clock() / SECOND) if renew else None
         self._renewal_fault = ""
-        self._warn = warn
-        self._clock = clock
-        self._children = children
-        self._exits: list[tuple[int, WorkerExit]] = []  # when they count, and who has ended
-        self._wall_clock = wall_clock
+        self._exits: list[tuple[int, WorkerExit]] = []  # when they count
         self._interval_ns = min(_STATE_INTERVAL_NS, self.registry.timeout_ns // _STATES_PER_TIMEOUT)
         self._gap_ns = self._interval_ns
         self._next_state_ns = 0
         self._alone_since_ns = 0
-        self._on: Mapping[type, Callable[[Any], Iterable[Event]]] = {
-            Hello: self._on_hello,
-            Heartbeat: self._on_heartbeat,
-            Ready: self._on_ready,
-            Expired: self._on_expired,
-            Bye: self._on_bye,
-        }
 
     def __repr__(self) -> str:
         return f"<WorkerManager {self.phase.name} {self.registry}>"
 
-    # What one does with it ----------------------------------------------------------------
+    # Phases and users --------------------------------------------------------------------------
 
     def enter(self, phase: Phase, *, live: bool = False) -> None:
-        """Another phase, or IDLE, from the next beat on."""
+        """Another phase, or IDLE, from the next control state on."""
         self.phase, self.live = phase, live
         self.ending = self.stopping = False
         self.state_changed = True
 
     def allocate_users(self, users: int) -> None:
-        """Be so many users from the next beat on, as far as there are workers for them."""
+        """Run so many users from the next control state on, as far as workers can."""
         self.registry.users = users
         self.registry.allocate_users()
         self.state_changed = True
 
     def ready(self, *, stopped: bool = False) -> bool:
-        """Whether all who have users are connected for the phase (or have stopped in it)."""
+        """Whether all workers with users are connected for the phase (or have stopped in it)."""
         return self.registry.all_ready(self.settings.run_id, self.phase, stopped=stopped)
 
-    def expect(self, now_ns: int) -> None:
-        """Wait for workers from now on, in ``deserted``; or else since they left."""
+    def expect_workers(self, now_ns: int) -> None:
+        """``no_workers_left`` counts from now on; or since the last worker left."""
         if self.registry.workers or not self._alone_since_ns:
             self._alone_since_ns = now_ns
 
     def no_workers_left(self, now_ns: int) -> bool:
-        """Whether nobody is here, and those who left have been waited for; in a former phase, too.
-        To be asked again and again."""
+        """Whether there is no worker, and none joined within ``worker_wait_s``. That time may have
+        begun in an earlier phase. To be asked again and again."""
         if self.registry.workers:
             self._alone_since_ns = now_ns
             return False
-        if self.hopeless:
+        if self.none_can_join:
             return True
         alone_ns = now_ns - self._alone_since_ns
         return bool(self._alone_since_ns) and alone_ns > self._limits.worker_wait_s * SECOND
 
     @property
-    def hopeless(self) -> bool:
-        """Whether no worker will ever join: those of our own have ended, and only they could."""
-        return self._children is not None and self._children.hopeless() and not self._exits
+    def none_can_join(self) -> bool:
+        """Whether no worker will ever join: all local ones have ended, and only they could."""
+        return self.children_gone and not self._exits
 
-    def poll(self, wait_s: float, *, or_writable: bool = False) -> Iterator[Event]:
-        """A beat if one is due, then whatever arrives within the wait.
+    # Messages and time -------------------------------------------------------------------------
 
-        Gives who came, who is gone, what those who are here say of themselves, and all that isn't
-        for the crew, those that nobody should have sent included.
+    def receive_hello(self, hello: Hello, now_ns: int) -> list[Event]:
+        """A worker introduces itself, or repeats it."""
+        worker, replaced = self.registry.register(hello, now_ns)
+        reason = "it came back under a new incarnation"
+        events: list[Event] = [WorkerLeft(other, reason, False) for other in replaced]
+        self.state_changed = True
+        if worker is not None:
+            self.newest_hello_ns = now_ns
+            events.append(WorkerJoined(worker))
+        return events
 
-        :param or_room: don't wait where a worker has room for jobs.
-        """
-        if self.state_changed or self._clock() >= self._next_state_ns:
-            self.send_control_state()
-        wait_s = min(wait_s, self._gap_ns / SECOND)
-        for message in self._transport.receive(wait_s, or_writable=or_writable):
-            handler = self._on.get(type(message))
-            if handler is None:
-                yield message
-            else:
-                yield from handler(message)
+    def receive_ready(self, ready: Ready) -> WorkerState | None:
+        """A worker is connected, or has stopped. Returns it; None if it is unknown."""
+        worker = self.registry.workers.get(ready.incarnation)
+        if worker is None:
+            return None
+        if worker.ready[:2] != (ready.run, ready.phase):
+            worker.origin_ns = ready.origin_ns  # once: no phase begins twice
+        worker.ready = (ready.run, ready.phase, ready.stopped)
+        return worker
+
+    def receive_expired(self, expired: Expired) -> None:
+        """The store rejected credentials."""
+        if expired.token_serial == self.settings.newest.serial:
+            self.renewal_wanted = True
+
+    def receive_bye(self, bye: Bye) -> list[Event]:
+        """A worker exits."""
+        worker = self.registry.workers.get(bye.incarnation)
+        if worker:
+            return [self._remove(worker, bye.reason or "it ended", said_bye=True)]
+        self.registry.remove(bye.incarnation)  # one that was refused
+        return []
+
+    def _remove(self, worker: WorkerState, reason: str, *, said_bye: bool = False) -> WorkerLeft:
+        self.registry.remove(worker.hello.incarnation)
+        # A worker may join and leave within one turn of the loop, so it is noted here.
+        if len(self.departed) < MAX_NAMES:
+            self.departed[worker.name] = None
+        self.state_changed = True
+        return WorkerLeft(worker, reason, said_bye)
+
+    def children_exited(self, exits: Iterable[WorkerExit], now_ns: int) -> None:
+        """Processes of local workers have ended; ``tick`` gives them up a little later."""
+        self._exits += [(now_ns + _LAST_MESSAGES_NS, exit_) for exit_ in exits]
 
     def tick(self, now_ns: int) -> Iterator[Event]:
-        """Time passes: whose process has ended, who has been silent for too long, and whether
-        new credentials are here."""
-        yield from self._check_children(now_ns)
-        for worker in self.registry.overdue(now_ns):
-            reason = f"no sign of life for {self._limits.worker_timeout_s:g} s"
-            if not worker.answered_serial:
-                port = self._transport.ports.control
-                reason += f" (can it reach port {port}, --zmq-control-port?)"
-            yield self._remove(worker, reason, left=False)
-        self._take_credentials(now_ns)
-        self.warn_of_rejected_peers()
-
-    def _check_children(self, now_ns: int) -> Iterator[Event]:
-        """Give up those of our own whose process has ended."""
-        if self._children is None:
-            return
-        self._exits += [(now_ns + _LAST_MESSAGES_NS, exit_) for exit_ in self._children.exits()]
+        """Time has passed: gives the workers that are dropped."""
         while self._exits and now_ns >= self._exits[0][0]:
             _, ended = self._exits.pop(0)
             self.children_ended += 1
-            for worker in list(self.registry.workers.values()):
-                if (worker.hello.worker_id, worker.hello.pid) == (ended.worker_id, ended.pid):
-                    yield self._remove(worker, ended.reason, left=False)
-                    break
-            else:
-                if not any(name.startswith(f"{ended.worker_id} (") for name in self.departed):
-                    self._warn(
-                        f"Worker {ended.worker_id} (pid {ended.pid}) ended before it joined:"
-                        f" {ended.reason}"
-                    )
+            yield from self._drop_child(ended)
+        for worker in self.registry.overdue(now_ns):
+            reason = f"no heartbeat for {self._limits.worker_timeout_s:g} s"
+            if not worker.answered_serial:
+                reason += f" (can it reach port {self._control_port}, --zmq-control-port?)"
+            yield self._remove(worker, reason)
 
-    def warn_of_rejected_peers(self, *, last: bool = False) -> None:
-        """Warn of those who came without the right key.
+    def _drop_child(self, ended: WorkerExit) -> Iterator[Event]:
+        for worker in list(self.registry.workers.values()):
+            if (worker.hello.worker_id, worker.hello.pid) == (ended.worker_id, ended.pid):
+                yield self._remove(worker, ended.reason)
+                return
+        if not any(name.startswith(f"{ended.worker_id} (") for name in self.departed):
+            self.warnings.append(
+                f"Worker {ended.worker_id} (pid {ended.pid}) ended before it joined: {ended.reason}"
+            )
 
-        :param last: nobody will ask again.
-        """
-        for line in self._transport.rejected_peers(last=last):
-            self._warn(line)
+    # The control state -------------------------------------------------------------------------
 
-    def send_control_state(self) -> None:
-        """Say now how things stand."""
-        now_ns = self._clock()
+    def wait_s(self, now_ns: int) -> float:
+        """How long until the next control state is due, at most."""
+        return 0.0 if self.state_changed else max(self._next_state_ns - now_ns, 0) / SECOND
+
+    def control_state(self, now_ns: int) -> ControlState | None:
+        """The control state to send now; None if none is due."""
+        if not self.state_changed and now_ns < self._next_state_ns:
+            return None
         self.state_changed = False
         self._gap_ns = self._gap(now_ns)
         self._next_state_ns = now_ns + self._gap_ns
-        running = self.phase is not Phase.IDLE
-        self._transport.send_control_state(
-            ControlState(
-                self._id,
-                self.registry.control_state_sent(now_ns),
-                now_ns,
-                self.settings.run_id if running else "",
-                self.phase,
-                self.start_ns,
-                self.registry.assignments(),
-                dict(self.registry.refused),
-                self.settings.to_map() if running else {},
-                float(self._limits.worker_timeout_s),
-                # Of the run's own operations: initial objects may be as large as they like.
-                float(self._limits.operation_timeout_s) if self.phase is Phase.RUN else 0.0,
-                self._transport.pipe,
-                self.live,
-                self.ending,
-                self.stopping,
-                self.quit,
-                *(self._limits.think_s if self.phase is Phase.RUN else (0.0, 0.0)),
-            )
+        running, in_run = self.phase is not Phase.IDLE, self.phase is Phase.RUN
+        return ControlState(
+            self._id,
+            self.registry.control_state_sent(now_ns),
+            now_ns,
+            self.settings.run_id if running else "",
+            self.phase,
+            self.start_ns,
+            self.registry.assignments(),
+            dict(self.registry.refused),
+            self.settings.to_map() if running else {},
+            float(self._limits.worker_timeout_s),
+            # For the run's own operations: initial objects may be of any size.
+            float(self._limits.operation_timeout_s) if in_run else 0.0,
+            self._pipe,
+            self.live,
+            self.ending,
+            self.stopping,
+            self.quit,
+            *(self._limits.think_s if in_run else (0.0, 0.0)),
         )
 
     def _gap(self, now_ns: int) -> int:
-        """How long until the next beat: twice as long each time, while somebody is unheard of."""
+        """Until the next control state: doubled each time while a worker has answered none."""
         if all(worker.answered_serial for worker in self.registry.workers.values()):
             return self._interval_ns
         return min(max(now_ns - self.newest_hello_ns, _FIRST_GAP_NS), self._interval_ns)
 
-    # What workers say of themselves -------------------------------------------------------
+    # Credentials -------------------------------------------------------------------------------
 
-    def _on_hello(self, hello: Hello) -> Iterator[Event]:
-        worker, replaced = self.registry.register(hello, self._clock())
-        for other in replaced:
-            yield WorkerLeft(other, "it came back under a new incarnation", left=False)
-        self.state_changed = True
-        if worker is not None:
-            self.newest_hello_ns = self._clock()
-            yield WorkerJoined(worker)
-
-    def _on_heartbeat(self, heartbeat: Heartbeat) -> Iterable[Event]:
-        worker = self.registry.heartbeat(heartbeat, self._clock(), self._wall_clock())
-        return () if worker is None else (heartbeat,)
-
-    def _on_ready(self, ready: Ready) -> Iterable[Event]:
-        worker = self.registry.workers.get(ready.incarnation)
-        if worker is None:
-            return ()
-        if worker.ready[:2] != (ready.run, ready.phase):
-            worker.origin_ns = ready.origin_ns  # once: nobody's phase begins twice
-        worker.ready = (ready.run, ready.phase, ready.stopped)
-        return (ready,)
-
-    def _on_bye(self, bye: Bye) -> Iterable[Event]:
-        worker = self.registry.workers.get(bye.incarnation)
-        if worker:
-            return (self._remove(worker, bye.reason or "it ended", left=True),)
-        self.registry.remove(bye.incarnation)  # one that was refused
-        return ()
-
-    def _remove(self, worker: WorkerState, reason: str, *, left: bool) -> WorkerLeft:
-        self.registry.remove(worker.hello.incarnation)
-        # A worker may come and go within one turn of the loop, so it is noted here.
-        if len(self.departed) < MAX_NAMES:
-            self.departed[worker.name] = None
-        self.state_changed = True
-        return WorkerLeft(worker, reason, left)
-
-    # The credentials ----------------------------------------------------------------------
-
-    def _on_expired(self, expired: Expired) -> Iterable[Event]:
-        if self._renewal and expired.token_serial == self.settings.newest.serial:
-            self._renewal.begin(self._clock())
-        return ()
-
-    def _take_credentials(self, now_ns: int) -> None:
-        """Renew credentials that are about to expire, and broadcast what a renewal brought."""
-        if self._renewal is None:
-            return
-        wall_ns, newest = self._wall_clock(), self.settings.newest
-        self._renewal.begin_if_due(now_ns, wall_ns)
-        outcome = self._renewal.outcome(newest, wall_ns / SECOND)
-        if outcome is None:
-            return
+    def renewed(self, outcome: Credentials | str, wall_ns: int) -> None:
+        """The credentials were renewed, or not: a text says why. ``wall_ns``: now, since 1970."""
+        self.renewal_wanted = False
+        newest = self.settings.newest
         if isinstance(outcome, Credentials):
             # Earlier ones that the store still accepts stay: drivers may need both.
             is_valid = newest.expires_at is not None and newest.expires_at * SECOND > wall_ns
-            renewed = replace(outcome, serial=max(outcome.serial, newest.serial + 1))
-            credentials = (newest, renewed) if is_valid else (renewed,)
+            new = replace(outcome, serial=max(outcome.serial, newest.serial + 1))
+            credentials = (newest, new) if is_valid else (new,)
             self._renewal_fault = ""
         else:
-            if outcome != self._renewal_fault:  # it may come once a second
-                self._warn(f"The token could not be renewed: {outcome}")
+            if outcome != self._renewal_fault:  # it may occur once a second
+                self.warnings.append(f"The token could not be renewed: {outcome}")
             self._renewal_fault = outcome
             # A new serial lets the waiting operations try again, and fail.
             credentials = (replace(newest, serial=newest.serial + 1),)
         self.settings = replace(self.settings, credentials=credentials)
         self.state_changed = True
+
+
+class WorkerWait:
+    """The wait for workers at the start of a run.
+
+    :param users: that the run needs.
+    :param expected: so many workers; None: as many as can run the users.
+    """
+
+    def __init__(
+        self,
+        manager: WorkerManager,
+        address: MasterAddress,
+        limits: Limits,
+        users: int,
+        expected: int | None,
+    ) -> None:
+        self._manager = manager
+        self._address = address
+        self._limits = limits
+        self._users = users
+        self._expected = expected
+
+    def __repr__(self) -> str:
+        return f"<WorkerWait for {self._expected or 'any'} workers, {self._manager.registry}>"
+
+    def complete(self, now_ns: int) -> bool:
+        """Whether all expected workers have joined, or none can join any more."""
+        manager, registry = self._manager, self._manager.registry
+        if manager.none_can_join:
+            return True
+        if self._expected:
+            return len(registry.workers) >= max(self._expected - manager.children_ended, 1)
+        all_joined = now_ns - manager.newest_hello_ns > ALL_JOINED_NS
+        return all_joined and registry.concurrency >= self._users
+
+    def progress(self, left_ns: int) -> str:
+        """A line for the user: which workers have joined, and how long the wait lasts at most."""
+        registry = self._manager.registry
+        joined = len(registry.workers)
+        left = f"({left_ns // SECOND} s left)"
+        if self._expected:
+            return f"Waiting for workers: {joined} of {self._expected} {left}"
+        if not joined:
+            return f"Waiting for workers: none so far {left}"
+        users = f"{min(registry.concurrency, self._users)} of {self._users} users"
+        return f"Waiting for workers: {joined} so far, for {users} {left}"
+
+    def shortcomings(self) -> list[str]:
+        """Warnings if fewer workers or users are available than wanted.
+
+        :raises NoWorkersError: if no worker joined.
+        :raises FewerWorkersError: if fewer than expected joined, unless ``fewer_workers_ok``.
+        """
+        registry, expected = self._manager.registry, self._expected
+        refused = "; ".join(islice(registry.refused.values(), _MAX_REFUSALS))
+        because = f" ({refused})" if refused else ""
+        joined, wait_s = len(registry.workers), self._limits.worker_wait_s
+        if not joined:
+            raise NoWorkersError(self._why_none(because))
+        found = []
+        if expected and joined < expected:
+            if not self._limits.fewer_workers_ok:
+                raise FewerWorkersError(
+                    f"only {joined} of {expected} workers joined within {wait_s:g} s{because};"
+                    " the run was not started (--fewer-workers-ok runs with fewer)"
+                )
+            found.append(
+                f"Only {joined} of {expected} workers joined{because}; continuing with {joined}"
+            )
+        if registry.concurrency < self._users:
+            found.append(
+                f"The workers can run only {registry.concurrency} of {self._users} users"
+                f" ({self._offers()}); continuing with {registry.concurrency} (ssbench-worker -c"
+                " sets how many one offers; its log says if its host allows no more)"
+            )
+        return found
+
+    def _why_none(self, because: str) -> str:
+        if self._manager.none_can_join:
+            return "all local workers have ended, and no other can join"
+        address = self._address
+        work, results, control = address.port_numbers
+        reach = ""
+        if address.is_loopback:
+            key = "make a key (ssbench-master make-key) for --zmq-key-file, or "
+            reach = (
+                f". {address.ip} can be reached from this host only: for workers on other hosts"
+                f" {'' if address.has_key else key}bind another address with --zmq-bind-ip"
+            )
+        return (
+            f"no worker joined within {self._limits.worker_wait_s:g} s at ports {work}, {results}"
+            f" and {control} of {address.ip}{because}; start ssbench-worker processes"
+            f" {address.key_hint}, or give --workers N{reach}"
+        )
+
+    def _offers(self) -> str:
+        """How many users each worker offers, the lowest numbers first."""
+        workers = self._manager.registry.workers.values()
+        offers = sorted((worker.hello.concurrency, worker.name) for worker in workers)
+        found = [f"{name}: {users}" for users, name in offers[:_MAX_OFFERS]]
+        more = len(offers) - _MAX_OFFERS
+        return ", ".join([*found, f"{more} more"] if more > 0 else found)

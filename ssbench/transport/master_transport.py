@@ -101,6 +101,11 @@ class MasterTransport:
         return sock
 
     @property
+    def port_numbers(self) -> tuple[int, int, int]:
+        """Work, results, control."""
+        return self.ports.work, self.ports.results, self.ports.control
+
+    @property
     def is_loopback(self) -> bool:
         """Whether only workers of this host can reach us."""
         return self.ip.startswith(_LOOPBACK)

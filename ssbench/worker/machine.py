@@ -401,7 +401,7 @@ class WorkerMachine:
     def wants_jobs(self) -> bool:
         """Whether to receive another message with jobs now."""
         phase = self.phase
-        if phase is None or not phase.ready:
+        if phase is None or not phase.ready or self._exit:
             return False
         return phase.stopping or phase.ending or phase.held.wants_more
 

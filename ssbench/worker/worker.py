@@ -98,8 +98,9 @@ class Worker:
                     self._step()
                 except Exception as error:  # noqa: BLE001 - _on_error prints it
                     self._on_error(self, type(error), error, error.__traceback__)
-                self._wake.wait(machine.pause_s)
-                self._wake.clear()
+                if machine.status is None:
+                    self._wake.wait(machine.pause_s)
+                    self._wake.clear()
         finally:
             self._close()
         return machine.status

@@ -18,7 +18,7 @@ from ssbench.cli.local_workers import LocalWorkers, start_local_workers
 from ssbench.core.capacity import HostLimits
 from ssbench.core.errors import UsageError
 from ssbench.core.settings import StorageSettings
-from ssbench.master.master import Master
+from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_address import address_line
@@ -66,7 +66,10 @@ def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
     key = CurveKey.generate() if with_key else None
     with MasterTransport("127.0.0.1", Ports(0, 0, 0), key) as wire:
         master = Master(
-            wire, [Observer()], StorageSettings(driver="noop"), limits=Limits(worker_wait_s=10)
+            wire,
+            [Observer()],
+            StorageSettings(driver="noop"),
+            MasterOptions(limits=Limits(worker_wait_s=10)),
         )
         with local() as workers:
             workers.tell(address_line(wire, key))
@@ -142,13 +145,13 @@ def test_an_exit_is_told_once_with_its_signal_and_the_end_of_its_log() -> None:
         log = workers.logs[0]
         assert ended.reason == f"it was killed by SIGKILL; its log {log} ends: b | c\\x1b[2J | d"
         assert workers.exits() == []
-        assert not workers.hopeless()
+        assert not workers.all_gone()
         Path(workers.logs[1]).unlink()
         second.terminate()
         until(lambda: len(workers.ended()) == 2)
         (ended,) = workers.exits()
         assert "can't be read: No such file" in ended.reason
-        assert workers.hopeless()
+        assert workers.all_gone()
 
 
 def test_one_that_ended_before_it_was_told_is_no_accident() -> None:

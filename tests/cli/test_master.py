@@ -169,7 +169,7 @@ def test_nobody_comes_to_work(shell: Shell, tmp_path: Path) -> None:
         "-s", tmp_path / "x.stat.gz", "-q",
     )  # fmt: skip
     assert said.status == 1
-    assert "no worker came within 0.1 s" in said.err
+    assert "no worker joined within 0.1 s" in said.err
 
 
 @pytest.mark.parametrize("command", ["run-scenario", "kill-workers"])

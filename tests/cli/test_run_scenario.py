@@ -297,7 +297,7 @@ def test_with_fewer_workers_than_expected_the_run_does_not_start(
     status, results = run(scenario(tmp_path), tmp_path, *words, "--fewer-workers-ok")
     assert status is ExitStatus.OK
     assert read_stats(str(results)).total().operations == 50
-    assert "Only 1 of 2 workers came; going on with them" in capsys.readouterr().err
+    assert "Only 1 of 2 workers joined; continuing with 1" in capsys.readouterr().err
 
 
 def test_a_worker_that_was_told_to_end_before_the_run_did_is_missed(

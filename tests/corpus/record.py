@@ -39,7 +39,7 @@ _EAVESDROPPER = """
 import sys
 from pathlib import Path
 from ssbench.cli.master import main
-from ssbench.master import job_transport
+from ssbench.master import phase_machine
 from ssbench.transport import master_transport
 
 place, most, seen = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), {}
@@ -61,7 +61,7 @@ def decode(data, plain=master_transport.decode):
     keep(data, message)
     return message
 
-job_transport.encode = master_transport.encode = encode
+phase_machine.encode = master_transport.encode = encode
 master_transport.decode = decode
 sys.exit(main())
 """

@@ -114,7 +114,7 @@ def test_without_a_key_and_an_address_nobody_else_is_let_in(
     ended = commands.run(
         "-f", path, *options, workers=None, ports=PORTS, prefix=network.master.prefix
     )
-    assert "no worker came" in ended.one_line()
+    assert "no worker joined" in ended.one_line()
 
 
 def test_a_key_file_that_others_can_read_is_refused(commands: Commands, key_file: Path) -> None:

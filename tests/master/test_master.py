@@ -46,7 +46,7 @@ from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.master import renewal as renewal_module
-from ssbench.master.master import Master
+from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.registry import open_store
@@ -134,9 +134,7 @@ class Scene:
             self.transport,
             [self.observer],
             StorageSettings(driver=driver, run_id=RUN),
-            limits=limits,
-            recorder=self.recorder,
-            **options,
+            MasterOptions(limits=limits, recorder=self.recorder, **options),
         )
         self.stack = ExitStack()
         self._threads: list[threading.Thread] = []
@@ -305,7 +303,7 @@ def test_another_run_goes_on_with_the_same_workers() -> None:
         here.thread_worker("a")
         assert here.run(Ledger(20)).counts.done == 20
         asked: list[int] = []
-        here.master.stand_by(lambda: asked.append(1) or len(asked) > 3)
+        here.master.keep_workers(lambda: asked.append(1) or len(asked) > 3)
         second = Recorder()
         here.master.workers_lost = ["b"]
         here.master._refused = 3
@@ -363,7 +361,7 @@ def test_nobody_comes() -> None:
 def test_with_fewer_than_expected_nothing_is_started() -> None:
     with scene(Limits(worker_wait_s=1.0)) as here:
         here.thread_worker(concurrency=3)
-        with pytest.raises(FewerWorkersError, match="only 1 of 2 workers came within 1 s"):
+        with pytest.raises(FewerWorkersError, match="only 1 of 2 workers joined within 1 s"):
             here.master.wait_for_workers(8, 2)
 
 
@@ -423,8 +421,8 @@ def test_an_interrupt_ends_a_phase_in_good_order() -> None:
         assert adds_up(outcome)
         assert (outcome.counts.lost, outcome.counts.failed) == (0, 0)
         assert here.observer.messages == [
-            "interrupted by SIGINT: waiting for what is in flight, 30 s at most;"
-            " once more ends at once"
+            "interrupted by SIGINT: waiting for operations in flight, at most 30 s;"
+            " a second signal ends it at once"
         ]
         # The clean-up is done all the same.
         assert here.master.run_phase(Phase.CLEANUP, Ledger(8), 4).counts.done == 8
@@ -501,7 +499,7 @@ def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
         process = here.process_worker("leaves")
         here.master.wait_for_workers(8, 2)
         process.terminate()
-        here.master.stand_by(lambda: len(here.master.registry.workers) < 2)
+        here.master.keep_workers(lambda: len(here.master.registry.workers) < 2)
         assert here.master.workers_lost == []
         here.master.begin_run("again", here.recorder)
         (lost,) = here.master.workers_lost
@@ -513,14 +511,14 @@ def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
 def test_workers_may_come_and_go_before_all_are_here_and_after_they_are_let_go() -> None:
     with scene(QUICK) as here:
         process = here.process_worker("early")
-        here.master.stand_by(lambda: bool(here.master.registry.workers))
+        here.master.keep_workers(lambda: bool(here.master.registry.workers))
         process.terminate()
-        here.master.stand_by(lambda: not here.master.registry.workers)
+        here.master.keep_workers(lambda: not here.master.registry.workers)
         process = here.process_worker("late")
         here.master.wait_for_workers(4, 1)
         here.master.release_workers()
         process.terminate()
-        here.master.stand_by(lambda: not here.master.registry.workers)
+        here.master.keep_workers(lambda: not here.master.registry.workers)
         here.master.begin_run("again", here.recorder)
         assert here.master.workers_lost == []
 

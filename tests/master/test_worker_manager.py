@@ -1,511 +1,452 @@
-"""The crew, with a wire in memory and a clock that stands still unless it is told."""
+"""Workers join and leave, as scripts of messages and times."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ssbench.core.dispatch.worker_registry import SECOND
-from ssbench.core.errors import AuthError
-from ssbench.core.messages import (
-    Ack,
-    Bye,
-    ControlState,
-    Expired,
-    Heartbeat,
-    Hello,
-    Message,
-    Ready,
-    Results,
-    Returned,
-)
+from ssbench.core.errors import ExitStatus, FewerWorkersError, NoWorkersError
+from ssbench.core.messages import Bye, ControlState, Expired, Heartbeat, Hello, Ready
 from ssbench.core.model import Phase, WorkerExit
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import StorageSettings
 from ssbench.master.phases import Limits
-from ssbench.master.worker_manager import Event, WorkerJoined, WorkerLeft, WorkerManager
-from ssbench.transport.ports import Ports
+from ssbench.master.worker_manager import (
+    ALL_JOINED_NS,
+    Event,
+    WorkerJoined,
+    WorkerManager,
+    WorkerWait,
+)
 from tests.fakes.drivers import with_token
 
 SETTINGS = StorageSettings(driver="noop", run_id="run1", credentials=(with_token("old", 1),))
 
 
-class Wire:
-    """The master's end, in memory."""
+class Address:
+    """Where the master is reached."""
 
-    pipe = 3
-    ports = Ports(1, 2, 3)
+    ip, is_loopback, has_key = "192.0.2.1", False, True
     key_hint = "with the same --zmq-key-file"
-
-    def __init__(self) -> None:
-        self.ip, self.is_loopback, self.has_key = "192.0.2.1", False, True
-        self.states: list[ControlState] = []
-        self.coming: list[Message] = []
-        self.asked: list[tuple[float, bool]] = []
-        self.knocked: list[str] = []
-
-    def rejected_peers(self, *, last: bool = False) -> list[str]:
-        told, self.knocked = self.knocked, []
-        return told
-
-    def send_control_state(self, state: ControlState) -> None:
-        self.states.append(state)
-
-    def receive(self, timeout_s: float, *, or_writable: bool = False) -> Iterator[Message]:
-        self.asked.append((timeout_s, or_writable))
-        while self.coming:
-            yield self.coming.pop(0)
-
-
-class FakeChildren:
-    """Worker processes of our own, which end when a test says so."""
-
-    def __init__(self) -> None:
-        self.ending: list[WorkerExit] = []
-        self.all_ended = False
-
-    def exits(self) -> list[WorkerExit]:
-        told, self.ending = self.ending, []
-        return told
-
-    def hopeless(self) -> bool:
-        return self.all_ended
+    port_numbers = (1, 2, 3)
 
 
 class Scene:
-    """A crew and what it is told."""
+    """A manager and its clock."""
 
-    def __init__(
-        self,
-        renew: Callable[[], tuple[str, int]] | None = None,
-        timeout_s: float = 10.0,
-        children: FakeChildren | None = None,
-    ) -> None:
+    def __init__(self, timeout_s: float = 10.0, **limits: Any) -> None:
         self.now_ns = 1000 * SECOND
-        self.transport = Wire()
-        self.warnings: list[str] = []
-        self.manager = WorkerManager(
-            self.transport,  # type: ignore[arg-type]
-            SETTINGS,
-            Limits(worker_timeout_s=timeout_s),
-            renew=renew,
-            warn=self.warnings.append,
-            clock=lambda: self.now_ns,
-            children=children,
-            wall_clock=lambda: self.now_ns + 5000 * SECOND,
-        )
+        self.limits = Limits(worker_timeout_s=timeout_s, **limits)
+        self.manager = WorkerManager(SETTINGS, self.limits, master_id=9, pipe=3, control_port=13581)
+        self.address = Address()
 
-    def deliver(self, *messages: Message) -> list[Event]:
-        """One turn in which these arrive."""
-        self.transport.coming += messages
-        return list(self.manager.poll(0.05))
+    def deliver(self, *messages: Hello | Bye) -> list[tuple[Any, ...]]:
+        """These arrive; returns what happened, in a form that can be compared."""
+        events: list[Event] = []
+        for message in messages:
+            if isinstance(message, Hello):
+                events += self.manager.receive_hello(message, self.now_ns)
+            else:
+                events += self.manager.receive_bye(message)
+        return list(map(plain, events))
 
-    def pass_time(self, seconds: float) -> list[Event]:
-        """Let time pass; gives what the tick says."""
+    def wait(self, seconds: float) -> list[tuple[Any, ...]]:
+        """Time passes; returns what happened."""
         self.now_ns += int(seconds * SECOND)
-        return list(self.manager.tick(self.now_ns))
+        return list(map(plain, self.manager.tick(self.now_ns)))
+
+    def exits(self, *exits: WorkerExit, gone: bool = False) -> None:
+        """Processes of local workers exit."""
+        self.manager.children_exited(exits, self.now_ns)
+        self.manager.children_gone = gone
+
+    def state(self) -> ControlState:
+        """The next control state, now."""
+        self.manager.state_changed = True
+        state = self.manager.control_state(self.now_ns)
+        assert state is not None
+        return state
 
     @property
     def names(self) -> list[str]:
         return [worker.hello.worker_id for worker in self.manager.registry.workers.values()]
 
 
+def plain(event: Event) -> tuple[Any, ...]:
+    incarnation = event.worker.hello.incarnation
+    if isinstance(event, WorkerJoined):
+        return ("joined", incarnation)
+    return ("left", incarnation, event.reason, event.said_bye)
+
+
 def hello(incarnation: int, worker_id: str = "w", previous: int = 0) -> Hello:
     return Hello(incarnation, previous, worker_id, 4, "host", 1, "1.0")
 
 
-def heartbeat(incarnation: int, state: int) -> Heartbeat:
-    return Heartbeat(incarnation, state, 0, 0, 0, 0, 0, {})
+def heartbeat(incarnation: int, serial: int) -> Heartbeat:
+    return Heartbeat(incarnation, serial, 0, 0, 0, 0, 0, {})
 
 
-def told(events: list[Event]) -> list[Any]:
-    """Who came and who is gone, in a form that can be compared; messages as they are."""
-    return [
-        ("came", event.worker.hello.incarnation)
-        if isinstance(event, WorkerJoined)
-        else ("gone", event.worker.hello.incarnation, event.left)
-        if isinstance(event, WorkerLeft)
-        else event
-        for event in events
+# Joining and leaving -----------------------------------------------------------------------
+
+
+def test_a_worker_joins_once() -> None:
+    here = Scene()
+    assert here.deliver(hello(7), hello(7)) == [("joined", 7)]
+    assert here.manager.newest_hello_ns == here.now_ns
+    assert list(here.state().workers) == [7]
+
+
+def test_a_new_incarnation_replaces_the_old_one() -> None:
+    here = Scene()
+    here.deliver(hello(7))
+    assert here.deliver(hello(8, previous=7)) == [
+        ("left", 7, "it came back under a new incarnation", False),
+        ("joined", 8),
     ]
+    assert here.manager.departed == {}
 
 
-# Worker processes of the master's own --------------------------------------------------------
+def test_a_second_worker_of_the_same_id_is_refused_until_it_leaves() -> None:
+    here = Scene()
+    here.deliver(hello(7))
+    assert here.deliver(hello(8)) == []
+    assert "is taken by" in here.state().refused[8]
+    assert here.deliver(Bye(8, "refused")) == []
+    assert here.state().refused == {}
 
 
-def test_a_child_is_given_up_as_soon_as_it_has_ended() -> None:
-    children = FakeChildren()
-    here = Scene(children=children)
+def test_a_bye_removes_a_worker() -> None:
+    here = Scene()
+    here.deliver(hello(7, "a"), hello(8, "b"))
+    assert here.deliver(Bye(7, "")) == [("left", 7, "it ended", True)]
+    assert (list(here.manager.departed), here.names) == (["a (host, pid 1)"], ["b"])
+    assert here.deliver(Bye(7, "again")) == []
+
+
+def test_a_worker_that_never_answered_is_dropped_with_a_hint_at_the_port() -> None:
+    here = Scene()
+    here.deliver(hello(7))
+    assert here.wait(10) == []
+    ((_, incarnation, reason, said_bye),) = here.wait(0.1)
+    assert (incarnation, said_bye) == (7, False)
+    assert reason == "no heartbeat for 10 s (can it reach port 13581, --zmq-control-port?)"
+
+
+def test_a_worker_that_answered_before_is_dropped_without_a_hint() -> None:
+    here = Scene()
+    here.deliver(hello(7))
+    here.manager.registry.heartbeat(heartbeat(7, here.state().serial), here.now_ns)
+    assert here.wait(10.1) == [("left", 7, "no heartbeat for 10 s", False)]
+
+
+def test_the_phase_is_ready_when_all_workers_with_users_are() -> None:
+    here = Scene()
+    here.manager.enter(Phase.RUN)
+    here.deliver(hello(1, "a"), hello(2, "b"), hello(3, "c"))
+    here.manager.allocate_users(2)
+    for incarnation in (1, 2):
+        assert not here.manager.ready()
+        worker = here.manager.receive_ready(Ready(incarnation, "run1", Phase.RUN, False, 50))
+        assert worker is not None
+        assert worker.origin_ns == 50
+    assert here.manager.ready()
+    assert not here.manager.ready(stopped=True)
+    here.manager.receive_ready(Ready(1, "run1", Phase.RUN, True, 60))
+    here.manager.receive_ready(Ready(2, "run1", Phase.RUN, True, 60))
+    assert here.manager.ready(stopped=True)
+    assert here.manager.registry.workers[1].origin_ns == 50  # no phase begins twice
+    assert here.manager.receive_ready(Ready(99, "run1", Phase.RUN, False, 1)) is None
+
+
+# Local workers -----------------------------------------------------------------------------
+
+
+def test_a_local_worker_is_dropped_soon_after_its_process_exited() -> None:
+    here = Scene()
     here.deliver(hello(1, "local-0"), hello(2, "local-1"))
-    children.ending = [WorkerExit("local-0", 1, "it was killed by SIGKILL")]
-    assert here.pass_time(0.01) == [], "its last messages may still arrive"
-    (gone,) = here.pass_time(0.3)
-    assert isinstance(gone, WorkerLeft)
-    assert (gone.worker.hello.incarnation, gone.left) == (1, False)
-    assert gone.reason == "it was killed by SIGKILL"
-    assert here.names == ["local-1"]
-    assert here.warnings == []
-    assert here.pass_time(0.3) == []
+    here.exits(WorkerExit("local-0", 1, "it was killed by SIGKILL"))
+    assert here.wait(0.01) == [], "its last messages may still arrive"
+    assert here.wait(0.3) == [("left", 1, "it was killed by SIGKILL", False)]
+    assert (here.names, here.manager.warnings) == (["local-1"], [])
+    assert here.wait(0.3) == []
 
 
-def test_a_child_that_said_goodbye_is_not_given_up() -> None:
-    children = FakeChildren()
-    here = Scene(children=children)
+def test_a_local_worker_that_said_bye_leaves_once() -> None:
+    here = Scene()
     here.deliver(hello(1, "local-0"))
-    children.ending = [WorkerExit("local-0", 1, "it exited with status 0")]
-    here.pass_time(0.01)
+    here.exits(WorkerExit("local-0", 1, "it exited with status 0"))
     here.deliver(Bye(1, ""))
-    assert here.pass_time(0.3) == []
-    assert here.warnings == []
+    assert here.wait(0.3) == []
+    assert here.manager.warnings == []
 
 
-def test_a_namesake_of_a_child_stays() -> None:
-    children = FakeChildren()
-    here = Scene(children=children)
+def test_a_worker_of_the_same_id_and_another_process_stays() -> None:
+    here = Scene()
     here.deliver(hello(1, "local-0"))
-    children.ending = [WorkerExit("local-0", 99, "it was killed by SIGKILL")]
-    here.pass_time(0.01)
-    assert here.pass_time(0.3) == []
+    here.exits(WorkerExit("local-0", 99, "it was killed by SIGKILL"))
+    assert here.wait(0.3) == []
     assert here.names == ["local-0"]
 
 
-def test_a_child_that_ended_before_it_joined_is_told_of() -> None:
-    children = FakeChildren()
-    here = Scene(children=children)
-    children.ending = [WorkerExit("local-0", 7, "it exited with status 1; its log x ends: oops")]
-    here.pass_time(0.01)
-    here.pass_time(0.3)
-    assert here.warnings == [
+def test_a_local_worker_that_exited_before_it_joined_is_reported() -> None:
+    here = Scene()
+    here.exits(WorkerExit("local-0", 7, "it exited with status 1; its log x ends: oops"))
+    here.wait(0.3)
+    assert here.manager.warnings == [
         "Worker local-0 (pid 7) ended before it joined: it exited with status 1; its log x ends:"
         " oops"
     ]
 
 
-def test_nobody_is_waited_for_where_nobody_can_come() -> None:
-    children = FakeChildren()
-    here = Scene(children=children)
+def test_no_worker_is_waited_for_if_none_can_join() -> None:
+    here = Scene()
     here.deliver(hello(1, "local-0"))
-    here.manager.expect(here.now_ns)
-    children.ending = [WorkerExit("local-0", 1, "it was killed by SIGKILL")]
-    children.all_ended = True
+    here.manager.expect_workers(here.now_ns)
+    here.exits(WorkerExit("local-0", 1, "it was killed by SIGKILL"), gone=True)
     assert not here.manager.no_workers_left(here.now_ns)
-    here.pass_time(0.01)
-    here.pass_time(0.3)
+    here.wait(0.3)
     assert here.manager.no_workers_left(here.now_ns)
 
 
-# The beat ---------------------------------------------------------------------------------
-
-
-def test_the_first_turn_says_a_beat_and_the_next_one_is_due_a_second_later() -> None:
-    here = Scene()
-    here.deliver()
-    here.deliver()
-    assert [state.serial for state in here.transport.states] == [1]
-    here.now_ns += SECOND - 1
-    here.deliver()
-    assert len(here.transport.states) == 1
+def test_workers_that_left_are_waited_for() -> None:
+    here = Scene(worker_wait_s=30)
+    assert not here.manager.no_workers_left(here.now_ns), "none was expected"
+    here.manager.expect_workers(here.now_ns)
+    here.deliver(hello(1))
+    here.wait(5)
+    assert not here.manager.no_workers_left(here.now_ns)
+    here.deliver(Bye(1, ""))
+    here.now_ns += 20 * SECOND
+    here.manager.expect_workers(here.now_ns)  # the next phase: the wait goes on
+    here.now_ns += 10 * SECOND
+    assert not here.manager.no_workers_left(here.now_ns)
     here.now_ns += 1
-    here.deliver()
-    assert [state.serial for state in here.transport.states] == [1, 2]
-    assert here.transport.states[1].master_ns == here.now_ns
+    assert here.manager.no_workers_left(here.now_ns)
 
 
-def test_a_short_worker_time_out_has_eight_beats_in_it() -> None:
+# The control state -------------------------------------------------------------------------
+
+
+def test_a_control_state_is_due_once_a_second() -> None:
+    here = Scene()
+    first = here.manager.control_state(here.now_ns)
+    assert first is not None
+    assert here.manager.control_state(here.now_ns + SECOND - 1) is None
+    assert here.manager.wait_s(here.now_ns + SECOND // 4) == 0.75
+    second = here.manager.control_state(here.now_ns + SECOND)
+    assert second is not None
+    assert (second.serial - first.serial, second.master_ns) == (1, here.now_ns + SECOND)
+
+
+def test_a_short_worker_timeout_has_eight_control_states() -> None:
     here = Scene(timeout_s=0.8)
-    for _ in range(8):
-        here.deliver()
-        here.now_ns += SECOND // 10
-    assert len(here.transport.states) == 8
+    assert all(here.manager.control_state(here.now_ns + n * SECOND // 10) for n in range(8))
 
 
-def test_beats_are_said_sooner_until_who_came_has_heard_one() -> None:
-    here = Scene()
-    here.deliver(hello(1))
-    sent_ms = []
-    for ms in range(100):
-        before = len(here.transport.states)
-        here.deliver()
-        sent_ms += [ms] * (len(here.transport.states) - before)
+def due_ms(here: Scene, milliseconds: int) -> list[int]:
+    """When control states are due in the time to come."""
+    found = []
+    for ms in range(milliseconds):
+        if here.manager.control_state(here.now_ns):
+            found.append(ms)
         here.now_ns += SECOND // 1000
-    assert sent_ms == [0, 5, 10, 20, 40, 80]
-    assert here.transport.asked[-1][0] == 0.05
-    assert here.transport.asked[1][0] == 0.005  # a wait isn't longer than that
-    here.deliver(heartbeat(1, here.transport.states[-1].serial))
-    here.now_ns += SECOND // 5
-    here.deliver()
-    before = len(here.transport.states)
-    here.now_ns += SECOND - 1
-    here.deliver()
-    assert len(here.transport.states) == before
+    return found
 
 
-def test_one_who_never_hears_a_beat_is_said_no_more_than_others() -> None:
+def test_control_states_are_frequent_until_a_new_worker_has_answered_one() -> None:
     here = Scene()
     here.deliver(hello(1))
-    for _ in range(50):
-        here.now_ns += SECOND // 10
-        here.deliver()
-    before = len(here.transport.states)
-    for _ in range(40):
-        here.now_ns += SECOND // 10
-        here.deliver()
-    assert len(here.transport.states) == before + 4
+    assert due_ms(here, 100) == [0, 5, 10, 20, 40, 80]
+    here.manager.registry.heartbeat(
+        heartbeat(1, here.manager.registry.serial), here.now_ns, here.now_ns
+    )
+    due_ms(here, 200)
+    assert len(due_ms(here, 1000)) == 1
 
 
-def test_news_make_a_beat_due_at_once() -> None:
+def test_a_worker_that_never_answers_costs_no_more_than_others() -> None:
     here = Scene()
-    here.deliver()
+    here.deliver(hello(1))
+    due_ms(here, 5000)
+    assert len(due_ms(here, 4000)) == 4
+
+
+def test_changes_make_a_control_state_due_at_once() -> None:
+    here = Scene()
+    here.manager.control_state(here.now_ns)
     for change in (
         lambda: here.manager.allocate_users(4),
         lambda: here.manager.enter(Phase.RUN),
-        lambda: setattr(here.manager, "state_changed", True),
+        lambda: here.deliver(hello(1)),
+        lambda: here.deliver(Bye(1, "")),
     ):
-        before = len(here.transport.states)
         change()
-        here.deliver()
-        here.deliver()
-        assert len(here.transport.states) == before + 1
+        assert here.manager.wait_s(here.now_ns) == 0
+        assert here.manager.control_state(here.now_ns)
+        assert here.manager.control_state(here.now_ns) is None
 
 
-def test_a_beat_says_what_was_set() -> None:
-    here = Scene()
+def test_a_control_state_has_what_was_set() -> None:
+    here = Scene(operation_timeout_s=7.0, think_s=(1.0, 2.0))
     here.deliver(hello(7))
     here.manager.allocate_users(3)
     here.manager.enter(Phase.RUN, live=True)
     here.manager.start_ns = 5
     here.manager.ending = here.manager.stopping = True
-    here.manager.send_control_state()
-    state = here.transport.states[-1]
-    assert (state.run, state.phase, state.start_ns) == ("run1", Phase.RUN, 5)
+    state = here.state()
+    assert (state.master, state.run, state.phase, state.start_ns) == (9, "run1", Phase.RUN, 5)
     assert state.workers == {7: (3, None)}
     assert state.settings["credentials"][0]["payload"] == {"token": "old"}
-    assert (state.timeout_s, state.pipe) == (10.0, 3)
+    assert (state.timeout_s, state.pipe, state.operation_timeout_s) == (10.0, 3, 7.0)
+    assert (state.think_min_s, state.think_max_s) == (1.0, 2.0)
     assert (state.live, state.ending, state.stopping, state.quit) == (True, True, True, False)
+    here.manager.enter(Phase.POPULATE)
+    assert (here.state().operation_timeout_s, here.state().think_max_s) == (0.0, 0.0)
 
 
-def test_between_phases_a_beat_keeps_settings_and_flags_to_itself() -> None:
+def test_between_phases_it_has_neither_settings_nor_flags() -> None:
     here = Scene()
     here.manager.enter(Phase.RUN, live=True)
     here.manager.ending = here.manager.stopping = True
     here.manager.enter(Phase.IDLE)
-    here.deliver()
-    (state,) = here.transport.states
+    state = here.state()
     assert (state.run, state.phase, state.settings) == ("", Phase.IDLE, {})
     assert (state.live, state.ending, state.stopping) == (False, False, False)
 
 
-def test_a_turn_waits_as_it_is_told() -> None:
+# Credentials -------------------------------------------------------------------------------
+
+
+def test_rejected_credentials_are_to_be_renewed_and_broadcast() -> None:
     here = Scene()
-    list(here.manager.poll(0.25, or_writable=True))
-    assert here.transport.asked == [(0.25, True)]
-
-
-# Who comes and goes -----------------------------------------------------------------------
-
-
-def test_one_that_comes_is_told_of_once_and_named_in_the_next_beat() -> None:
-    here = Scene()
-    assert told(here.deliver(hello(7), hello(7))) == [("came", 7)]
-    assert here.manager.newest_hello_ns == here.now_ns
-    here.deliver()
-    assert list(here.transport.states[-1].workers) == [7]
-
-
-def test_one_that_comes_back_as_another_is_gone_first() -> None:
-    here = Scene()
-    here.deliver(hello(7))
-    (gone, joined) = here.deliver(hello(8, previous=7))
-    assert told([gone, joined]) == [("gone", 7, False), ("came", 8)]
-    assert isinstance(gone, WorkerLeft)
-    assert gone.reason == "it came back under a new incarnation"
-    assert here.manager.departed == {}  # it is here
-
-
-def test_a_namesake_is_refused_in_the_next_beat_until_it_leaves() -> None:
-    here = Scene()
-    here.deliver(hello(7))
-    assert here.deliver(hello(8)) == []
-    here.deliver()
-    assert "is taken by" in here.transport.states[-1].refused[8]
-    assert here.deliver(Bye(8, "refused")) == []
-    here.manager.send_control_state()
-    assert here.transport.states[-1].refused == {}
-
-
-def test_a_bye_makes_one_gone_by_its_own_word() -> None:
-    here = Scene()
-    here.deliver(hello(7, "a"), hello(8, "b"))
-    (gone,) = here.deliver(Bye(7, ""))
-    assert isinstance(gone, WorkerLeft)
-    assert (gone.worker.name, gone.reason, gone.left) == ("a (host, pid 1)", "it ended", True)
-    assert (list(here.manager.departed), here.names) == (["a (host, pid 1)"], ["b"])
-    assert told(here.deliver(Bye(7, "again"))) == []
-
-
-def test_one_that_answers_nothing_is_given_up_with_a_hint() -> None:
-    here = Scene()
-    here.deliver(hello(7))
-    assert here.pass_time(10) == []
-    (gone,) = here.pass_time(0.001)
-    assert isinstance(gone, WorkerLeft)
-    assert not gone.left
-    assert gone.reason == ("no sign of life for 10 s (can it reach port 3, --zmq-control-port?)")
-    assert (list(here.manager.departed), here.names) == (["w (host, pid 1)"], [])
-
-
-def test_one_that_falls_silent_is_given_up_without_a_hint() -> None:
-    here = Scene()
-    here.deliver(hello(7))
-    here.now_ns += SECOND
-    here.deliver()
-    here.deliver(heartbeat(7, here.transport.states[-1].serial))
-    assert here.pass_time(10) == []
-    (gone,) = here.pass_time(0.001)
-    assert isinstance(gone, WorkerLeft)
-    assert gone.reason == "no sign of life for 10 s"
-
-
-def test_pulses_are_passed_on_where_one_knows_who_it_is() -> None:
-    here = Scene()
-    here.deliver(hello(7))
-    assert here.deliver(heartbeat(8, 1), heartbeat(7, 1)) == [heartbeat(7, 1)]
-
-
-def test_the_crew_is_ready_when_all_who_have_users_are() -> None:
-    here = Scene()
-    here.deliver(hello(7, "a"), hello(8, "b"))
-    here.manager.allocate_users(8)
+    here.manager.receive_expired(Expired(7, 0))
+    assert not here.manager.renewal_wanted, "those of before"
+    here.manager.receive_expired(Expired(7, 1))
+    assert here.manager.renewal_wanted
     here.manager.enter(Phase.RUN)
-    here.deliver(Ready(7, "run1", Phase.RUN, False), Ready(9, "run1", Phase.RUN, False))
-    assert not here.manager.ready()
-    here.deliver(Ready(8, "run1", Phase.RUN, False))
-    assert here.manager.ready()
-    assert not here.manager.ready(stopped=True)
-    here.deliver(Ready(7, "run1", Phase.RUN, True), Ready(8, "run1", Phase.RUN, True))
-    assert here.manager.ready(stopped=True)
+    here.manager.control_state(here.now_ns)
+    here.manager.renewed(with_token("new", 2), 0)
+    assert not here.manager.renewal_wanted
+    state = here.manager.control_state(here.now_ns)
+    assert state is not None
+    (new,) = state.settings["credentials"]
+    assert (new["payload"], new["serial"]) == ({"token": "new"}, 2)
 
 
-def test_all_else_is_passed_on_in_the_order_of_its_arrival() -> None:
-    """What a worker said before its bye is heard before it is gone."""
+def test_a_failed_renewal_is_reported_once_and_gives_a_new_serial() -> None:
     here = Scene()
-    took, returned = Ack(7, "run1", [1]), Returned(7, "run1", [2])
-    results = Results(7, "run1", Phase.RUN, [], b"")
-    stray = ControlState(1, 1, 0, "", 0, 0, {}, {}, {}, 1.0, 0.0, 1, False, False, False, False)
-    events = here.deliver(hello(7), took, results, stray, Bye(7, ""), returned)
-    assert told(events) == [("came", 7), took, results, stray, ("gone", 7, True), returned]
+    for serial in (2, 3):
+        here.manager.renewed("wrong password", 0)
+        assert here.manager.settings.credentials == (with_token("old", serial),)
+    assert here.manager.warnings == ["The token could not be renewed: wrong password"]
 
 
-# The token --------------------------------------------------------------------------------
-
-
-def renewed(here: Scene) -> None:
-    """Let time pass until there is another serial."""
-    serial = here.manager.settings.newest.serial
-    deadline = time.monotonic() + 5
-    while here.manager.settings.newest.serial == serial:
-        assert time.monotonic() < deadline, "no token came"
-        here.pass_time(0)
-
-
-def test_a_new_token_is_said_at_once() -> None:
-    here = Scene(renew=lambda: with_token("new", 5))
-    here.deliver(hello(7), Expired(7, 1))
-    here.deliver()
-    renewed(here)
-    assert here.manager.settings.credentials == (with_token("new", 5),)
-    here.manager.enter(Phase.RUN)
-    here.deliver()
-    assert here.transport.states[-1].settings["credentials"][-1]["payload"] == {"token": "new"}
-
-
-def test_an_expiry_of_a_former_token_asks_for_nothing() -> None:
-    asked: list[int] = []
-
-    def renew() -> Credentials:
-        asked.append(1)
-        return with_token("new", 5)
-
-    here = Scene(renew=renew)
-    assert here.deliver(Expired(7, 0)) == []
-    here.pass_time(0)
-    assert asked == []
-
-
-def test_without_a_renewal_an_expiry_is_heard_and_that_is_all() -> None:
+def test_earlier_credentials_that_are_still_valid_stay() -> None:
     here = Scene()
-    assert here.deliver(Expired(7, 1)) == []
-    assert here.pass_time(1) == []
-    assert here.manager.settings == SETTINGS
+    first = replace(with_token("first", 5), expires_at=100.0)
+    here.manager.renewed(first, 0)
+    here.manager.renewed(with_token("second", 6), 99 * SECOND)
+    assert here.manager.settings.credentials == (first, with_token("second", 6))
+    here.manager.renewed(with_token("third", 2), 101 * SECOND)
+    assert here.manager.settings.credentials == (with_token("third", 7),)
 
 
-def test_a_fault_is_told_once_and_gives_a_new_serial_all_the_same() -> None:
-    def renew() -> Credentials:
-        raise AuthError("the user is disabled")
-
-    here = Scene(renew=renew)
-    for serial in (1, 2):
-        here.now_ns += 2 * SECOND
-        here.deliver(Expired(7, serial))
-        renewed(here)
-        assert here.manager.settings.credentials == (with_token("old", serial + 1),)
-    assert here.warnings == ["The token could not be renewed: the user is disabled"]
-
-
-@pytest.mark.parametrize("phase", [Phase.IDLE, Phase.RUN])
-def test_it_shows_no_secret(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", Phase)
+def test_its_repr_has_no_secret(phase: Phase) -> None:
     here = Scene()
     here.manager.enter(phase)
-    manager = f"<WorkerManager {phase.name} <WorkerRegistry 0 workers for 0 users>>"
-    assert repr(here.manager) == manager
+    assert "old" not in repr(here.manager)
+    assert phase.name in repr(here.manager)
 
 
-# Strangers --------------------------------------------------------------------------------
+# The wait for workers ----------------------------------------------------------------------
 
 
-def test_strangers_are_warned_of() -> None:
-    scene = Scene()
-    scene.transport.knocked = ["someone at 192.0.2.7", "someone at 192.0.2.8"]
-    scene.pass_time(1)
-    scene.pass_time(1)
-    assert scene.warnings == ["someone at 192.0.2.7", "someone at 192.0.2.8"]
+def worker_wait(here: Scene, users: int = 8, expected: int | None = None) -> WorkerWait:
+    return WorkerWait(here.manager, here.address, here.limits, users, expected)
 
 
-def test_what_a_worker_says_of_its_clocks_is_kept_and_passed_on() -> None:
+def test_the_wait_ends_with_the_expected_number_of_workers() -> None:
     here = Scene()
-    here.deliver(hello(7))
-    worker = here.manager.registry.workers[7]
-    state = here.transport.states[-1].serial
-    said = Ready(7, "run1", Phase.RUN, False, 123)
-    answer = heartbeat(7, state)._replace(worker_ns=9 * SECOND, wall_ns=6009 * SECOND)
-    rejected = Ready(9, "run1", Phase.RUN, False, 5)
-    assert here.deliver(said, answer, rejected) == [said, answer]
-    assert worker.origin_ns == 123
-    assert worker.offset_ns == 9 * SECOND - here.now_ns
-    # Its wall clock is 6000 s ahead of its other one, ours 5000 s.
-    assert worker.wall_offset_ns == worker.offset_ns + 1000 * SECOND
+    wait = worker_wait(here, expected=2)
+    here.deliver(hello(1, "a"))
+    assert not wait.complete(here.now_ns + 100 * SECOND)
+    here.deliver(hello(2, "b"))
+    assert wait.complete(here.now_ns)
+    assert wait.shortcomings() == []
 
 
-# Being alone ------------------------------------------------------------------------------
-
-
-def test_it_is_not_deserted_before_anybody_is_expected() -> None:
+def test_without_a_number_it_ends_when_no_worker_has_joined_for_a_while() -> None:
     here = Scene()
-    assert not here.manager.no_workers_left(here.now_ns)
-    here.manager.expect(here.now_ns)
-    assert not here.manager.no_workers_left(here.now_ns + 30 * SECOND)
-    assert here.manager.no_workers_left(here.now_ns + 30 * SECOND + 1)
+    wait = worker_wait(here)
+    here.deliver(hello(1, "a"))
+    assert not wait.complete(here.now_ns + 100 * SECOND), "they run 4 users of 8"
+    here.deliver(hello(2, "b"))
+    assert not wait.complete(here.now_ns + ALL_JOINED_NS)
+    assert wait.complete(here.now_ns + ALL_JOINED_NS + 1)
+    assert wait.shortcomings() == []
 
 
-def test_who_left_is_waited_for_from_then_on_and_in_the_next_phase_too() -> None:
+def test_no_worker_joined() -> None:
+    with pytest.raises(NoWorkersError) as caught:
+        worker_wait(Scene()).shortcomings()
+    assert str(caught.value) == (
+        "no worker joined within 30 s at ports 1, 2 and 3 of 192.0.2.1; start ssbench-worker"
+        " processes with the same --zmq-key-file, or give --workers N"
+    )
+
+
+@pytest.mark.parametrize("has_key", [True, False])
+def test_an_address_that_only_this_host_reaches_is_named(has_key: bool) -> None:
     here = Scene()
-    here.deliver(hello(1))
-    here.manager.expect(here.now_ns)
-    here.now_ns += 100 * SECOND
-    assert not here.manager.no_workers_left(here.now_ns)
-    here.deliver(Bye(1, "enough"))
-    here.manager.expect(here.now_ns + 20 * SECOND)
-    assert not here.manager.no_workers_left(here.now_ns + 30 * SECOND)
-    assert here.manager.no_workers_left(here.now_ns + 31 * SECOND)
+    here.address.ip, here.address.is_loopback = "127.0.0.1", True
+    here.address.has_key = has_key
+    with pytest.raises(NoWorkersError, match="can be reached from this host only") as e:
+        worker_wait(here).shortcomings()
+    assert ("make-key" in str(e.value)) is not has_key
+    assert "--zmq-bind-ip" in str(e.value)
+
+
+def test_fewer_workers_than_expected_are_an_error_or_a_warning() -> None:
+    here = Scene()
+    here.deliver(hello(1, "twin"), hello(2, "twin"))
+    with pytest.raises(FewerWorkersError, match="only 1 of 2 workers joined within 30 s") as e:
+        worker_wait(here, 4, 2).shortcomings()
+    assert e.value.exit_status is ExitStatus.WORKERS_LOST
+    assert "is taken by" in str(e.value)
+    here = Scene(fewer_workers_ok=True)
+    here.deliver(hello(1, "a"))
+    fewer, users = worker_wait(here, 8, 2).shortcomings()
+    assert fewer == "Only 1 of 2 workers joined; continuing with 1"
+    assert "can run only 4 of 8 users (a (host, pid 1): 4); continuing with 4" in users
+
+
+def test_a_local_worker_that_exited_is_not_waited_for() -> None:
+    here = Scene()
+    wait = worker_wait(here, expected=2)
+    here.deliver(hello(1, "a"))
+    here.exits(WorkerExit("b", 2, "it exited with status 1"))
+    here.wait(0.3)
+    assert wait.complete(here.now_ns)
+
+
+def test_if_all_local_workers_exited_no_worker_is_waited_for() -> None:
+    here = Scene()
+    wait = worker_wait(here, expected=1)
+    here.exits(WorkerExit("a", 1, "it exited with status 1"), gone=True)
+    assert not wait.complete(here.now_ns)
+    here.wait(0.3)
+    assert wait.complete(here.now_ns)
+    with pytest.raises(NoWorkersError, match="all local workers have ended"):
+        wait.shortcomings()
+
+
+def test_the_wait_is_shown() -> None:
+    here = Scene()
+    assert worker_wait(here).progress(7 * SECOND) == "Waiting for workers: none so far (7 s left)"
+    here.deliver(hello(1, "a"))
+    assert worker_wait(here).progress(0).endswith(": 1 so far, for 4 of 8 users (0 s left)")
+    assert worker_wait(here, expected=3).progress(0).endswith(": 1 of 3 (0 s left)")

@@ -193,7 +193,7 @@ def test_nothing_from_outside_steers_the_terminal(
 
 def test_a_lost_worker_is_told_once() -> None:
     lost = ["one (h, pid 1)", "two (h, pid 2)"]
-    warnings = ["Lost worker one (h, pid 1): no sign of life for 3 s"]
+    warnings = ["Lost worker one (h, pid 1): no heartbeat for 3 s"]
     text = render("text", runs.stats_of([runs.footer(warnings=warnings, workers_lost=lost)]))
     told = [line for line in text.splitlines() if "(h, pid" in line]
     assert told == ["Warning: worker two (h, pid 2) was lost", f"Warning: {warnings[0]}"]

@@ -722,6 +722,7 @@ def test_stop_returns_jobs_waits_for_operations_in_flight_and_says_bye() -> None
     here.settle()
     assert here.sent[-1] == Returned(here.machine.incarnation, RUN, [3])
     assert here.acted == [CloseJobs()]
+    assert not here.machine.wants_jobs
     here.control(stopping=True)
     here.wait(1, step_s=0.02)
     assert here.machine.status is None

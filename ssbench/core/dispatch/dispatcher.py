@@ -153,6 +153,7 @@ class Dispatcher:
     ending: bool = False  #: no more jobs to send: workers return those that no idle user can take
     stopping: bool = False  #: the time is over, or the user interrupted the run
     first_error: str = ""  #: detail of the first failed operation; "" for none
+    rejection: str = ""  #: why the newest rejected results are impossible; "": not held, or late
     failures_in_a_row: int = 0  #: failures since the last success
     most_failures_in_a_row: int = 0  #: the highest value of that so far
     last_success_ns: int = 0  #: when the last success was reported
@@ -302,11 +303,13 @@ class Dispatcher:
             several: Sequence[Sequence[int]] = [()] * count if errors else ()
             if errors and len(columns) > _STATUSES:
                 several = unpack_ints(columns[_STATUSES], count)
-        except MessageError:
+        except MessageError as error:
+            self.rejection = str(error)
             self.counts.refused += 1
             return None
         jobs = self._release(incarnation, numbers)
         if jobs is None:
+            self.rejection = ""
             self.counts.refused += 1
             return None
         self._held_count -= count

@@ -203,7 +203,7 @@ def test_nobody_comes(commands: Commands) -> None:
     ports = free_ports()
     ended = commands.run("-f", path, "--noop", "--worker-wait", "1", workers=None, ports=ports)
     line = ended.one_line()
-    assert "no worker came within 1 s" in line
+    assert "no worker joined within 1 s" in line
     assert "--workers" in line
     assert all(port in line for port in ports[1::2])
 
@@ -229,10 +229,10 @@ def test_fewer_than_expected_are_told(commands: Commands) -> None:
     commands.worker(*ports)
     options = ["--expect-workers", "3", "--worker-wait", "2"]
     line = commands.run("-f", path, "--noop", *options, workers=None, ports=ports).one_line(6)
-    assert "only 1 of 3 workers came within 2 s" in line
+    assert "only 1 of 3 workers joined within 2 s" in line
     options.append("--fewer-workers-ok")
     ended = commands.run("-f", path, "--noop", *options, workers=None, ports=ports).fine()
-    assert "Only 1 of 3 workers came" in ended.err
+    assert "Only 1 of 3 workers joined" in ended.err
     assert ended.counted() == (100, 0, 0)
 
 

@@ -59,7 +59,7 @@ def test_one_that_runs_out_of_memory(
     short = "FEWER USERS THAN REQUESTED" in ended.out  # it left before the end, with its users
     assert ended.status == (6 if account.lost or short else 0)
     assert [lost.split()[0] for lost in ended.stats.run.workers_lost] == [name] * bool(account.lost)
-    assert re.search(rf"orker {name} .*(out of memory|no sign of life)", ended.err), ended.err
+    assert re.search(rf"orker {name} .*(out of memory|no heartbeat)", ended.err), ended.err
     agreement = agrees_with_log(embedded_swift, base, ended.results)
     assert agreement.others == agreement.of_worker(name)
     # Python's own word where it gets to say one; a C library that has no memory aborts with its.

@@ -7,7 +7,7 @@ from pathlib import Path
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import ClockRecord, MarkRecord, Record, RunHeader
-from ssbench.master.safe_recorder import SafeRecorder
+from ssbench.master.recorder import SafeRecorder
 from ssbench.statfile import read
 from ssbench.statfile.writer import StatFileWriter
 

@@ -1,0 +1,379 @@
+"""One phase, as the master runs it: a state machine without sockets, loop or clock.
+
+It is fed with messages and times. It answers with messages to send (``outbox``), records to write
+(``records``) and warnings (``warnings``), which the caller takes. Which job is sent next, and what
+became of it, is core.dispatch's decision::
+
+                 all workers ready, or too late            time over, aborted, steady
+    CONNECTING ─────────────────────────────────▶ SENDING ───────────────────────────▶ DRAINING
+                                                     │ all jobs are done                  │
+                                                     └───────────▶ OVER ◀─────────────────┘
+                                                           all workers stopped, or too late
+
+Times are nanoseconds of the master's monotonic clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Any
+
+from ssbench.core.columns import pack_jobs
+from ssbench.core.dispatch.dispatcher import Dispatcher, abort_reason, error_limit_reason
+from ssbench.core.dispatch.result_bounds import ResultBounds
+from ssbench.core.dispatch.worker_registry import SECOND
+from ssbench.core.live import ProgressTracker, RunProgress
+from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encode
+from ssbench.core.model import Phase, Stage
+from ssbench.core.records import MarkRecord, PhaseRecord, Record
+from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
+from ssbench.core.workload.workload import Workload
+from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.master.worker_manager import WorkerManager
+
+WAIT_S = 0.05  #: between two steps, at most
+_SENDS_PER_STEP = 64
+#: Beyond the connect timeout, until the phase begins without workers that are not ready.
+_READY_MARGIN_S = 5
+
+
+class PhaseState(Enum):
+    """See the module's docstring."""
+
+    CONNECTING = auto()
+    SENDING = auto()
+    DRAINING = auto()
+    OVER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class PhasePlan:
+    """What a phase is to do.
+
+    :param seconds: stop sending after so long; None: when the workload is finished.
+    :param stages: parts with users and rates of their own; () for one part.
+    :param steady_state: ends the phase when its rate has been steady for long enough.
+    """
+
+    phase: Phase
+    workload: Workload
+    users: int
+    seconds: float | None = None
+    stages: Sequence[Stage] = ()
+    steady_state: SteadyStateDetector | None = None
+
+
+class PhaseMachine:
+    """See the module's docstring. The manager is in the phase already.
+
+    :param numbers: of the next job and batch.
+    :param counts: count results by operation and cause, for observers.
+    """
+
+    def __init__(
+        self,
+        plan: PhasePlan,
+        manager: WorkerManager,
+        limits: Limits,
+        numbers: tuple[int, int] = (1, 1),
+        *,
+        counts: bool = False,
+    ) -> None:
+        self.state = PhaseState.CONNECTING
+        self.outbox: deque[bytes] = deque()  #: messages with jobs that no worker took yet
+        self.records: list[Record] = []
+        self.warnings: list[str] = []
+        settings = manager.settings
+        self.dispatcher = Dispatcher(
+            plan.workload, manager.registry, limits.max_batch,
+            ResultBounds(settings.sizes, settings.url_count),
+            next_number=numbers[0], next_batch=numbers[1],
+        )  # fmt: skip
+        one_stage = Stage(math.inf if plan.seconds is None else plan.seconds, plan.users)
+        self.schedule = StageSchedule(plan.stages or [one_stage])
+        self._plan = plan
+        self._manager = manager
+        self._limits = limits
+        self._counts = counts
+        self._tracker = ProgressTracker(plan.workload.total, plan.seconds)
+        self._connect_until_ns = self._drain_until_ns = self._started_ns = 0
+        self._abort: tuple[str, str] | None = None
+        self._ending = ("complete", "")
+        self._duration_s = 0.0
+        self._users = 0  # that ran, by the last mark
+        self._short_of_users = False
+        self._warned: set[int] = set()  # workers whose results were impossible
+
+    def __repr__(self) -> str:
+        return f"<PhaseMachine {self.state.name} {self.schedule} {self.dispatcher}>"
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Of the next job and batch."""
+        return self.dispatcher.next_number, self.dispatcher.next_batch
+
+    @property
+    def waiting_for(self) -> str:
+        """What the phase waits for before it begins."""
+        ready, workers = self._manager.registry.ready_count(
+            self._manager.settings.run_id, self._plan.phase
+        )
+        return f"Waiting for workers to connect to the store: {ready} of {workers}"
+
+    # Time --------------------------------------------------------------------------------------
+
+    def announce(self, now_ns: int, wall_s: float) -> None:
+        """Begin: workers connect to the store. ``wall_s``: seconds since 1970."""
+        manager, users = self._manager, self.schedule.stage.users or self._plan.users
+        manager.allocate_users(users)
+        manager.start_ns = now_ns
+        self.records.append(PhaseRecord(self._plan.phase, wall_s, users))
+        ready_s = self._limits.connect_timeout_s + _READY_MARGIN_S
+        self._connect_until_ns = now_ns + int(ready_s * SECOND)
+
+    def abort(self, ended: str, reason: str) -> None:
+        """Stop at the next step; ``ended`` is "interrupted" or "failed"."""
+        self._abort = ended, reason
+
+    def step(self, now_ns: int) -> None:
+        """Time has passed: change the state, and fill ``outbox``. Call it after ``wait_s``."""
+        if self.state is PhaseState.CONNECTING and self._is_connected(now_ns):
+            self._start(now_ns)
+        if self.state is PhaseState.SENDING:
+            if self.dispatcher.finished:
+                self._mark_end(self._finished_ns(now_ns))
+                self._end(now_ns)
+            else:
+                self._advance(now_ns)
+        elif self.state is PhaseState.DRAINING:
+            self._drain(now_ns)
+        self._manager.ending = self.dispatcher.ending
+        self._manager.stopping = self.dispatcher.stopping
+        if self.state is PhaseState.SENDING and not self.outbox:
+            run, phase = self._manager.settings.run_id, self._plan.phase
+            self.outbox.extend(
+                encode(Jobs(run, phase, batch.number, now_ns, pack_jobs(batch.jobs)))
+                for batch in self.dispatcher.to_send(now_ns, _SENDS_PER_STEP)
+            )
+
+    def wait_s(self, now_ns: int) -> float:
+        """How long until the next step, at most."""
+        next_ns = self.schedule.next_ns if self.state is PhaseState.SENDING else None
+        return WAIT_S if next_ns is None else min(WAIT_S, (next_ns - now_ns) / SECOND)
+
+    def tick(self, now_ns: int) -> None:
+        """To be called some times a second: recalls jobs, and gives up lost messages."""
+        if self.state is not PhaseState.CONNECTING and self.dispatcher.tick(now_ns):
+            self._manager.state_changed = True
+
+    def _is_connected(self, now_ns: int) -> bool:
+        manager = self._manager
+        if self._abort or now_ns >= self._connect_until_ns:
+            return True
+        return manager.ready() if manager.registry.workers else manager.no_workers_left(now_ns)
+
+    def _start(self, now_ns: int) -> None:
+        workload, start_ns = self._plan.workload, self._manager.start_ns
+        self.state = PhaseState.SENDING
+        self._started_ns = now_ns + (START_DELAY_NS if workload.ahead else 0)
+        self._manager.expect_workers(self._started_ns)
+        self.dispatcher.bounds.begin(start_ns)
+        self.schedule.begin(self._started_ns)
+        if self._plan.steady_state:
+            self._plan.steady_state.begin(self._started_ns)
+        workload.begin(self._started_ns / SECOND, self._started_ns - start_ns)
+        self._mark("stage", self.schedule.began_ns)
+
+    def _advance(self, now_ns: int) -> None:
+        """Go on to the next stage, or stop, when it is time."""
+        ending = self._abort or self._why_stop(now_ns)
+        if ending is not None:
+            self._stop(ending, now_ns)
+        elif self.schedule.advance(now_ns):
+            users = self.schedule.stage.users
+            if users is not None and users != self._manager.registry.users:
+                self._manager.allocate_users(users)
+            self._mark("stage", self.schedule.began_ns)
+        else:
+            self._count_users(now_ns)
+
+    def _stop(self, ending: tuple[str, str], now_ns: int) -> None:
+        """Send nothing more: workers return what they have not started."""
+        self.state = PhaseState.DRAINING
+        self._ending = ending
+        self._mark_end(now_ns)
+        self.dispatcher.stop()
+        self.outbox.clear()
+        self._manager.state_changed = True
+        self._drain_until_ns = now_ns + int(self._limits.drain_timeout_s * SECOND)
+
+    def _drain(self, now_ns: int) -> None:
+        if self.dispatcher.finished and self._manager.ready(stopped=True):
+            self._end(now_ns)
+        elif now_ns > self._drain_until_ns:
+            self.warnings.append(
+                f"{self.dispatcher.held} operations did not end within"
+                f" {self._limits.drain_timeout_s:g} s; they count as lost"
+            )
+            self._end(now_ns)
+
+    def _end(self, now_ns: int) -> None:
+        self.state = PhaseState.OVER
+        self._duration_s = max(now_ns - self._started_ns, 0) / SECOND
+
+    def close(self) -> None:
+        """Wait for nothing more: jobs that workers hold are lost."""
+        self.dispatcher.close()
+
+    def outcome(self) -> PhaseOutcome:
+        """How the phase went; after ``close``."""
+        dispatcher, workload = self.dispatcher, self._plan.workload
+        ended, reason = self._ending
+        if ended == "complete" and workload.exhausted:
+            ended, reason = "exhausted", workload.exhausted
+        never = workload.never_started(self.schedule.ended_ns / SECOND)
+        return PhaseOutcome(
+            dispatcher.counts, self._duration_s, ended, reason, dispatcher.first_error, never,
+            self._short_of_users,
+        )  # fmt: skip
+
+    # Why it stops ------------------------------------------------------------------------------
+
+    def _why_stop(self, now_ns: int) -> tuple[str, str] | None:
+        manager, dispatcher, plan = self._manager, self.dispatcher, self._plan
+        if manager.no_workers_left(now_ns):
+            return "failed", "all workers are gone"
+        end_ns = self.schedule.end_ns
+        if end_ns is not None and now_ns >= end_ns:
+            return "complete", ""
+        if plan.steady_state:
+            steady = plan.steady_state.reason_to_end(now_ns, dispatcher.counts.done)
+            if steady:
+                return "complete", steady
+        if plan.phase is Phase.RUN:
+            reason = error_limit_reason(dispatcher, self._limits.max_consecutive_errors)
+        else:
+            timeout_s = manager.settings.network_timeout_s
+            reason = abort_reason(plan.phase, dispatcher, manager.start_ns, now_ns, timeout_s)
+        return ("failed", reason) if reason else None
+
+    # Messages ----------------------------------------------------------------------------------
+
+    def receive_ack(self, ack: Ack, now_ns: int) -> None:
+        """A worker has these batches."""
+        if ack.run == self._manager.settings.run_id:
+            self.dispatcher.acked(ack.incarnation, ack.batches, now_ns)
+
+    def receive_returned(self, returned: Returned) -> None:
+        """A worker returns jobs that it has not started."""
+        if returned.run == self._manager.settings.run_id:
+            self.dispatcher.returned(returned.incarnation, returned.numbers)
+
+    def is_current(self, results: Results) -> bool:
+        """Whether results are of this phase, and of a worker that is here."""
+        here = self._manager.settings.run_id, self._plan.phase
+        known = results.incarnation in self._manager.registry.workers
+        return known and (results.run, results.phase) == here
+
+    def receive_results(self, results: Results, now_ns: int) -> Sequence[Any] | None:
+        """Current results. Returns their columns; None if they are rejected, and must not be
+        recorded: one of the jobs is not the worker's, or they are impossible."""
+        dispatcher = self.dispatcher
+        if results.acked:
+            dispatcher.acked(results.incarnation, results.acked, now_ns)
+        columns = dispatcher.results(results.incarnation, results.packed, now_ns)
+        if columns is None:
+            if dispatcher.rejection:
+                self._warn_of_results(results.incarnation, dispatcher.rejection)
+        elif self._counts:
+            self._tracker.add_results(columns)
+        return columns
+
+    def _warn_of_results(self, incarnation: int, reason: str) -> None:
+        worker = self._manager.registry.workers[incarnation]
+        if worker.index not in self._warned:
+            self._warned.add(worker.index)
+            self.warnings.append(
+                f"Worker {worker.name} reported results that are rejected ({reason}): the"
+                " operations in such messages count as lost"
+            )
+
+    def receive_heartbeat(self, heartbeat: Heartbeat, now_ns: int) -> None:
+        """Latencies of a worker."""
+        at_s = (now_ns - self._manager.start_ns) / SECOND
+        self._tracker.add_latencies(at_s, heartbeat.live)
+
+    def worker_left(self, incarnation: int) -> int:
+        """A worker left or was dropped; returns how many operations are lost with it."""
+        return self.dispatcher.worker_lost(incarnation)
+
+    # Marks -------------------------------------------------------------------------------------
+
+    def _mark(self, name: str, at_ns: int) -> None:
+        users = self.schedule.stage.users or self._manager.registry.users
+        self._note(at_ns, name, users)
+        if name == "stage":
+            self._users = users
+            self._count_users(at_ns)
+
+    def _mark_end(self, now_ns: int) -> None:
+        """The load ended when its time was over, however late this step is."""
+        end_ns = self.schedule.end_ns
+        self.schedule.ended_ns = now_ns if end_ns is None else min(now_ns, end_ns)
+        self._mark("end", self.schedule.ended_ns)
+
+    def _count_users(self, at_ns: int) -> None:
+        """Mark that from now on more, or fewer, users run than at the last mark."""
+        registry = self._manager.registry
+        if registry.assigned_users != self._users:
+            self._users = registry.assigned_users
+            self._note(at_ns, "users", registry.assigned_users)
+        self._short_of_users = self._short_of_users or registry.assigned_users < registry.users
+
+    def _note(self, at_ns: int, name: str, users: int) -> None:
+        if self._plan.phase is Phase.RUN:
+            schedule, offset_ns = self.schedule, at_ns - self._manager.start_ns
+            mark = MarkRecord(offset_ns, name, schedule.index, users, schedule.stage.rate)
+            self.records.append(mark)
+
+    def _finished_ns(self, now_ns: int) -> int:
+        """When a load ended whose results have all arrived: now, or, if no more operations of an
+        open loop fall due, when its time is over."""
+        workload, end_ns = self._plan.workload, self.schedule.end_ns
+        if end_ns is None or workload.exhausted or workload.taken == workload.total:
+            return now_ns
+        return end_ns
+
+    # Progress ----------------------------------------------------------------------------------
+
+    def progress(self, now_ns: int) -> RunProgress:
+        """The state of the phase, for observers."""
+        counts, registry = self.dispatcher.counts, self._manager.registry
+        progress = self._tracker.progress(
+            (now_ns - self._manager.start_ns) / SECOND,
+            counts.done + counts.failed,
+            counts.failed,
+            len(registry.workers),
+            registry.assigned_users,
+        )
+        rate = self.schedule.stage.rate
+        return replace(progress, target_rate=rate, late=self._late(now_ns)) if rate else progress
+
+    def _late(self, now_ns: int) -> int:
+        """Operations that are due and not started: an estimate, and exact once the load ended."""
+        dispatcher, workload = self.dispatcher, self._plan.workload
+        if dispatcher.stopping:
+            return workload.never_started(self.schedule.ended_ns / SECOND)
+        since_s = workload.waiting_since(now_ns / SECOND)
+        if since_s is None:
+            return 0
+        waiting = int(self.schedule.due_between(round(since_s * SECOND), now_ns))
+        if workload.total is not None:
+            waiting = min(waiting, workload.total - workload.taken)
+        # All jobs that workers hold were due before that; those above the number of users wait.
+        return waiting + max(dispatcher.in_flight - self._manager.registry.assigned_users, 0)

@@ -1,0 +1,516 @@
+"""A phase from its announcement to its end, as scripts of messages and times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ssbench.core.columns import pack_results, unpack_jobs
+from ssbench.core.dispatch.worker_registry import SECOND
+from ssbench.core.live import RunProgress
+from ssbench.core.messages import Ack, Bye, Jobs, Ready, Results, Returned, decode, pack
+from ssbench.core.model import ErrorKind, Job, Phase, Stage
+from ssbench.core.operations import READ
+from ssbench.core.records import MarkRecord, PhaseRecord
+from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.workload.pacing import START_DELAY_NS
+from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhasePlan, PhaseState
+from ssbench.master.phases import PhaseOutcome
+from tests.core.workload.fleet import Ledger, packed, row
+from tests.master import test_worker_manager
+from tests.master.test_worker_manager import heartbeat, hello
+
+RUN = "run1"
+STILL = Stage(math.inf, 4)
+
+
+class Scene(test_worker_manager.Scene):
+    """A phase, and a worker that does in each turn what it is sent."""
+
+    def __init__(
+        self,
+        total: int = 100,
+        *stages: Stage,
+        phase: Phase = Phase.RUN,
+        ledger: Ledger | None = None,
+        steady_state: SteadyStateDetector | None = None,
+        counts: bool = False,
+        **limits: Any,
+    ) -> None:
+        limits = {"max_batch": 2, **limits}
+        super().__init__(**limits)
+        self.deliver(hello(1))
+        self.ledger = ledger or Ledger(total)
+        plan = PhasePlan(phase, self.ledger, 4, None, stages or [STILL], steady_state)
+        self.manager.enter(phase)
+        self.machine = PhaseMachine(plan, self.manager, self.limits, counts=counts)
+        self.records: list[Any] = []
+        self.waits: list[float] = []
+        self.states: list[tuple[bool, bool]] = []  # ending, stopping
+        self.works = self.takes = True
+        self.error = 0
+        self.then: Callable[[], object] = lambda: None
+        self.stops_at_once = True
+
+    def begin(self) -> None:
+        """Announce the phase; the worker is ready."""
+        self.machine.announce(self.now_ns, 1700000000.0)
+        self.ready()
+
+    def ready(self, *, stopped: bool = False, incarnation: int = 1) -> None:
+        run, phase = self.manager.settings.run_id, self.manager.phase
+        self.manager.receive_ready(Ready(incarnation, run, phase, stopped, 0))
+
+    def turn(self) -> None:
+        """What the master's loop does, in no time but that of the wait."""
+        assert len(self.waits) < 10_000, "it never ends"
+        machine = self.machine
+        machine.step(self.now_ns)
+        self.records += machine.records
+        machine.records.clear()
+        if machine.state is PhaseState.OVER:
+            return
+        wait_s = machine.wait_s(self.now_ns)
+        self.waits.append(wait_s)
+        self.now_ns += max(int(wait_s * SECOND), 1)
+        self.states.append((self.manager.ending, self.manager.stopping))
+        if self.works:
+            for number, jobs in self.sent():
+                self.results(jobs, acked=[number])
+        if self.manager.stopping and self.stops_at_once:
+            self.ready(stopped=True)
+        self.then()
+
+    def sent(self) -> list[tuple[int, list[Job]]]:
+        """Batches that the worker takes now."""
+        found = []
+        while self.takes and self.machine.outbox:
+            message = decode(self.machine.outbox.popleft())
+            assert isinstance(message, Jobs)
+            found.append((message.batch, unpack_jobs(message.packed)))
+        return found
+
+    def results(
+        self, jobs: list[Job], acked: list[int] | None = None, data: bytes | None = None
+    ) -> Any:
+        """The worker completes these jobs."""
+        status = 503 if self.error else 200
+        data = packed(jobs, error=self.error, status=status) if data is None else data
+        message = Results(1, RUN, self.manager.phase, acked or [], data)
+        assert self.machine.is_current(message)
+        return self.machine.receive_results(message, self.now_ns)
+
+    def end(self) -> tuple[str, str]:
+        """All of it; returns how and why it ended."""
+        self.begin()
+        while self.machine.state is not PhaseState.OVER:
+            self.turn()
+        self.machine.close()
+        outcome = self.machine.outcome()
+        return outcome.ended, outcome.reason
+
+    @property
+    def outcome(self) -> PhaseOutcome:
+        return self.machine.outcome()
+
+    def marks(self) -> list[tuple[float, str, int]]:
+        """Seconds, name and stage of each mark."""
+        return [
+            (record.at_ns / SECOND, record.name, record.stage)
+            for record in self.records
+            if isinstance(record, MarkRecord)
+        ]
+
+    def users(self) -> list[tuple[float, str, int]]:
+        """Seconds, name and users of each mark."""
+        return [
+            (round(record.at_ns / SECOND, 1), record.name, record.users)
+            for record in self.records
+            if isinstance(record, MarkRecord)
+        ]
+
+
+# The beginning -----------------------------------------------------------------------------
+
+
+def test_it_begins_when_all_workers_with_users_are_ready() -> None:
+    here = Scene()
+    here.machine.announce(here.now_ns, 1700000000.0)
+    for _ in range(3):
+        here.turn()
+        assert here.machine.state is PhaseState.CONNECTING
+    assert not here.machine.outbox
+    assert here.machine.waiting_for == "Waiting for workers to connect to the store: 0 of 1"
+    here.ready()
+    here.turn()
+    assert here.machine.state is PhaseState.SENDING
+    phase = here.records[0]
+    assert isinstance(phase, PhaseRecord)
+    assert (phase.phase, phase.started_at, phase.users) == (Phase.RUN, 1700000000.0, 4)
+
+
+def test_a_worker_that_is_never_ready_is_waited_for_so_long() -> None:
+    here = Scene(connect_timeout_s=10)
+    here.machine.announce(here.now_ns, 0.0)
+    started_ns = here.now_ns
+    while here.machine.state is PhaseState.CONNECTING:
+        here.turn()
+    assert (here.now_ns - started_ns) / SECOND == pytest.approx(15, abs=2 * WAIT_S)
+
+
+def test_an_abort_ends_the_wait_for_workers() -> None:
+    here = Scene()
+    here.machine.announce(here.now_ns, 0.0)
+    here.machine.abort("interrupted", "SIGINT")
+    here.turn()
+    assert here.machine.state is PhaseState.DRAINING
+    assert not here.machine.outbox
+
+
+def test_an_open_loop_starts_later() -> None:
+    here = Scene(0)
+    here.ledger.ahead = 1
+    here.end()
+    assert here.marks()[0][0] == START_DELAY_NS / SECOND
+
+
+# The end -----------------------------------------------------------------------------------
+
+
+def test_it_ends_with_the_last_result() -> None:
+    here = Scene(100)
+    assert here.end() == ("complete", "")
+    assert here.outcome.counts.done == 100
+    assert here.outcome.seconds == pytest.approx(len(here.waits) * WAIT_S)
+    assert here.marks() == [(0.0, "stage", 0), (here.outcome.seconds, "end", 0)]
+    assert set(here.states) == {(False, False)}
+    assert here.machine.numbers[0] == 101
+    assert "PhaseMachine OVER" in repr(here.machine)
+
+
+def test_outside_of_the_run_nothing_is_marked() -> None:
+    here = Scene(0, phase=Phase.POPULATE)
+    assert here.end() == ("complete", "")
+    assert here.marks() == []
+
+
+def test_stages_follow_each_other_each_with_its_users() -> None:
+    here = Scene(10**6, Stage(1.0, 2), Stage(1.0, 3), Stage(0.5, 3))
+    seen: list[int] = []
+    here.then = lambda: seen.append(here.manager.registry.users)
+    assert here.end() == ("complete", "")
+    assert sorted(set(seen)) == [2, 3]
+    assert [mark[1:] for mark in here.marks()] == [
+        ("stage", 0), ("stage", 1), ("stage", 2), ("end", 2),
+    ]  # fmt: skip
+    assert [mark[0] for mark in here.marks()] == pytest.approx([0, 1, 2, 2.5], abs=0.01)
+
+
+def test_the_next_step_is_due_when_a_stage_ends() -> None:
+    here = Scene(10**6, Stage(0.12, 4))
+    here.end()
+    assert here.waits[:3] == pytest.approx([WAIT_S, WAIT_S, 0.02])
+
+
+@pytest.mark.parametrize(
+    "ending", [("interrupted", "interrupted by SIGINT"), ("failed", "no space left")]
+)
+def test_an_abort_waits_for_operations_in_flight(ending: tuple[str, str]) -> None:
+    here = Scene(10**6, Stage(10.0, 4))
+    here.then = lambda: here.machine.abort(*ending)
+    assert here.end() == ending
+    counts = here.outcome.counts
+    assert counts.lost == 0
+    assert counts.done + counts.withdrawn == counts.sent
+    assert here.marks()[-1] == (WAIT_S, "end", 0)
+
+
+class Enough(SteadyStateDetector):
+    """Steady when so many operations are done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began_ns = 0
+
+    def begin(self, now_ns: int) -> None:
+        self.began_ns = now_ns
+
+    def reason_to_end(self, now_ns: int, done: int) -> str:
+        return "steady" if self.began_ns and done >= 20 else ""
+
+
+def test_it_ends_when_the_rate_is_steady() -> None:
+    assert Scene(10**6, steady_state=Enough()).end() == ("complete", "steady")
+
+
+def test_operations_that_never_end_are_lost_after_the_drain_timeout() -> None:
+    here = Scene(10**6, Stage(1.0, 4), drain_timeout_s=2.0)
+    here.works = False
+
+    def acknowledge() -> None:
+        for number, _ in here.sent():
+            here.machine.receive_ack(Ack(1, RUN, [number]), here.now_ns)
+
+    here.then = acknowledge
+    assert here.end() == ("complete", "")
+    counts = here.outcome.counts
+    assert counts.lost == counts.sent > 0
+    text = f"{counts.lost} operations did not end within 2 s; they count as lost"
+    assert here.machine.warnings == [text]
+    assert here.outcome.seconds == pytest.approx(3.0, abs=2 * WAIT_S)
+
+
+def test_it_is_not_over_before_all_workers_have_stopped() -> None:
+    here = Scene(10**6, Stage(0.1, 4))
+    here.stops_at_once = False
+    stopping = (False, True)
+
+    def then() -> None:
+        if here.states.count(stopping) == 1:
+            assert here.manager.state_changed, "workers are told at once"
+        if here.states.count(stopping) == 5:
+            here.ready(stopped=True)
+
+    here.then = then
+    here.end()
+    assert here.states.count(stopping) == 5
+
+
+def test_without_workers_it_fails_after_the_wait() -> None:
+    here = Scene(10**6, worker_wait_s=30.0)
+    here.works = False
+
+    def leave() -> None:
+        here.deliver(Bye(1, "enough"))
+        here.machine.worker_left(1)
+
+    here.then = leave
+    assert here.end() == ("failed", "all workers are gone")
+    assert here.outcome.seconds == pytest.approx(30.0, abs=3 * WAIT_S)
+
+
+def test_too_many_errors_end_a_run_with_such_a_limit() -> None:
+    here = Scene(10**6, max_consecutive_errors=3)
+    here.error = int(ErrorKind.STATUS)
+    ended, reason = here.end()
+    assert ended == "failed"
+    assert reason.startswith("stopped early, as told: ")
+
+
+def test_an_exhausted_workload_is_the_reason() -> None:
+    here = Scene(10)
+    here.ledger.exhausted = "no object is left to read"
+    assert here.end() == ("exhausted", "no object is left to read")
+
+
+# Jobs --------------------------------------------------------------------------------------
+
+
+def test_jobs_that_no_worker_takes_wait_and_are_dropped_when_it_stops() -> None:
+    here = Scene(10**6)
+    here.takes = False
+    here.begin()
+    here.turn()
+    waiting = len(here.machine.outbox)
+    here.turn()
+    assert len(here.machine.outbox) == waiting > 0
+    here.machine.abort("interrupted", "SIGINT")
+    here.turn()
+    assert not here.machine.outbox
+    here.turn()
+    here.machine.close()
+    assert here.outcome.counts.withdrawn == here.outcome.counts.sent
+
+
+def test_returned_jobs_are_sent_again_if_they_are_of_this_run() -> None:
+    here = Scene(4)
+    here.works = False
+    here.begin()
+    here.turn()
+    ((number, jobs), *_) = here.sent()
+    here.machine.receive_ack(Ack(1, "another", [number]), here.now_ns)
+    here.machine.receive_returned(Returned(1, RUN, [job.number for job in jobs]))
+    assert here.machine.dispatcher.held == 0, "it does not hold them"
+    here.machine.receive_ack(Ack(1, RUN, [number]), here.now_ns)
+    here.machine.receive_returned(Returned(1, "another", [job.number for job in jobs]))
+    assert here.machine.dispatcher.held == len(jobs)
+    here.machine.receive_returned(Returned(1, RUN, [job.number for job in jobs]))
+    here.turn()
+    again = [job.object for _, batch in here.sent() for job in batch]
+    assert {job.object for job in jobs} <= set(again)
+
+
+def test_near_the_end_jobs_that_wait_at_one_worker_are_recalled_for_another() -> None:
+    here = Scene(6)
+    here.works = False
+    here.deliver(hello(2, "b"))
+    here.begin()
+    here.ready(incarnation=2)
+    here.manager.allocate_users(8)
+    here.turn()
+    for number, _ in here.sent():
+        here.machine.receive_ack(Ack(1, RUN, [number]), here.now_ns)
+    here.turn()
+    here.machine.tick(here.now_ns)
+    here.turn()
+    assert not here.manager.ending
+    here.machine.tick(here.now_ns + SECOND)
+    assert here.manager.state_changed
+    here.turn()
+    assert here.manager.ending
+
+
+def test_results_of_another_phase_or_worker_are_not_current() -> None:
+    here = Scene(4)
+    here.begin()
+    for changes in ({"incarnation": 99}, {"run": "another"}, {"phase": Phase.CLEANUP}):
+        message = Results(1, RUN, Phase.RUN, [], b"")
+        assert here.machine.is_current(message)
+        assert not here.machine.is_current(message._replace(**changes))
+
+
+def impossible(jobs: list[Job]) -> bytes:
+    return pack(pack_results([row(job)._replace(size_class=-1) for job in jobs]))
+
+
+@pytest.mark.parametrize(
+    "data", [lambda jobs: b"\xc1", impossible], ids=["malformed", "impossible"]
+)
+def test_impossible_results_are_rejected_with_one_warning_per_worker(
+    data: Callable[[list[Job]], bytes],
+) -> None:
+    here = Scene(8)
+    here.works = False
+    here.begin()
+    here.turn()
+    for number, jobs in here.sent():
+        assert here.results(jobs, [number], data(jobs)) is None
+    assert here.machine.dispatcher.counts.refused > 1
+    (warning,) = here.machine.warnings
+    assert warning.startswith("Worker w (host, pid 1) reported results that are rejected (")
+
+
+def test_repeated_results_are_rejected_without_a_warning() -> None:
+    here = Scene(4)
+    here.works = False
+    here.begin()
+    here.turn()
+    ((number, jobs), *_) = here.sent()
+    assert here.results(jobs, [number]) is not None
+    assert here.results(jobs) is None
+    assert (here.machine.dispatcher.counts.refused, here.machine.warnings) == (1, [])
+
+
+# Marks -------------------------------------------------------------------------------------
+
+
+def test_users_that_no_worker_can_run_are_marked_as_missing() -> None:
+    here = Scene(100, Stage(math.inf, 64))
+    assert here.end() == ("complete", "")
+    assert here.users()[:2] == [(0.0, "stage", 64), (0.0, "users", 4)]
+    assert here.outcome.short_of_users
+
+
+def test_users_that_leave_are_marked() -> None:
+    here = Scene(10**6, Stage(2.0, 6))
+    here.deliver(hello(2, "other"))
+    here.ready(incarnation=2)
+
+    def then() -> None:
+        if here.now_ns - here.manager.start_ns > SECOND and 2 in here.manager.registry.workers:
+            here.deliver(Bye(2, "SIGTERM"))
+
+    here.then = then
+    here.machine.announce(here.now_ns, 0.0)
+    here.ready(incarnation=2)
+    assert here.end() == ("complete", "")
+    assert [mark[1:] for mark in here.users()] == [("stage", 6), ("users", 4), ("end", 6)]
+    assert 1 <= here.users()[1][0] < 1.3
+    assert here.outcome.short_of_users
+
+
+def test_users_that_another_worker_takes_over_are_not_missing() -> None:
+    here = Scene(100)
+    here.deliver(hello(2, "other"))
+    here.then = lambda: here.deliver(Bye(2, "")) if 2 in here.manager.registry.workers else None
+    here.machine.announce(here.now_ns, 0.0)
+    here.ready(incarnation=2)
+    here.end()
+    assert [mark[1] for mark in here.users()] == ["stage", "end"]
+    assert not here.outcome.short_of_users
+
+
+def test_the_load_ends_when_its_time_is_over_however_late_the_step_is() -> None:
+    here = Scene(10**6, Stage(0.12, 4))
+
+    def late() -> None:
+        here.now_ns += SECOND // 100
+
+    here.then = late
+    assert here.end() == ("complete", "")
+    assert here.marks()[-1] == (0.12, "end", 0)
+    assert here.machine.schedule.ended_ns == here.manager.start_ns + round(0.12 * SECOND)
+
+
+class Dues(Ledger):
+    """An open loop whose operations are sent before its time is over."""
+
+    @property
+    def total(self) -> int | None:  # type: ignore[override]
+        return None
+
+    @total.setter
+    def total(self, total: int) -> None:
+        self.dues = total
+
+    @property
+    def finished(self) -> bool:
+        return self.taken >= self.dues
+
+    def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+        self.taken += (count := min(limit, self.dues - self.taken))
+        return [Job(first_number + i, READ, 0, first_number + i, 0, 1) for i in range(count)]
+
+
+def test_an_open_loop_that_is_done_early_ends_when_its_time_is_over() -> None:
+    here = Scene(0, Stage(3.0, 4), ledger=Dues(20))
+    assert here.end() == ("complete", "")
+    assert here.marks()[-1] == (3.0, "end", 0)
+    assert here.now_ns < here.manager.start_ns + 3 * SECOND
+
+
+# Progress ----------------------------------------------------------------------------------
+
+
+def test_progress_has_counts_latencies_and_workers() -> None:
+    here = Scene(100, counts=True)
+    here.error = int(ErrorKind.STATUS)
+
+    def then() -> None:
+        beat = heartbeat(1, 1)._replace(live={3: 7})
+        here.machine.receive_heartbeat(beat, here.now_ns)
+
+    here.then = then
+    here.end()
+    progress = here.machine.progress(here.now_ns)
+    assert (progress.done, progress.errors) == (100, 100)
+    assert (progress.workers, progress.users) == (1, 4)
+    assert progress.p50_s is not None
+    assert progress.operations == {READ: (0, 100)}
+    assert progress.errors_by_cause == {ErrorKind.STATUS: 100}
+
+
+def test_progress_of_an_open_loop_has_its_target_and_late_operations() -> None:
+    here = Scene(10**6, Stage(5, 4, 100.0))
+    seen: list[RunProgress] = []
+    here.ledger.waiting_since = lambda now_s: now_s - 2  # type: ignore[method-assign, assignment, return-value]
+    here.ledger.never_started = lambda now_s: 77  # type: ignore[method-assign]
+    here.then = lambda: seen.append(here.machine.progress(here.now_ns))
+    here.end()
+    assert {progress.target_rate for progress in seen} == {100}
+    assert seen[10].late == pytest.approx(11 * WAIT_S * 100, abs=1), "since the load began"
+    assert max(progress.late for progress in seen) == 200
+    assert seen[-1].late == 77, "now it is known"
