@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ssbench.core.errors import most_failed
 from ssbench.core.model import ErrorKind
 from ssbench.embedded import EmbeddedSwift
 from ssbench.embedded.plan import PIPELINE
@@ -35,8 +36,10 @@ def test_without_its_object_server_operations_are_tried_again_and_fail(
     until("reads", lambda: any(r.method == "GET" and r.object for r in requests(swift, "down")))
     time.sleep(1)
     swift.kill("object")
-    ended = started.wait().fine()
+    ended = started.wait()
     count, errors, retries = ended.counted()
+    # On a busy machine few operations succeed in the second before the fault.
+    ended.fine(1 if most_failed(count, errors) else 0)
     stats = ended.stats
     refused = [r for r in requests(swift, "down") if r.object and r.status == 503]
     assert count > 0

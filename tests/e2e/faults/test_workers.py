@@ -212,7 +212,7 @@ def test_two_of_one_name_are_refused_by_name(commands: Commands) -> None:
     ports = free_ports()
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
     commands.worker(*ports, "twin")
-    options = ["--noop", "-r", 2, "--expect-workers", 1]
+    options = ["--noop", "-r", 8, "--expect-workers", 1]
     started = commands.start_run("-f", path, *options, workers=None, ports=ports)
     started.wait_for("Benchmark Run")
     second = commands.worker(*ports, "twin")
