@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TextIO
+from collections.abc import Mapping
+from typing import Any, TextIO
 
 from ssbench import statfile
 from ssbench.cli.cleanup_progress import CleanupContext, report_failures, status_of
@@ -11,6 +12,7 @@ from ssbench.cli.console import tell
 from ssbench.core.errors import ExitStatus, ScenarioError, UsageError, gravest
 from ssbench.core.model import Phase
 from ssbench.core.naming import MARKER_HEADER, RUN_HEADER, is_run_id
+from ssbench.core.operations import rows_of
 from ssbench.core.records import ResultBatch, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
@@ -71,12 +73,22 @@ def _begin(path: str, header: RunHeader) -> OrphanedObjects:
     if not is_run_id(header.run_id):
         raise UsageError(f"{path}: its run has no ID by which to find its objects; {INSTEAD}")
     try:
-        scenario = Scenario.from_json(json.dumps(header.scenario), path)
+        scenario = Scenario.from_json(json.dumps(_without_profiles(header.scenario)), path)
     except ScenarioError as error:
         raise UsageError(f"the scenario in its header can't be used: {error.faults[0]}") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: the scenario in its header can't be used: {error}") from error
-    return OrphanedObjects(scenario, header.run_id)
+    return OrphanedObjects(scenario, header.run_id, rows_of(header.operations))
+
+
+def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """The operations don't matter here, and this process may lack the rows of some."""
+    rest = {key: value for key, value in scenario.items() if key not in ("operations", "groups")}
+    sizes = rest.get("sizes")
+    for size in sizes if isinstance(sizes, list) else ():
+        if isinstance(size, dict):
+            size.pop("operations", None)
+    return {**rest, "crud_profile": [1, 1, 1, 1]}
 
 
 def run(

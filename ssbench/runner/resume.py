@@ -11,9 +11,9 @@ few bytes for each of its results; listed names are never kept.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import repeat, takewhile
 
 import gevent
 from gevent.pool import Pool
@@ -25,7 +25,7 @@ from ssbench.core.naming import (
     container_parts,
     why_not_ours,
 )
-from ssbench.core.operations import OPERATIONS, Effect
+from ssbench.core.operations import OPERATIONS, Effect, Operation, Target
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.runner.deletions import (
@@ -53,7 +53,9 @@ _BYTES_PER_RESULT = 4
 _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
 #: Columns of results that say what became of an object.
-_RESULT_COLUMNS = ("operation", "size_class", "object", "error", "unknown")
+_RESULT_COLUMNS = (
+    "operation", "size_class", "object", "error", "unknown", "others", "statuses",
+)  # fmt: skip
 
 
 class OrphanedObjects:
@@ -61,10 +63,18 @@ class OrphanedObjects:
 
     In pages, so that a number out of a damaged file costs a page and not the memory below it; and
     in no more of them than so many results can fill.
+
+    :param operations: the rows of the run's operations.
     """
 
-    def __init__(self, scenario: Scenario, run_id: str) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        run_id: str,
+        operations: Mapping[int, Operation] = OPERATIONS,
+    ) -> None:
         self.run_id = run_id
+        self._operations = operations
         self.base, self.policy = scenario.container_base, scenario.policy
         self.container_count = scenario.container_count
         self.naming = ObjectNaming(scenario.sizes, run_id, scenario.container_count)
@@ -81,17 +91,22 @@ class OrphanedObjects:
     def add(self, batch: ResultBatch) -> None:
         """Add results of any phase."""
         self._results += len(batch)
-        for operation, size_class, number, error, unknown in zip(
+        for operation, size_class, number, error, unknown, others, statuses in zip(
             *map(batch.column, _RESULT_COLUMNS), strict=True
         ):
-            # A mutation without a known outcome may have happened, but for one that deletes.
-            known = OPERATIONS.get(operation)
-            if known is None:
+            row = self._operations.get(operation)
+            if row is None or row.target is Target.CONTAINER:
                 continue
-            seen = _DELETED if known.effect is Effect.REMOVES else _CREATED
+            seen = _DELETED if row.effect is Effect.REMOVES else _CREATED
+            # A mutation without a known outcome may have happened, but for one that deletes.
             mark = seen if not error else _CREATED if unknown else 0
-            if mark:
-                self._mark(size_class, number, mark)
+            if len(statuses) != 1 + len(others):
+                statuses = repeat(None)
+            for each, status in zip((number, *others), statuses, strict=False):
+                if error and status is not None:
+                    mark = seen if 200 <= status < 300 else 0 if status else _CREATED
+                if mark:
+                    self._mark(size_class, each, mark)
 
     def listed(self, size_class: int, container: str, name: str) -> bool:
         """A container lists this name. True where it is that of an object which the run makes,

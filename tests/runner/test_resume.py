@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from ssbench.core.errors import AuthError, StorageError
 from ssbench.core.model import ErrorKind, Phase, Result
 from ssbench.core.naming import RunNaming
-from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, REMOVE, UPDATE, Operation
+from ssbench.core.operations import (
+    CREATE,
+    DELETE,
+    ENSURE,
+    OPERATIONS,
+    READ,
+    REMOVE,
+    UPDATE,
+    Effect,
+    Operation,
+    Target,
+)
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import Credentials
@@ -53,6 +64,26 @@ def leftovers(*rows: Result) -> OrphanedObjects:
     if rows:
         left.add(ResultBatch(Phase.RUN, 0, list(zip(*rows, strict=True))))
     return left
+
+
+COPY = Operation(500, "COPY", Effect.CREATES, target=Target.PAIR)
+BULK_DELETE = Operation(501, "BULK_DELETE", Effect.REMOVES, target=Target.OBJECTS)
+LIST = Operation(502, "LIST", Effect.NONE, target=Target.CONTAINER)
+
+
+def test_each_object_of_an_operation_on_several_counts() -> None:
+    left = OrphanedObjects(SCENARIO, RUN, {**OPERATIONS, 500: COPY, 501: BULK_DELETE, 502: LIST})
+    rows = [
+        row(CREATE, 20), row(CREATE, 21), row(CREATE, 22), row(CREATE, 23),
+        row(COPY, 3)._replace(others=(30,)),
+        row(COPY, 3, error=1, unknown=1)._replace(others=(31,)),
+        row(COPY, 3, error=1)._replace(others=(32,)),
+        row(BULK_DELETE, 20)._replace(others=(21,)),
+        row(BULK_DELETE, 22, error=1)._replace(others=(23, 33), statuses=(204, 500, 0)),
+        row(LIST, 40),
+    ]  # fmt: skip
+    left.add(ResultBatch(Phase.RUN, 0, list(zip(*rows, strict=True))))
+    assert known(left) == [(0, 23), (0, 30), (0, 31), (0, 33)]
 
 
 def known(left: OrphanedObjects) -> list[tuple[int, int]]:
