@@ -18,7 +18,7 @@ from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.run_config import OVERRIDES
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
-from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS, STAGE_KEYS
+from ssbench.core.scenario.fields import GROUP_KEYS, KEYS, OWN_READERS, SIZE_KEYS, STAGE_KEYS
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 from ssbench.storage.swiftlogin import OPTIONS
@@ -210,6 +210,7 @@ TOP_KEYS = sorted([*KEYS, *OWN_READERS])
         ("At the top level", TOP_KEYS),
         ("In a size", sorted(SIZE_KEYS)),
         ("In a stage", sorted(STAGE_KEYS)),
+        ("In a group", sorted(GROUP_KEYS)),
     ],
 )
 def test_the_page_of_scenarios_has_every_key(title: str, keys: list[str]) -> None:

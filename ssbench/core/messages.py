@@ -174,6 +174,8 @@ class ControlState(NamedTuple):
     quit: bool  #: exit
     think_min_s: float = 0.0  #: pause of a user after each operation, uniform: minimum
     think_max_s: float = 0.0  #: maximum
+    #: incarnation -> its users by group; {} if the run has no groups of users
+    groups: Mapping[int, Sequence[int]] = {}
 
     @property
     def is_goodbye(self) -> bool:
@@ -267,6 +269,10 @@ def _shares(value: Any) -> bool:
     return _rows(value, _natural, _natural, _clock_or_none)
 
 
+def _groups(value: Any) -> bool:
+    return _rows(value, _natural, _naturals)
+
+
 def _reasons(value: Any) -> bool:
     return _rows(value, _natural, _text)
 
@@ -303,7 +309,8 @@ def _heartbeat(*values: Any) -> Heartbeat:
 def _control_state(*values: Any) -> ControlState:
     shares, reasons = values[_WORKERS : _WORKERS + 2]
     workers = {incarnation: (users, offset_ns) for incarnation, users, offset_ns in shares}
-    return ControlState._make([*values[:_WORKERS], workers, dict(reasons), *values[_WORKERS + 2 :]])
+    rest = values[_WORKERS + 2 : -1]
+    return ControlState._make([*values[:_WORKERS], workers, dict(reasons), *rest, dict(values[-1])])
 
 
 #: type on the wire -> what makes the message, and what each of its fields must be
@@ -326,7 +333,7 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
         (
             _natural, _natural, _clock, _text, _natural, _clock, _shares, _reasons, _settings,
             _number, _number, _natural, _flag, _flag, _flag, _flag,
-            _number, _number,
+            _number, _number, _groups,
         ),
     ),
 }  # fmt: skip
@@ -358,7 +365,8 @@ def _maps_as_lists(message: Message) -> Sequence[Any]:
     assert isinstance(message, ControlState)  # nosec B101 # for the type checker
     shares = [(incarnation, *share) for incarnation, share in message.workers.items()]
     refused = list(message.refused.items())
-    return message._replace(workers=shares, refused=refused)  # type: ignore[arg-type]
+    groups = list(message.groups.items())
+    return message._replace(workers=shares, refused=refused, groups=groups)  # type: ignore[arg-type]
 
 
 def decode(data: bytes) -> Message:

@@ -87,6 +87,15 @@ class Stage:
     warmup: float = 0.0  #: seconds of its beginning that don't count
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Users with operations and credit of their own."""
+
+    name: str
+    users: int
+    profile: Profile  #: for all size classes
+
+
 class Job(NamedTuple):
     """One operation to be done. Never holds a secret.
 

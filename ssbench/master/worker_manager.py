@@ -261,6 +261,7 @@ class WorkerManager:
             self.stopping,
             self.quit,
             *(self._limits.think_s if in_run else (0.0, 0.0)),
+            self.registry.group_assignments(),
         )
 
     def _gap(self, now_ns: int) -> int:

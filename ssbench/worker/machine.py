@@ -101,59 +101,75 @@ class HeldJobs:
     """
 
     __slots__ = (
-        "busy", "delayed", "finished", "lease_expires_ns", "queue", "quick", "reported", "users",
+        "busy", "delayed", "finished", "lease_expires_ns", "queues", "quick", "reported", "users",
     )  # fmt: skip
 
-    def __init__(self, lease_expires_ns: int = _NEVER_NS) -> None:
-        self.queue: deque[Job] = deque()  #: users start these from the left
+    def __init__(self, lease_expires_ns: int = _NEVER_NS, groups: int = 1) -> None:
+        #: By group of users, which start these from the left.
+        self.queues: list[deque[Job]] = [deque() for _ in range(groups)]
         self.delayed: list[tuple[int, int, Job]] = []  #: heap of (due_ns, number, job)
         self.finished: list[Completed] = []  #: operations that are not yet reported
-        self.users = 0  #: number of users that there are to be
+        self.users = [0] * groups  #: number of users that there are to be, by group
         self.busy = 0  #: operations in flight
         self.quick = 0  #: jobs to hold at least: those that a quick store does in 10 ms
         self.reported = 0  #: operations so far
         self.lease_expires_ns = lease_expires_ns  #: no operation starts later
 
     def __repr__(self) -> str:
-        return f"<HeldJobs {self.busy} busy of {self.users}, {len(self.queue)} queued>"
+        return f"<HeldJobs {self.busy} busy of {sum(self.users)}, {self.queued} queued>"
+
+    @property
+    def queued(self) -> int:
+        """Jobs that users can start now."""
+        return sum(map(len, self.queues))
 
     @property
     def total(self) -> int:
         """Jobs that are delayed, queued, in flight, or completed and not yet reported."""
-        return len(self.delayed) + len(self.queue) + self.busy + len(self.finished)
+        return len(self.delayed) + self.queued + self.busy + len(self.finished)
 
     @property
     def idle_users(self) -> int:
         """Users without an operation, and without a job in the queue."""
-        return max(self.users - self.busy - len(self.queue) - len(self.delayed), 0)
+        return max(sum(self.users) - self.busy - self.queued - len(self.delayed), 0)
 
     @property
     def wants_more(self) -> bool:
-        """Whether to fetch more jobs: one per user is to be queued, and one more per idle user."""
-        return len(self.queue) < max(2 * self.users - self.busy, self.quick)
+        """Whether to fetch more jobs: one per user is to be queued, and one more per idle user.
+
+        If a group has none, jobs of others may be in front of its own: the master limits those.
+        """
+        if len(self.queues) > 1 and not all(self.queues):
+            return True
+        return self.queued < max(2 * sum(self.users) - self.busy, self.quick)
 
     def add(self, jobs: Sequence[Job]) -> None:
-        """Queue a batch. All of it has due times (``release_due`` queues those), or none."""
+        """Queue a batch. All of it has due times (``release_due`` queues those), or none, and all
+        of it is of one group."""
         if jobs and jobs[0].due_ns >= 0:
             for job in jobs:
                 heappush(self.delayed, (job.due_ns, job.number, job))
-        else:
-            self.queue.extend(jobs)
+        elif jobs:
+            self.queues[jobs[0].group].extend(jobs)
 
     def release_due(self, offset_ns: int) -> None:
         """Queue the jobs that are due at this offset from the phase's start, in that order."""
         while self.delayed and self.delayed[0][0] <= offset_ns:
-            self.queue.append(heappop(self.delayed)[2])
+            job = heappop(self.delayed)[2]
+            self.queues[job.group].append(job)
 
     def remove_unstarted(self, *, keep_for_idle: bool = False) -> list[int]:
         """Remove jobs that were not started; returns their numbers.
 
         :param keep_for_idle: keep one for each user without an operation, and the delayed ones.
         """
-        kept = max(self.users - self.busy, 0) if keep_for_idle else 0
-        numbers = [job.number for job in islice(self.queue, kept, None)]
-        for _ in numbers:
-            self.queue.pop()
+        numbers = []
+        idle = max(sum(self.users) - self.busy, 0) if keep_for_idle else 0
+        for queue, users in zip(self.queues, self.users, strict=True):
+            returned = [job.number for job in islice(queue, min(idle, users), None)]
+            numbers += returned
+            for _ in returned:
+                queue.pop()
         if not keep_for_idle:
             numbers += [number for _, number, _ in self.delayed]
             self.delayed.clear()
@@ -334,7 +350,7 @@ class WorkerMachine:
         self.phase = WorkerPhase(
             self.incarnation, state.run, Phase(state.phase), state.start_ns + offset_ns,
             state.settings, state.operation_timeout_s, (state.think_min_s, state.think_max_s),
-            HeldJobs(self._clock_sync.lease_expires_ns),
+            HeldJobs(self._clock_sync.lease_expires_ns, len(self._groups(state))),
         )  # fmt: skip
         self._stop_reported = False
         # Before the store's connections take the descriptors that there are. A worker without
@@ -347,7 +363,7 @@ class WorkerMachine:
         phase = self.phase
         if phase is None or not phase.ready:
             return
-        users = state.workers[self.incarnation][0]
+        users = sum(self._groups(state))
         if users != phase.wanted:
             phase.wanted = users
             self.actions.append(OpenJobs(state.pipe) if users else CloseJobs())
@@ -382,8 +398,15 @@ class WorkerMachine:
                 self.actions.append(SetCredentials(newest))
             self._follow(self._state)
 
+    def _groups(self, state: ControlState) -> Sequence[int]:
+        """This worker's users by group."""
+        groups = state.groups.get(self.incarnation)
+        return groups or [state.workers[self.incarnation][0]]
+
     def _resize(self, phase: WorkerPhase, users: int) -> None:
-        phase.held.users = users
+        groups = [*self._groups(self._state)] if self._state else [users]
+        others = len(phase.held.queues) - 1
+        phase.held.users = groups if len(groups) == 1 + others else [users] + [0] * others
         self.actions.append(Resize(phase))
 
     def _send_ready(self, phase: WorkerPhase, *, stopped: bool) -> None:
@@ -426,7 +449,8 @@ class WorkerMachine:
             return 0
         self._unacked.append(message.batch)
         stale = self._clock_sync.is_stale(message.sent_ns, now_ns)
-        if message.phase != phase.phase or phase.stopping or stale:
+        known = jobs[0].group < len(phase.held.queues)
+        if message.phase != phase.phase or phase.stopping or stale or not known:
             self._refused += [job.number for job in jobs]
             return 0
         if phase.ending:
@@ -580,7 +604,8 @@ class WorkerMachine:
     def _end_phase(self) -> None:
         if self.phase:
             self.report()
-            self.phase.held.queue.clear()
+            for queue in self.phase.held.queues:
+                queue.clear()
             self.phase.held.delayed.clear()
             self._unacked, self._refused = [], []
             self.phase = None

@@ -49,13 +49,15 @@ class ThreadUserPool(UserPool):
         self._outcomes: deque[_Done | None] = deque()  #: None: a thread has ended
         self._threads = 0  #: that there are to be
         self._living = 0
-        self._free = 0  #: threads without a job; below 0: so many end with their operation
+        #: By group of users: threads without a job; below 0: so many end with their operation.
+        self._free = [0] * len(self._held.queues)
+        self._sizes = [0] * len(self._held.queues)  #: users by group
         self._arrived = self._hub.loop.async_()
         self._arrived.start(self._collect)
 
     def resize(self) -> None:
         """Follow ``HeldJobs.users``; threads above it end with their current operation."""
-        change = self._held.users - self._threads
+        change = sum(self._held.users) - self._threads
         for _ in range(change):
             arguments = (
                 self._storage.actions, self._clock, self._timeout_ns,
@@ -66,8 +68,10 @@ class ThreadUserPool(UserPool):
             self._tasks.put(None)
         self._threads += change
         self._living += max(change, 0)
-        self._free += change
-        self._wake_next()
+        for group, users in enumerate(self._held.users):
+            self._free[group] += users - self._sizes[group]
+        self._sizes = [*self._held.users]
+        self.start_jobs()
 
     def close(self) -> None:
         super().close()
@@ -77,16 +81,16 @@ class ThreadUserPool(UserPool):
         if not self._living:  # no thread can call it any more
             self._arrived.close()
 
-    def _wake_next(self) -> None:
-        """Hand out queued jobs to free threads."""
-        held = self._held
-        while held.queue and self._free > 0 and not self.closed:
+    def _wake_next(self, group: int) -> None:
+        """Hand out queued jobs of a group to its free threads."""
+        held, queue = self._held, self._held.queues[group]
+        while queue and self._free[group] > 0 and not self.closed:
             if self._clock() > held.lease_expires_ns:
                 self._expire_lease()
                 return
-            self._free -= 1
+            self._free[group] -= 1
             held.busy += 1
-            self._tasks.put(_Task(held.queue.popleft(), 0, None))
+            self._tasks.put(_Task(queue.popleft(), 0, None))
 
     def _collect(self) -> None:
         """Take what the threads have completed since the last time."""
@@ -98,19 +102,20 @@ class ThreadUserPool(UserPool):
             elif done.task.waiter is not None:
                 done.task.waiter.set(done.outcome)
             elif type(done.outcome) is Timing:
-                self._complete((done.task.job, done.start_ns, done.outcome))
+                completed = (done.task.job, done.start_ns, done.outcome)
+                self._complete(completed, done.task.job.group)
             else:
                 gevent.spawn(self._recover_in_greenlet, done)
         if self.closed:
             self._close_watcher()
             return
-        self._wake_next()
-        if not held.queue and not held.delayed:
+        self.start_jobs()
+        if not all(held.queues) and not held.delayed:
             self._fetch_and_flush()
         elif len(held.finished) >= self._enough:
             self._schedule_flush()
 
-    def _complete(self, completed: Completed) -> None:
+    def _complete(self, completed: Completed, group: int) -> None:
         held = self._held
         held.busy -= 1
         if self.closed:
@@ -118,17 +123,18 @@ class ThreadUserPool(UserPool):
         held.finished.append(completed)
         if self._think_s:
             pause_s = random.uniform(*self._think_s)  # nosec B311 # a pause
-            gevent.spawn_later(pause_s, self._end_pause)
+            gevent.spawn_later(pause_s, self._end_pause, group)
         else:
-            self._free += 1
+            self._free[group] += 1
 
-    def _end_pause(self) -> None:
-        self._free += 1
-        self._wake_next()
+    def _end_pause(self, group: int) -> None:
+        self._free[group] += 1
+        self._wake_next(group)
 
     def _recover_in_greenlet(self, done: _Done) -> None:
         error = self._as_storage_error(done.outcome)
-        self._complete(self._recover(done.task.job, done.start_ns, error))
+        job = done.task.job
+        self._complete(self._recover(job, done.start_ns, error), job.group)
         if not self.closed:
             self._collect()
 

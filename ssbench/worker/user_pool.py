@@ -74,9 +74,10 @@ class UserPool:
         self._retries = machine.settings.retries
         self._timeout_ns = int(phase.operation_timeout_s * _SECOND)
         self._think_s = phase.think_s if phase.think_s[1] else None
-        self._greenlets = 0
-        self._idle: list[Any] = []
-        self._waking = False  # one of them is about to run
+        # By group of users:
+        self._greenlets = [0] * len(phase.held.queues)
+        self._idle: list[list[Any]] = [[] for _ in phase.held.queues]
+        self._waking = [False] * len(phase.held.queues)  # one of the idle ones is about to run
         self._enough = 1  # completed operations at which a report is scheduled
         self._reported = 0  # operations, at the last tick
         self._kept = 0  # completed operations that were not reported at the last tick
@@ -93,12 +94,14 @@ class UserPool:
 
     def resize(self) -> None:
         """Follow ``HeldJobs.users``; users above it end with their current operation."""
-        while self._greenlets < self._held.users:
-            gevent.spawn(self._user)
-            self._greenlets += 1
-        for user in self._idle:
-            self._hub.loop.run_callback(user.switch)
-        self._idle.clear()
+        for group, users in enumerate(self._held.users):
+            while self._greenlets[group] < users:
+                gevent.spawn(self._user, group)
+                self._greenlets[group] += 1
+        for idle in self._idle:
+            for user in idle:
+                self._hub.loop.run_callback(user.switch)
+            idle.clear()
 
     def close(self) -> None:
         """Start nothing more; results of operations in flight are discarded."""
@@ -109,14 +112,14 @@ class UserPool:
         self._idle_watcher.close()
         if self._due_timer:
             self._due_timer.close()
-        self._held.users = 0
+        self._held.users = [0] * len(self._held.queues)
         self.resize()
 
     def on_readable(self) -> None:
         """Messages with jobs have arrived. They are left until the queue runs out, or until the
         next tick: a few large messages cost less than many small ones. Meanwhile the descriptor
         is not watched, or the loop would never sleep."""
-        if self._machine.returns_jobs or not self._held.queue:
+        if self._machine.returns_jobs or not all(self._held.queues):
             self.fetch_jobs()
         else:
             self._channel.listen(False)
@@ -134,8 +137,9 @@ class UserPool:
         """Jobs were added to ``HeldJobs``: start users on them, or set the timer for them."""
         if self._held.delayed:
             self._release_due()
-        if self._held.queue:
-            self._wake_next()
+        for group, queue in enumerate(self._held.queues):
+            if queue:
+                self._wake_next(group)
 
     def flush(self) -> None:
         """Report the completed operations, if there are any."""
@@ -156,12 +160,12 @@ class UserPool:
         self._due_ns = -1
         self.start_jobs()
 
-    def _wake_next(self) -> None:
+    def _wake_next(self, group: int) -> None:
         """Wake one idle user; it wakes the next one if there are more jobs. So if jobs take no
         time, no user is woken without need."""
-        if self._idle and not self._waking:
-            self._waking = True
-            self._hub.loop.run_callback(self._idle.pop().switch)
+        if self._idle[group] and not self._waking[group]:
+            self._waking[group] = True
+            self._hub.loop.run_callback(self._idle[group].pop().switch)
 
     def tick(self) -> None:
         """FLUSH_S has passed since the tick before the last one."""
@@ -192,27 +196,28 @@ class UserPool:
             # The master may wait for results to send more jobs; not if jobs for later are here.
             self._idle_watcher.start(self.flush)
 
-    def _wait_for_job(self) -> None:
-        self._idle.append(getcurrent())
+    def _wait_for_job(self, group: int) -> None:
+        self._idle[group].append(getcurrent())
         if self._held.finished:
             self._schedule_flush()
         self._hub.switch()
-        self._waking = False
+        self._waking[group] = False
 
     # One user -----------------------------------------------------------------------------
 
-    def _user(self) -> None:
-        held, idle, clock = self._held, self._idle, self._clock
-        queue, delayed, finished = held.queue, held.delayed, held.finished
+    def _user(self, group: int) -> None:
+        held, idle, clock = self._held, self._idle[group], self._clock
+        queue, delayed, finished = held.queues[group], held.delayed, held.finished
+        greenlets = self._greenlets
         actions = self._storage.actions
         timeout_ns, think_s = self._timeout_ns, self._think_s
-        while self._greenlets <= held.users:
+        while greenlets[group] <= held.users[group]:
             if not queue:
-                self._wait_for_job()
+                self._wait_for_job(group)
                 continue
             job = queue.popleft()
             if queue and idle:
-                self._wake_next()
+                self._wake_next(group)
             if not queue and not delayed:
                 self._fetch_and_flush()  # the next jobs have arrived, and wait in the socket
             start_ns = clock()
@@ -237,7 +242,7 @@ class UserPool:
                 self._schedule_flush()
             if think_s:
                 gevent.sleep(random.uniform(*think_s))  # nosec B311 # a pause
-        self._greenlets -= 1
+        greenlets[group] -= 1
 
     def _expire_lease(self) -> None:
         self._machine.expire_lease()

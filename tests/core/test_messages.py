@@ -72,6 +72,7 @@ ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
         ControlState, natural, natural, clock, text, natural, clock, shares,
         st.dictionaries(natural, text, max_size=3), st.dictionaries(text, plain, max_size=4),
         span, span, natural, *[st.booleans()] * 4, span, span,
+        st.dictionaries(natural, naturals, max_size=3),
     ),
 }  # fmt: skip
 any_message = st.one_of(*ANY_MESSAGE.values())

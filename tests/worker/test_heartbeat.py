@@ -95,7 +95,7 @@ def test_a_heartbeat_counts_jobs_that_are_not_reported_as_queued() -> None:
     worker.receive_control_state(control, worker.ticked_ns, worker.ticked_ns)
     assert worker.phase is not None
     job = Job(1, CREATE, 0, 1, 0, 100)
-    worker.phase.held.queue.extend([job, job])
+    worker.phase.held.queues[0].extend([job, job])
     worker.phase.held.finished.append((job, 0, None))
     worker.phase.held.busy = 1
     sockets.coming.append(state(2))

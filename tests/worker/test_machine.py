@@ -118,7 +118,7 @@ class Script:
     def start(self, count: int = 1) -> list[Job]:
         """Idle users start so many jobs of the queue."""
         held = self.phase.held
-        found = [held.queue.popleft() for _ in range(count)]
+        found = [held.queues[0].popleft() for _ in range(count)]
         held.busy += len(found)
         self.started += [job.number for job in found]
         return found
@@ -252,7 +252,7 @@ def test_a_phase_begins_with_the_work_socket_then_the_store_then_ready() -> None
     here.machine.connected(connect.phase, connect.users)
     here.settle()
     assert here.all_of(Ready) == [Ready(incarnation, RUN, Phase.RUN, False, here.now_ns)]
-    assert here.phase.held.users == 4
+    assert here.phase.held.users == [4]
     assert here.machine.wants_jobs
 
 
@@ -273,7 +273,7 @@ def test_changes_while_the_store_connects_are_followed() -> None:
     (connect,) = here.all_of(Connect)
     here.machine.connected(connect.phase, connect.users)
     here.settle()
-    assert here.phase.held.users == 3
+    assert here.phase.held.users == [3]
     assert [ready.stopped for ready in here.all_of(Ready)] == [False, True]
 
 
@@ -292,16 +292,16 @@ def test_more_users_wait_for_connections_and_fewer_do_not() -> None:
     here.connects = False
     here.control(workers={incarnation: (4, None)})
     (connect,) = here.all_of(Connect)
-    assert here.phase.held.users == 2
+    assert here.phase.held.users == [2]
     here.machine.connected(connect.phase, 4)
     here.settle()
-    assert (here.phase.held.users, len(here.all_of(Resize))) == (4, 1)
+    assert (here.phase.held.users, len(here.all_of(Resize))) == ([4], 1)
     here.control(workers={incarnation: (3, None)})
-    assert here.phase.held.users == 3
+    assert here.phase.held.users == [3]
     here.control(workers={incarnation: (0, None)})
-    assert (here.phase.held.users, here.acted[-2]) == (0, CloseJobs())
+    assert (here.phase.held.users, here.acted[-2]) == ([0], CloseJobs())
     here.control(workers={incarnation: (4, None)})  # their connections are still there
-    assert here.phase.held.users == 4
+    assert here.phase.held.users == [4]
     assert len(here.all_of(Connect)) == 1
 
 
@@ -312,7 +312,7 @@ def test_users_that_are_no_longer_wanted_when_connected_do_not_start() -> None:
     here.control(workers={here.machine.incarnation: (1, None)})
     here.machine.connected(here.phase, 4)
     here.settle()
-    assert here.phase.held.users == 1
+    assert here.phase.held.users == [1]
 
 
 def test_the_next_phase_ends_the_one_before() -> None:
@@ -459,21 +459,21 @@ def due(number: int, due_ns: int = NONE_NS) -> Job:
 
 def test_jobs_with_due_times_are_queued_in_their_order() -> None:
     held = HeldJobs()
-    held.users = 2
+    held.users = [2]
     held.add([due(1, 30)])
     held.add([due(2, 10), due(3, 30), due(4, 20)])
     held.release_due(9)
-    assert not held.queue
+    assert not held.queues[0]
     assert (held.total, held.idle_users) == (4, 0)
     held.release_due(20)
-    assert [job.number for job in held.queue] == [2, 4]
+    assert [job.number for job in held.queues[0]] == [2, 4]
     held.release_due(30)
-    assert [job.number for job in held.queue] == [2, 4, 1, 3]
+    assert [job.number for job in held.queues[0]] == [2, 4, 1, 3]
 
 
 def test_jobs_for_later_are_returned_only_when_stopping() -> None:
     held = HeldJobs()
-    held.users = 1
+    held.users = [1]
     held.add([due(1, 30), due(2, 40)])
     assert held.remove_unstarted(keep_for_idle=True) == []
     assert sorted(held.remove_unstarted()) == [1, 2]
@@ -726,7 +726,7 @@ def test_stop_returns_jobs_waits_for_operations_in_flight_and_says_bye() -> None
     here.control(stopping=True)
     here.wait(1, step_s=0.02)
     assert here.machine.status is None
-    here.finish(one, *here.phase.held.queue)
+    here.finish(one, *here.phase.held.queues[0])
     here.phase.held.busy = 0
     here.wait(0.02, step_s=0.02)
     assert here.machine.status is ExitStatus.OK

@@ -71,7 +71,7 @@ class Team:
         self.resize(count)
 
     def resize(self, count: int) -> None:
-        self.held.users = count
+        self.held.users = [count]
         self.users.resize()
 
     def add(self, *numbers: int) -> None:

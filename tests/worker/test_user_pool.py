@@ -165,7 +165,7 @@ class Team:
         self.user_pool.start_jobs()
 
     def resize(self, count: int) -> None:
-        self.held.users = count
+        self.held.users = [count]
         self.user_pool.resize()
 
     def do(self, *jobs: Job) -> list[Result]:
@@ -567,16 +567,16 @@ def test_the_quicker_the_store_the_more_jobs_are_queued(in_a_tick: int, queued: 
     if in_a_tick:
         team.do(*[job(n) for n in range(in_a_tick)])
     team.user_pool.tick()
-    team.held.queue.extend(job(n) for n in range(queued - 1))
+    team.held.queues[0].extend(job(n) for n in range(queued - 1))
     assert team.held.wants_more
-    team.held.queue.append(job(queued))
+    team.held.queues[0].append(job(queued))
     assert not team.held.wants_more
 
 
 def test_the_queue_follows_the_recent_rate() -> None:
     team = Team(Driver(), 1)
     team.do(*[job(n) for n in range(100)])
-    team.held.queue.extend([job(1), job(2)])
+    team.held.queues[0].extend([job(1), job(2)])
     seen = []
     for _ in range(3):
         team.user_pool.tick()

@@ -13,7 +13,7 @@ Every job that ``to_send`` returned is counted once in ``JobCounts``.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -139,6 +139,16 @@ class ThroughputMeter:
 
 
 @dataclass(slots=True)
+class _GroupLoad:
+    """The jobs of one group of users, each of which has credit of its own."""
+
+    held: int = 0
+    in_transit: int = 0  #: that count against the credit
+    resend: deque[Job] = field(default_factory=deque)
+    throughput: ThroughputMeter = field(default_factory=ThroughputMeter)
+
+
+@dataclass(slots=True)
 class Dispatcher:
     """Sends the jobs of one phase to the registered workers.
 
@@ -162,37 +172,37 @@ class Dispatcher:
     next_batch: int = 1
     _sent: dict[int, _Sent] = field(default_factory=dict)
     _held: dict[int, dict[int, Job]] = field(default_factory=dict)
-    _resend: deque[Job] = field(default_factory=deque)
-    _held_count: int = 0
-    _counted_in_transit: int = 0
+    _loads: list[_GroupLoad] = field(default_factory=list)  # by group of users
     _last_message_ns: dict[int, int] = field(default_factory=dict)  # by incarnation
-    _throughput: ThroughputMeter = field(default_factory=ThroughputMeter)
     _drained_ns: int | None = None  # since when the workload has no more jobs
+
+    def __post_init__(self) -> None:
+        groups = self.workload.groups
+        self.registry.groups = groups
+        self.registry.allocate_users()
+        self._loads = [_GroupLoad() for _ in groups or (0,)]
 
     def __repr__(self) -> str:
         return (
-            f"<Dispatcher {len(self.registry.workers)} workers, {self._held_count} held, "
+            f"<Dispatcher {len(self.registry.workers)} workers, {self.held} held, "
             f"{len(self._sent)} batches in transit, {self.counts.done} done>"
         )
 
     @property
     def in_flight(self) -> int:
         """Jobs that were sent and have no outcome yet."""
-        return (
-            self._held_count
-            + len(self._resend)
-            + sum(len(sent.jobs) for sent in self._sent.values())
-        )
+        waiting = sum(len(load.resend) for load in self._loads)
+        return self.held + waiting + sum(len(sent.jobs) for sent in self._sent.values())
 
     @property
     def held(self) -> int:
         """Jobs that workers hold."""
-        return self._held_count
+        return sum(load.held for load in self._loads)
 
     @property
     def idle(self) -> bool:
         """Whether no job is held, in transit or waiting to be sent again."""
-        return not (self._held_count or self._sent or self._resend)
+        return not (self._sent or any(load.held or load.resend for load in self._loads))
 
     @property
     def finished(self) -> bool:
@@ -202,65 +212,58 @@ class Dispatcher:
         caller must check that every worker has reported that it stopped.
         """
         if self.stopping:
-            return not self._held_count
+            return not self.held
         return self.workload.finished and self.idle
 
     # What to send -------------------------------------------------------------------------
 
     def to_send(self, now_ns: int, most_batches: int = 1) -> list[Batch]:
-        """The next batches that the credit allows; [] for none now. They count as sent.
+        """The next batches that the credit of each group allows; they count as sent. [] for none.
 
         Workers hold more jobs than users, so that a user's next job is there when the last one
         completes. At the end of a phase they hold only one per user.
+
+        :param most_batches: of one group.
         """
+        batches: list[Batch] = []
         if self.stopping:
-            return []
-        registry = self.registry
-        users, workers = registry.assigned_users, registry.workers_with_users
-        quick = self._quick_batch(workers)
-        most = max(batch_limit(self.max_batch, users, workers), quick)
-        credit = self._credit(max(most, 2 * quick))
-        if credit <= 0:
-            return []
-        # In one call: with batches of one job, the call costs more than drawing the job.
-        jobs = self._take(min(credit, most * most_batches), now_ns)
-        if not jobs:
-            if self._drained_ns is None and self.workload.finished:
-                self._drained_ns = now_ns
-            return []
-        self._throughput.begin(now_ns)
-        self._counted_in_transit += len(jobs)
-        first, starts = self.next_batch, range(0, len(jobs), most)
-        batches = [Batch(n, jobs[at : at + most]) for n, at in enumerate(starts, first)]
-        self.next_batch += len(batches)
-        self._sent.update((batch.number, _Sent(batch.jobs, now_ns)) for batch in batches)
+            return batches
+        workers = self.registry.workers_with_users
+        for group, load in enumerate(self._loads):
+            users = self.registry.assigned_groups[group]
+            in_transit = load.throughput.per_s * _IN_TRANSIT_S  # jobs, to all workers
+            quick = min(int(in_transit / 2) // max(workers, 1), QUICK_BATCH, self.max_batch)
+            most = max(batch_limit(self.max_batch, users, workers), quick)
+            limit = users
+            if not self.ending:
+                few = max(most, 2 * quick) * workers
+                limit = CREDIT * users + max(few, min(int(in_transit), MAX_IN_TRANSIT * workers))
+            credit = limit + self.workload.ahead - load.held - load.in_transit
+            if credit <= 0:
+                continue
+            # In one call: with batches of one job, the call costs more than drawing the job.
+            jobs = self._take(group, min(credit, most * most_batches), now_ns)
+            if not jobs:
+                continue
+            load.throughput.begin(now_ns)
+            load.in_transit += len(jobs)
+            for at in range(0, len(jobs), most):
+                batch = Batch(self.next_batch, jobs[at : at + most])
+                self.next_batch += 1
+                self._sent[batch.number] = _Sent(batch.jobs, now_ns)
+                batches.append(batch)
+        if not batches and self._drained_ns is None and self.workload.finished:
+            self._drained_ns = now_ns
         return batches
 
-    def _quick_batch(self, workers: int) -> int:
-        """Jobs that a worker completes in half of the time for which jobs may be in transit."""
-        done = self._throughput.per_s * _IN_TRANSIT_S / 2
-        return min(int(done) // max(workers, 1), QUICK_BATCH, self.max_batch)
-
-    def _credit(self, in_transit: int) -> int:
-        """Jobs that may be sent now.
-
-        :param in_transit: jobs that may be on their way to each worker, whatever the throughput.
-        """
-        users, workers = self.registry.assigned_users, self.registry.workers_with_users
-        limit = users
-        if not self.ending:
-            quick = min(int(self._throughput.per_s * _IN_TRANSIT_S), MAX_IN_TRANSIT * workers)
-            limit = CREDIT * users + max(in_transit * workers, quick)
-        limit += self.workload.ahead
-        return limit - self._held_count - self._counted_in_transit
-
-    def _take(self, limit: int, now_ns: int) -> list[Job]:
-        if self._resend:
-            count = min(limit, len(self._resend))
+    def _take(self, group: int, limit: int, now_ns: int) -> list[Job]:
+        resend = self._loads[group].resend
+        if resend:
+            count = min(limit, len(resend))
             numbers = range(self.next_number, self.next_number + count)
-            jobs = [self._resend.popleft()._replace(number=number) for number in numbers]
+            jobs = [resend.popleft()._replace(number=number) for number in numbers]
         else:
-            jobs = self.workload.take(self.next_number, limit, now_ns / SECOND)
+            jobs = self.workload.take(self.next_number, limit, now_ns / SECOND, group)
             self.counts.sent += len(jobs)
         self.next_number += len(jobs)
         return jobs
@@ -277,14 +280,22 @@ class Dispatcher:
         jobs = list(chain.from_iterable(self._pop_sent(n) for n in batches if n in self._sent))
         held = self._held.setdefault(incarnation, {})
         held.update(zip(map(_number_of, jobs), jobs, strict=True))
-        self._held_count += len(jobs)
+        for load, count in self._by_group(jobs):
+            load.held += count
 
     def _pop_sent(self, number: int) -> Sequence[Job]:
         """Remove a batch from those in transit; returns its jobs."""
         sent = self._sent.pop(number)
         if not sent.uncounted:
-            self._counted_in_transit -= len(sent.jobs)
+            self._loads[sent.jobs[0].group].in_transit -= len(sent.jobs)
         return sent.jobs
+
+    def _by_group(self, jobs: Sequence[Job]) -> list[tuple[_GroupLoad, int]]:
+        """The loads of these jobs' groups, and how many jobs each has."""
+        if len(self._loads) == 1:
+            return [(self._loads[0], len(jobs))]
+        counts = Counter(job.group for job in jobs)
+        return [(self._loads[group], count) for group, count in counts.items()]
 
     def results(self, incarnation: int, packed: bytes, now_ns: int) -> list[Any] | None:
         """Completed operations. Returns the packed columns to store; None if refused.
@@ -312,9 +323,10 @@ class Dispatcher:
             self.rejection = ""
             self.counts.refused += 1
             return None
-        self._held_count -= count
         self._last_message_ns[incarnation] = now_ns
-        self._throughput.add(count, now_ns)
+        for load, done in self._by_group(jobs):
+            load.held -= done
+            load.throughput.add(done, now_ns)
         if errors is None:
             self.counts.done += count
             self.failures_in_a_row, self.last_success_ns = 0, now_ns
@@ -364,7 +376,8 @@ class Dispatcher:
         """A worker returned jobs unstarted: send them again, or withdraw them when stopping."""
         held = self._held.get(incarnation, {})
         jobs = [held.pop(number) for number in numbers if number in held]
-        self._held_count -= len(jobs)
+        for load, count in self._by_group(jobs):
+            load.held -= count
         self._put_back(jobs)
 
     def _put_back(self, jobs: Sequence[Job]) -> None:
@@ -372,12 +385,14 @@ class Dispatcher:
             self.counts.withdrawn += len(jobs)
             self.workload.withdrawn(jobs)
         else:
-            self._resend.extend(jobs)
+            for job in jobs:
+                self._loads[job.group].resend.append(job)
 
     def worker_lost(self, incarnation: int) -> int:
         """A worker is lost or has left: the jobs that it held are lost. Returns their number."""
         jobs = list(self._held.pop(incarnation, {}).values())
-        self._held_count -= len(jobs)
+        for load, count in self._by_group(jobs):
+            load.held -= count
         self.counts.lost += len(jobs)
         if jobs:
             self.workload.lost(jobs)
@@ -387,13 +402,16 @@ class Dispatcher:
 
     def tick(self, now_ns: int) -> bool:
         """Time passed: resend batches without an ack. True if the control state must change."""
-        waiting = max(self._held_count + self._counted_in_transit - self.registry.assigned_users, 0)
-        in_transit_ns = max(IN_TRANSIT_NS, self._throughput.expected_ns(waiting, now_ns) * 5 // 4)
+        patience_ns = []
+        for load, users in zip(self._loads, self.registry.assigned_groups, strict=True):
+            waiting = max(load.held + load.in_transit - users, 0)
+            expected_ns = load.throughput.expected_ns(waiting, now_ns) * 5 // 4
+            patience_ns.append(max(IN_TRANSIT_NS, expected_ns))
         for number, sent in list(self._sent.items()):
-            age_ns = now_ns - sent.at_ns
-            if age_ns > in_transit_ns and not sent.uncounted:
+            age_ns, group = now_ns - sent.at_ns, sent.jobs[0].group
+            if age_ns > patience_ns[group] and not sent.uncounted:
                 sent.uncounted = True
-                self._counted_in_transit -= len(sent.jobs)
+                self._loads[group].in_transit -= len(sent.jobs)
             if age_ns > self.registry.timeout_ns:
                 self._put_back(self._pop_sent(number))
         for incarnation in [i for i, held in self._held.items() if held]:
@@ -425,9 +443,10 @@ class Dispatcher:
     def stop(self) -> None:
         """Send no more jobs; those that were not started are withdrawn."""
         self.stopping = True
-        unsent = list(self._resend)
-        self._resend.clear()
-        self._put_back(unsent)
+        for load in self._loads:
+            unsent = list(load.resend)
+            load.resend.clear()
+            self._put_back(unsent)
 
     def close(self) -> None:
         """The phase is over: jobs in transit are withdrawn, held jobs are lost."""

@@ -6,7 +6,7 @@ content. Times are nanoseconds of the master's monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ssbench.core.messages import Heartbeat, Hello, in_clock_range
@@ -57,6 +57,7 @@ class WorkerState:
     hello: Hello
     fresh_ns: int  #: when the newest control state that it answered was sent
     users: int = 0  #: assigned to it
+    groups: tuple[int, ...] = ()  #: these users by group; () if there is one group
     offset_ns: int | None = None  #: its clock minus the master's
     round_trip_ns: int = 0  #: the smallest so far; the offset comes from it
     wall_offset_ns: int | None = None  #: its wall clock minus the master's; None: unknown
@@ -86,7 +87,9 @@ class WorkerRegistry:
         self.workers: dict[int, WorkerState] = {}
         self.refused: dict[int, str] = {}  #: incarnation -> why
         self.users = 0  #: to assign to workers
+        self.groups: tuple[int, ...] = ()  #: these users by group; () if there is one group
         self.assigned_users = 0  #: users that are assigned to workers
+        self.assigned_groups = [0]  #: the same by group
         self.workers_with_users = 0  #: number of workers with at least one user
         self.serial = 0  #: of the newest control state
         self._sent_ns: dict[int, int] = {}  # serial -> when that control state was sent
@@ -230,17 +233,28 @@ class WorkerRegistry:
         return [w for w in self.workers.values() if now_ns - w.fresh_ns > self.timeout_ns]
 
     def allocate_users(self) -> None:
-        """Split the users over the workers in proportion to their concurrency."""
+        """Split the users over the workers in proportion to their concurrency.
+
+        A job goes to any worker with users, so with groups each of these has users of each group.
+        """
         capacities = {i: worker.hello.concurrency for i, worker in self.workers.items()}
-        shares = split(self.users, capacities)
-        for incarnation, users in shares.items():
-            self.workers[incarnation].users = users
-        self.assigned_users = sum(shares.values())
-        self.workers_with_users = sum(1 for users in shares.values() if users)
+        groups = self.groups if self.users else ()
+        by_group = split_groups(groups, capacities) if groups else [split(self.users, capacities)]
+        for incarnation, worker in self.workers.items():
+            shares = tuple(share.get(incarnation, 0) for share in by_group)
+            worker.users, worker.groups = sum(shares), shares if groups else ()
+        assigned = [sum(share.values()) for share in by_group]
+        self.assigned_groups = assigned if self.users else [0] * max(len(self.groups), 1)
+        self.assigned_users = sum(assigned)
+        self.workers_with_users = sum(1 for worker in self.workers.values() if worker.users)
 
     def assignments(self) -> dict[int, tuple[int, int | None]]:
         """Content of the control state: incarnation -> users and clock offset."""
         return {i: (worker.users, worker.offset_ns) for i, worker in self.workers.items()}
+
+    def group_assignments(self) -> dict[int, tuple[int, ...]]:
+        """The same: incarnation -> users by group; {} if there is one group."""
+        return {i: worker.groups for i, worker in self.workers.items() if worker.groups}
 
     def all_ready(self, run: str, phase: int, *, stopped: bool = False) -> bool:
         """Whether every worker with users is connected for the phase (or stopped in it)."""
@@ -266,6 +280,22 @@ def split(users: int, capacities: Mapping[int, int]) -> dict[int, int]:
     left = users - sum(shares.values())
     for key in _by_remainder(users, total, capacities)[:left]:
         shares[key] += 1
+    return shares
+
+
+def split_groups(groups: Sequence[int], capacities: Mapping[int, int]) -> list[dict[int, int]]:
+    """Distribute each group's users over the same workers, at least one to each.
+
+    So there are no more workers than users in the smallest group; those with the highest
+    capacities are taken. Users above the sum of the capacities are not assigned.
+    """
+    largest = sorted(capacities, key=lambda key: -capacities[key])[: min(groups)]
+    left = {key: capacities[key] - len(groups) for key in largest if capacities[key] >= len(groups)}
+    shares = []
+    for users in groups:
+        share = split(max(users - len(left), 0), left)
+        shares.append({key: 1 + more for key, more in share.items()})
+        left = {key: capacity - share[key] for key, capacity in left.items()}
     return shares
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from ssbench.core.model import Phase, Profile, SizeClass, Stage
+from ssbench.core.model import Group, Phase, Profile, SizeClass, Stage
 from ssbench.core.operations import CRUD, of_phase, operation_named
 from ssbench.core.scenario.checks import (
     KeyRule,
@@ -39,6 +39,7 @@ MAX_CONTAINER_NAME = 256  #: Swift's default of max_container_name_length, in by
 MAX_CONTAINERS = 10_000_000  #: every process holds all of their names
 MAX_BLOCK = 1 << 30
 MAX_SEED = 2**64 - 1
+MAX_GROUPS = 64
 ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
 MAX_RATE = 10_000_000
 
@@ -212,7 +213,7 @@ KEYS: dict[str, KeyRule] = {
     "warmup": KeyRule(duration, option="--warmup"),
     "cooldown": KeyRule(duration, option="--cooldown"),
 }
-OWN_READERS = ("sizes", "initial_files", "stages")
+OWN_READERS = ("sizes", "initial_files", "stages", "groups")
 
 
 def read_initial_files(
@@ -303,6 +304,84 @@ def one_profile(
     if not there:
         return None
     return found[0] or found[1] or NO_PROFILE
+
+
+GROUP_KEYS: dict[str, KeyRule] = {
+    "users": KeyRule(integer(1), required=True, example="5"),
+    "crud_profile": KeyRule(crud_profile),
+    "operations": KeyRule(operations),
+}
+
+
+def read_groups(raw: object, faults: ValidationErrors) -> tuple[Group, ...]:
+    """The groups of users in the order of the file; () if there are none, or all are wrong."""
+    if raw is None:
+        return ()
+    example = '{"puts": {"users": 5, "operations": {"create": 1}}}'
+    if not isinstance(raw, dict) or not raw:
+        wrong = "the object is empty" if raw == {} else f"{preview(raw)} is {kind(raw)}"
+        faults.add("groups", wrong, f"an object like {example}")
+        return ()
+    if len(raw) > MAX_GROUPS:
+        faults.add("groups", f"there are {len(raw)}", f"at most {MAX_GROUPS}")
+        return ()
+    before = len(faults.lines)
+    groups = []
+    for name, item in raw.items():
+        place = member("groups", name)
+        if not isinstance(item, dict):
+            faults.add(place, f"{preview(item)} is {kind(item)}", f"an object, as in {example}")
+            continue
+        row = read_keys(item, GROUP_KEYS, place, faults)
+        profile = one_profile(row, item, place, faults)
+        if profile is None:
+            faults.add(place, "no operations", 'as in "operations": {"create": 1}')
+        groups.append(Group(name, row.get("users") or 0, profile or NO_PROFILE))
+    return tuple(groups) if len(faults.lines) == before else ()
+
+
+def mix(groups: Sequence[Group]) -> Profile:
+    """The profile that the groups have together if all operations take the same time."""
+    weights: dict[int, float] = {}
+    for group in groups:
+        for operation, share in group.profile:
+            weights[operation] = weights.get(operation, 0.0) + share * group.users
+    return profile(weights)
+
+
+def check_groups(
+    given: Mapping[str, object],
+    values: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    faults: ValidationErrors,
+) -> None:
+    """Check other keys against the groups of users.
+
+    :param given: the file's keys, not checked; {} for a scenario that was read before.
+    """
+    groups: Sequence[Group] = values.get("groups") or ()
+    if not groups:
+        return
+    users = sum(group.users for group in groups)
+    if "user_count" in overrides:
+        faults.add("groups (-u)", "they have users of their own", "leave out -u")
+    elif values.get("user_count") not in (None, users):
+        wrong = f"{values['user_count']} is not the {users} users of the groups"
+        faults.add("user_count", wrong, "leave it out")
+    if values.get("stages") or values.get("rate"):
+        faults.add("groups", "there are stages or a rate as well", "one of them")
+    sizes = given.get("sizes")
+    places = [("", given)]
+    places += [
+        (f"sizes[{at}]", size)
+        for at, size in enumerate(sizes if isinstance(sizes, list) else ())
+        if isinstance(size, dict)
+    ]
+    for place, item in places:
+        for key in PROFILE_KEYS:
+            if item.get(key) is not None:
+                wrong = "the groups have operations of their own"
+                faults.add(member(place, key), wrong, "leave it out")
 
 
 def _refuse_twins(names: Sequence[str | None], faults: ValidationErrors) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ssbench.core.model import Phase, SizeClass, Stage
+from ssbench.core.model import Group, Phase, SizeClass, Stage
 from ssbench.core.naming import container_name
 from ssbench.core.operations import CRUD, Effect, of_phase, row_of
 from ssbench.core.scenario.checks import ValidationErrors, preview, read_keys
@@ -22,10 +22,13 @@ from ssbench.core.scenario.fields import (
     OBJECT_SUFFIX_ROOM,
     OWN_READERS,
     PROFILE_KEYS,
+    check_groups,
     check_load,
     have_users,
+    mix,
     one_profile,
     profile_keys,
+    read_groups,
     read_sizes,
     read_stages,
 )
@@ -57,6 +60,7 @@ class Scenario:
     arrivals: str = "uniform"  #: how they are spaced: a name of pacing.MODELS
     think_time: tuple[float, float] | None = None  #: seconds, least and longest, of closed users
     stages: tuple[Stage, ...] = ()  #: as the file has them; they make up run_seconds
+    groups: tuple[Group, ...] = ()  #: of users, user_count in all; (): all users are alike
     warmup: float = 0.0  #: seconds at the start that don't count
     cooldown: float = 0.0  #: seconds at the end that don't count
     source: str = field(default="scenario", compare=False)
@@ -98,6 +102,7 @@ class Scenario:
         values |= changed
         _check_container_names(values, faults)
         changed |= check_load(values, changes, faults)
+        check_groups({}, {**values, "groups": self.groups}, changes, faults)
         faults.raise_any()
         return replace(self, **changed, overrides={**self.overrides, **changes})
 
@@ -132,6 +137,12 @@ class Scenario:
         values["initial_files"] = {size.name: size.initial_files for size in self.sizes}
         if self.stages:
             values["stages"] = [_stage_to_dict(stage) for stage in self.stages]
+        if self.groups:
+            values["sizes"] = [_size_to_dict(replace(size, profile=())) for size in self.sizes]
+            values["groups"] = {
+                group.name: {"users": group.users, **profile_keys(group.profile)}
+                for group in self.groups
+            }
         if self.think_time:
             values["think_time"] = [*self.think_time]
         if not self.load[0].rate:
@@ -154,7 +165,11 @@ class Scenario:
         others = [row for row in of_phase(Phase.RUN) if row not in CRUD and shares[row]]
         mix = ", ".join([f"CRUD {crud} %", *(f"{o.name} {100 * shares[o]:.0f} %" for o in others)])
         parts = [sizes, plural(total, "initial object"), mix, self._length()]
-        return "; ".join([*parts, plural(self.user_count, "user")])
+        users = plural(self.user_count, "user")
+        if self.groups:
+            groups = ", ".join(f"{printable(group.name)} {group.users}" for group in self.groups)
+            users += f" ({groups})"
+        return "; ".join([*parts, users])
 
     def _length(self) -> str:
         if self.run_seconds is not None:
@@ -178,6 +193,7 @@ class Scenario:
             values = _read_file(given, changes, faults) | _one_limit(changes)
             _check_container_names(values, faults)
             values |= check_load(values, changes, faults)
+            check_groups(given, values, changes, faults)
             if overrides is not None:
                 _check_limit(faults, given, overrides)
         faults.raise_any()
@@ -220,10 +236,17 @@ def _read_file(
 ) -> dict[str, Any]:
     """Scenario's fields as the file has them. What the command line gives may be missing."""
     wanted = {key: KEYS[key] for key in KEYS if key not in changes or given.get(key) is not None}
-    if given.get("user_count") is None and have_users(given.get("stages")):
+    if given.get("user_count") is None and (
+        have_users(given.get("stages")) or given.get("groups") is not None
+    ):
         wanted.pop("user_count", None)
     values = _one_limit(read_keys(given, wanted, "", faults, {*OWN_READERS, *KEYS}))
     default = one_profile(values, given, "", faults)
+    groups = read_groups(given.get("groups"), faults)
+    if given.get("groups") is not None:  # then other profiles are faults
+        default = mix(groups) if groups else NO_PROFILE
+        values.setdefault("user_count", sum(group.users for group in groups) or None)
+    values["groups"] = groups
     values["sizes"] = read_sizes(given.get("sizes"), given.get("initial_files"), default, faults)
     values["stages"] = read_stages(given.get("stages"), faults)
     return values

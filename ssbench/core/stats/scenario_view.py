@@ -102,7 +102,7 @@ def _sizes(scenario: Mapping[str, Any]) -> tuple[SizeView, ...]:
             size_max=_whole(row.get("size_max")),
             initial_files=count,
             share=count / total if total else 0.0,
-            profile=_profile(row) or _profile(scenario),
+            profile=_profile(row) or _profile(scenario) or _mix(scenario.get("groups")),
         )
         for index, (row, count) in enumerate(zip(rows, files, strict=True))
     )
@@ -135,6 +135,16 @@ def _profile(keys: Mapping[str, Any]) -> Profile | None:
     if not 0 < total < float("inf"):
         return None
     return {name: weight / total for name, weight in shares.items()}
+
+
+def _mix(groups: object) -> Profile | None:
+    """The profile of groups of users together, each weighted by its number of users."""
+    weights: dict[str, float] = {}
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        shares = _profile(group) if isinstance(group, Mapping) else None
+        for name, share in (shares or {}).items():
+            weights[name] = weights.get(name, 0.0) + share * (_number(group.get("users")) or 0.0)
+    return _profile({"operations": weights})
 
 
 def _average(sizes: Sequence[SizeView]) -> Profile | None:

@@ -17,7 +17,7 @@ from itertools import accumulate
 from random import Random
 
 from ssbench.core.content import version_of_copy
-from ssbench.core.model import NONE_NS, Job, Phase, Profile
+from ssbench.core.model import NONE_NS, Group, Job, Phase, Profile
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, row_of
 from ssbench.core.scenario.scenario import Scenario
@@ -352,6 +352,7 @@ def bench_jobs(
     return BenchWorkload(
         population, rng_seed, scenario.operation_count, verify,
         dues=dues,
+        groups=scenario.groups,
         containers=scenario.container_count,
         naming=ObjectNaming(scenario.sizes, run_id, scenario.container_count),
     )  # fmt: skip
@@ -364,7 +365,7 @@ class BenchWorkload(Workload):
     give [] for such reasons with nothing in flight: ask again.
 
     :param dues: of an open loop; None: a closed loop.
-    :param profiles: of groups of users, for all size classes; (): the classes' own.
+    :param groups: of users, with profiles of their own; (): one group, with those of the classes.
     :param containers: how many there are.
     :param naming: of the run's objects.
     :param exclusive: see Population.start.
@@ -380,14 +381,14 @@ class BenchWorkload(Workload):
         verify: bool = False,
         *,
         dues: DueTimes | None = None,
-        profiles: Sequence[Profile] = (),
+        groups: Sequence[Group] = (),
         containers: int = 1,
         naming: ObjectNaming | None = None,
         exclusive: bool = True,
     ) -> None:
         super().__init__(population)
         self.total = total
-        self.groups = len(profiles) or 1
+        self.groups = tuple(group.users for group in groups)
         self.ahead = dues.ahead if dues else 0
         self._dues = dues
         self._stopped = False
@@ -396,7 +397,7 @@ class BenchWorkload(Workload):
         self._pools = population.pools
         self._pickers: list[list[TargetPicker]] = []  # by group
         self._tables = []
-        for group in range(self.groups):
+        for group in range(len(groups) or 1):
             suffix = f"/{group}" if group else ""
             operations, sizes, targets, arguments = (
                 Random(f"{rng_seed}/{stream}{suffix}")  # nosec B311 # choices that can be repeated
@@ -405,7 +406,7 @@ class BenchWorkload(Workload):
             pickers = [
                 TargetPicker(
                     index, pool, sizes.random, targets.random,
-                    profile=profiles[group] if profiles else None,
+                    profile=groups[group].profile if groups else None,
                     group=group,
                     arguments=arguments,
                     containers=containers,
@@ -517,7 +518,7 @@ class BenchWorkload(Workload):
         """Append up to ``wanted`` jobs, fewer if no more can be drawn now."""
         rows, cumulative, choose = self._tables[group]
         pickers = self._pickers[group]
-        if self.groups > 1 and not any(picker.possible for picker in pickers):
+        if len(self.groups) > 1 and not any(picker.possible for picker in pickers):
             return  # until another group has made an object
         skips, busy_skips = SKIPS_AT_ONCE, BUSY_SKIPS_AT_ONCE
         while wanted:

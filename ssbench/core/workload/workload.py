@@ -24,7 +24,8 @@ class Workload:
     """A source of jobs. The defaults are those of a closed loop with one group of users."""
 
     phase: Phase
-    groups = 1  #: groups of users; a job is for the users of its group only
+    #: Users of each group; a job is for the users of its group only. (): there is one group.
+    groups: tuple[int, ...] = ()
     ahead = 0  #: jobs that may wait at workers for their due time
     total: int | None = None  #: number of jobs; None if the phase ends by time
 

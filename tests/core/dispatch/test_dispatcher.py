@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import cycle
 from typing import Any
 
@@ -16,13 +17,15 @@ from ssbench.core.dispatch.dispatcher import (
     MAX_IN_TRANSIT,
     QUICK_BATCH,
     Batch,
+    Dispatcher,
     batch_limit,
 )
-from ssbench.core.dispatch.worker_registry import SECOND
+from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
 from ssbench.core.messages import (
     Ack,
     Bye,
     Heartbeat,
+    Hello,
     Message,
     Results,
     Returned,
@@ -31,7 +34,7 @@ from ssbench.core.messages import (
     unpack,
 )
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Job, Phase, Result
-from tests.core.workload.fleet import RUN, Fleet, SimWorker, packed, row
+from tests.core.workload.fleet import RUN, Fleet, Ledger, SimWorker, packed, row
 from tests.corpus import recorded
 from tests.fakes.mutations import fuzzed
 
@@ -623,8 +626,7 @@ class AnySchedule(RuleBasedStateMachine):
     def all_is_accounted_for(self) -> None:
         self.fleet.check()
         dispatcher = self.fleet.dispatcher
-        assert dispatcher._held_count >= 0
-        assert dispatcher._counted_in_transit >= 0
+        assert all(load.held >= 0 and load.in_transit >= 0 for load in dispatcher._loads)
 
     def teardown(self) -> None:
         self.end_honestly()
@@ -693,3 +695,36 @@ def accounted_for(data: bytes) -> None:
 def test_fuzz_whatever_a_worker_reports(data: bytes) -> None:
     """Invariant: that of ``accounted_for``."""
     accounted_for(data)
+
+
+# Groups of users --------------------------------------------------------------------------
+
+
+class GroupLedger(Ledger):
+    """READs for two groups of users."""
+
+    groups = (1, 3)
+
+    def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
+        return [job._replace(group=group) for job in super().take(first_number, limit, now_s)]
+
+
+def test_each_group_has_credit_of_its_own() -> None:
+    registry = WorkerRegistry(10.0)
+    registry.users = 4
+    dispatcher = Dispatcher(GroupLedger(1000), registry, 8)
+    registry.register(Hello(7, 0, "w", 9, "host", 1, "1.0"), 0)
+    sent = list(iter(lambda: dispatcher.to_send(0), []))
+    batches = [batch for some in sent for batch in some]
+    assert all(len({job.group for job in batch.jobs}) == 1 for batch in batches)
+    held = Counter(job.group for batch in batches for job in batch.jobs)
+    assert held == {0: CREDIT * 1 + 1, 1: CREDIT * 3 + 3}
+    dispatcher.acked(7, [batch.number for batch in batches], 0)
+    mine = [job for batch in batches for job in batch.jobs if job.group == 0]
+    dispatcher.results(7, packed(mine[:2]), 1)
+    again = [job for batch in dispatcher.to_send(1, 9) for job in batch.jobs]
+    assert [job.group for job in again] == [0, 0], "a group's results let only itself go on"
+    dispatcher.returned(7, [mine[2].number])
+    (back,) = [job for batch in dispatcher.to_send(2, 9) for job in batch.jobs]
+    assert (back.object, back.group) == (mine[2].object, 0)
+    assert dispatcher.worker_lost(7) == held[1]

@@ -19,6 +19,7 @@ from ssbench.core.dispatch.worker_registry import (
     WorkerRegistry,
     WorkerState,
     split,
+    split_groups,
 )
 from ssbench.core.messages import MAX_NAME_BYTES, ControlState, Heartbeat, Hello, decode, encode
 from tests.fakes.mutations import fuzzed
@@ -433,3 +434,27 @@ def bounded(data: bytes) -> None:
 def test_fuzz_hellos_are_bounded(data: bytes) -> None:
     """Invariant: that of ``bounded``."""
     bounded(data)
+
+
+def test_with_groups_each_worker_with_users_has_users_of_each() -> None:
+    assert split_groups((5, 3), {1: 10, 2: 10}) == [{1: 3, 2: 2}, {1: 1, 2: 2}]
+    assert split_groups((9, 1), {1: 4, 2: 8}) == [{2: 7}, {2: 1}], "what is above is not assigned"
+    assert split_groups((2, 2), {1: 1, 2: 1}) == [{}, {}]
+    (few, many) = split_groups((2, 30), dict.fromkeys(range(4), 10))
+    assert few.keys() == many.keys()
+    assert set(few.values()) == {1}
+
+
+def test_users_by_group_stand_in_the_control_state_only_with_groups() -> None:
+    registry = WorkerRegistry(10.0)
+    registry.register(Hello(7, 0, "w", 9, "host", 1, "1.0"), 0)
+    registry.users, registry.groups = 6, (4, 2)
+    registry.allocate_users()
+    assert registry.group_assignments() == {7: (4, 2)}
+    assert (registry.assignments()[7][0], registry.assigned_groups) == (6, [4, 2])
+    registry.users = 0
+    registry.allocate_users()
+    assert (registry.group_assignments(), registry.assigned_groups) == ({}, [0, 0])
+    registry.users, registry.groups = 5, ()
+    registry.allocate_users()
+    assert (registry.group_assignments(), registry.assigned_groups) == ({}, [5])

@@ -1,11 +1,14 @@
+import json
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.model import SizeClass
+from ssbench.core.errors import ScenarioError
+from ssbench.core.model import Group, SizeClass
 from ssbench.core.naming import RunNaming
+from ssbench.core.operations import CREATE, READ, UPDATE
 from ssbench.core.scenario.checks import ValidationError, ValidationErrors, read_keys
 from ssbench.core.scenario.fields import (
     MAX_OBJECT_NAME,
@@ -21,6 +24,7 @@ from ssbench.core.scenario.fields import (
     read_sizes,
     size_name,
 )
+from ssbench.core.scenario.scenario import Scenario
 
 WEIGHTS = st.floats(0, 1.7e308, allow_nan=False)
 
@@ -160,3 +164,60 @@ def test_twins_and_crossed_bounds_are_told() -> None:
         "x: sizes[2]: 7 is a number",
         'x: sizes[1].name: "a" is the name of sizes[0] as well',
     ]
+
+
+# Groups of users --------------------------------------------------------------------------
+
+GROUPS = {
+    "puts": {"users": 3, "operations": {"create": 1}},
+    "gets": {"users": 1, "crud_profile": [0, 3, 1, 0]},
+}
+
+
+def grouped(**changes: object) -> str:
+    keys = {
+        "name": "g", "run_seconds": 3, "groups": GROUPS, "initial_files": {"tiny": 5},
+        "sizes": [{"name": "tiny", "size_min": 1, "size_max": 9}],
+    }  # fmt: skip
+    return json.dumps({**keys, **changes})
+
+
+def test_groups_have_users_and_operations_of_their_own() -> None:
+    scenario = Scenario.from_json(grouped())
+    assert scenario.user_count == 4
+    assert scenario.groups == (
+        Group("puts", 3, ((CREATE, 1.0),)), Group("gets", 1, ((READ, 0.75), (UPDATE, 0.25))),
+    )  # fmt: skip
+    assert dict(scenario.sizes[0].profile) == {CREATE: 0.75, READ: 0.1875, UPDATE: 0.0625}
+    assert scenario.summary().endswith("4 users (puts 3, gets 1)")
+    assert Scenario.from_json(json.dumps(scenario.to_dict())) == scenario
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"groups": {}}, "groups: the object is empty; an object like"),
+        ({"groups": [1]}, "groups: [1] is a list; an object like"),
+        ({"groups": {"a": 7}}, "groups.a: 7 is a number; an object, as in"),
+        ({"groups": {"a": {"users": 2}}}, 'groups.a: no operations; as in "operations"'),
+        ({"groups": {"a": {**GROUPS["puts"], "user": 1}}}, 'unknown key; did you mean "users"'),
+        ({"groups": {str(n): GROUPS["puts"] for n in range(65)}}, "there are 65; at most 64"),
+        ({"user_count": 5}, "user_count: 5 is not the 4 users of the groups; leave it out"),
+        ({"rate": 5}, "groups: there are stages or a rate as well; one of them"),
+        ({"crud_profile": [1, 1, 1, 1]}, "crud_profile: the groups have operations of their own"),
+        (
+            {"sizes": [{"name": "tiny", "size_min": 1, "size_max": 9, "operations": {"read": 1}}]},
+            "sizes[0].operations: the groups have operations of their own",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_groups_is_said(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_json(grouped(**changes))
+    (fault,) = caught.value.faults
+    assert said in fault
+
+
+def test_users_of_the_command_line_do_not_go_with_groups() -> None:
+    with pytest.raises(ScenarioError, match=r"groups \(-u\): they have users of their own"):
+        Scenario.from_json(grouped()).with_overrides(user_count=9)

@@ -11,9 +11,19 @@ from hypothesis import strategies as st
 
 from ssbench.core import operations
 from ssbench.core.content import PERIOD, SyntheticSource, version_of_copy
-from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.model import ErrorKind, Group, Job, SizeClass
 from ssbench.core.naming import ObjectNaming
-from ssbench.core.operations import OPERATIONS, READ, UPDATE, Effect, Operation, Target
+from ssbench.core.operations import (
+    CREATE,
+    DELETE,
+    OPERATIONS,
+    READ,
+    UPDATE,
+    Effect,
+    Operation,
+    Target,
+)
+from ssbench.core.scenario.fields import mix
 from ssbench.core.workload.bench import BenchWorkload, ReplayWorkload
 from ssbench.core.workload.population import Population
 from ssbench.core.workload.workload import CleanupWorkload
@@ -240,3 +250,20 @@ def test_jobs_and_due_times_come_from_outside() -> None:
     assert workload.finished
     workload.lost([last])
     assert {job.object for job in CleanupWorkload(population).take(1, 9, 0.0)} == {3}
+
+
+def test_groups_draw_operations_of_their_own_on_one_population() -> None:
+    groups = [Group("puts", 2, ((int(CREATE), 1.0),)), Group("deletes", 1, ((int(DELETE), 1.0),))]
+    sizes = [SizeClass("tiny", 10, 99, mix(groups), 1)]
+    workload = BenchWorkload(Population(sizes), 1, None, groups=groups)
+    assert workload.groups == (2, 1)
+    (gone,) = workload.take(1, 1, 0.0, 1)
+    assert (gone.operation, gone.group) == (DELETE, 1)
+    workload.succeeded([gone], 0.0)
+    assert workload.take(2, 5, 0.0, 1) == []
+    assert not workload.skipped, "it waits for the other group, and skips nothing"
+    assert not workload.finished
+    created = workload.take(2, 3, 0.0, 0)
+    assert {(job.operation, job.group) for job in created} == {(CREATE, 0)}
+    workload.succeeded(created, 0.0)
+    assert len(workload.take(5, 9, 0.0, 1)) == 3
