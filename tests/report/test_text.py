@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.model import UNCERTAIN_NS, ErrorKind, Phase
 from ssbench.core.operations import ENSURE, READ, REMOVE
-from ssbench.core.records import PhaseRecord
+from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
 from tests.golden import compare, legacy
 from tests.report import runs
@@ -217,3 +217,33 @@ def test_a_run_that_ended_because_it_was_steady_says_so() -> None:
     records = [*runs.normal()[:-1], runs.footer(reason=reason)]
     assert f"\nEnded early: {reason}\n" in render("text", runs.stats_of(records))
     assert "before its time" not in render("text", runs.stats_of(runs.normal()))
+
+
+def test_the_manual_explains_every_line_that_appears_only_if_not_zero() -> None:
+    everything = {
+        "not_found_retries": 1, "rate_limited": 1, "reconnects": 1, "renewals": 1,
+        "headers_ns": UNCERTAIN_NS, "first_byte_ns": UNCERTAIN_NS,
+    }  # fmt: skip
+    second_ns = 10**9
+    rows = [
+        runs.result(1, READ, **everything),
+        runs.result(2, READ, last_byte_ns=2 * second_ns),
+        runs.result(3, READ, last_byte_ns=2 * 3600 * second_ns),
+    ]
+    marks = [MarkRecord(0, "stage", 0, 4), MarkRecord(second_ns, "end", 0, 4)]
+    footer = runs.footer(
+        sent=99, lost=1, late=1, refused=1, skipped={"READ": 1}, left_behind=2, left_unknown=1,
+        warnings=["slow"],
+    )  # fmt: skip
+    scenario = {**runs.SCENARIO, "operation_count": None, "run_seconds": 1}
+    records = [runs.header(scenario=scenario), PhaseRecord(Phase.RUN, 0.0, 4), *marks]
+    text = render("text", runs.stats_of([*records, runs.batch(rows), footer]))
+    manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
+    part = manual.partition("Lines that appear only if not zero\n=")[2].partition("\n====")[0]
+    terms = re.findall(r"^(\S.*)\n    \S", part, re.MULTILINE)
+    explained = [re.sub(r"[\d.]+", "N", term) for line in terms for term in line.split(", Header")]
+    shown = text.partition("\nSkipped")[2].partition("\n\n")[0].count("\n") + 1
+    assert len(explained) == shown + 1, "and the warnings"
+    for term in explained:
+        term = f"Header{term}" if term.startswith(" lat") else term
+        assert re.search(f"^{re.escape(term)}", re.sub(r"[\d.]+", "N", text), re.MULTILINE), term
