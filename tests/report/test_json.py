@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,3 +64,9 @@ def test_each_workers_clock_is_a_row() -> None:
             "uncertainty_s": 0.00015, "wall_clock_ahead_s": 0.012,
         }
     ]  # fmt: skip
+
+
+def test_the_manual_has_every_key() -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
+    for key in report(runs.normal()):
+        assert f"``{key}``" in manual, key
