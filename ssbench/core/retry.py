@@ -1,7 +1,4 @@
-"""What to do after a failed attempt: try again, give up, or call it done.
-
-Pure: one decision at a time, with the counters that a Result will carry.
-"""
+"""Decides after a failed attempt: retry, give up, or count it as success. Keeps the counters."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.operations import Effect, NotFound, Operation
 
-#: Answers that ask a client to come back later (Swift: 498 from ratelimit).
+#: Responses that ask the client to send fewer requests (Swift: 498 from ratelimit).
 RATE_LIMITED = frozenset({429, 498})
 RETRIED_STATUSES = RATE_LIMITED | {503}
 RETRIED_KINDS = frozenset(
@@ -27,7 +24,7 @@ RETRIED_KINDS = frozenset(
         ErrorKind.LOAD_GENERATOR,
     }
 )
-#: 4xx answers after which a mutation may have happened all the same.
+#: 4xx statuses after which a mutation may have happened.
 _UNDECIDED_STATUSES = frozenset({408, 499})
 
 FIRST_PAUSE_S = 0.05
@@ -36,19 +33,17 @@ NOT_FOUND_PAUSE_S = 0.5
 
 
 class NextStep(Enum):
-    """What comes of a failed attempt."""
-
     RETRY = "retry"
     GIVE_UP = "give up"
-    DONE = "done"  #: the failure is a success: gone already
+    DONE = "done"  #: a success: the object is already gone
 
 
 @dataclass(slots=True)
 class Attempts:
     """The attempts at one operation so far; the counters of its Result.
 
-    Every request that was sent is in one of the counters: one for the operation itself (as a
-    success or an error), one in ``renewals`` for each fresh token, all others here.
+    Each request is counted once: the last one as the operation itself, one in ``renewals`` per new
+    token, all others here.
 
     :param max_retries: ``--retries``.
     :param earlier: the ``counters`` of the attempts before the newest token.
@@ -60,7 +55,7 @@ class Attempts:
     not_found_retries: int = 0
     rate_limited: int = 0
     reconnects: int = 0
-    unknown: int = 0  #: 1 after an attempt that may have changed the store unseen
+    unknown: int = 0  #: 1 after an attempt that may have changed the store without a response
     earlier: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     @property
@@ -71,13 +66,13 @@ class Attempts:
         return retries, not_found_retries, rate_limited, reconnects
 
     def after(self, error: StorageError) -> NextStep:
-        """Count a failed attempt and decide."""
+        """Count a failed attempt, and decide what is next."""
         self.reconnects += error.reconnects
         if error.status in RATE_LIMITED:
             self.rate_limited += 1
         if error.status == 404:
             return self._after_not_found()
-        # What the driver repeated had no response the first time.
+        # A request that the driver repeated had no response the first time.
         unanswered = error.reconnects or (error.sent and leaves_unknown(error.status))
         if self.operation.changes_content and unanswered:
             self.unknown = 1
@@ -87,14 +82,13 @@ class Attempts:
             return NextStep.RETRY
         return NextStep.GIVE_UP
 
-    def anew(self, refused: StorageError) -> Attempts:
-        """Those of the operation as it starts anew, once there is a fresh token.
+    def anew(self, rejected: StorageError) -> Attempts:
+        """The attempts of an operation that starts again with new credentials, with all retries.
 
-        They may be as many again as the first ones. What earlier attempts may have done is not
-        forgotten: the one before the refusal may have got no answer, and so may the refused one,
-        the first time that the driver sent it.
+        ``unknown`` stays: an earlier attempt may have had no response, also the rejected one when
+        the driver sent it the first time.
         """
-        self.reconnects += refused.reconnects
+        self.reconnects += rejected.reconnects
         unknown = self.unknown or (self.operation.changes_content and self.reconnects)
         return Attempts(
             self.operation,
@@ -106,7 +100,7 @@ class Attempts:
     def _after_not_found(self) -> NextStep:
         operation = self.operation
         removing = operation.effect is Effect.REMOVES
-        # An earlier attempt may have got no answer and done its work.
+        # An earlier attempt without response may have deleted it.
         if operation.not_found is NotFound.SUCCESS or (
             removing and (self.unknown or self.reconnects)
         ):
@@ -117,17 +111,16 @@ class Attempts:
         return NextStep.GIVE_UP
 
     def pause_s(self, error: StorageError) -> float:
-        """How long to wait before the attempt that ``after`` asked for."""
+        """Seconds to wait before the next attempt."""
         if error.status == 404:
             return NOT_FOUND_PAUSE_S
-        doublings = min(self.retries - 1, 16)  # thousands of them are no float any more
+        doublings = min(self.retries - 1, 16)  # 2**thousands exceeds a float
         return float(min(FIRST_PAUSE_S * 2**doublings, LONGEST_PAUSE_S))
 
 
 def leaves_unknown(status: int) -> bool:
-    """Whether a mutation that went out and failed may have happened all the same.
+    """Whether a mutation that was sent and failed may have happened.
 
-    :param status: of the answer; 0 where none came. A success that is a failure (a wrong ETag) did
-        something else than what was asked.
+    :param status: 0: no response. A failure with a 2xx status (a wrong ETag) changed the store.
     """
     return status < 300 or status >= 500 or status in _UNDECIDED_STATUSES

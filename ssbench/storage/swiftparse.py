@@ -167,11 +167,11 @@ def bulk_failures(body: bytes, container: str) -> list[tuple[str, int]]:
     """
     response = _load_json(body)
     if not isinstance(response, dict):
-        raise _malformed("a bulk answer")
+        raise _malformed("a bulk response")
     errors = response.get("Errors", [])
     whole = _status_of(response.get("Response Status"))
     if not isinstance(errors, list):
-        raise _malformed("a bulk answer's errors")
+        raise _malformed("a bulk response's errors")
     if not errors and whole // 100 != 2:
         raise StorageError(
             ErrorKind.STATUS, f"bulk delete in {container!r} failed with {whole}", status=whole
@@ -225,7 +225,7 @@ def _is_count(value: Any) -> TypeGuard[int]:
 
 def _bulk_failure(error: Any, container: str) -> tuple[str, int]:
     if not (isinstance(error, list) and len(error) == 2 and _is_name(error[0])):
-        raise _malformed("a bulk answer's error")
+        raise _malformed("a bulk response's error")
     name = unquote(error[0]).lstrip("/")
     return name.removeprefix(container + "/"), _status_of(error[1])
 
@@ -234,7 +234,7 @@ def _status_of(value: Any) -> int:
     """``409 Conflict`` -> 409."""
     code = value[:3] if isinstance(value, str) else ""
     if not (len(code) == 3 and code.isascii() and code.isdigit()):
-        raise _malformed("a bulk answer's status")
+        raise _malformed("a bulk response's status")
     return int(code)
 
 
@@ -262,4 +262,4 @@ def _policies(rows: Any) -> list[str] | None:
 
 
 def _malformed(what: str) -> StorageError:
-    return StorageError(ErrorKind.PROTOCOL, f"the store's answer is not {what} of Swift's form")
+    return StorageError(ErrorKind.PROTOCOL, f"the store's response is not {what} of Swift's form")

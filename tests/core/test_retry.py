@@ -102,7 +102,7 @@ def test_retries_are_bounded() -> None:
     assert Attempts(READ, 0).after(failed(503)) is GIVE_UP
 
 
-def test_a_404_is_tried_once_more_and_counted_apart() -> None:
+def test_a_404_is_retried_once_and_counted_separately() -> None:
     attempts = Attempts(READ, 10)
     assert attempts.after(failed(404)) is RETRY
     assert attempts.after(failed(503)) is RETRY
@@ -112,24 +112,24 @@ def test_a_404_is_tried_once_more_and_counted_apart() -> None:
 
 
 @pytest.mark.parametrize("operation", [DELETE, REMOVE])
-def test_gone_after_an_unanswered_delete_is_a_success(operation: Operation) -> None:
+def test_404_after_an_unanswered_delete_is_a_success(operation: Operation) -> None:
     attempts = Attempts(operation, 10)
     assert attempts.after(failed(ErrorKind.RESET)) is RETRY
     assert attempts.after(failed(404)) is DONE
 
 
-def test_gone_after_a_delete_that_the_driver_repeated_is_a_success() -> None:
+def test_404_after_a_delete_repeated_by_the_driver_is_a_success() -> None:
     assert Attempts(DELETE, 10).after(failed(404, reconnects=1)) is DONE
     assert Attempts(DELETE, 10).after(failed(404, reconnects=0)) is RETRY
 
 
-def test_gone_after_a_delete_that_went_out_before_the_store_went_down_is_a_success() -> None:
+def test_404_after_a_delete_sent_before_an_outage_is_a_success() -> None:
     attempts = Attempts(DELETE, 10)
     assert attempts.after(failed(ErrorKind.CONNECT, sent=True)) is RETRY
     assert attempts.anew(failed(401)).after(failed(404)) is DONE
 
 
-def test_gone_after_a_delete_that_never_went_out_is_none() -> None:
+def test_404_after_a_delete_that_was_not_sent_is_an_error() -> None:
     attempts = Attempts(DELETE, 10)
     assert attempts.after(failed(ErrorKind.RESET, sent=False)) is RETRY
     assert attempts.unknown == 0
@@ -139,7 +139,7 @@ def test_gone_after_a_delete_that_never_went_out_is_none() -> None:
 
 @pytest.mark.parametrize("before", [failed(ErrorKind.RESET), failed(503), None])
 @pytest.mark.parametrize("reconnects", [0, 1])
-def test_gone_after_a_renewal_is_a_success_where_an_earlier_delete_may_have_worked(
+def test_404_after_a_renewal_is_a_success_if_an_earlier_delete_may_have_worked(
     before: StorageError | None, reconnects: int
 ) -> None:
     attempts = Attempts(DELETE, 10)
@@ -150,7 +150,7 @@ def test_gone_after_a_renewal_is_a_success_where_an_earlier_delete_may_have_work
     assert attempts.after(failed(404)) is (DONE if before or reconnects else RETRY)
 
 
-def test_what_the_driver_repeated_is_counted_whatever_came_of_it() -> None:
+def test_requests_repeated_by_the_driver_are_always_counted() -> None:
     for operation, unknown in ((READ, 0), (DELETE, 1)):
         attempts = Attempts(operation, 10)
         refused = failed(ErrorKind.CONNECT)  # and nothing was sent over the second connection
@@ -159,13 +159,13 @@ def test_what_the_driver_repeated_is_counted_whatever_came_of_it() -> None:
         assert (attempts.reconnects, attempts.retries, attempts.unknown) == (1, 1, unknown)
 
 
-def test_a_mutation_that_the_driver_repeated_stays_unknown() -> None:
+def test_a_mutation_repeated_by_the_driver_stays_unknown() -> None:
     attempts = Attempts(DELETE, 0)
     assert attempts.after(failed(403, reconnects=1)) is GIVE_UP
     assert attempts.unknown == 1
 
 
-def test_no_count_is_lost_with_a_renewal() -> None:
+def test_renewals_keep_the_counts() -> None:
     attempts = Attempts(READ, 2)
     for what in (503, 503):
         assert attempts.after(failed(what, reconnects=1)) is RETRY
@@ -175,11 +175,11 @@ def test_no_count_is_lost_with_a_renewal() -> None:
     assert attempts.counters == (3, 1, 0, 3)
 
 
-def test_a_renewal_makes_nothing_unknown_of_what_changes_nothing() -> None:
+def test_a_renewal_does_not_make_a_read_unknown() -> None:
     assert Attempts(READ, 10, reconnects=1).anew(failed(401, reconnects=1)).unknown == 0
 
 
-def test_slow_downs_and_reconnects_are_counted() -> None:
+def test_rate_limits_and_reconnects_are_counted() -> None:
     attempts = Attempts(READ, 10)
     for what in (429, 498, 503):
         attempts.after(failed(what, reconnects=2))
@@ -197,7 +197,7 @@ def test_pauses_grow_up_to_a_bound() -> None:
     assert pauses[-1] == LONGEST_PAUSE_S
 
 
-def test_after_many_retries_the_pause_is_still_a_number() -> None:
+def test_the_pause_after_thousands_of_retries_is_finite() -> None:
     attempts = Attempts(READ, 10_000, retries=9_999)
     assert attempts.after(failed(503)) is RETRY
     assert attempts.pause_s(failed(503)) == LONGEST_PAUSE_S
@@ -213,5 +213,5 @@ def test_the_pause_after_a_404_does_not_grow() -> None:
     ("status", "unknown"),
     [(503, True), (499, True), (201, True), (403, False), (404, False), (0, True)],
 )
-def test_what_leaves_an_object_unknown(status: int, unknown: bool) -> None:
+def test_statuses_that_leave_an_object_unknown(status: int, unknown: bool) -> None:
     assert leaves_unknown(status) is unknown

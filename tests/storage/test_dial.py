@@ -64,7 +64,7 @@ def forgotten(port: int, **options: object) -> bool:
     return left() is None and not frames
 
 
-def test_a_failure_leaves_nothing_for_the_collector(full_port: int) -> None:
+def test_a_failure_leaves_no_reference_cycle(full_port: int) -> None:
     gc.collect()
     assert forgotten(held_port())
     assert forgotten(full_port, timeout_s=0.05)
@@ -88,7 +88,7 @@ def leading_to(monkeypatch: pytest.MonkeyPatch, port: int, *hosts: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_names_that_lead_to_both_families_find_the_one_that_listens(
+def test_a_name_of_both_families_connects_to_the_listening_one(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ScriptedServer(quiet, host=host) as server:
@@ -97,7 +97,7 @@ def test_names_that_lead_to_both_families_find_the_one_that_listens(
         dialling(server.port, host).close()
 
 
-def test_names_that_lead_to_both_families_take_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_of_both_families_prefers_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
     leading_to(monkeypatch, 1, "::1", "127.0.0.1")
     addresses = Dialler(Endpoint("both.test", 1, False), 1.0)._look_up()
     assert [family for family, _ in addresses] == [socket.AF_INET, socket.AF_INET6]
@@ -109,7 +109,7 @@ def test_a_real_name_is_looked_up() -> None:
 
 
 @pytest.mark.parametrize("host", ["no.such.invalid", "x" * 70 + ".invalid"])
-def test_a_name_that_leads_nowhere_is_told_without_a_traceback(
+def test_an_unknown_name_is_a_one_line_error(
     host: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     look_up = socket.getaddrinfo
@@ -127,7 +127,7 @@ def test_an_address_with_a_zone_keeps_it() -> None:
     assert addresses == [(socket.AF_INET6, ("fe80::1", 80, 0, socket.if_nametoindex("lo")))]
 
 
-def test_an_endpoint_is_told_as_in_a_url() -> None:
+def test_an_endpoint_is_written_as_in_a_url() -> None:
     assert str(Endpoint("::1", 80, False)) == "[::1]:80"
     assert str(Endpoint("host", 80, True)) == "host:80"
 
@@ -147,7 +147,7 @@ def full_port() -> Iterator[int]:
 
 
 @spoilable
-def test_a_connection_that_does_not_come_is_a_connect_time_out(full_port: int) -> None:
+def test_a_connection_that_is_not_accepted_is_a_connect_timeout(full_port: int) -> None:
     started = perf_counter()
     error = refusal(full_port, timeout_s=0.05)
     assert error.kind is ErrorKind.CONNECT_TIMEOUT
@@ -155,7 +155,7 @@ def test_a_connection_that_does_not_come_is_a_connect_time_out(full_port: int) -
     assert perf_counter() - started < 0.5
 
 
-def test_the_deadline_counts_for_connecting_too(full_port: int) -> None:
+def test_the_deadline_applies_to_connecting(full_port: int) -> None:
     error = refusal(full_port, deadline_ns=perf_counter_ns() + 50_000_000)
     assert error.kind is ErrorKind.OPERATION_TIMEOUT
     assert refusal(full_port, deadline_ns=1).kind is ErrorKind.OPERATION_TIMEOUT
@@ -212,13 +212,13 @@ def test_large_bodies_over_tls(pool: ConnectionPool, swift: FakeSwift) -> None:
     assert pool.request(b"GET %b%b\r\n" % (path, tail)).bytes_moved == upload.size
 
 
-def test_an_unknown_authority_is_refused(swift: FakeSwift) -> None:
+def test_an_unknown_authority_is_rejected(swift: FakeSwift) -> None:
     error = refusal(swift.port, context=client_context(HttpSettings()))
     assert error.kind is ErrorKind.TLS
     assert "certificate refused: unable to get local issuer certificate" in error.detail
 
 
-def test_a_certificate_for_another_host_is_refused(
+def test_a_certificate_for_another_host_is_rejected(
     swift: FakeSwift, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leading_to(monkeypatch, swift.port, "127.0.0.1")
@@ -227,7 +227,7 @@ def test_a_certificate_for_another_host_is_refused(
     assert "other.test" in error.detail
 
 
-def test_insecure_takes_any_certificate(swift: FakeSwift) -> None:
+def test_insecure_accepts_any_certificate(swift: FakeSwift) -> None:
     context = client_context(HttpSettings(insecure=True))
     dialling(swift.port, context=context).close()
 
@@ -240,13 +240,13 @@ def test_a_server_without_tls_is_a_tls_failure(certificates: Certificates) -> No
         assert "TLS failed: " in error.detail
 
 
-def test_a_handshake_without_end_is_a_connect_time_out(certificates: Certificates) -> None:
+def test_an_endless_handshake_is_a_connect_timeout(certificates: Certificates) -> None:
     with ScriptedServer(quiet) as server:
         error = refusal(server.port, timeout_s=0.05, context=trusting(certificates))
     assert error.kind is ErrorKind.CONNECT_TIMEOUT
 
 
-def test_a_fast_server_over_tls_lets_others_in(certificates: Certificates) -> None:
+def test_a_fast_tls_server_does_not_starve_other_greenlets(certificates: Certificates) -> None:
     context = server_context(certificates)
 
     def pouring(peer: Peer) -> None:
@@ -261,10 +261,10 @@ def test_a_fast_server_over_tls_lets_others_in(certificates: Certificates) -> No
     ):
         while stream.discard(10**9):
             pass
-        pytest.fail("the server ended before the time-out came")
+        pytest.fail("the server ended before the timeout came")
 
 
-def test_faults_behind_the_handshake(certificates: Certificates) -> None:
+def test_faults_after_the_handshake(certificates: Certificates) -> None:
     context = server_context(certificates)
 
     def leaving(said: bytes, *, silent: bool = False) -> ErrorKind:
@@ -290,7 +290,7 @@ def test_faults_behind_the_handshake(certificates: Certificates) -> None:
     assert leaving(half, silent=True) is ErrorKind.NETWORK_TIMEOUT
 
 
-def test_a_client_certificate_is_shown(certificates: Certificates, tmp_path: Path) -> None:
+def test_a_client_certificate_is_sent(certificates: Certificates, tmp_path: Path) -> None:
     context = server_context(certificates)
     context.load_verify_locations(certificates.authority)
     context.verify_mode = ssl.CERT_REQUIRED
@@ -310,7 +310,7 @@ def test_a_client_certificate_is_shown(certificates: Certificates, tmp_path: Pat
 @pytest.mark.parametrize(
     "number", [errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM]
 )
-def test_what_our_own_host_is_short_of_is_an_error_of_the_load_generator(
+def test_a_shortage_of_our_host_is_a_load_generator_error(
     number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_args: object) -> None:
@@ -322,7 +322,7 @@ def test_what_our_own_host_is_short_of_is_an_error_of_the_load_generator(
 
 
 @pytest.mark.parametrize("own_first", [True, False])
-def test_a_shortage_at_one_of_two_addresses_hides_no_failure_of_the_other(
+def test_a_shortage_at_one_address_does_not_hide_the_failure_of_another(
     own_first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where IPv6 is switched off, ::1 can't be assigned; that the store is down matters more."""
@@ -338,7 +338,7 @@ def test_a_shortage_at_one_of_two_addresses_hides_no_failure_of_the_other(
     assert (error.kind, error.detail) == (ErrorKind.CONNECT, "127.0.0.1:1: refused")
 
 
-def test_a_look_up_without_a_descriptor_is_an_error_of_the_load_generator(
+def test_a_lookup_without_a_descriptor_is_a_load_generator_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_args: object) -> None:

@@ -48,7 +48,7 @@ FORMS = {
     "head and body apart": [ok(BODY, b"X-Trans-Id: tx1")[:-5000], BODY],
     "byte by byte": [bytes([byte]) for byte in ok(BODY, b"X-Trans-Id: tx1")[:80]]
     + [ok(BODY, b"X-Trans-Id: tx1")[80:]],
-    "interim answers": [b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Wait\r\nA: b\r\n\r\n"
+    "interim responses": [b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Wait\r\nA: b\r\n\r\n"
                         + ok(BODY, b"X-Trans-Id: tx1")],
     "chunked": [b"HTTP/1.1 200 OK\r\nx-trans-id:tx1\r\nTransfer-Encoding:chunked\r\n\r\n" + CHUNKS],
     "chunks apart": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Trans-Id: tx1\r\n\r\n",
@@ -61,7 +61,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_an_answer_is_understood(form: str) -> None:
+def test_every_form_of_a_response_is_parsed(form: str) -> None:
     timing = ask(saying(*FORMS[form], pause_s=0.0005))
     assert (timing.status, timing.bytes_moved) == (200, 5000)
     assert timing.transaction_id.strip() == b"tx1"
@@ -78,7 +78,7 @@ def test_a_collector_gets_headers_and_body_of_every_form(form: str) -> None:
 
 
 @spoilable
-def test_times_are_told_apart() -> None:
+def test_times_of_headers_first_and_last_byte_differ() -> None:
     started = perf_counter_ns()
     timing = ask(
         saying(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", b"ab", b"cd", pause_s=0.03)
@@ -91,7 +91,7 @@ def test_times_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 404, 500, 503, 429])
-def test_any_status_is_an_answer(status: int) -> None:
+def test_any_status_is_a_response(status: int) -> None:
     # Redirects too: they are not followed, so no token goes elsewhere.
     answer = b"HTTP/1.1 %d X\r\nLocation: http://h/\r\nContent-Length: 2\r\n\r\nno" % status
     with serving(answering(answer)) as (server, pool):
@@ -99,7 +99,7 @@ def test_any_status_is_an_answer(status: int) -> None:
         assert server.connections == 1
 
 
-def test_the_answer_to_head_ends_with_its_head() -> None:
+def test_a_response_to_head_ends_with_its_headers() -> None:
     with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", ok(b"next"))) as (
         _,
         pool,
@@ -165,7 +165,7 @@ FAULTS: dict[str, tuple[Script, ErrorKind, str]] = {
     "endless chunk size": (saying(CHUNKED + b"0" * 5000), ErrorKind.PROTOCOL, "too long"),
     "bad length": (
         saying(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"), ErrorKind.PROTOCOL, "-1"),
-    "endless interim answers": (
+    "endless interim responses": (
         saying(b"HTTP/1.1 100 Continue\r\n\r\n" * 200), ErrorKind.PROTOCOL, "interim"),
     "too large headers": (
         saying(ok(b"x", b"X: " + b"x" * 70_000)), ErrorKind.PROTOCOL, "65536 bytes"),
@@ -173,17 +173,57 @@ FAULTS: dict[str, tuple[Script, ErrorKind, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_an_error_of_its_kind(fault: str) -> None:
+def test_each_fault_has_its_error_kind(fault: str) -> None:
     script, kind, words = FAULTS[fault]
     error = failure(script)
     assert (error.kind, error.sent, error.status) == (kind, True, 0)
     assert re.search(words, error.detail)
 
 
-def test_headers_without_end_are_given_up() -> None:
+def test_endless_headers_are_an_error() -> None:
     error = failure(endless(b"HTTP/1.1 200 OK\r\n", b"X-More: more\r\n" * 1000))
     assert error.kind is ErrorKind.PROTOCOL
     assert "65536 bytes" in error.detail
+
+
+# --- length of bodies
+
+
+def test_a_collector_rejects_an_endless_body() -> None:
+    for start, part in [
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 1000),
+        (CHUNKED, b"64\r\n%b\r\n" % (b"x" * 100)),
+    ]:
+        with serving(endless(start, part)) as (_, pool), pytest.raises(StorageError) as caught:
+            pool.request(HEAD, None, 0, Collector(100_000))
+        assert caught.value.kind is ErrorKind.OVERLONG
+        assert "more than 100000 bytes" in caught.value.detail
+
+
+@pytest.mark.parametrize("longest", [0, 2_000_000])
+@pytest.mark.parametrize(
+    ("start", "part"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 60_000),
+        (CHUNKED, b"ea60\r\n" + b"x" * 60_000 + b"\r\n"),
+        (CHUNKED + b"fffffffffffffff\r\n", b"x" * 60_000),
+        (START.replace(b"100", b"999999999999999999"), b""),
+    ],
+)
+def test_a_body_longer_than_the_largest_object_is_an_error(
+    start: bytes, part: bytes, longest: int
+) -> None:
+    with serving(endless(start, part)) as (_, pool), pytest.raises(StorageError) as caught:
+        pool.request(HEAD, None, 0, None, longest)
+    assert caught.value.kind is ErrorKind.OVERLONG
+    assert f"more than {longest or 1048576} bytes" in caught.value.detail
+
+
+def test_objects_and_error_pages_may_be_long() -> None:
+    page, large = ok(b"x" * 1_048_576), ok(b"x" * 2_000_000)
+    with serving(answering(page, large)) as (_, pool):
+        assert pool.request(HEAD, None, 0, None, 10).bytes_moved == 1_048_576
+        assert pool.request(HEAD, None, 0, None, 2_000_000).bytes_moved == 2_000_000
 
 
 # --- long uploads
@@ -211,7 +251,7 @@ class NarrowStream(PiecewiseStream):
         return False
 
 
-def test_a_long_upload_is_given_to_the_system_in_heaps_and_never_in_vain() -> None:
+def test_a_long_upload_is_sent_in_large_pieces_after_waiting_for_space() -> None:
     block = memoryview(bytes(1000))
     stream = NarrowStream(ok(b"", b"X-Trans-Id: tx1"), 4000)
     connection = Connection(stream, EndpointState("h:80", 0))  # type: ignore[arg-type]
@@ -220,12 +260,12 @@ def test_a_long_upload_is_given_to_the_system_in_heaps_and_never_in_vain() -> No
     assert stream.calls == [4000, 4000, 2000 + len(HEAD)]
 
 
-# --- an answer before the end of the upload
+# --- a response before the end of the upload
 
 
 @pytest.mark.parametrize("leave", [Peer.linger, Peer.reset, lambda peer: None])
 @pytest.mark.parametrize("status", [401, 413, 507])
-def test_an_early_answer_is_reported_as_what_it_is(
+def test_a_response_during_an_upload_is_returned(
     status: int, leave: Callable[[Peer], None]
 ) -> None:
     def script(peer: Peer) -> None:
@@ -242,7 +282,7 @@ def test_an_early_answer_is_reported_as_what_it_is(
         assert server.connections == 2, "a connection in the middle of an upload is of no use"
 
 
-def test_a_server_that_answers_before_it_is_asked_is_heard() -> None:
+def test_a_response_before_the_request_is_returned() -> None:
     def script(peer: Peer) -> None:
         peer.say(b"HTTP/1.1 503 Too many\r\nContent-Length: 0\r\n\r\n")
         time.sleep(0.01)
@@ -255,7 +295,7 @@ def test_a_server_that_answers_before_it_is_asked_is_heard() -> None:
         assert pool.request(PUT % 3, upload).status == 503
 
 
-def test_an_interim_answer_does_not_stop_the_upload() -> None:
+def test_an_interim_response_does_not_stop_the_upload() -> None:
     upload = big_upload(5_000_000)
     received = []
 
@@ -273,13 +313,13 @@ def test_an_interim_answer_does_not_stop_the_upload() -> None:
     assert (timing.status, timing.bytes_moved, received) == (200, upload.size, [upload.size])
 
 
-def test_interim_answers_without_end_stop_the_upload() -> None:
+def test_endless_interim_responses_stop_the_upload() -> None:
     error = failure(endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 9), upload=big_upload())
     assert error.kind is ErrorKind.PROTOCOL
     assert "interim" in error.detail
 
 
-def test_an_upload_that_is_cut_off() -> None:
+def test_a_reset_during_an_upload() -> None:
     def script(peer: Peer) -> None:
         peer.hear()
         peer.reset()
@@ -303,7 +343,7 @@ class Outcome(NamedTuple):
 
 @cache
 def taught() -> HeadPatternCache:
-    """All that recorded answers teach."""
+    """The patterns of all recorded responses."""
     head_patterns = HeadPatternCache()
     for head in recorded("answers"):
         with suppress(BadResponse):
@@ -334,8 +374,8 @@ def outcome(
 
 
 def same_in_pieces(data: bytes) -> None:
-    """Invariant: an answer is the same one, or the same error, in whatever pieces it comes, by
-    the fast path and by the careful one, heard during the upload or after it.
+    """Invariant: a response is the same one, or the same error, in whatever pieces it comes, by
+    the fast path and by the careful one, received during the upload or after it.
 
     But for what comes behind it: that is an error where it came along, and else not seen yet.
     The first two bytes say which pieces.
@@ -363,6 +403,6 @@ ANSWER_WORDS = [
 
 
 @fuzzed(ANSWERS, ANSWER_WORDS)
-def test_an_answer_is_the_same_in_whatever_pieces(data: bytes) -> None:
+def test_a_response_is_the_same_in_any_pieces(data: bytes) -> None:
     """Invariant: that of ``same_in_pieces``."""
     same_in_pieces(data)

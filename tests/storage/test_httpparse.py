@@ -40,7 +40,7 @@ S3_GET = (
     b"HTTP/1.1 200 OK\r\nx-amz-id-2: abc\r\nx-amz-request-id: 4442587FB7D0A2F9\r\n"
     b"Content-Length: 17\r\nServer: AmazonS3\r\n\r\n"
 )
-#: Answers of the usual form, as servers of the field give them.
+#: Responses of the usual form, as real servers send them.
 USUAL = [
     SWIFT_GET,
     NGINX_PUT,
@@ -53,7 +53,7 @@ USUAL = [
     b"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 503 \r\ncontent-length:0\r\nx-openstack-request-id:tx2\r\n\r\n",
 ]
-#: Answers that only the other reader can take.
+#: Responses that only parse_head accepts.
 UNUSUAL = [
     b"HTTP/1.1 100 Continue\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -66,7 +66,7 @@ UNUSUAL = [
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Trans-Id: tx1\r\n\tfolded\r\n\r\n",
 ]
-#: No HTTP, or of no length that could be told.
+#: No HTTP, or without a valid length.
 BAD = [
     b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
     b"\x16\x03\x01\x02\x00\r\n\r\n",
@@ -86,7 +86,7 @@ BAD = [
 ]
 
 
-#: What means something in a head.
+#: Tokens that matter in a head.
 PIECES = [
     b"\r\n", b"\r\n\r\n", b"\n", b"\r", b" ", b"\t", b":", b"\r\n ", b"\r\n\t", b"5", b",", b"",
     b"\r\nContent-Length: 7", b"\r\ncontent-length:7", b"\r\nTransfer-Encoding: chunked",
@@ -103,7 +103,7 @@ def taught(*heads: bytes, bodiless: bool = False) -> HeadPatternCache:
 
 
 @pytest.mark.parametrize("head", USUAL)
-def test_a_layout_is_read_once_it_was_shown(head: bytes) -> None:
+def test_a_learned_pattern_parses_the_head(head: bytes) -> None:
     data = head + b"body\r\n\r\nbody"
     assert HeadPatternCache().read(bytearray(data), len(data)) is None
     fast = taught(head).read(bytearray(data), len(data))
@@ -119,7 +119,7 @@ def test_a_pattern_for_responses_to_head_ignores_the_length(length: bytes) -> No
     assert fast == parse_head(head, bodiless=True)[0]
 
 
-def test_answers_of_a_layout_may_differ_in_their_values() -> None:
+def test_heads_of_one_pattern_may_differ_in_their_values() -> None:
     other = (
         SWIFT_GET.replace(b"4096", b"17").replace(b"tx5d5d1d8e", b"txother").replace(b"0f0b", b"x")
     )
@@ -130,28 +130,28 @@ def test_answers_of_a_layout_may_differ_in_their_values() -> None:
 
 
 @pytest.mark.parametrize("head", UNUSUAL)
-def test_unusual_layouts_are_not_learned(head: bytes) -> None:
+def test_unusual_heads_are_not_learned(head: bytes) -> None:
     assert taught(head).read(bytearray(head), len(head)) is None
 
 
 @pytest.mark.parametrize("head", UNUSUAL + BAD)
-def test_a_known_layout_does_not_fit_the_rest(head: bytes) -> None:
+def test_no_pattern_matches_unusual_or_invalid_heads(head: bytes) -> None:
     assert taught(*USUAL).read(bytearray(head), len(head)) is None
 
 
 @pytest.mark.parametrize("head", BAD)
-def test_what_is_no_answer_is_refused(head: bytes) -> None:
+def test_invalid_heads_are_rejected(head: bytes) -> None:
     with pytest.raises(BadResponse):
         parse_head(head)
     with pytest.raises(BadResponse):
         HeadPatternCache().learn(head)
 
 
-def test_what_an_earlier_answer_left_in_the_buffer_is_not_read() -> None:
+def test_bytes_of_an_earlier_response_in_the_buffer_are_not_parsed() -> None:
     assert taught(SWIFT_GET).read(bytearray(SWIFT_GET), 100) is None
 
 
-def test_a_server_of_ever_new_layouts_costs_no_memory() -> None:
+def test_the_number_of_patterns_is_bounded() -> None:
     head_patterns = HeadPatternCache()
     for number in range(100):
         head_patterns.learn(b"HTTP/1.1 204 X\r\nX-%d: 1\r\n\r\n" % number)
@@ -180,20 +180,20 @@ TWO_HEADS = [head + b"\0\0" + head for head in (*USUAL, *recorded("answers"))]
 
 
 @fuzzed(TWO_HEADS, PIECES)
-def test_whatever_a_layout_fits_the_other_reads_the_same(data: bytes) -> None:
+def test_both_parsers_agree(data: bytes) -> None:
     """Invariant: that of ``read_alike``."""
     read_alike(data)
 
 
 @fuzzed([*USUAL, *UNUSUAL, *BAD, *recorded("answers")], PIECES)
-def test_what_was_learned_from_a_spoilt_answer_fits_no_other_meaning(data: bytes) -> None:
-    """Invariant: that of ``read_alike``, for a spoilt answer and then the usual ones."""
+def test_both_parsers_agree_after_learning_a_damaged_head(data: bytes) -> None:
+    """Invariant: that of ``read_alike``, for a damaged answer and then the usual ones."""
     for head in USUAL[:3]:
         read_alike(data + b"\0\0" + head)
 
 
 def head_or_refused(data: bytes) -> None:
-    """Invariant: parse_head gives a Head, or raises BadAnswer of one printable line."""
+    """Invariant: parse_head gives a Head, or raises BadResponse of one printable line."""
     for bodiless in (False, True):
         try:
             head, headers = parse_head(data, bodiless=bodiless)
@@ -209,7 +209,7 @@ def head_or_refused(data: bytes) -> None:
 
 
 @fuzzed([*recorded("answers"), *recorded("login"), *USUAL, *UNUSUAL], PIECES)
-def test_any_bytes_are_a_head_or_refused(data: bytes) -> None:
+def test_any_bytes_are_parsed_or_rejected(data: bytes) -> None:
     """Invariant: that of ``head_or_refused``."""
     head_or_refused(data)
 
@@ -231,12 +231,12 @@ def test_any_bytes_are_a_head_or_refused(data: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\nno header at all\r\n: none\r\nContent-Length: 5\r\n\r\n", 5, True),
     ],
 )  # fmt: skip
-def test_length_and_keeping(head: bytes, length: int, keep: bool) -> None:
+def test_length_and_keep_alive(head: bytes, length: int, keep: bool) -> None:
     parsed, _ = parse_head(head)
     assert (parsed.length, parsed.keep) == (length, keep)
 
 
-def test_the_answer_to_head_has_no_body() -> None:
+def test_a_response_to_head_has_no_body() -> None:
     assert parse_head(SWIFT_GET, bodiless=True)[0].length == 0
     assert parse_head(SWIFT_GET, bodiless=True)[1]["content-length"] == "4096"
 
@@ -264,7 +264,7 @@ def chunked(parts: list[bytes], extension: bytes = b"", trailer: bytes = b"") ->
     st.sampled_from([b"", b"X-Checksum: 1\r\n"]),
     st.lists(st.integers(1, 20), min_size=1, max_size=10),
 )
-def test_chunks_come_back_however_they_are_cut(
+def test_chunks_are_the_same_in_any_pieces(
     parts: list[bytes], extension: bytes, trailer: bytes, cuts: list[int]
 ) -> None:
     # Invariant: the body is the chunks joined, whatever the pieces in which it is fed.
@@ -289,7 +289,7 @@ CHUNKED_BODIES = [
 
 
 def chunks_or_refused(data: bytes) -> None:
-    """Invariant: a chunked body is the same in whatever pieces, or raises BadAnswer in all.
+    """Invariant: a chunked body is the same in whatever pieces, or raises BadResponse in all.
 
     The first two bytes say which pieces.
     """
@@ -326,7 +326,7 @@ def chunks_or_refused(data: bytes) -> None:
         b" 1",
     ],
 )
-def test_any_bytes_are_chunks_or_refused(data: bytes) -> None:
+def test_any_bytes_are_chunks_or_rejected(data: bytes) -> None:
     """Invariant: that of ``chunks_or_refused``."""
     chunks_or_refused(data)
 
@@ -346,19 +346,19 @@ def test_any_bytes_are_chunks_or_refused(data: bytes) -> None:
         b"1\r\nx\r\n" * 5000,
     ],
 )
-def test_bad_chunks_are_refused(data: bytes) -> None:
+def test_bad_chunks_are_rejected(data: bytes) -> None:
     with pytest.raises(BadResponse):
         ChunkedBody().feed(memoryview(data))
 
 
-def test_small_chunks_are_fine_in_small_numbers_and_small_ones_in_large() -> None:
+def test_few_tiny_chunks_and_many_small_ones_are_accepted() -> None:
     for chunks in (b"1\r\nx\r\n" * 4000, b"40\r\n%b\r\n" % (b"x" * 64) * 9000):
         body = ChunkedBody()
         body.feed(memoryview(chunks + b"0\r\n\r\n"))
         assert body.done
 
 
-def test_of_an_endless_transaction_id_the_start_is_kept() -> None:
+def test_a_long_transaction_id_is_cut() -> None:
     usual = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Trans-Id: %b\r\n\r\n"
     head_patterns = HeadPatternCache()
     head_patterns.learn(usual % b"tx1")
@@ -369,14 +369,14 @@ def test_of_an_endless_transaction_id_the_start_is_kept() -> None:
         assert head_patterns.read(bytearray(data), len(data)) in (head, None)
 
 
-def test_what_follows_the_last_chunk_is_counted() -> None:
+def test_bytes_behind_the_last_chunk_are_counted() -> None:
     body = ChunkedBody()
     assert b"".join(map(bytes, body.feed(memoryview(b"1\r\nx\r\n0\r\n\r\nHTTP/1.1")))) == b"x"
     assert (body.done, body.rest) == (True, 8)
 
 
 @given(st.binary(max_size=1024) | st.text(max_size=300).map(str.encode), st.text(max_size=20))
-def test_whatever_an_error_says_is_a_short_line(body: bytes, secret: str) -> None:
+def test_an_error_body_becomes_a_short_line(body: bytes, secret: str) -> None:
     line = error_line(body, secret)
     must_be_line(line)
     assert len(line) <= 120
@@ -395,5 +395,5 @@ def test_whatever_an_error_says_is_a_short_line(body: bytes, secret: str) -> Non
         (b"x" * 300, "x" * 117 + "..."),
     ],
 )
-def test_the_line_of_an_error(body: bytes, line: str) -> None:
+def test_the_line_of_an_error_body(body: bytes, line: str) -> None:
     assert error_line(body, "abcdefghijkl-and-more<b") == line

@@ -1,4 +1,4 @@
-"""Kept connections, time-outs, and users that go away."""
+"""Connection reuse, timeouts, and killed greenlets."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from tests.fakes.served_pool import (
 from tests.ports import held_port
 from tests.timing import spoilable
 
-# --- connections are kept, and replaced
+# --- connections are reused, and replaced
 
 
-def test_a_connection_serves_one_request_after_another() -> None:
+def test_a_connection_is_reused() -> None:
     with serving(answering(*[ok(b"x")] * 20)) as (server, pool):
         for _ in range(20):
             assert pool.request(HEAD).reconnects == 0
@@ -45,7 +45,7 @@ def test_a_connection_serves_one_request_after_another() -> None:
 @pytest.mark.parametrize(
     "last", [ok(b"x", b"Connection: close"), b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx"]
 )
-def test_an_answer_that_says_so_is_the_connections_last(last: bytes) -> None:
+def test_a_connection_closed_by_the_response_is_not_reused(last: bytes) -> None:
     with serving(answering(last, b"never said")) as (server, pool):
         assert [pool.request(HEAD).reconnects for _ in range(3)] == [0, 0, 0]
         assert server.connections == 3
@@ -77,7 +77,7 @@ in_service = pytest.mark.parametrize("script", [closed_in_service, reset_in_serv
 
 @pytest.mark.parametrize("script", [closed_after_one, reset_after_one])
 @pytest.mark.parametrize("upload", [None, Upload(3, b"abc"), big_upload()])
-def test_a_kept_connection_that_was_closed_is_replaced_and_counted(
+def test_a_connection_closed_while_idle_is_replaced_and_counted(
     script: Script, upload: Upload | None
 ) -> None:
     def swallow(peer: Peer) -> None:
@@ -97,7 +97,7 @@ def test_a_kept_connection_that_was_closed_is_replaced_and_counted(
 
 @in_service
 @pytest.mark.parametrize("upload", [None, Upload(3, b"abc"), big_upload()])
-def test_a_request_that_was_broken_in_service_is_not_repeated_for_free(
+def test_a_request_cut_off_on_a_busy_connection_is_not_repeated(
     script: Script, upload: Upload | None
 ) -> None:
     with serving(script, answering(ok(b"y"))) as (server, pool):
@@ -111,7 +111,7 @@ def test_a_request_that_was_broken_in_service_is_not_repeated_for_free(
 
 
 @in_service
-def test_a_connection_that_was_idle_for_long_is_replaced_whenever_it_ends(
+def test_a_connection_idle_for_long_is_replaced_also_when_cut_off(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(httppool, "_LONG_IDLE_NS", 200_000_000)
@@ -123,7 +123,7 @@ def test_a_connection_that_was_idle_for_long_is_replaced_whenever_it_ends(
 
 
 @in_service
-def test_a_connection_is_idle_for_long_among_busy_ones_too(
+def test_idle_time_counts_while_other_connections_are_busy(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(httppool, "_LONG_IDLE_NS", 200_000_000)
@@ -139,7 +139,7 @@ def test_a_connection_is_idle_for_long_among_busy_ones_too(
         other.kill()
 
 
-def test_the_time_in_service_is_no_idle_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_request_is_no_idle_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(httppool, "_LONG_IDLE_NS", 200_000_000)
 
     def slowly_reset(peer: Peer) -> None:
@@ -154,7 +154,7 @@ def test_the_time_in_service_is_no_idle_time(monkeypatch: pytest.MonkeyPatch) ->
         assert (caught.value.kind, server.connections) == (ErrorKind.DISCONNECTED, 1)
 
 
-def test_it_is_replaced_once_only_and_counted_though_that_failed() -> None:
+def test_a_connection_is_replaced_once_and_counted_even_if_that_fails() -> None:
     with serving(closed_after_one, lambda peer: peer.hear()) as (server, pool):
         pool.request(HEAD)
         gevent.sleep(0.005)
@@ -165,7 +165,7 @@ def test_it_is_replaced_once_only_and_counted_though_that_failed() -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_request_that_went_out_once_is_told_from_one_that_did_not(kept: bool) -> None:
+def test_sent_is_false_only_if_nothing_was_ever_sent(kept: bool) -> None:
     """The server went down: what it heard over the kept connection it may have done."""
     with serving(closed_after_one) as (_, pool):
         if kept:
@@ -179,7 +179,7 @@ def test_a_request_that_went_out_once_is_told_from_one_that_did_not(kept: bool) 
     assert caught.value.reconnects == kept
 
 
-def test_nothing_is_sent_again_once_an_answer_began() -> None:
+def test_nothing_is_repeated_after_the_first_response_byte() -> None:
     with serving(answering(ok(b"x"), b"HTTP/1.1 2")) as (server, pool):
         pool.request(HEAD)
         with pytest.raises(StorageError) as caught:
@@ -200,21 +200,21 @@ def test_no_more_connections_than_requests_in_flight() -> None:
         assert server.connections == 5
 
 
-def test_connections_are_opened_ahead() -> None:
+def test_connect_opens_connections() -> None:
     with serving(answering(*[ok()] * 3)) as (server, pool):
         pool.connect(4)
         pool.connect(4)
         assert repr(pool) == f"<ConnectionPool to 127.0.0.1:{server.port}, 4 open, 4 idle>"
 
 
-def test_a_connection_opened_ahead_may_be_gone_when_it_is_used() -> None:
+def test_an_opened_connection_may_be_closed_before_its_first_request() -> None:
     with serving(lambda peer: None, answering(ok(b"x"))) as (_, pool):
         pool.connect(1)
         gevent.sleep(0.005)
         assert pool.request(HEAD).reconnects == 1
 
 
-def test_opening_ahead_fails_in_silence() -> None:
+def test_connect_raises_nothing() -> None:
     with pool_on(held_port()) as pool:
         pool.connect(3)
 
@@ -240,7 +240,7 @@ def test_an_unknown_name() -> None:
 
 @pytest.mark.parametrize("said", [b"", START, START + b"half", CHUNKED + b"5\r\nh"])
 @spoilable
-def test_silence_is_a_network_time_out(said: bytes) -> None:
+def test_a_silent_server_is_a_network_timeout(said: bytes) -> None:
     started = time.perf_counter()
     error = failure(silent_after(said), network_timeout_s=0.1)
     assert error.kind is ErrorKind.NETWORK_TIMEOUT
@@ -250,7 +250,7 @@ def test_silence_is_a_network_time_out(said: bytes) -> None:
 
 @pytest.mark.parametrize("upload", [None, Upload(2, b"ab")])
 @spoilable
-def test_headers_must_be_whole_within_a_network_time_out(upload: Upload | None) -> None:
+def test_headers_must_be_complete_within_a_network_timeout(upload: Upload | None) -> None:
     drips = dripping(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nX: ", b"x")
     for script in (drips, silent_after(START[:10])):
         started = time.perf_counter()
@@ -270,7 +270,7 @@ def test_headers_must_be_whole_within_a_network_time_out(upload: Upload | None) 
     ],
 )
 @spoilable
-def test_only_an_object_may_drip(start: bytes, drop: bytes) -> None:
+def test_only_bytes_of_an_object_reset_the_idle_timeout(start: bytes, drop: bytes) -> None:
     error = failure(dripping(start, drop), network_timeout_s=0.2, upload=Upload(2, b"ab"))
     assert error.kind is ErrorKind.NETWORK_TIMEOUT
     with serving(dripping(start, drop), network_timeout_s=0.2) as (_, pool):
@@ -280,7 +280,7 @@ def test_only_an_object_may_drip(start: bytes, drop: bytes) -> None:
 
 
 @spoilable
-def test_a_server_that_takes_no_body_is_a_network_time_out() -> None:
+def test_a_server_that_reads_no_body_is_a_network_timeout() -> None:
     error = failure(lambda peer: peer.linger(), network_timeout_s=0.1, upload=big_upload())
     assert error.kind is ErrorKind.NETWORK_TIMEOUT
 
@@ -294,8 +294,8 @@ def test_a_server_that_takes_no_body_is_a_network_time_out() -> None:
     ],
 )
 @spoilable
-def test_the_deadline_ends_an_answer_that_drips(start: bytes, drop: bytes) -> None:
-    # Each drop would keep a network time-out away for ever.
+def test_the_deadline_ends_a_slow_response(start: bytes, drop: bytes) -> None:
+    # Each drop would keep a network timeout away for ever.
     with serving(dripping(start, drop), network_timeout_s=0.15) as (_, pool):
         deadline_ns = perf_counter_ns() + 300_000_000
         with pytest.raises(StorageError) as caught:
@@ -305,7 +305,7 @@ def test_the_deadline_ends_an_answer_that_drips(start: bytes, drop: bytes) -> No
 
 
 @spoilable
-def test_a_connection_that_timed_out_is_not_used_again() -> None:
+def test_a_connection_that_timed_out_is_not_reused() -> None:
     with serving(silent_after(b""), answering(ok(b"x")), network_timeout_s=0.1) as (server, pool):
         with pytest.raises(StorageError):
             pool.request(HEAD)
@@ -314,7 +314,7 @@ def test_a_connection_that_timed_out_is_not_used_again() -> None:
 
 
 @spoilable
-def test_idle_connections_do_not_time_out() -> None:
+def test_idle_connections_have_no_timeout() -> None:
     with serving(answering(ok(b"x"), ok(b"y")), network_timeout_s=0.05) as (server, pool):
         pool.request(HEAD)
         gevent.sleep(0.15)
@@ -322,7 +322,7 @@ def test_idle_connections_do_not_time_out() -> None:
         assert server.connections == 1
 
 
-def test_a_connection_that_takes_its_time_has_its_time_outs(
+def test_timeouts_apply_while_a_connection_opens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened = Dialler.open
@@ -342,7 +342,7 @@ def test_a_connection_that_takes_its_time_has_its_time_outs(
 
 
 @spoilable
-def test_our_own_sleep_is_no_silence_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suspended_process_causes_no_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     # After SIGSTOP and SIGCONT the answer is in the socket, and the sweep is due at once.
     monkeypatch.setattr(httppool, "_SUSPENDED_NS", 100_000_000)
 
@@ -361,7 +361,7 @@ def test_our_own_sleep_is_no_silence_of_the_server(monkeypatch: pytest.MonkeyPat
 # --- who reads late
 
 
-def test_a_first_byte_that_was_read_late_has_no_time_that_is_known() -> None:
+def test_a_first_byte_read_late_has_an_uncertain_time() -> None:
     """The last byte has; and what the first bytes' time can have been at the latest is told."""
 
     said = threading.Semaphore(0)
@@ -392,7 +392,7 @@ def test_a_first_byte_that_was_read_late_has_no_time_that_is_known() -> None:
 # --- greenlets that go away
 
 
-def test_a_killed_greenlet_takes_its_connection_along() -> None:
+def test_a_killed_greenlet_closes_its_connection() -> None:
     with serving(silent_after(START + b"half"), answering(ok(b"whole"))) as (server, pool):
         user = gevent.spawn(pool.request, HEAD)
         gevent.sleep(0.02)
@@ -401,7 +401,7 @@ def test_a_killed_greenlet_takes_its_connection_along() -> None:
         assert server.connections == 2
 
 
-def test_an_exception_from_outside_goes_through_unchanged() -> None:
+def test_other_exceptions_propagate_unchanged() -> None:
     with (
         serving(silent_after(b"")) as (_, pool),
         pytest.raises(gevent.Timeout),
@@ -410,7 +410,7 @@ def test_an_exception_from_outside_goes_through_unchanged() -> None:
         pool.request(HEAD)
 
 
-def test_close_ends_what_is_in_flight() -> None:
+def test_close_ends_requests_in_flight() -> None:
     with serving(silent_after(b"")) as (_, pool):
         users = [gevent.spawn(pool.request, HEAD) for _ in range(3)]
         gevent.sleep(0.02)
@@ -421,7 +421,7 @@ def test_close_ends_what_is_in_flight() -> None:
             pool.request(HEAD)
 
 
-def test_a_repr_tells_the_state_and_no_secret() -> None:
+def test_the_repr_shows_the_state_and_no_secret() -> None:
     with serving(answering(ok(b"x"))) as (server, pool):
         pool.request(HEAD.replace(b"Host", b"X-Auth-Token: secret\r\nHost"))
         assert repr(pool) == f"<ConnectionPool to 127.0.0.1:{server.port}, 1 open, 1 idle>"

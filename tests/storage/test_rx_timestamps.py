@@ -1,4 +1,4 @@
-"""When bytes came."""
+"""Arrival times of received bytes."""
 
 from __future__ import annotations
 
@@ -24,58 +24,58 @@ SECOND = 1_000_000_000
 
 
 def wall_ahead_ns() -> int:
-    """How far the wall clock is ahead, by two looks between which nobody else had the core."""
+    """Wall clock minus perf_counter_ns, read without preemption in between."""
     while True:
         before_ns, wall_ns, after_ns = perf_counter_ns(), time_ns(), perf_counter_ns()
         if after_ns - before_ns < MS // 10:
             return wall_ns - before_ns
 
 
-def note(at_ns: int) -> AncillaryData:
-    """The kernel's, of a time of perf_counter_ns."""
+def timestamp(at_ns: int) -> AncillaryData:
+    """The kernel's ancillary data for a perf_counter_ns time."""
     wall_ns = at_ns + wall_ahead_ns()
     return [(socket.SOL_SOCKET, 35, pack("ll", *divmod(wall_ns, SECOND)))]
 
 
 @pytest.fixture
 def woken() -> RxTimestamps:
-    """Of a loop that woke 20 ms ago and now, as far as it knows."""
+    """RxTimestamps of a loop that woke 20 ms ago and now."""
     found = RxTimestamps()
     found.wake()
     found._before_ns = found._woken_ns - 20 * MS
     return found
 
 
-def test_the_kernels_note_is_when_the_bytes_came(woken: RxTimestamps) -> None:
-    came_ns = woken._woken_ns - 7 * MS
-    woken.ancillary = note(came_ns)
-    assert abs(woken.now()) == pytest.approx(came_ns, abs=MS)
+def test_the_kernel_timestamp_is_the_arrival_time(woken: RxTimestamps) -> None:
+    arrived_ns = woken._woken_ns - 7 * MS
+    woken.ancillary = timestamp(arrived_ns)
+    assert abs(woken.now()) == pytest.approx(arrived_ns, abs=MS)
 
 
-def test_bytes_may_come_between_the_waking_and_their_reading(woken: RxTimestamps) -> None:
+def test_bytes_may_arrive_between_wake_up_and_read(woken: RxTimestamps) -> None:
     woken._woken_ns -= 10 * MS
-    came_ns = perf_counter_ns() - 5 * MS
-    woken.ancillary = note(came_ns)
-    assert abs(woken.now()) == pytest.approx(came_ns, abs=MS)
+    arrived_ns = perf_counter_ns() - 5 * MS
+    woken.ancillary = timestamp(arrived_ns)
+    assert abs(woken.now()) == pytest.approx(arrived_ns, abs=MS)
 
 
-def test_a_wall_clock_that_was_set_moves_no_time_out_of_reach(woken: RxTimestamps) -> None:
-    woken.ancillary = note(perf_counter_ns() - 3600 * SECOND)
+def test_setting_the_wall_clock_is_bounded_by_the_wake_ups(woken: RxTimestamps) -> None:
+    woken.ancillary = timestamp(perf_counter_ns() - 3600 * SECOND)
     assert abs(woken.now()) == woken._before_ns
-    woken.ancillary = note(perf_counter_ns() + 3600 * SECOND)
+    woken.ancillary = timestamp(perf_counter_ns() + 3600 * SECOND)
     assert woken._woken_ns <= abs(woken.now()) <= perf_counter_ns()
 
 
-def test_who_loses_the_core_between_two_clocks_makes_no_latency_shorter(
+def test_preemption_between_two_clock_reads_shortens_no_latency(
     woken: RxTimestamps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    came_ns = perf_counter_ns() - 5 * MS
-    woken.ancillary = note(came_ns)
+    arrived_ns = perf_counter_ns() - 5 * MS
+    woken.ancillary = timestamp(arrived_ns)
     late_ns = 0
 
     def wall_clock() -> int:
         nonlocal late_ns
-        late_ns = 3 * MS  # others had the core before this clock was read
+        late_ns = 3 * MS  # preempted before this clock was read
         return time_ns() + late_ns
 
     monkeypatch.setattr(rx_timestamps, "time_ns", wall_clock)
@@ -83,16 +83,18 @@ def test_who_loses_the_core_between_two_clocks_makes_no_latency_shorter(
     before_ns = woken._before_ns
     woken.wake()
     woken._before_ns = before_ns
-    assert abs(woken.now()) == pytest.approx(came_ns, abs=MS)
+    assert abs(woken.now()) == pytest.approx(arrived_ns, abs=MS)
 
 
-def test_nor_does_who_loses_it_at_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_preemption_during_the_first_clock_reads_shortens_no_latency(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     late_ns = 0
 
     def wall_clock() -> int:
         nonlocal late_ns
         seen_ns = time_ns() + late_ns
-        late_ns = min(late_ns + 3 * MS, 6 * MS)  # twice others had the core after this clock
+        late_ns = min(late_ns + 3 * MS, 6 * MS)  # preempted twice after this clock was read
         return seen_ns
 
     monkeypatch.setattr(rx_timestamps, "time_ns", wall_clock)
@@ -105,43 +107,43 @@ def test_nor_does_who_loses_it_at_the_beginning(monkeypatch: pytest.MonkeyPatch)
     ("after_waking_ns", "certain"),
     [(-5 * MS, False), (-MS // 2, True), (MS // 10, True), (5 * MS, False)],
 )
-def test_who_reads_late_does_not_know_when_the_first_bytes_came(
+def test_a_late_read_has_an_uncertain_time(
     after_waking_ns: int, certain: bool, woken: RxTimestamps
 ) -> None:
     woken.wake()
     woken._woken_ns -= 10 * MS
     woken._before_ns = woken._woken_ns - 20 * MS
     woken._timely_since_ns -= 10 * MS
-    came_ns = woken._woken_ns + after_waking_ns
-    woken.ancillary = note(came_ns)
-    told_ns = woken.now()
-    assert abs(told_ns) == pytest.approx(came_ns, abs=MS // 5)
-    assert (told_ns > 0) is certain
-    assert woken.came_after_wake(abs(told_ns)) is (after_waking_ns > MS)
+    arrived_ns = woken._woken_ns + after_waking_ns
+    woken.ancillary = timestamp(arrived_ns)
+    reported_ns = woken.now()
+    assert abs(reported_ns) == pytest.approx(arrived_ns, abs=MS // 5)
+    assert (reported_ns > 0) is certain
+    assert woken.came_after_wake(abs(reported_ns)) is (after_waking_ns > MS)
 
 
-def test_without_a_note_it_is_the_waking(woken: RxTimestamps) -> None:
+def test_without_a_timestamp_the_wake_up_is_the_arrival_time(woken: RxTimestamps) -> None:
     assert woken.now() == woken._woken_ns
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="no other kernel is asked for notes")
-def test_what_waited_to_be_read_came_when_it_came() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="other kernels are not asked for timestamps")
+def test_waiting_bytes_have_their_arrival_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sender = socket.create_connection(listener.getsockname())
         receiver, _ = listener.accept()
     receiver.setblocking(False)
     stream = PlainStream(receiver)
     with closing(sender), closing(stream):
-        while not stream._timestamps.ancillary:  # the kernel begins a moment after it was asked
+        while not stream._timestamps.ancillary:  # the kernel enables timestamps with a delay
             send_and_wait(sender, receiver)
             stream.recv_into(bytearray(9))
         for receive in (lambda: stream.recv_into(bytearray(9)), lambda: stream.discard(9)):
             before_ns = perf_counter_ns()
             there_ns = send_and_wait(sender, receiver)
-            time.sleep(0.005)  # nobody lets the loop wake
+            time.sleep(0.005)  # without running the loop
             assert receive() == 1
-            came_ns = abs(stream.arrived_ns())
-            assert before_ns - MS // 10 <= came_ns <= there_ns + MS
+            arrived_ns = abs(stream.arrived_ns())
+            assert before_ns - MS // 10 <= arrived_ns <= there_ns + MS
 
 
 def send_and_wait(sender: socket.socket, receiver: socket.socket) -> int:
@@ -151,15 +153,15 @@ def send_and_wait(sender: socket.socket, receiver: socket.socket) -> int:
     return perf_counter_ns()
 
 
-def test_what_was_there_when_the_loop_woke_has_the_time_of_waking() -> None:
+def test_bytes_present_at_the_wake_up_have_its_time() -> None:
     found, loop = hub_timestamps(), get_hub().loop
-    found.ancillary = []  # pipes have none
+    found.ancillary = []  # pipes have no timestamps
     pipes = [os.pipe() for _ in range(4)]
     seen: list[tuple[int, int]] = []
 
     def read() -> None:
         seen.append((found.now(), perf_counter_ns()))
-        time.sleep(0.005)  # what the handling of one answer takes
+        time.sleep(0.005)  # the time to handle one response
 
     watchers = [loop.io(reading, 1) for reading, _ in pipes]
     began_ns = perf_counter_ns()
@@ -178,7 +180,7 @@ def test_what_was_there_when_the_loop_woke_has_the_time_of_waking() -> None:
     assert seen[-1][1] - seen[-1][0] >= 15 * MS
 
 
-def test_each_waking_has_its_own() -> None:
+def test_each_wake_up_has_its_own_time() -> None:
     found = hub_timestamps()
     found.ancillary = []
     gevent.sleep(0.002)
@@ -187,5 +189,5 @@ def test_each_waking_has_its_own() -> None:
     assert found.now() - first_ns >= 1 * MS
 
 
-def test_a_hub_has_one() -> None:
+def test_a_hub_has_one_instance() -> None:
     assert hub_timestamps() is hub_timestamps()

@@ -91,7 +91,7 @@ def parsed(body: bytes) -> None:
 
 
 @given(st.binary(max_size=100) | ANY_JSON.map(lambda value: json.dumps(value).encode()))
-def test_anything_is_parsed_or_refused(body: bytes) -> None:
+def test_any_bytes_are_parsed_or_rejected(body: bytes) -> None:
     """Invariant: that of ``parsed``."""
     parsed(body)
 
@@ -109,13 +109,13 @@ NAME_WORDS = [json.dumps(name).encode() for name in NAMES] + [
 
 
 @fuzzed(recorded("swift-json"), NAME_WORDS)
-def test_spoilt_answers_are_parsed_or_refused(body: bytes) -> None:
+def test_damaged_responses_are_parsed_or_rejected(body: bytes) -> None:
     """Invariant: that of ``parsed``."""
     parsed(body)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_come_through_as_they_are(name: str) -> None:
+def test_names_are_unchanged(name: str) -> None:
     row = {"name": name, "count": 1, "bytes": 2}
     for ascii_only in (True, False):
         body = json.dumps([row], ensure_ascii=ascii_only).encode()
@@ -126,7 +126,7 @@ def test_names_come_through_as_they_are(name: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'[{"a":' * 100_000, b"9" * 10_000])
-def test_bombs_are_refused(body: bytes) -> None:
+def test_json_bombs_are_rejected(body: bytes) -> None:
     for parse in PARSERS:
         with pytest.raises(StorageError):
             parse(body)
@@ -153,7 +153,7 @@ def peak_bytes(call: Callable[[], object]) -> int:
         (b"[", b'{"subdir": "a"},'),
     ],
 )  # fmt: skip
-def test_no_listing_takes_more_memory_than_what_was_asked_for(first: bytes, again: bytes) -> None:
+def test_a_listing_uses_bounded_memory(first: bytes, again: bytes) -> None:
     """32 MiB of it (a Swift's page of 1,000 rows is 0.2 MiB), in pieces as they arrive."""
     piece = memoryview(again * ((1 << 16) // len(again)))
 
@@ -169,7 +169,7 @@ def test_no_listing_takes_more_memory_than_what_was_asked_for(first: bytes, agai
     assert peak_bytes(read) < 4 << 20
 
 
-def test_a_page_with_more_rows_than_were_asked_for_is_refused() -> None:
+def test_a_page_with_too_many_rows_is_rejected() -> None:
     rows = [{"name": f"{number:06d}", "bytes": 1} for number in range(LIMIT + 1)]
     assert len(object_names(json.dumps(rows[:LIMIT]).encode())) == LIMIT
     with pytest.raises(StorageError, match="not a listing of Swift's form"):
@@ -177,7 +177,7 @@ def test_a_page_with_more_rows_than_were_asked_for_is_refused() -> None:
 
 
 @pytest.mark.parametrize("body", [b'{"Errors": [', b"[", b'{"swift": ['])
-def test_other_answers_unfold_to_no_more_than_they_may(body: bytes) -> None:
+def test_other_responses_use_bounded_memory(body: bytes) -> None:
     """8 MiB is the longest of them that is taken in."""
     bomb = body + b"{}," * ((8 << 20) // 3)
 
@@ -196,7 +196,7 @@ def test_other_answers_unfold_to_no_more_than_they_may(body: bytes) -> None:
         b"x[]", b"[]x", b"[x]", b'["x"]', b"[[]]", b"[null]", b'[{"name": "a]"}', b"[{]", b"\\[]",
     ],
 )  # fmt: skip
-def test_what_is_almost_a_listing_is_refused(body: bytes) -> None:
+def test_almost_valid_listings_are_rejected(body: bytes) -> None:
     for entry in (container_entry, object_entry):
         with pytest.raises(StorageError, match="of Swift's form"):
             listed(entry, body)
@@ -210,7 +210,7 @@ def test_sizes_of_objects() -> None:
             listed(object_entry, b'[{"name": "a", "bytes": %s}]' % size.encode())
 
 
-def test_a_name_that_no_store_takes_is_refused() -> None:
+def test_an_overlong_name_is_rejected() -> None:
     assert object_names(json.dumps([{"name": "\u4e2d" * 1365}]).encode()) == ["\u4e2d" * 1365]
     with pytest.raises(StorageError, match="not an object's entry"):
         object_names(json.dumps([{"name": "\u4e2d" * 1366}]).encode())
@@ -233,12 +233,12 @@ def test_container_entries() -> None:
         {"count": 1, "bytes": 0},
     ],
 )
-def test_malformed_entries_are_refused(row: dict[str, object]) -> None:
+def test_malformed_entries_are_rejected(row: dict[str, object]) -> None:
     with pytest.raises(StorageError, match="not a container's entry of Swift's form"):
         container_entries(json.dumps([row]).encode())
 
 
-def test_what_a_container_says_of_itself() -> None:
+def test_container_metadata() -> None:
     said = {"x-storage-policy": "gold", "x-container-object-count": "12"}
     assert container_info(said) == ContainerInfo("gold", marked=False, object_count=12)
     marked = {"x-container-meta-ssbench": "run1", "x-container-object-count": "0"}
@@ -246,7 +246,7 @@ def test_what_a_container_says_of_itself() -> None:
 
 
 @pytest.mark.parametrize("count", ["", "-1", "many", "1e3", "9" * 5000, "\u0663"])
-def test_a_count_that_is_none_is_not_taken_for_0(count: str) -> None:
+def test_an_invalid_count_is_unknown(count: str) -> None:
     assert container_info({"x-container-object-count": count}).object_count is None
 
 
@@ -254,21 +254,21 @@ def test_object_names_without_pseudo_directories() -> None:
     assert object_names(b'[{"name": "a/b"}, {"subdir": "c/"}]') == ["a/b"]
 
 
-def test_bulk_failures_are_unquoted_and_lose_their_container() -> None:
+def test_bulk_failures_are_unquoted_without_their_container() -> None:
     answer = {"Errors": [["/c/a%2Fb%0A", "409 Conflict"], ["c/x", "503 Busy"]]}
     answer["Response Status"] = "400 Bad Request"  # type: ignore[assignment]
     body = b" \r\n\r\n" + json.dumps(answer).encode()  # a long one begins with life signs
     assert bulk_failures(body, "c") == [("a/b\n", 409), ("x", 503)]
 
 
-def test_a_bulk_delete_that_failed_as_a_whole() -> None:
+def test_a_bulk_delete_can_fail_as_a_whole() -> None:
     body = b'{"Response Status": "502 Bad Gateway", "Errors": []}'
     with pytest.raises(StorageError, match="failed with 502") as caught:
         bulk_failures(body, "c")
     assert caught.value.status == 502
 
 
-def test_limits_that_are_missing_or_odd_are_none() -> None:
+def test_missing_or_invalid_limits_are_none() -> None:
     info = {
         "swift": {
             "max_file_size": "5G",
