@@ -22,7 +22,7 @@ from benchmarks.bench.cores import CLIENT, TARGET, standing
 from benchmarks.bench.ours import free_ports
 from benchmarks.scale.crowd import Crowd, Kind
 from ssbench.core.operations import READ
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 
 _LOOK_EVERY_S = 0.02
 _PATIENCE_S = 120.0

@@ -23,7 +23,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.host.process import allow_many_connections, tune_garbage_collector
 from ssbench.storage.noop import NoopStorage
 from ssbench.transport.key import CurveKey
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 

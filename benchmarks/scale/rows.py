@@ -25,7 +25,7 @@ from ssbench.core.operations import CRUD, ENSURE
 from ssbench.core.records import PhaseRecord, Record, RunFooter
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.transport.key import CurveKey
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 
 ROOT = Path(__file__).resolve().parents[2]
 _MASTER = ROOT / "bin" / "ssbench-master"

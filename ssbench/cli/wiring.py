@@ -8,7 +8,7 @@ from ssbench.cli.zmq_options import ZmqOptions
 from ssbench.host.process import allow_many_connections
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport, pipe_length
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 
 
 def ports_of(zmq: ZmqOptions) -> Ports:

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-NO_KEY = "without a key; workers need the master's --zmq-key-file"
-OTHER_KEY = "with another key; workers need the master's --zmq-key-file"
-UNEXPECTED_KEY = "with a key, of which this master has none; give it the same --zmq-key-file"
-OTHER_PROTOCOL = "whose protocol isn't that of ssbench"
-CLOSED_EARLY = "who hung up before keys were compared; both sides need the same key file, or none"
-UNEXPECTED_DATA = "who sent more than a worker ever says there"
-CLOSED = "hung up"
+NO_KEY = "it has no key; workers need the master's --zmq-key-file"
+OTHER_KEY = "it has another key; workers need the master's --zmq-key-file"
+UNEXPECTED_KEY = "it has a key, this master has none; give it the same --zmq-key-file"
+OTHER_PROTOCOL = "its protocol is not that of ssbench"
+CLOSED_EARLY = "it closed during the handshake; both sides need the same key file, or none"
+UNEXPECTED_DATA = "it sent more than any worker does at this port"
+CLOSED = "closed"
 #: Connections closed during the handshake in a row. A worker may be killed there, but not so often.
 MAX_CLOSED_EARLY = 4
 _MAX_LOGGED = 10  #: addresses that are logged, one line each
@@ -133,6 +133,6 @@ class RejectedPeers:
             return []
         self._logged.add(peer.address)
         if len(self._logged) > _MAX_LOGGED:
-            return [f"Strangers knock from more than {_MAX_LOGGED} addresses; no more are named"]
-        who = peer.address or "an address that couldn't be had"
-        return [f"Turned away from port {peer.port}: someone at {who} {peer.why}"]
+            return [f"Rejected peers at more than {_MAX_LOGGED} addresses; no more are named"]
+        address = peer.address or "an unknown address"
+        return [f"Rejected a peer at {address}, port {peer.port}: {peer.why}"]

@@ -1,9 +1,9 @@
-"""Who may come in at the ports, and what is known of those who may not.
+"""Authentication of peers, and what is known of the rejected ones.
 
-CURVE keeps strangers out, but tells nobody that they were there. The master's doorkeeper answers
-ZeroMQ's question whether a client's key is the right one (ZAP, ZeroMQ's RFC 27), and listens to
-its socket monitors for those that don't even come so far: without a key, with another master's,
-or another tool altogether. A worker's doorbell listens for the same from the other side.
+CURVE rejects peers silently. The master's ``ZapAuthenticator`` answers ZeroMQ's question whether a
+client's key is right (ZAP, ZeroMQ's RFC 27), and reads socket monitors to see peers that fail
+before that: without a key, with another master's, or of another protocol. A worker's
+``ConnectionMonitor`` does the same from the other side.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ssbench.core.rejected_peers import (
 )
 from ssbench.transport.key import CurveKey
 
-_ZAP = "inproc://zeromq.zap.01"  #: where ZeroMQ itself looks for it
+_ZAP = "inproc://zeromq.zap.01"  #: ZeroMQ asks at this address
 _EVENTS = (
     zmq.EVENT_ACCEPTED
     | zmq.EVENT_DISCONNECTED
@@ -47,17 +47,17 @@ _EVENTS = (
 )
 
 _RETRY_S = 1.0
-#: Bytes that a peer may send where it has nothing to say but a handshake (700 with a key) and its
-#: one subscription. ZeroMQ keeps each byte of a subscription as 50 to 100 of memory, without end.
+#: Bytes that a peer may send at a port that only sends: a handshake (700 with a key) and one
+#: subscription. ZeroMQ keeps each byte of a subscription as 50 to 100 bytes of memory, for ever.
 MAX_PEER_BYTES = 8192
-_LISTEN_MS = 100  #: between looks at how much was sent
+_LISTEN_MS = 100  #: between checks of how much was sent
 _TCP_INFO_BYTES, _BYTES_RECEIVED = 192, struct.Struct("=128xQ")  # of Linux' struct tcp_info
 
 
 class ZapAuthenticator:
-    """Sets the locks of the master's sockets and watches them, in a thread of its own.
+    """Authenticates the peers of the master's sockets, in a thread of its own.
 
-    :param key: None: without locks. Workers with a key are turned away then, and told of.
+    :param key: None: no key is required; workers with a key are rejected.
     """
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], key: CurveKey | None) -> None:
@@ -66,11 +66,11 @@ class ZapAuthenticator:
         self._client = z85.decode(key.client_public) if key else b""
         self._watched: list[zmq.Socket[bytes]] = []
         self._monitors: dict[zmq.Socket[bytes], PendingPeers] = {}  # in the same order
-        self._receive_only: list[PendingPeers] = []  # where peers have nothing to say
+        self._receive_only: list[PendingPeers] = []  # of ports that only send
         self._admitted: set[str] = set()
         self._seen: deque[RejectedPeer] = deque(maxlen=MAX_COUNTED)
         self._rejected = RejectedPeers()
-        self._thread = threading.Thread(target=self._run, name="ssbench-doorkeeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="ssbench-authenticator", daemon=True)
         self._zap = context.socket(zmq.REP)
         self._zap.setsockopt(zmq.LINGER, 0)
         self._zap.bind(_ZAP)
@@ -79,12 +79,14 @@ class ZapAuthenticator:
         return f"<ZapAuthenticator of {len(self._monitors)} ports>"
 
     def lock(self, sock: zmq.Socket[bytes], *, receives_only: bool = False) -> None:
-        """Before a socket is bound: nobody gets in without the key, if there is one.
+        """To be called before a socket is bound: it accepts only peers with the key, if there is
+        one.
 
-        :param quiet: who sends more than MOST_SAID bytes there is cut off.
+        :param receives_only: peers only receive: one that sends more than MAX_PEER_BYTES is
+            disconnected.
 
-        Without one, ZeroMQ is made to ask all the same: else it takes whatever connects for a
-        peer of its first version, a browser too, and jobs would go there.
+        Without a key, too, ZeroMQ must ask: else it takes any client, a browser too, for a peer of
+        its first protocol version, and jobs would be sent there.
         """
         number = len(self._watched)
         if self._key:
@@ -92,7 +94,7 @@ class ZapAuthenticator:
             sock.setsockopt(zmq.CURVE_PUBLICKEY, self._key.server_public.encode())
             sock.setsockopt(zmq.CURVE_SECRETKEY, self._key.server_secret.encode())
         sock.setsockopt_string(zmq.ZAP_DOMAIN, str(number))
-        # Without this, clients would pass unasked if nobody answered for them.
+        # Without this, clients are accepted if the authenticator does not run.
         sock.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
         pending = PendingPeers(self._admitted, locked=self._key is not None)
         self._monitors[_open_monitor(self._context, sock)] = pending
@@ -101,22 +103,22 @@ class ZapAuthenticator:
         self._watched.append(sock)
 
     def begin(self, ports: Iterable[int]) -> None:
-        """Let people in, once all sockets are bound; to these ports, in the order of locking."""
+        """Accept peers, once all sockets are bound to these ports, in the order of ``lock``."""
         for pending, port in zip(self._monitors.values(), ports, strict=True):
             pending.port = port
         self._thread.start()
 
     def rejected_peers(self, *, last: bool = False) -> list[str]:
-        """Lines of warning about those who were turned away, each told once."""
+        """New warnings about rejected peers."""
         seen = [self._seen.popleft() for _ in range(len(self._seen))]
         return self._rejected.lines(seen, time.monotonic(), last=last)
 
     def close(self) -> None:
-        """Nobody gets in from now on. To be called before the sockets are closed."""
+        """Accept no more peers. To be called before the sockets are closed."""
         for sock in self._watched:
             sock.disable_monitor()
         if self._thread.ident is not None:
-            self._thread.join()  # it ends at the monitors' last words
+            self._thread.join()  # it ends with the monitors
         for monitor in self._monitors:
             monitor.close(0)
         self._zap.close(0)
@@ -141,27 +143,27 @@ class ZapAuthenticator:
                     open_monitors -= 1
 
     def _answer_zap(self, zap: zmq.Socket[bytes]) -> None:
-        """Whether the client that asks may come in; it has proved that the key is its own."""
+        """Accept or reject a client, which has proved that the key is its own."""
         version, request, domain, address, _identity, mechanism, *keys = zap.recv_multipart()
         expected = (b"CURVE", [self._client]) if self._key else (b"NULL", [])
         known = (mechanism, keys) == expected
         status, text = (b"200", b"OK") if known else (b"400", b"not this key")
         zap.send_multipart([version, request, status, text, b"", b""])
-        who = _canonical_ip(address.decode("ascii", "replace"))
+        ip = _canonical_ip(address.decode("ascii", "replace"))
         if known and self._key:
-            self._admitted.add(who)
+            self._admitted.add(ip)
         elif not known:
             port = list(self._monitors.values())[int(domain)].port
-            self._seen.append(RejectedPeer(who, port, OTHER_KEY))
+            self._seen.append(RejectedPeer(ip, port, OTHER_KEY))
 
     def _disconnect_talkative(self) -> None:
         for pending in self._receive_only:
             for fd in pending.connections():
-                if _cut_off(fd, pending.port):
+                if _shut_down(fd, pending.port):
                     self._seen.append(pending.shut_down(fd))
 
     def _on_events(self, monitor: zmq.Socket[bytes], pending: PendingPeers) -> bool:
-        """Act on all that a monitor has to say; False once it has stopped."""
+        """Act on a monitor's events; False once it has stopped."""
         events = deque(_waiting_events(monitor))
         while events:
             event, value = events.popleft()
@@ -187,9 +189,10 @@ class ZapAuthenticator:
 
 
 class ConnectionMonitor:
-    """A worker's way to a port of the master's. For the thread that owns the socket.
+    """A worker's connection to one of the master's ports. For the thread that owns the socket.
 
-    ZeroMQ doesn't try again where keys don't fit; the next master may have the right one, so we do.
+    ZeroMQ does not reconnect after keys did not match. The next master may have the right key, so
+    this does.
     """
 
     def __init__(
@@ -211,8 +214,8 @@ class ConnectionMonitor:
         sock.connect(endpoint)
 
     def poll(self, now_s: float) -> None:
-        """Hear what became of the connection, and try again where it is due. To be called often:
-        what is to be heard piles up."""
+        """Read the connection's events, and reconnect if it is due. To be called often: events
+        pile up."""
         for event, value in _waiting_events(self._monitor):
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._why, self._hung_up, self._told = "", 0, False
@@ -228,7 +231,7 @@ class ConnectionMonitor:
             self._sock.connect(self._endpoint)
 
     def rejection(self) -> str:
-        """Why the master doesn't let us in, in words and once; "" for nothing to tell."""
+        """Why the master rejects this worker, once; "" if there is nothing new."""
         if self._hung_up >= MAX_CLOSED_EARLY:
             self._why = self._why or CLOSED
         if not self._why or self._told:
@@ -238,12 +241,12 @@ class ConnectionMonitor:
             return "it has a key, this worker has none: give it the same --zmq-key-file"
         if self._why == NO_KEY:
             return "this worker has a key (--zmq-key-file), the master has none"
-        # A master that hangs up first doesn't say which of the two.
+        # A master that closes first does not say which of the two.
         or_none = ", or it has none" if self._why == CLOSED else ""
-        return f"its key is another one than ours{or_none}: --zmq-key-file must name the same one"
+        return f"its key is another one{or_none}: --zmq-key-file must name the same key file"
 
     def close(self) -> None:
-        """Before the socket itself is closed."""
+        """To be called before the socket is closed."""
         self._sock.disable_monitor()
         self._monitor.close(0)
 
@@ -254,10 +257,10 @@ class ConnectionMonitor:
 def _open_monitor(
     context: zmq.Context[zmq.Socket[bytes]], sock: zmq.Socket[bytes]
 ) -> zmq.Socket[bytes]:
-    """A socket that gives the events of another one.
+    """A socket that receives the events of another one.
 
-    ZeroMQ's own thread writes to it, and would stand still where that has to wait: so the pipe
-    has no limit, and must be read as long as the monitor is on.
+    ZeroMQ's own thread writes to it, and would block if the pipe were full: so the pipe has no
+    limit, and must be read as long as the monitor is on.
     """
     address = f"inproc://ssbench-monitor-{sock.fileno()}-{id(sock)}"
     sock.monitor(address, _EVENTS)
@@ -278,7 +281,7 @@ def _waiting_events(monitor: zmq.Socket[bytes]) -> list[tuple[int, int]]:
 
 
 def _reason(event: int, value: int, *, has_key: bool) -> str:
-    """Why a handshake failed, as the side sees it that has a key, or none."""
+    """Why a handshake failed, by an event on the side that has a key, or none."""
     if event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
         return CLOSED
     if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
@@ -289,23 +292,25 @@ def _reason(event: int, value: int, *, has_key: bool) -> str:
 
 
 def _address_of(fd: int) -> str:
-    """The address at the other end of ZeroMQ's connection, "" where it is closed already."""
+    """The address of the peer of ZeroMQ's connection; "" if that is closed already."""
     with suppress(OSError), socket.socket(fileno=os.dup(fd)) as sock:
         return _canonical_ip(str(sock.getpeername()[0]))
     return ""
 
 
-def _cut_off(fd: int, port: int) -> bool:
-    """End ZeroMQ's connection where it has sent too much; says whether it did. It may be closed,
-    and its descriptor another one's, by now."""
+def _shut_down(fd: int, port: int) -> bool:
+    """Shut down ZeroMQ's connection if its peer sent too much; returns whether it did.
+
+    The descriptor may be another connection's by now.
+    """
     with suppress(OSError):
         sock = socket.socket(fileno=fd)
         try:
             info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
-            talks = (
+            too_much = (
                 _BYTES_RECEIVED.unpack_from(info.ljust(_TCP_INFO_BYTES, b"\0"))[0] > MAX_PEER_BYTES
             )
-            if talks and sock.getsockname()[1] == port:
+            if too_much and sock.getsockname()[1] == port:
                 sock.shutdown(socket.SHUT_RDWR)
                 return True
         finally:
@@ -314,7 +319,7 @@ def _cut_off(fd: int, port: int) -> bool:
 
 
 def _canonical_ip(address: str) -> str:
-    """``::ffff:10.0.0.7``, as a socket for both kinds has it, is ``10.0.0.7``."""
+    """``::ffff:10.0.0.7``, as an IPv6 socket has it, is ``10.0.0.7``."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ssbench.core.errors import UsageError
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 
 _SOURCE = "the parent's pipe"
 #: Addresses that stand for all interfaces -> one that reaches them from the same host.

@@ -1,4 +1,4 @@
-"""The master's ends of the three channels: jobs and beats out, whatever workers say in."""
+"""The master's sockets: jobs and control states out, the workers' messages in."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from ssbench.core.messages import Message, decode, encode
 from ssbench.core.rejected_messages import RejectedMessages
 from ssbench.transport.authenticator import ZapAuthenticator
 from ssbench.transport.key import CurveKey
-from ssbench.transport.ports import Ports, TransportError, endpoint, resolve
 from ssbench.transport.sockets import (
     CONTROL_HWM,
     LINGER_MS,
+    Ports,
+    TransportError,
     drop_stalled_peers,
+    endpoint,
     limit_buffers,
     make_context,
     make_socket,
+    resolve,
     translate_socket_errors,
 )
 
 #: Messages in a pipe. With one, each waits for ZeroMQ's own thread: 15 µs a message instead of 2.
 _LONGEST_PIPE, _SHORTEST_PIPE, _JOBS_IN_PIPE = 16, 2, 64
-#: Of one message of a peer that has nothing to say but a handshake (300 with a key) and a
-#: subscription; and of what waits to be read of it.
+#: Sizes of a message, and of the receive buffer, of a peer that only sends a handshake (300 bytes
+#: with a key) and a subscription.
 _QUIET_BYTES, _QUIET_BUFFER_BYTES = 512, 4096
-RECEIVED_AT_ONCE = 256  #: messages, until the master sees to its other duties
+RECEIVED_AT_ONCE = 256  #: messages per turn of the master's loop
 
 
 def pipe_length(jobs_a_message: int) -> int:
@@ -35,16 +38,16 @@ def pipe_length(jobs_a_message: int) -> int:
     return max(_SHORTEST_PIPE, min(_LONGEST_PIPE, _JOBS_IN_PIPE // max(jobs_a_message, 1)))
 
 
-#: How addresses begin that only their own host can reach.
+#: Prefixes of addresses that only their own host can reach.
 _LOOPBACK = ("127.", "::1")
 
 
 class MasterTransport:
-    """The master's ends. A context manager.
+    """The master's sockets. A context manager.
 
-    :param bind_ip: None: every interface where there is a key, loopback without one.
-    :param pipe: ``pipe_length`` of the run to come.
-    :raises TransportError: where a port can't be bound, or no socket is to be had.
+    :param bind_ip: None: all interfaces with a key, loopback without one.
+    :param pipe: ``pipe_length`` of the next run.
+    :raises TransportError: if a port can't be bound, or no socket is left.
     """
 
     @translate_socket_errors()
@@ -59,7 +62,7 @@ class MasterTransport:
         self.pipe = pipe
         self.has_key = key is not None
         self.key_hint = "with the same --zmq-key-file" if key else "without a --zmq-key-file"
-        everywhere = "0.0.0.0"  # nosec B104 # where CURVE keeps strangers out
+        everywhere = "0.0.0.0"  # nosec B104 # only with a key
         self.ip = resolve(bind_ip) if bind_ip else (everywhere if key else "127.0.0.1")
         self._rejected = RejectedMessages("results")
         self._context = make_context()
@@ -107,11 +110,11 @@ class MasterTransport:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only workers of this host can reach us."""
+        """Whether only workers of this host can connect."""
         return self.ip.startswith(_LOOPBACK)
 
     def send_jobs(self, data: bytes) -> bool:
-        """Give a message to a worker whose pipe has room; False where none has."""
+        """Send to a worker whose pipe is not full; False if all are."""
         try:
             self._work.send(data, zmq.NOBLOCK, copy=True)
         except zmq.Again:
@@ -119,13 +122,13 @@ class MasterTransport:
         return True
 
     def send_control_state(self, message: Message) -> None:
-        """Tell all workers; whom it doesn't reach will hear the next one."""
+        """Broadcast to all workers; a worker that misses it gets the next one."""
         self._control.send(encode(message))
 
     def receive(self, timeout_s: float, *, or_writable: bool = False) -> Iterator[Message]:
-        """Messages from workers: waits for the first up to the time-out.
+        """Messages from workers; waits for the first one up to the timeout.
 
-        :param or_room: also return as soon as a worker has room for jobs.
+        :param or_writable: also return as soon as a worker's pipe is not full.
         """
         data = self._next_result()
         if data is None and self._wait(timeout_s, or_writable=or_writable):
@@ -146,7 +149,7 @@ class MasterTransport:
             return None
 
     def _wait(self, timeout_s: float, *, or_writable: bool) -> bool:
-        """Until there is something; False where a signal came instead."""
+        """Wait for a message; False if a signal came instead."""
         self._poller.register(self._work, zmq.POLLOUT if or_writable else 0)
         try:
             self._poller.poll(int(max(timeout_s, 0) * 1000))
@@ -158,14 +161,13 @@ class MasterTransport:
 
     @property
     def refused(self) -> int:
-        """How many messages were none of ours."""
+        """How many messages were rejected."""
         return self._rejected.count
 
     def rejected_peers(self, *, last: bool = False) -> list[str]:
-        """Lines about those who knocked without the right key, and about workers that speak
-        another protocol; each address, and each worker, is told once.
+        """New lines about peers without the right key, and about workers of another protocol.
 
-        :param last: there will be no later call: tell also of those whose address was missed.
+        :param last: no later call follows: includes peers whose address is unknown.
         """
         return [*self._rejected.workers(), *self._authenticator.rejected_peers(last=last)]
 
@@ -177,7 +179,7 @@ class MasterTransport:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        # destroy() without a linger of its own keeps each socket's: the last beat goes out.
+        # destroy() without a linger keeps each socket's own: the last control state is sent.
         self._stop()
 
 

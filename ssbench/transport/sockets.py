@@ -1,37 +1,97 @@
-"""What the sockets of both sides have in common."""
+"""What the sockets of master and workers have in common: addresses, options, errors.
+
+ZeroMQ's own thread is woken for nearly every message. If it took the core of the thread that is
+sending or receiving, it would carry one message at a time. With batch scheduling it waits until
+that thread pauses, or another core is free, and carries several: a third less CPU time for no-op
+operations on two busy cores (docs/performance.md).
+"""
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 import zmq
 
+from ssbench.core.errors import SsbenchError
 from ssbench.core.messages import MAX_MESSAGE_BYTES
-from ssbench.transport.batch_scheduling import batch_scheduling
-from ssbench.transport.ports import TransportError
 
 CONTROL_HWM = 16
-LINGER_MS = 2000  #: what was said last may take so long to go out
-#: Connections that may wait to be let in. All workers come at once when a master starts; those of
-#: 256 were more than ZeroMQ's 100, and who isn't let in tries again a second later at the earliest.
+LINGER_MS = 2000  #: how long the last messages may take to be sent
+#: Connections that may wait to be accepted. All workers connect at once when a master starts. 256
+#: were more than ZeroMQ's default of 100, and the others retry a second later at the earliest.
 BACKLOG = 1024
-#: Short pipes for jobs: what waits in the buffers of a worker that doesn't read is out of reach.
-#: (Of batches of one job, 60 bytes each, a stopped worker swallows about 250 with these.)
+#: Short pipes for jobs: jobs in the buffers of a worker that does not read can't be recalled.
+#: (With these, a stopped worker takes about 250 batches of one job, 60 bytes each.)
 _WORK_BUFFER_BYTES = 4096
 _DEAD_MS = 10_000
+HAS_BATCH = hasattr(os, "SCHED_BATCH")
+
+
+class TransportError(SsbenchError):
+    """No socket: an address in use, a host without an address, too many open files."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The master's three ports."""
+
+    work: int = 13579
+    results: int = 13580
+    control: int = 13581
+
+
+def resolve(host: str) -> str:
+    """The IP address of a host; IPv4 if it has both kinds.
+
+    :raises TransportError: for a name without an address.
+    """
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise TransportError(f"{host}: no address is known for this host ({error})") from error
+    families = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return str(families[0][4][0])
+
+
+def endpoint(ip: str, port: int | str) -> str:
+    """The address in ZeroMQ's form."""
+    return f"tcp://[{ip}]:{port}" if ":" in ip else f"tcp://{ip}:{port}"
+
+
+@contextmanager
+def batch_scheduling() -> Iterator[None]:
+    """Threads started within run under SCHED_BATCH for all their life; this one does within.
+
+    A thread inherits the policy of the one that starts it. libzmq has an option for the same, but
+    aborts the process if the system does not permit it. Only Linux has this policy.
+    """
+    # Another policy was chosen by the user.
+    if not HAS_BATCH or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        yield
+        return
+    with suppress(OSError):  # not permitted: it is only slower
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def make_context() -> zmq.Context[zmq.Socket[bytes]]:
-    """A context whose own thread gives way to ours."""
+    """A context whose own thread is scheduled as batch."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     with batch_scheduling():
-        context.socket(zmq.PAIR).close()  # the first socket is what begins the thread
+        context.socket(zmq.PAIR).close()  # the first socket starts the thread
     return context
 
 
 def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, ip: str) -> zmq.Socket[bytes]:
-    """One that neither waits at its end, nor for a peer that is gone."""
+    """A socket that waits neither when it closes, nor for a peer that is gone."""
     sock = context.socket(kind)
     sock.setsockopt(zmq.IPV6, int(":" in ip))
     sock.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
@@ -41,15 +101,15 @@ def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, ip: str) -> 
     sock.setsockopt(zmq.RECONNECT_IVL_MAX, 1000)
     sock.setsockopt(zmq.BACKLOG, BACKLOG)
     if kind in (zmq.PUSH, zmq.PULL):
-        sock.setsockopt(zmq.IMMEDIATE, 1)  # nothing is queued for a peer that isn't there
+        sock.setsockopt(zmq.IMMEDIATE, 1)  # nothing is queued for a peer that is not connected
     return sock
 
 
 def _detect_dead_peers(sock: zmq.Socket[bytes]) -> None:
-    """A peer behind a dead link is dropped, and reached anew as soon as the link is back.
+    """Drop a peer behind a dead link, and reconnect as soon as the link is back.
 
-    By TCP, not by ZeroMQ's heartbeats: those drop a peer that has enough to do and so reads
-    nothing, and abort the process when its full connection breaks (libzmq 4.3.5: issue 4364).
+    By TCP keepalives, not by ZeroMQ's heartbeats: those drop a busy peer that reads nothing, and
+    abort the process when its full connection breaks (libzmq 4.3.5: issue 4364).
     """
     sock.setsockopt(zmq.TCP_KEEPALIVE, 1)
     for option in (zmq.TCP_KEEPALIVE_IDLE, zmq.TCP_KEEPALIVE_INTVL, zmq.TCP_KEEPALIVE_CNT):
@@ -58,7 +118,7 @@ def _detect_dead_peers(sock: zmq.Socket[bytes]) -> None:
 
 
 def drop_stalled_peers(sock: zmq.Socket[bytes]) -> None:
-    """What is sent here is read at once, or else the link is dead. (Jobs may well have to wait.)"""
+    """Messages on this socket are read at once, or the link is dead. (Jobs may have to wait.)"""
     sock.setsockopt(zmq.TCP_MAXRT, _DEAD_MS)
 
 
@@ -71,9 +131,9 @@ def limit_buffers(sock: zmq.Socket[bytes], pipe: int) -> None:
 
 @contextmanager
 def translate_socket_errors() -> Iterator[None]:
-    """Say in a line where the system has none left."""
+    """TransportError for ZeroMQ's errors."""
     try:
         yield
     except zmq.ZMQError as error:
         reason = zmq.strerror(error.errno or 0)
-        raise TransportError(f"no socket is to be had: {reason} (see ulimit -n)") from error
+        raise TransportError(f"no socket is left: {reason} (see ulimit -n)") from error

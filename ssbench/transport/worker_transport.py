@@ -1,4 +1,4 @@
-"""A worker's ends of the three channels: jobs and beats in, whatever it says out."""
+"""A worker's sockets: jobs and control states in, its messages out."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from ssbench.core.messages import Message, decode, encode
 from ssbench.core.rejected_messages import RejectedMessages
 from ssbench.transport.authenticator import ConnectionMonitor
 from ssbench.transport.key import CurveKey
-from ssbench.transport.ports import Ports, endpoint, resolve
 from ssbench.transport.sockets import (
     CONTROL_HWM,
     LINGER_MS,
+    Ports,
     drop_stalled_peers,
+    endpoint,
     limit_buffers,
     make_context,
     make_socket,
+    resolve,
     translate_socket_errors,
 )
 
 
 class WorkerTransport:
-    """A worker's ends. The control socket and the pulses' belong to one thread, the rest to
-    another: ZeroMQ's sockets must not be shared.
+    """A worker's sockets. Those of ``control`` belong to one thread, the others to another one:
+    ZeroMQ's sockets must not be shared.
 
-    :raises TransportError: where the master's host has no address, or no socket is to be had; the
-        methods that open sockets raise it, too.
+    :raises TransportError: if the master's host has no address, or no socket is left; also by the
+        methods that open sockets.
     """
 
     @translate_socket_errors()
@@ -63,7 +65,7 @@ class WorkerTransport:
 
     @translate_socket_errors()
     def control(self) -> Control:
-        """The ends for the thread that listens to beats and answers them."""
+        """The sockets of the thread that receives control states and sends heartbeats."""
         states, heartbeats = self._make(zmq.SUB), self._make(zmq.PUSH)
         return Control(
             states,
@@ -76,21 +78,21 @@ class WorkerTransport:
 
     @translate_socket_errors()
     def open_work(self, pipe: int) -> int:
-        """Begin to take jobs, with at most ``pipe`` messages waiting; gives the file descriptor
-        to watch."""
+        """Open the work socket, with at most ``pipe`` messages waiting in it; returns the file
+        descriptor to watch."""
         if self._work is None:
             self._work = self._make(zmq.PULL, max(pipe, 1))
             self._work.connect(endpoint(self._ip, self._ports.work))
         return int(self._work.getsockopt(zmq.FD))
 
     def close_work(self) -> None:
-        """Take no more jobs; what was on its way here is lost to us."""
+        """Close the work socket; messages in it are dropped."""
         if self._work is not None:
             self._work.close(0)
             self._work = None
 
     def receive(self) -> bytes | None:
-        """The next message with jobs; None for none now."""
+        """The next message with jobs; None if there is none now."""
         if self._work is None:
             return None
         try:
@@ -99,7 +101,7 @@ class WorkerTransport:
             return None
 
     def send(self, message: Message) -> bool:
-        """Send to the master; False where nobody takes it."""
+        """Send to the master; False if it does not take the message now."""
         try:
             self._results.send(encode(message), zmq.NOBLOCK)
         except zmq.Again:
@@ -107,15 +109,15 @@ class WorkerTransport:
         return True
 
     def rejection(self) -> str:
-        """Why the master doesn't let us in, in words and once; "" where there is nothing to tell.
+        """Why the master rejects this worker, once; "" if there is nothing new.
 
-        To be asked now and then: it also tries again, where keys didn't fit.
+        To be called several times a second: it also reconnects if keys did not match.
         """
         self._monitor.poll(time.monotonic())
         return self._monitor.rejection()
 
     def close(self) -> None:
-        """Close all ends; what was sent last still goes out if somebody takes it."""
+        """Close all sockets; the last messages are still sent if the master takes them."""
         self.close_work()
         self._monitor.close()
         self._results.close()
@@ -123,7 +125,7 @@ class WorkerTransport:
 
 
 class Control:
-    """A worker's control and pulse sockets, for one thread."""
+    """A worker's control and heartbeat sockets, for one thread."""
 
     def __init__(
         self,
@@ -137,7 +139,7 @@ class Control:
         self._rejected = RejectedMessages("control")
 
     def receive(self, timeout_s: float) -> Message | None:
-        """The newest beat that has arrived; None after the time-out."""
+        """The newest control state that has arrived; None after the timeout."""
         for monitor in self._monitors:
             monitor.poll(time.monotonic())
         if not self._states.poll(int(timeout_s * 1000)):
@@ -155,7 +157,7 @@ class Control:
             return None
 
     def send(self, message: Message) -> bool:
-        """Send to the master; False where nobody takes it."""
+        """Send to the master; False if it does not take the message now."""
         try:
             self._heartbeats.send(encode(message), zmq.NOBLOCK)
         except zmq.Again:

@@ -25,7 +25,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
 from ssbench.storage.base import ObjectStore
 from ssbench.storage.registry import open_store
-from ssbench.transport.ports import TransportError
+from ssbench.transport.sockets import TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.heartbeat import HeartbeatThread
 from ssbench.worker.job_channel import JobChannel

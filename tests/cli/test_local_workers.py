@@ -23,7 +23,7 @@ from ssbench.master.phases import Limits
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_address import address_line
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 from tests.cli.test_session import options
 from tests.master.test_master import Observer
 

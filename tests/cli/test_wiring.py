@@ -10,7 +10,7 @@ import pytest
 from ssbench.cli.wiring import bind, key_of, ports_of
 from ssbench.cli.zmq_options import ZmqOptions
 from ssbench.transport.key import CurveKey
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 
 
 def options(key_file: str | None = None) -> ZmqOptions:

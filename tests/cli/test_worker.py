@@ -14,7 +14,7 @@ from ssbench.cli.worker import main
 from ssbench.core.messages import Bye, Hello, Results
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_address import address_line
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 from tests.fakes.scripted_master import ScriptedMaster, byes, jobs
 
 ROOT = Path(__file__).resolve().parents[2]

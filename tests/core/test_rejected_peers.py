@@ -1,4 +1,4 @@
-"""Strangers at the door: who is one, and how often that is told."""
+"""Which peers count as rejected, and how often that is logged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def porch(*friends: str, locked: bool = True) -> PendingPeers:
 def hangs_up(there: PendingPeers, address: str = "192.0.2.1") -> bool:
     """Whether one that does is told of."""
     there.connected(11, address)
-    there.handshake_failed("hung up")
+    there.handshake_failed("closed")
     return there.disconnected(11) == RejectedPeer(address, 5, CLOSED_EARLY)
 
 
@@ -85,7 +85,7 @@ def test_of_many_addresses_ten_are_named() -> None:
     crowd = [RejectedPeer(f"192.0.2.{n}", 5, NO_KEY) for n in range(200)]
     lines = RejectedPeers().lines(crowd, 0.0)
     assert len(lines) == 11
-    assert lines[-1] == "Strangers knock from more than 10 addresses; no more are named"
+    assert lines[-1] == "Rejected peers at more than 10 addresses; no more are named"
 
 
 def test_a_missed_address_is_waited_for_and_told_of_in_the_end() -> None:
@@ -93,7 +93,7 @@ def test_a_missed_address_is_waited_for_and_told_of_in_the_end() -> None:
     assert strangers.lines([NAMELESS], 10.0) == []
     assert strangers.lines([], 11.0) == []
     (line,) = strangers.lines([], 13.5)
-    assert "an address that couldn't be had without a key" in line
+    assert "an unknown address, port" in line
     assert strangers.lines([NAMELESS], 99.0, last=True) == []
 
 

@@ -10,7 +10,7 @@ from ssbench import __version__
 from ssbench.core.columns import unpack_jobs
 from ssbench.core.messages import Bye, ControlState, Heartbeat, Hello, Jobs, Ready, decode
 from ssbench.core.model import Job
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 
 #: Called with the puppet, a batch and its jobs.

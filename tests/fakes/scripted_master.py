@@ -29,7 +29,7 @@ from ssbench.core.model import Job, Phase, Result
 from ssbench.core.operations import CREATE, Operation
 from ssbench.core.settings import StorageSettings
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 

@@ -51,7 +51,7 @@ from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.storage.noop import NoopStorage
 from ssbench.storage.registry import open_store
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker import machine as machine_module
 from ssbench.worker import store as store_module

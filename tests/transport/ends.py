@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from ssbench.core.messages import ControlState, Expired, Jobs, Message, decode, encode
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import Control, WorkerTransport
 
 ANY = Ports(0, 0, 0)

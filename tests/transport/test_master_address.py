@@ -10,7 +10,7 @@ from ssbench.core.errors import UsageError
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_address import MasterAddress, address_line, read_address
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 
 
 class Wire(MasterTransport):

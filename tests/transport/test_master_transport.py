@@ -13,7 +13,7 @@ from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Bye, Expired, Message, encode
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import RECEIVED_AT_ONCE, MasterTransport, pipe_length
-from ssbench.transport.ports import Ports, TransportError
+from ssbench.transport.sockets import Ports, TransportError
 from tests.timing import spoilable
 from tests.transport.ends import ANY, until, worker_of
 

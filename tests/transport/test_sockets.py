@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,16 +12,23 @@ from pathlib import Path
 import pytest
 import zmq
 
-from ssbench.transport.batch_scheduling import HAS_BATCH
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.ports import Ports
-from ssbench.transport.sockets import BACKLOG
+from ssbench.transport.sockets import (
+    BACKLOG,
+    HAS_BATCH,
+    Ports,
+    TransportError,
+    batch_scheduling,
+    endpoint,
+    resolve,
+)
 from tests.transport.ends import ANY, PATIENCE_S, all_channels, until, worker_of
 
 #: Long enough for a handshake on loopback, which takes some 20 ms, to have happened.
 GRACE_S = 0.4
 
+has_batch = pytest.mark.skipif(not HAS_BATCH, reason="only Linux has batch threads")
 has_ipv6 = pytest.mark.skipif(
     not (socket.has_ipv6 and os.path.exists("/proc/net/if_inet6")), reason="no IPv6 here"
 )
@@ -38,15 +46,15 @@ def test_all_channels_carry_messages(with_key: bool) -> None:
 
 
 def zeromqs_threads() -> Iterator[int]:
-    """Those of this process that libzmq has for itself."""
+    """The threads of libzmq in this process."""
     for task in Path("/proc/self/task").iterdir():
         with suppress(OSError):  # it has ended meanwhile
             if "ZMQ" in (task / "comm").read_text():
                 yield int(task.name)
 
 
-@pytest.mark.skipif(not HAS_BATCH, reason="only Linux has such threads")
-def test_zeromqs_own_threads_give_way_to_ours() -> None:
+@has_batch
+def test_zeromqs_threads_are_batch_threads() -> None:
     before = set(zeromqs_threads())
     with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master):
         # Two of each side. They name themselves once they run.
@@ -105,3 +113,83 @@ def test_hundreds_of_workers_may_come_at_once() -> None:
     with MasterTransport("127.0.0.1", Ports(0, 0, 0), None) as transport:
         for sock in (transport._work, transport._results, transport._control):
             assert sock.getsockopt(zmq.BACKLOG) == BACKLOG
+
+
+# Addresses ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 300, "a..b", "ex ample", ""])
+def test_a_host_without_an_address(host: str) -> None:
+    with pytest.raises(TransportError, match="no address is known") as caught:
+        resolve(host)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_with_both_kinds_of_address_give_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    v6 = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("2001:db8::1", 0, 0, 0))
+    v4 = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.7", 0))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kw: [v6, v4])
+    assert resolve("both.example") == "192.0.2.7"
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kw: [v6])
+    assert resolve("six.example") == "2001:db8::1"
+
+
+def test_addresses_stay_what_they_are() -> None:
+    assert resolve("127.0.0.1") == "127.0.0.1"
+    assert resolve("::") == "::"
+
+
+@pytest.mark.parametrize(
+    ("ip", "port", "place"),
+    [
+        ("192.0.2.7", 13579, "tcp://192.0.2.7:13579"),
+        ("127.0.0.1", "*", "tcp://127.0.0.1:*"),
+        ("2001:db8::1", 13580, "tcp://[2001:db8::1]:13580"),
+    ],
+)
+def test_endpoints(ip: str, port: int | str, place: str) -> None:
+    assert endpoint(ip, port) == place
+
+
+# Batch scheduling --------------------------------------------------------------------------
+
+
+def policies() -> tuple[int, int]:
+    """Of this thread, and of one that it starts."""
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(os.sched_getscheduler(0)))
+    thread.start()
+    thread.join()
+    return os.sched_getscheduler(0), found[0]
+
+
+@has_batch
+def test_threads_started_within_are_batch_threads() -> None:
+    with batch_scheduling():
+        assert policies() == (os.SCHED_BATCH, os.SCHED_BATCH)
+    assert policies() == (os.SCHED_OTHER, os.SCHED_OTHER)
+
+
+@has_batch
+def test_after_an_error_the_policy_is_as_before() -> None:
+    with pytest.raises(KeyError), batch_scheduling():
+        raise KeyError
+    assert policies() == (os.SCHED_OTHER, os.SCHED_OTHER)
+
+
+@has_batch
+def test_another_policy_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getscheduler", lambda pid: os.SCHED_IDLE)
+    monkeypatch.setattr(os, "sched_setscheduler", None)
+    with batch_scheduling():
+        pass
+
+
+@has_batch
+def test_without_permission_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    with batch_scheduling():
+        assert policies() == (os.SCHED_OTHER, os.SCHED_OTHER)

@@ -11,7 +11,7 @@ import pytest
 
 from ssbench.core.messages import Bye, Jobs, encode
 from ssbench.transport.master_transport import MasterTransport
-from ssbench.transport.ports import Ports, TransportError
+from ssbench.transport.sockets import Ports, TransportError
 from ssbench.transport.worker_transport import WorkerTransport
 from tests.timing import spoilable
 from tests.transport.ends import ANY, PATIENCE_S, state, until, worker_of

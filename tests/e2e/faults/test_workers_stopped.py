@@ -11,7 +11,7 @@ from ssbench.core.columns import pack_results
 from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, pack
 from ssbench.core.model import Job, Phase
 from ssbench.embedded import EmbeddedSwift
-from ssbench.transport.ports import Ports
+from ssbench.transport.sockets import Ports
 from tests.e2e.commands import Commands, free_ports, login, requests, until, workers_of
 from tests.e2e.faults.agreement import agrees_with_log
 from tests.e2e.faults.matrix import Row
