@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ssbench.core.stats import compare as stats
 from ssbench.core.stats.compare import CONFIDENCE, RESAMPLES, Change, ChangeVerdict, Measure
 from ssbench.core.stats.compare import Row as Compared
-from ssbench.core.stats.run_stats import operation_name
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -80,7 +79,7 @@ def of_comparison(found: stats.Comparison) -> Report:
     ]
     parts = {section.operation: _figures(found, section) for section in found.sections}
     operations = [
-        [fact("operation", operation_name(operation), WORD, "its name"), *part]
+        [fact("operation", _name(found, operation), WORD, "its name"), *part]
         for operation, part in parts.items()
         if operation is not None
     ]
@@ -149,6 +148,13 @@ def _figure(row: Compared, disturbed: Sequence[bool]) -> list[Fact]:
         fact("runs", runs, WORD, "each run's estimate"),
         fact("changes_against_first", changes, COUNT, "each further run's over the first's"),
     ]
+
+
+def _name(found: stats.Comparison, operation: int) -> str:
+    """Of the first run that has a row for it."""
+    runs = [run.stats for run in found.runs]
+    known = (run for run in runs if operation in run.run.operations)
+    return next(known, runs[0]).operation_name(operation)
 
 
 def _named(pattern: str, measure: Measure) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 from ssbench.core.model import Phase
 from ssbench.core.stats.headroom import Cause, Finding, HostLoad
 from ssbench.core.stats.histogram import Buckets
-from ssbench.core.stats.run_stats import RunStats, operation_name
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import crud_of
-from ssbench.core.stats.tally import Counts, ErrorExample, Errors, Latency, Tally
+from ssbench.core.stats.tally import Counts, ErrorExample, Latency, Tally
 from ssbench.core.stats.thresholds import Threshold, ThresholdResult, metric_of
 from ssbench.report import notes
 from ssbench.report.model import (
@@ -63,7 +63,7 @@ def of_run(
     percents = all_percentiles(percentiles)
     schema = fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json")
     operations = [
-        [fact("operation", operation_name(each), WORD, "its name"),
+        [fact("operation", stats.operation_name(each), WORD, "its name"),
          *_operation(stats, each, percents)]
         for each in stats.operations
     ]  # fmt: skip
@@ -82,10 +82,10 @@ def of_run(
         Section("total", facts=_operation(stats, None, percents)),
         Section("operations", tables=[Table.of("operations", operations, by="operation")]),
         Section("phases", tables=[Table.of("phases", phases, by="phase")]),
-        Section("errors", tables=[_errors("errors", stats.errors)]),
+        Section("errors", tables=[_errors("errors", stats, Phase.RUN)]),
         Section(
             "phase_errors",
-            tables=[_errors(phase.name, stats.phase_errors(phase)) for phase in _AROUND],
+            tables=[_errors(phase.name, stats, phase) for phase in _AROUND],
         ),
         _workers(stats),
         _completions(stats),
@@ -204,13 +204,9 @@ def _operation(stats: RunStats, operation: int | None, percents: Sequence[float]
 
 
 def _tally(tally: Tally, percents: Sequence[float]) -> list[Fact]:
-    headers, first = (
-        _distribution(tally.headers, percents),
-        _distribution(tally.first_byte, percents),
-    )
-    last, response = _distribution(tally.last_byte, percents), None
-    if tally.response.histogram.count:
-        response = _distribution(tally.response, percents)
+    latencies = (tally.headers, tally.first_byte, tally.last_byte, tally.response)
+    headers, first, last, due = (_distribution(each, percents) for each in latencies)
+    response = due if due.count else None
     return [
         *_counts(tally),
         fact("headers_latency", headers, LATENCY, "from the start to the response headers"),
@@ -251,22 +247,23 @@ def _distribution(latency: Latency, percents: Sequence[float]) -> Distribution:
     )  # fmt: skip
 
 
-def _errors(key: str, errors: Errors) -> Table:
+def _errors(key: str, stats: RunStats, phase: Phase) -> Table:
+    errors = stats.errors if phase is Phase.RUN else stats.phase_errors(phase)
     rows = [
         [
             fact("kind", notes.error_label(kind), WORD, "cause"),
             fact("status", status or None, COUNT, "HTTP status; none without a response"),
             fact("count", error.count, COUNT, "operations that failed so"),
-            fact("example", _example(error.example), WORD, "the earliest of them"),
+            fact("example", _example(stats, error.example), WORD, "the earliest of them"),
         ]
         for (kind, status), error in sorted(errors.items())
     ]
     return Table.of(key, rows, formats="json")
 
 
-def _example(example: ErrorExample) -> Row:
+def _example(stats: RunStats, example: ErrorExample) -> Row:
     return {
-        "operation": operation_name(example.operation),
+        "operation": stats.operation_name(example.operation),
         "detail": example.detail,
         "transaction_id": example.transaction_id.decode("utf-8", "replace"),
         "at_s": example.at_ns / 1e9,
@@ -441,7 +438,7 @@ def _clocks(stats: RunStats) -> Iterator[list[Fact]]:
 def _verified(stats: RunStats) -> Section:
     """None of it is known where the run was not verified."""
     found = stats.verified
-    example = _example(found.example) if found and found.example else None
+    example = _example(stats, found.example) if found and found.example else None
     facts = [
         fact("reads", found and found.reads, COUNT, "READs checked", _DATA),
         fact("bytes_read", found and found.bytes_read, COUNT, "by these", _DATA),

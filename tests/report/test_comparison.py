@@ -236,3 +236,16 @@ def test_other_work_on_the_hosts_stands_beside_the_verdicts() -> None:
     hosts = [run["hosts"] for run in found["runs"]]
     assert [[host["taken_by_others"] for host in each] for each in hosts] == [[], [True]]
     assert not change(report(quiet, quiet))["other_work"]
+
+
+def test_each_file_names_its_operations() -> None:
+    """A row of a driver that this process does not have."""
+    scrub = {"number": 99, "name": "SCRUB", "effect": "none"}
+    plain = runs.lasting(12, 20)
+    records = [runs.header(operations=[scrub]), runs.batch([runs.result(1, 99)])]
+    found = report(plain, records, operations=())
+    assert list(found["operations"]) == ["CREATE", "READ", "SCRUB"]
+    stats = RunStats.of(records)
+    assert "\nSCRUB\n       Count:     1 " in runs.render("text", stats)
+    assert runs.as_json(stats)["operations"]["SCRUB"]["count"] == 1
+    assert runs.as_csv(stats)["scrub_count"] == "1"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ssbench.core.operations import OPERATIONS, Operation, rows_of
 from ssbench.core.records import MarkRecord, RunFooter, RunHeader, WorkerRecord
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.windows import SECOND_NS, Span, joined, load_end_ns, spans
@@ -42,6 +43,8 @@ class RunRecords:
         #: What is missing or unreadable, a line each; put here by who read the records.
         self.damage: list[str] = []
         self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
+        #: By number: this process's rows, replaced and completed by those of the headers.
+        self.operations: dict[int, Operation] = dict(OPERATIONS)
         self._scenarios: dict[str, ScenarioView] = {}
 
     def __repr__(self) -> str:
@@ -53,6 +56,7 @@ class RunRecords:
             self.run_id = record.run_id
             self.headers[record.run_id] = record
             self._scenarios[record.run_id] = ScenarioView.of(record.scenario)
+            self._add_operations()
         elif isinstance(record, WorkerRecord):
             self.workers[self.run_id, record.index] = record
         elif isinstance(record, MarkRecord):
@@ -60,10 +64,15 @@ class RunRecords:
         else:
             self.footers[self.run_id] = record
 
+    def _add_operations(self) -> None:
+        maps = (entry for header in self.headers.values() for entry in header.operations)
+        self.operations = rows_of(maps)
+
     def merge(self, other: RunRecords) -> None:
         """Add the records of ``other``, which stays as it is."""
         self.headers.update(other.headers)
         self._scenarios.update(other._scenarios)
+        self._add_operations()
         self.footers.update(other.footers)
         self.workers.update(other.workers)
         self.marks.update(other.marks)

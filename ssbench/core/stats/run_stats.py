@@ -296,6 +296,10 @@ class RunStats:
         """The size classes that have results (of that operation), rising."""
         return sorted({cls for op, cls in self._tallies.kinds if operation in (None, op)})
 
+    def operation_name(self, operation: int) -> str:
+        """``CREATE``; a number without a row, here and in the headers, is ``OPERATION 17``."""
+        return row_of(operation, self.run.operations).name
+
     def class_name(self, size_class: int) -> str:
         """As the scenario names it."""
         sizes = self.run.scenario.sizes
@@ -455,11 +459,6 @@ class RunStats:
     def _count(self, counts: Counts, group: Group, origin_ns: int) -> None:
         # Of 0.3.9's failed operations only the end is known, and it leaves them out of the span.
         counts.add(group, origin_ns, timed=not (group.failed and self.run.legacy))
-
-
-def operation_name(operation: int) -> str:
-    """``CREATE``; a number that a later version may know is ``OPERATION 17``."""
-    return row_of(operation).name
 
 
 def _wall_ns(seconds: float) -> int:

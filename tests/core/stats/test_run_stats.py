@@ -25,7 +25,7 @@ from ssbench.core.records import (
 from ssbench.core.stats import joined
 from ssbench.core.stats.headroom import Headroom, Who
 from ssbench.core.stats.joined import Joined
-from ssbench.core.stats.run_stats import RunStats, operation_name
+from ssbench.core.stats.run_stats import RunStats
 from tests.golden import legacy
 from tests.report import runs
 from tests.report.runs import render
@@ -190,7 +190,7 @@ def test_a_later_versions_operation_is_shown_by_number() -> None:
     row = runs.result(1, READ)._replace(operation=17, size_class=99)
     stats = runs.stats_of([runs.header(), runs.batch([row])])
     assert stats.operations == [0, 1, 2, 3, 17]
-    assert operation_name(17) == "OPERATION 17"
+    assert RunStats().operation_name(17) == "OPERATION 17"
     assert stats.class_name(99) == "class 99"
 
 
