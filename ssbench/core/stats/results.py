@@ -9,18 +9,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, compress
+from operator import mul
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ssbench.core.columns import WIDTHS
+from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS
 from ssbench.core.records import ResultBatch
 
 Ints = npt.NDArray[Any]  #: whole numbers: int64, or Python's
 
-_LARGEST = 1 << 61
+_LARGEST = 1 << 60  # of either part of a packed number
 _HALF = 31  # bits
 _LOW_HALF = (1 << _HALF) - 1
 
@@ -34,7 +37,57 @@ def as_ints(values: Sequence[int] | npt.NDArray[Any]) -> Ints:
         if int(found.max()) < _LARGEST and int(found.min()) > -_LARGEST:
             return found.astype(np.int64, copy=False)
         return found.astype(object)
-    return np.array(list(values), object)  # a mixture that numpy would make floats of
+    mixed = np.array(list(values), object)  # of which numpy would make floats
+    return as_ints(mixed.astype(np.int64)) if abs(mixed).max() < _LARGEST else mixed
+
+
+def decoded(pieces: Sequence[Any], counts: Sequence[int]) -> Ints:
+    """The values of a packed column of several batches, one behind the other.
+
+    All of them at once: a batch may have no more than one row.
+
+    :param pieces: the column of each batch, as ``core.columns`` packs it.
+    :param counts: the rows of each batch.
+    :raises MessageError: where one of them is malformed.
+    """
+    kinds = set(map(type, pieces))
+    if kinds == {int}:
+        return _repeated(pieces, counts)
+    if kinds == {int, list}:  # what is one value there, as if it had been packed like the others
+        pieces = [
+            piece if type(piece) is list else (piece, "B", bytes(count))
+            for piece, count in zip(pieces, counts, strict=True)
+        ]
+    elif kinds != {list}:
+        raise MessageError("a malformed column")
+    try:
+        bases, codes, data = zip(*pieces, strict=True)
+        widths = [WIDTHS[code] for code in codes]
+        whole = b"".join(data)
+    except (ValueError, TypeError, KeyError) as error:
+        raise MessageError("a malformed column") from error
+    if set(map(type, bases)) != {int} or list(map(len, data)) != list(map(mul, widths, counts)):
+        raise MessageError("a malformed column")
+    forms = set(codes)
+    if len(forms) == 1:
+        items = as_ints(np.frombuffer(whole, f"<u{widths[0]}"))
+    else:
+        own = {code: compress(data, [each == code for each in codes]) for code in forms}
+        parts = {
+            code: as_ints(np.frombuffer(b"".join(own[code]), f"<u{WIDTHS[code]}")) for code in forms
+        }
+        items = np.empty(sum(counts), np.result_type(*parts.values()))
+        each_row = np.repeat(widths, counts)
+        for code, part in parts.items():
+            items[each_row == WIDTHS[code]] = part
+    return items + _repeated(bases, counts) if any(bases) else items
+
+
+def _repeated(values: Sequence[int], counts: Sequence[int]) -> Ints:
+    """Each value as often as its count says."""
+    if values.count(values[0]) == len(values):
+        return np.broadcast_to(as_ints(values[:1]), sum(counts))
+    return np.repeat(as_ints(values), counts)
 
 
 def exact_sum(values: Ints) -> int:

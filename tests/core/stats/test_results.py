@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssbench.core.columns import WIDTHS, unpack_column
+from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Result
 from ssbench.core.operations import CREATE, READ, Operation
 from ssbench.core.records import ResultBatch
-from ssbench.core.stats.results import Group, Results, as_ints, exact_sum, exact_sums
+from ssbench.core.stats.results import Group, Results, as_ints, decoded, exact_sum, exact_sums
 from ssbench.core.stats.tally import Counts, ErrorExample, ErrorTally, Latency, Tally
 from tests.report import runs
 
@@ -92,6 +97,44 @@ def test_sums_are_exact_whatever_a_file_holds(values: list[int], places: int) ->
     at = as_ints([n % places for n in range(len(values))])
     found = exact_sums(as_ints(values), at)
     assert found == [sum(values[n::places]) for n in range(min(places, len(values)))]
+
+
+packed = st.one_of(
+    whole.filter(lambda number: -(1 << 63) <= number < 1 << 64),
+    st.builds(
+        lambda base, code, number: [base, code, number.to_bytes(WIDTHS[code], "little")],
+        st.one_of(st.just(0), st.integers(-(1 << 63), (1 << 64) - 1)),
+        st.sampled_from(list(WIDTHS)),
+        st.integers(0, 255),
+    ),
+)
+
+
+@given(st.lists(st.tuples(packed, st.integers(1, 3)), min_size=1, max_size=9))
+def test_columns_decoded_at_once_are_those_decoded_one_by_one(
+    batches: list[tuple[Any, int]],
+) -> None:
+    """Invariant: as core.columns.unpack_column, for any mixture of bases, widths and sizes."""
+    pieces = [
+        piece if isinstance(piece, int) else [*piece[:2], piece[2] * count]
+        for piece, count in batches
+    ]
+    counts = [count for _piece, count in batches]
+    wanted = [n for at, count in enumerate(counts) for n in unpack_column(pieces[at], count)]
+    assert decoded(pieces, counts).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "text", None, True, [0, "B"], [0, "B", b"ab"], [0, "d", b"12345678"], [0, 66, b"abc"],
+        [0, [], b"abc"], [0, "H", b"abc"], [0.0, "B", b"abc"], [True, "B", b"abc"], [0, "B", "abc"],
+    ],
+)  # fmt: skip
+def test_one_malformed_column_is_noticed_among_many(piece: Any) -> None:
+    for pieces in ([piece], [7, piece, 7], [[0, "B", b"xyz"], piece]):
+        with pytest.raises(MessageError):
+            decoded(pieces, [3] * len(pieces))
 
 
 @given(st.lists(st.tuples(whole, whole, whole), min_size=1, max_size=9))
