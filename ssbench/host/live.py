@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from ssbench.core.lag import LoopLag
 from ssbench.core.stats.host_metrics import bounded, core_name
 
 INTERVAL_S = 1.0
@@ -22,6 +21,8 @@ LAG_INTERVAL_S = 0.05  #: of the timer that measures the event loop's lag
 _SECOND = 1_000_000_000
 #: Samples kept until ``take``; older ones are dropped.
 _MAX_WAITING = 60
+#: Latenesses kept until ``take``, of a timer that runs twenty times a second.
+_MOST_LATE = 10_000
 _LOOPBACK = ("lo", "lo0")
 _SNMP = Path("/proc/net/snmp")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -98,6 +99,54 @@ class Sampler:
             "memory_used_bytes": memory.used,
             "memory_available_bytes": memory.available,
         }
+
+
+class LoopLag:
+    """The lateness of a timer that the loop should run every ``interval_s``.
+
+    Written in the loop's thread, read in another one.
+
+    :param clock: monotonic, nanoseconds.
+    """
+
+    def __init__(self, interval_s: float, clock: Callable[[], int]) -> None:
+        self._interval_ns = round(interval_s * _SECOND)
+        self._clock = clock
+        self._due_ns: int | None = None
+        # Appending to a deque and popping from it is thread-safe.
+        self._late_ns: deque[int] = deque(maxlen=_MOST_LATE)
+
+    def __repr__(self) -> str:
+        return f"<LoopLag {len(self._late_ns)} not yet taken>"
+
+    def ran(self) -> None:
+        """The timer ran: record its lateness."""
+        now_ns = self._clock()
+        due_ns = now_ns if self._due_ns is None else self._due_ns
+        self.add(now_ns - due_ns)
+        # As libev does: a timer that is late by more than its interval is due at once.
+        self._due_ns = max(due_ns + self._interval_ns, now_ns)
+
+    def add(self, late_ns: int) -> None:
+        """Record a lateness in ns; negative ones count as 0."""
+        self._late_ns.append(max(late_ns, 0))
+
+    def take(self) -> tuple[float, float] | None:
+        """Maximum and mean lateness since the last call, in seconds; None if nothing was due.
+
+        For a blocked loop, the lateness of the timer so far counts.
+        """
+        late_ns = []
+        while self._late_ns:
+            late_ns.append(self._late_ns.popleft())
+        due_ns = self._due_ns
+        if due_ns is not None:
+            overdue_ns = self._clock() - due_ns
+            if overdue_ns > self._interval_ns or not late_ns:
+                late_ns.append(max(overdue_ns, 0))
+        if not late_ns:
+            return None
+        return max(late_ns) / _SECOND, sum(late_ns) / len(late_ns) / _SECOND
 
 
 class HostLive(threading.Thread):

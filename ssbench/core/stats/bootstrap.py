@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from itertools import pairwise
 from math import ceil, sqrt
-from statistics import NormalDist, fmean
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from ssbench.core.stats.histogram import Buckets, rank_of, value_of
 from ssbench.core.stats.results import Ints
+from ssbench.core.stats.steady import autocorrelation
 
 MOST_RESAMPLES = 10_000
 
@@ -30,10 +30,10 @@ _HIGHEST_CORRELATION = 0.95
 #: A correlation of this over the root of the number of seconds comes about by chance.
 _BY_CHANCE = 1.6
 _OUTSIDE = 0.025  #: of the draws, on either side
-#: Into how many stretches of buckets a percentile's surroundings, or a wide stretch, are divided.
-_MOST_STRETCHES = 48
-#: Standard deviations of a percentile's rank, if seconds were all alike, that its surroundings
-#: reach to either side. Seconds that differ widen that of a draw.
+#: Ranges into which the buckets near a percentile, or a wide range of them, are divided.
+_MOST_RANGES = 48
+#: Standard deviations of a percentile's rank, if seconds were all alike, that count as near on
+#: either side. Seconds that differ widen the deviation of a draw.
 _REACH = 5
 
 _NORMAL = NormalDist()
@@ -85,9 +85,9 @@ class Resampled:
 class Latencies:
     """The latencies of a run's seconds, drawn anew.
 
-    Nearly all that a bootstrap does is to add up what the blocks of a draw have in each bucket. So
-    that is done once for all percentiles, by stretches of buckets that are narrow where these are;
-    where one falls into a wide stretch all the same, that one is divided in turn.
+    Most of a bootstrap's time goes into adding up the counts of a draw's blocks. So that is done
+    once for all percentiles, by ranges of buckets that are narrow near these; where a percentile
+    falls into a wide range all the same, that range is divided in turn.
 
     :param percents: those that will be asked for; others take longer.
     """
@@ -125,27 +125,27 @@ class Latencies:
     ) -> None:
         """Set the place of the bucket with that rank, of each of these draws.
 
-        :param cumulative: values in each stretch between edges and all before it, a row per draw.
+        :param cumulative: values up to each range's end, a row per draw.
         """
-        stretches = (cumulative < ranks[:, None]).sum(axis=1)
-        for stretch in np.unique(stretches).tolist():
-            low, high = edges[stretch : stretch + 2]
-            here = np.flatnonzero(stretches == stretch)
+        ranges = (cumulative < ranks[:, None]).sum(axis=1)
+        for at in np.unique(ranges).tolist():
+            low, high = edges[at : at + 2]
+            here = np.flatnonzero(ranges == at)
             if high - low == 1:
                 places[draws[here]] = low
                 continue
-            before = cumulative[here, stretch - 1] if stretch else 0
+            before = cumulative[here, at - 1] if at else 0
             finer = _divided(low, high)
             inside = self._cumulative(finer, draws[here])
             self._locate(draws[here], ranks[here] - before, finer, inside, places)
 
     def _cumulative(self, edges: Sequence[int], draws: Ints) -> Ints:
-        """The values in each stretch and all before it, a row for each of these draws."""
+        """The values up to the end of each range between edges, a row for each of these draws."""
         width, seconds = len(edges) - 1, self._resampled.seconds
         inside = (self._places >= edges[0]) & (self._places < edges[-1])
-        stretches = np.searchsorted(edges, self._places[inside], side="right") - 1
+        ranges = np.searchsorted(edges, self._places[inside], side="right") - 1
         counts = np.bincount(
-            self._rows[inside] * width + stretches,
+            self._rows[inside] * width + ranges,
             self._counts[inside].astype(np.float64),
             minlength=seconds * width,
         ).astype(np.int64)
@@ -156,7 +156,7 @@ class Latencies:
 
 
 def _edges_about(percents: Sequence[float], cumulative: npt.NDArray[Any]) -> list[int]:
-    """Stretches of buckets that are narrow where these percentiles of a draw are likely to be.
+    """Edges of ranges that are narrow where these percentiles of a draw are likely to be.
 
     :param cumulative: of each bucket, rising: how many values of all seconds lie in it or below.
     """
@@ -172,14 +172,14 @@ def _edges_about(percents: Sequence[float], cumulative: npt.NDArray[Any]) -> lis
 
 
 def _divided(low: int, high: int) -> list[int]:
-    """The edges of stretches that make up a larger one."""
-    return [*range(low, high, ceil((high - low) / _MOST_STRETCHES)), high]
+    """The edges of the parts of a range."""
+    return [*range(low, high, ceil((high - low) / _MOST_RANGES)), high]
 
 
 def block_length(counts: Sequence[int]) -> int:
     """In seconds."""
     many = len(counts)
-    lasting = _autocorrelation(counts)
+    lasting = _lasting(counts)
     # Politis and White's factor of the cube root, with the sums of such a process put in.
     factor: float = (6 * lasting**2 / (1 - lasting**2) ** 2) ** (1 / 3)
     root: float = many ** (1 / 3)
@@ -196,7 +196,7 @@ def widening(counts: Sequence[int], block: int) -> float:
     many = len(counts)
     if block >= many:
         return 1.0
-    found = _autocorrelation(counts)
+    found = _lasting(counts)
     lasting = min(_HIGHEST_CORRELATION, found + (1 + 4 * found) / many)
     if lasting < _BY_CHANCE / sqrt(many):
         lasting = 0.0
@@ -213,13 +213,9 @@ def _variance_of_mean(many: int, lasting: float) -> float:
     return (1 + 2 * pairs) / many
 
 
-def _autocorrelation(values: Sequence[int]) -> float:
-    """Of neighbours, from 0 to _HIGHEST_CORRELATION."""
-    mean = fmean(values)
-    rest = [value - mean for value in values]
-    total = sum(value * value for value in rest)
-    raw = sum(a * b for a, b in pairwise(rest)) / total if total else 0.0
-    return min(_HIGHEST_CORRELATION, max(0.0, raw))
+def _lasting(counts: Sequence[int]) -> float:
+    """Autocorrelation of neighbouring seconds, from 0 to _HIGHEST_CORRELATION."""
+    return min(_HIGHEST_CORRELATION, max(0.0, autocorrelation(counts) or 0.0))
 
 
 def interval(

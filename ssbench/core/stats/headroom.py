@@ -46,7 +46,7 @@ class Cause(Enum):
 
 
 class Headroom(Enum):
-    """How much room the load generator had."""
+    """Whether the load generator could have done more; the values are those of JSON."""
 
     UNKNOWN = "unknown"  #: no figures
     ENOUGH = "room"
@@ -124,7 +124,7 @@ class ProcessSeries:
 def judge(processes: Sequence[ProcessSeries], own_failures: int = 0) -> HeadroomVerdict:
     """The verdict on all processes of ours.
 
-    :param own_failures: operations that failed for want of the load generator's own resources.
+    :param own_failures: operations that failed because their worker's host lacked resources.
     """
     processes = [process for process in processes if _loops(process)]
     if not processes:
@@ -153,7 +153,7 @@ def judge(processes: Sequence[ProcessSeries], own_failures: int = 0) -> Headroom
 
 
 def _loops(process: ProcessSeries) -> list[float]:
-    """What the loop used of a core; where threads can't be told apart, the process."""
+    """The loop's share of a core; the process's where threads can't be distinguished."""
     return process.values("loop_cpu_percent") or process.values("process_cpu_percent")
 
 
@@ -197,7 +197,7 @@ def _of_machine(process: ProcessSeries) -> Iterator[Finding]:
 def _machines(
     processes: Sequence[ProcessSeries],
 ) -> Iterator[tuple[ProcessSeries, list[ProcessSeries]]]:
-    """Workers of one machine all tell of it: who tells of most seconds, and all of them."""
+    """For each machine the process with most seconds, and all: each process reports the machine."""
     machines: defaultdict[str, list[ProcessSeries]] = defaultdict(list)
     for process in processes:
         machines[process.series.boot_id or process.who.host].append(process)
@@ -206,7 +206,7 @@ def _machines(
 
 
 def _host_loads(processes: Sequence[ProcessSeries]) -> list[HostLoad]:
-    """Of each machine that told how busy its cores were."""
+    """Of each machine with figures of its cores."""
     found = []
     for speaker, of_machine in _machines(processes):
         busy, cores = speaker.values("cpu_percent"), speaker.values("cores")

@@ -1,7 +1,7 @@
 """The live figures of a machine and a process of ours: their names, which carry their units.
 
-A second's worth of them is a HostRecord; a machine that can't tell one leaves it out. Rates are
-of that second; what a machine does as a whole includes what others do on it.
+A HostRecord has those of a second; a figure that a machine doesn't have is left out. Rates are of
+that second; figures of a machine include what other processes do on it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def bounded(figures: Mapping[str, float]) -> dict[str, float]:
 
 
 def core_count(figures: Mapping[str, float]) -> int:
-    """How many cores the figures are of; 0 where they don't tell."""
+    """How many cores the figures are of; 0 where that isn't known."""
     count = 0
     while core_name(count) in figures:
         count += 1
@@ -91,7 +91,7 @@ KEPT = (
 )
 
 
-Spans = Sequence[tuple[float, float]]  #: stretches of time, each from a second to another
+Spans = Sequence[tuple[float, float]]  #: parts of a run, from one second to another
 
 
 class HostSeries:
@@ -133,7 +133,7 @@ class HostSeries:
         return [value for (value,) in self.rows([name], spans_s) if not isnan(value)]
 
     def rows(self, names: Sequence[str], spans_s: Spans) -> Iterator[tuple[float, ...]]:
-        """Several figures of each of these seconds; NaN for what wasn't told."""
+        """Several figures of each of these seconds; NaN where one is missing."""
         columns = [self._columns[name] for name in names]
         for at_s, *values in zip(self._middles_s, *columns, strict=True):
             if any(low_s <= at_s < high_s for low_s, high_s in spans_s):

@@ -36,11 +36,11 @@ class RunRecords:
     """The records that come once a run, or once a worker."""
 
     def __init__(self) -> None:
-        self.run_id = ""  #: of the newest header; what comes next belongs to it
+        self.run_id = ""  #: of the newest header; later records belong to it
         self.headers: dict[str, RunHeader] = {}  #: by run id
         self.footers: dict[str, RunFooter] = {}  #: by run id
         self.workers: dict[tuple[str, int], WorkerRecord] = {}  #: by run id and index
-        #: What is missing or unreadable, a line each; put here by who read the records.
+        #: What is missing or unreadable, a line each; added by the reader of the records.
         self.damage: list[str] = []
         self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
         #: By number: this process's rows, replaced and completed by those of the headers.
@@ -126,7 +126,7 @@ class RunRecords:
 
     @property
     def users_ran(self) -> int | None:
-        """The fewest users that ran at any time of any stage; None where nobody counted."""
+        """The fewest users that ran at any time of any stage; None where that isn't known."""
         return min((users.least for users in self.stage_users), default=None)
 
     @property
@@ -164,7 +164,7 @@ class RunRecords:
         return self._spans(self.header.run_id) if self.header else []
 
     def spans_s(self, run_id: str) -> list[tuple[float, float]]:
-        """The stretches of a run that count, in seconds from the run phase's start."""
+        """The parts of a run that count, in seconds from the run phase's start."""
         parts = self._spans(run_id)
         if not parts:
             return [(0.0, math.inf)]
@@ -178,7 +178,7 @@ class RunRecords:
 
     @property
     def ending(self) -> str:
-        """The footer's word; ``cut off`` where the records aren't complete."""
+        """As the footer says; ``cut off`` where the records aren't complete."""
         return self.footer.ended if self.footer and self.complete else "cut off"
 
     @property
@@ -212,7 +212,7 @@ class RunRecords:
 
     @property
     def left_unknown(self) -> int:
-        """Objects of ours that may be in the store, besides: nobody knows."""
+        """Further objects of ours that may be in the store."""
         return 0 if self.no_store else sum(f.left_unknown for f in self.footers.values())
 
     @property
@@ -230,7 +230,7 @@ class RunRecords:
 
     @property
     def warnings(self) -> list[str]:
-        """What the users were warned of."""
+        """Warnings shown during the run."""
         return [text for footer in self.footers.values() for text in footer.warnings]
 
     @property

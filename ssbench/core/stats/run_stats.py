@@ -74,7 +74,7 @@ class RunStats:
     without a header, and without any result.
 
     :param end_ns: when the load ended, as an offset from the run phase's start, for the cool-down
-        to be left out: its results come before anything tells.
+        to be left out: its results come before the mark of the end.
     """
 
     def __init__(self, end_ns: int | None = None) -> None:
@@ -191,7 +191,8 @@ class RunStats:
     def unaccounted(self) -> int | None:
         """Operations sent that are neither here nor lost: results that the file has no more.
 
-        Below 0 where more came back than was sent. None where nobody counted what was sent.
+        Below 0 where there are more results than sent operations. None where the number of sent
+        operations isn't known.
         """
         sent = self.run.sent
         here = self.total().operations + self.left_out
@@ -209,7 +210,7 @@ class RunStats:
         return max(self._tallies.stage_count, len(self.run.stages))
 
     def stage_seconds(self, index: int) -> float | None:
-        """How long the part of a stage was that counts; None where nobody said."""
+        """Length of the part of a stage that counts; None where it isn't known."""
         spans = self.run.spans
         return spans[index].seconds if index < len(spans) else None
 
@@ -219,7 +220,7 @@ class RunStats:
         size_class: int | None = None,
         stage: int | None = None,
     ) -> Tally:
-        """The sum over the groups; None stands for all. It isn't to be added to."""
+        """The sum over the groups; None stands for all. Not to be added to."""
         total = self._tallies.total(operation, size_class, stage)
         total.has_bytes = not self.run.no_store
         if stage is None and total.first_start_ns is not None and total.last_end_ns is not None:
@@ -260,7 +261,7 @@ class RunStats:
         begin_ns, (low_ns, high_ns) = self.run.stages[0].at_ns, windows[0]
         first_ns = self._tallies.total(None, None, None).first_start_ns or 0
         first_ns -= self._origins.get(Phase.RUN, 0)
-        # Due times count from the mark. Users begin a little later: they are told to.
+        # Due times count from the mark; users begin a little later, when the workers receive it.
         if basis is Basis.SHARE and low_ns == begin_ns < first_ns < high_ns:
             windows[0] = Span(first_ns, high_ns)
         return windows
@@ -346,7 +347,7 @@ class RunStats:
 
     @property
     def whole_run_s(self) -> tuple[float, float] | None:
-        """Wall clock: start and end of the run phase, with what of it doesn't count.
+        """Wall clock: start and end of the run phase, with its parts that don't count.
 
         None where either is unknown: a file of 0.3.9, or one that ends before its footer.
         """

@@ -25,7 +25,7 @@ _CHANCE = 0.01  # of a stall by chance in a run
 
 @dataclass(frozen=True, slots=True)
 class TooShort:
-    """Too few whole seconds to tell anything but stalls."""
+    """Too few whole seconds to find anything but stalls."""
 
     seconds: int
     wanted: int = ENOUGH_SECONDS
@@ -79,7 +79,7 @@ def check(
     """What speaks against quoting an average; nothing where the run was steady.
 
     The first and the last second are left out: they are partial. Of bytes only what isn't true
-    of operations as well is told.
+    of operations, too, is reported.
 
     :param counts: successes completed in each second.
     :param bytes_moved: by them, in each second.
@@ -156,7 +156,9 @@ def trend(values: Sequence[float]) -> float:
     pairs = list(combinations(enumerate(points), 2))
     score = sum((b > a) - (b < a) for (_i, a), (_j, b) in pairs)
     slope = median((b - a) / (j - i) for (i, a), (j, b) in pairs)
-    lasting = _autocorrelation([point - slope * at for at, point in enumerate(points)])
+    raw = autocorrelation([point - slope * at for at, point in enumerate(points)])
+    # Made larger by what a short series makes it too small.
+    lasting = 0.0 if raw is None else min(0.9, max(0.0, (many * raw + 2) / (many - 4)))
     variance = many * (many - 1) * (2 * many + 5) / 18 * (1 + lasting) / (1 - lasting)
     level = median(values)
     if not level or abs(score) - 1 < _TREND_Z * sqrt(variance):
@@ -164,16 +166,12 @@ def trend(values: Sequence[float]) -> float:
     return slope * many / level
 
 
-def _autocorrelation(values: Sequence[float]) -> float:
-    """Of neighbours, from 0 to 0.9, made larger by what a short series makes it too small."""
+def autocorrelation(values: Sequence[float]) -> float | None:
+    """Of neighbours; None where all values are the same."""
     mean = fmean(values)
     rest = [value - mean for value in values]
     total = sum(value * value for value in rest)
-    if not total:
-        return 0.0
-    raw = sum(a * b for a, b in pairwise(rest)) / total
-    many = len(values)
-    return min(0.9, max(0.0, (many * raw + 2) / (many - 4)))
+    return sum(a * b for a, b in pairwise(rest)) / total if total else None
 
 
 def _two_levels(what: str, values: Sequence[float]) -> TwoLevels | None:

@@ -49,7 +49,7 @@ class Step:
     service: Mapping[float, float | None]  #: percentile -> from start to last byte
     response: Mapping[float, float | None]  #: from due to last byte; None each in a closed loop
     verdicts: tuple[ThresholdResult, ...]
-    generator: Headroom = Headroom.UNKNOWN  #: how much room the load generator had
+    generator: Headroom = Headroom.UNKNOWN  #: whether the load generator could have done more
     users_asked: int | None = None  #: of the stage that ran the fewest of them; None: not known
     users_ran: int | None = None  #: the fewest that ran at any time
     no_store: bool = False  #: ``--noop``
@@ -116,8 +116,7 @@ class Step:
 
     @property
     def latencies(self) -> Mapping[float, float | None]:
-        """What whoever asked for the operations felt: from due where they were due, else from
-        start."""
+        """What clients would have seen: from due where operations were due, else from start."""
         due = any(value is not None for value in self.response.values())
         return self.response if due else self.service
 
@@ -137,8 +136,8 @@ class Search:
     search goes on from there.
 
     The two are a step apart at the end: for whole loads by 1, or, where that is more, by
-    ``precision`` (a share of ``kept``). ``kept`` is None where the least load broke the promise
-    already, ``broken`` where the most still kept it.
+    ``precision`` (a share of ``kept``). ``kept`` is None where even the least load misses the
+    SLO, ``broken`` where even the most meets it.
 
     :param first: the load that is tried first, and doubled.
     :param most: no load above it is tried.
@@ -163,7 +162,7 @@ class Search:
         self.kept: float | None = None
         self.broken: float | None = None
         self._confirm = confirm
-        self._kept_of: Counter[float] = Counter()  # how often a load has kept the promise
+        self._kept_of: Counter[float] = Counter()  # how often a load has met the SLO
         self._tries: Counter[float] = Counter()
         self._whole = whole
         self.bound_by = ""  #: what lowered the most that is tried; "": nothing
@@ -190,7 +189,7 @@ class Search:
         self.kept = max(good, default=None)
 
     def tries(self, load: float) -> tuple[int, int]:
-        """How often a load has kept the promise, and of how many steps."""
+        """How often a load has met the SLO, and in how many steps."""
         return self._kept_of[load], self._tries[load]
 
     @property
@@ -199,7 +198,7 @@ class Search:
         return self._most
 
     def limit(self, most: float, bound_by: str = "workers") -> None:
-        """No load above this is tried, nor above what was said before.
+        """Lower the most that is tried.
 
         :param bound_by: what doesn't allow more.
         """
@@ -243,7 +242,7 @@ class Search:
         return min(2 * self.kept, self._most) if self.kept < self._most else None
 
     def _downwards(self, broken: float) -> float | None:
-        """Nothing has kept the promise yet: halve, down to the least."""
+        """No load has met the SLO yet: halve, down to the least."""
         return max(self._rounded(broken / 2), self._least) if broken > self._least else None
 
     def _rounded(self, load: float) -> float:

@@ -32,7 +32,7 @@ class Basis(Enum):
     DUE = "due"  #: open loop: the successes that were due in the window
     SHARE = "share"  #: closed loop: each success by the share of its time in the window
     COMPLETED = "completed"  #: ended with its operations: first start to last completion
-    UNKNOWN_END = "unknown_end"  #: the same, because nothing tells when the load ended
+    UNKNOWN_END = "unknown_end"  #: the same, because it isn't known when the load ended
     LEGACY = "0.3.9"  #: the same, as ssbench 0.3.9 did
 
 

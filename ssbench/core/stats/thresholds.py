@@ -1,4 +1,4 @@
-"""Promises that a run keeps or misses: ``p99(READ) < 50ms``, ``errors < 0.1%``.
+"""Thresholds, conditions that a run must meet: ``p99(READ) < 50ms``, ``errors < 0.1%``.
 
 ::
 
@@ -65,7 +65,7 @@ def _retries(_stats: RunStats, tally: Tally, unit: str) -> Number | None:
 
 
 def _of_footer(name: str) -> Callable[[RunStats, Tally, str], Number | None]:
-    """A count of RunRecords that only a footer tells; its share is of all operations and itself."""
+    """A count of RunRecords that only a footer has; its share is of all operations and itself."""
 
     def measure(stats: RunStats, tally: Tally, unit: str) -> Number | None:
         known = stats.run.footers.keys() >= stats.run.headers.keys()
@@ -173,7 +173,7 @@ _MEANT = {"=": "==", "=<": "<=", "=>": ">=", "≤": "<=", "≥": ">="}
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One promise. ``str()`` gives a text of which ``parse`` makes an equal one.
+    """A condition that a run must meet; ``parse`` of its ``str()`` gives an equal one.
 
     ``p99``, ``mean``, ``min``, ``max`` are of the response time (from due) in a run whose
     operations were due at a time, else of the service time (from start); ``service_p99``,
@@ -191,7 +191,7 @@ class Threshold:
     def parse(cls, text: str, option: str = "--threshold") -> Threshold:
         """What the text says.
 
-        :param option: what the user wrote it behind.
+        :param option: the option that it was given to, for errors.
         :raises UsageError: what is wrong, at which character, and what would be right.
         """
         return _Reader(text, option).threshold()
@@ -213,7 +213,7 @@ class Threshold:
         return Fraction(self.number) * metric_of(self.metric).units[self.unit]
 
     def check(self, scenario: ScenarioView, *, open_loop: bool | None = None) -> None:
-        """See that the run can have what this speaks of.
+        """Check that the run can have what the threshold is about.
 
         :param open_loop: whether its operations are due at a time; None where that isn't known.
         :raises UsageError: for a size class that the scenario hasn't, an operation that it never
@@ -236,11 +236,11 @@ class Threshold:
             raise UsageError(f"threshold {self}: {wrong}; leave it out, or a run with a rate")
 
     def judge(self, stats: RunStats) -> ThresholdResult:
-        """Whether the run kept it; where there is nothing to judge, it didn't.
+        """Whether the run met it; where there is nothing to judge by, it didn't.
 
         Percentiles are off by at most ``RELATIVE_ERROR`` (0.025 %), all else is exact;
-        ``Verdict.borderline`` tells where that may have decided. Within that error a percentile
-        is ``==`` its limit.
+        ``ThresholdResult.borderline`` says where that may have decided. Within that error a
+        percentile is ``==`` its limit.
         """
         tally = self._part(stats)
         latency = latency_of(self.metric, tally)
@@ -287,7 +287,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdResult:
-    """How a run stands to a threshold."""
+    """Whether a run met a threshold."""
 
     threshold: Threshold
     actual: float | None  #: in base units, as ``Threshold.limit``; None: nothing to judge by
@@ -307,13 +307,13 @@ _PLAIN = re.compile(r'[^(),"]+')
 
 
 def _quoted(name: str) -> str:
-    """As a size class stands in a scope."""
+    """A size class as written in a scope."""
     plain = _PLAIN.fullmatch(name) and name == name.strip() and name.isprintable()
     return name if plain and operation_named(name) is None else json.dumps(name)
 
 
 class _Reader:
-    """Reads one threshold from left to right; ``_at`` is where it stands."""
+    """Parses one threshold from left to right; ``_at`` is its position."""
 
     def __init__(self, text: str, option: str) -> None:
         self._text = text
@@ -408,7 +408,7 @@ class _Reader:
         return self._at
 
     def _take(self, pattern: str) -> str:
-        """What of the pattern stands here, "" for nothing."""
+        """The text that the pattern matches here, "" for none."""
         match = re.compile(pattern).match(self._text, self._here())
         if match is None:
             return ""

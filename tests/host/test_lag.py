@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.lag import LoopLag
+from ssbench.host.live import LoopLag
 
 MS = 1_000_000
 
