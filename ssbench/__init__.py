@@ -1,5 +1,62 @@
-"""ssbench: a benchmark suite for OpenStack Swift and other object stores."""
+"""ssbench: a benchmark suite for OpenStack Swift and other object stores.
+
+The public API, described in docs/api.rst. Names load when they are first used, so that a worker
+loads neither the runner nor reports.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # that of typing takes long to load, and this is loaded first
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ssbench.core.errors import ExitStatus, SsbenchError
+    from ssbench.core.observer import Observer
+    from ssbench.core.stats.compare import Comparison
+    from ssbench.core.stats.run_stats import RunStats
+    from ssbench.runner.api import compare, find_limit, read, run, sweep
+    from ssbench.runner.series import LimitSearch, Sweep
+    from ssbench.runner.single_run import Aborted, RunResult
+    from ssbench.runner.stop import Stop
 
 __version__ = "1.0.0"
 
-__all__ = ["__version__"]
+__all__ = [
+    "Aborted",
+    "Comparison",
+    "ExitStatus",
+    "LimitSearch",
+    "Observer",
+    "RunResult",
+    "RunStats",
+    "SsbenchError",
+    "Stop",
+    "Sweep",
+    "__version__",
+    "compare",
+    "find_limit",
+    "read",
+    "run",
+    "sweep",
+]
+
+#: Module -> the public names that it defines.
+_PUBLIC = {
+    "ssbench.core.errors": ("ExitStatus", "SsbenchError"),
+    "ssbench.core.observer": ("Observer",),
+    "ssbench.core.stats.compare": ("Comparison",),
+    "ssbench.core.stats.run_stats": ("RunStats",),
+    "ssbench.runner.api": ("compare", "find_limit", "read", "run", "sweep"),
+    "ssbench.runner.single_run": ("Aborted", "RunResult"),
+    "ssbench.runner.series": ("LimitSearch", "Sweep"),
+    "ssbench.runner.stop": ("Stop",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    for module, names in _PUBLIC.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

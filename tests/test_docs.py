@@ -13,15 +13,17 @@ import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 
-from ssbench.cli.canned import CANNED
 from ssbench.cli.options import COMMANDS, master_parser
-from ssbench.cli.run_config import OVERRIDES
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
 from ssbench.core.scenario.fields import GROUP_KEYS, KEYS, OWN_READERS, SIZE_KEYS, STAGE_KEYS
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
+from ssbench.runner.scenarios import CANNED
 from ssbench.storage.swiftlogin import OPTIONS
+
+#: Keys of a scenario that options override.
+OVERRIDES = {row.scenario_key for row in COMMANDS["run-scenario"].rows if row.scenario_key}
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/*.rst")])

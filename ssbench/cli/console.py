@@ -1,4 +1,4 @@
-"""Messages on standard error, without control characters.
+"""Output of the commands: messages on standard error, results on standard output.
 
 Names, reasons and error texts come from workers, stores and files, and are not trusted.
 """
@@ -6,21 +6,26 @@ Names, reasons and error texts come from workers, stores and files, and are not 
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import TextIO
 
-from ssbench.core.errors import ExitStatus, gravest
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError, gravest
 from ssbench.core.text import printable
+
+_GZIP = b"\x1f\x8b"  #: the first bytes of every stat file
 
 
 def tell(text: object, file: TextIO | None = None) -> None:
-    """Print lines, on standard error unless told where."""
+    """Print lines without control characters, on standard error by default."""
     print(printable_lines(str(text)), file=sys.stderr if file is None else file, flush=True)
 
 
 def tell_status(reasons: Mapping[ExitStatus, str]) -> ExitStatus:
-    """Say why a command's exit status is the gravest of these, as its last line; gives it."""
+    """Print, as the last line, why the exit status is the gravest of these; returns it."""
     status = gravest([*reasons])
     if status is not ExitStatus.OK:
         tell(f"ssbench-master: {reasons[status]} (exit status {int(status)})")
@@ -28,19 +33,19 @@ def tell_status(reasons: Mapping[ExitStatus, str]) -> ExitStatus:
 
 
 def printable_lines(text: str) -> str:
-    """The text with its newlines, and else only what can be shown."""
+    """The text with its newlines, and without other control characters."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def log_to_stderr(level: int, form: str) -> None:
-    """Have all loggers write there, each message in a line of its own."""
+    """Let all loggers write there, each message in a line of its own."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PlainFormatter(form))
     logging.basicConfig(level=level, handlers=[handler])
 
 
 class PlainFormatter(logging.Formatter):
-    """Messages are lines, tracebacks have lines; neither has control characters."""
+    """Messages have one line, tracebacks several; neither has control characters."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = printable(record.message)
@@ -48,3 +53,46 @@ class PlainFormatter(logging.Formatter):
 
     def formatException(self, ei: object) -> str:
         return printable_lines(super().formatException(ei))  # type: ignore[arg-type]
+
+
+def write_result(parts: Iterable[str], path: str | None = None) -> None:
+    """Write a report, piece by piece, to a file; None and ``-`` are standard output.
+
+    :raises UsageError: the file is a stat file: a typing error must not cost a run.
+    :raises SsbenchError: it can't be written.
+    """
+    if path is None or path == "-":
+        try:
+            sys.stdout.writelines(parts)
+            sys.stdout.flush()
+        except OSError as error:
+            discard(sys.stdout)
+            if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
+                raise SsbenchError(f"cannot print the report: {error.strerror}") from error
+        return
+    with suppress(OSError):  # writing will report it
+        if Path(path).is_file():
+            with open(path, "rb") as old:
+                if old.read(len(_GZIP)) == _GZIP:
+                    raise UsageError(f"{path}: is a stat file and is not overwritten")
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(parts)
+    except OSError as error:
+        raise SsbenchError(f"{path}: can't be written: {error.strerror}") from error
+
+
+def discard(stream: TextIO) -> None:
+    """Drop what is buffered for a stream, which would fail again, and spoil the status, at exit."""
+    with suppress(OSError, ValueError):  # no descriptor is left, or the stream has none
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+
+
+def open_closed_streams() -> None:
+    """Open standard streams that are closed (``2>&-``), so that no file takes their place."""
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), fd)
+            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", closefd=False))

@@ -1,14 +1,423 @@
-"""The command line of ssbench-master; short options and defaults are those of ssbench 0.3.9."""
+"""The table of options: one row each, for all commands.
+
+Parsers, configurations and the checks of the reference page are made from these rows. Short
+options and defaults are those of ssbench 0.3.9. Rows whose name is a field of RunConfig set it.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from importlib import import_module
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from ssbench import __version__
-from ssbench.cli.parser import Parser
-from ssbench.cli.shared_options import add_loudness
+from ssbench.cli.parser import Parser, add_options
+from ssbench.cli.store_options import STORE_OPTIONS
+from ssbench.cli.worker_options import RETRIES, TRANSPORT, VERBOSE, row
+from ssbench.core import option as types
+from ssbench.core.errors import UsageError
+from ssbench.core.option import Option
+from ssbench.core.scenario.fields import ARRIVALS
+from ssbench.runner.config import RunConfig
+
+if TYPE_CHECKING:
+    from ssbench.core.operations import Operation
+    from ssbench.core.stats.steps import Sweep
+
+CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
+PROGRESS = ("chars", "live", "none")
+#: Fast errors would pass as low latencies, so this SLO is added unless one limits errors.
+FEW_ERRORS = "errors < 1%"
+
+#: Field of RunConfig -> its default.
+_DEFAULTS = {each.name: each.default for each in fields(RunConfig)}
+
+_WHAT, _LOAD, _EXECUTION, _RESULTS = "what to run", "load and measurement", "execution", "results"
+_WORKERS, _SEARCH, _MASTER = "workers", "search", "master"
+
+
+def new_stats_file(text: str) -> str:
+    """The stat file's path with ``.gz`` added if it lacks it, as in ssbench 0.3.9.
+
+    Existing paths that are not regular files (devices, pipes, links, folders) stay unchanged, and
+    so does ``-``, which is rejected later.
+    """
+    if text == "-" or text.lower().endswith(".gz") or not os.path.basename(text):
+        return text
+    try:
+        regular = stat.S_ISREG(os.lstat(text).st_mode)
+    except (OSError, ValueError):  # no such file
+        regular = True
+    return f"{text}.gz" if regular else text
+
+
+def sweep(text: str) -> Sweep:
+    """``users=1,20,40`` or ``rate=100,200``."""
+    from ssbench.core.stats.steps import OVER, Sweep  # lazy: few commands need it
+
+    over, equals, values = text.partition("=")
+    if over not in OVER or not equals:
+        raise UsageError(f"{text!r}: give users=1,20,40 or rate=100,200")
+    convert: Callable[[str], float] = types.count if over == "users" else types.rate
+    loads = tuple(convert(value.strip()) for value in values.split(","))
+    for load in loads:
+        if loads.count(load) > 1:
+            raise UsageError(f"{text!r}: {load:g} is given more than once")
+    return Sweep(over, loads)
+
+
+def operation(text: str) -> Operation:
+    """An operation of a run, in any case; GET is READ, PUT is CREATE."""
+    from ssbench.core.model import Phase  # lazy: few commands need it
+    from ssbench.core.operations import of_phase, operation_named
+
+    row = operation_named(text)
+    if row is None:
+        known = ", ".join(each.name for each in of_phase(Phase.RUN))
+        raise UsageError(f"{text!r}: give one of {known}, GET or PUT")
+    return row
+
+
+def _field(
+    flags: str, name: str, type_: Callable[[str], Any], group: str, text: str, **more: Any
+) -> Option:
+    """A row that sets a field of RunConfig, and has its default."""
+    return row(flags, name, type_, group, text, default=_DEFAULTS[name], **more)
+
+
+def _override(
+    flags: str, key: str, type_: Callable[[str], Any], group: str, text: str, **more: Any
+) -> Option:
+    """A row that overrides a key of the scenario; its name is the key."""
+    return row(flags, key, type_, group, text, scenario_key=key, **more)
+
+
+# fmt: off
+LOUDNESS = (
+    VERBOSE,
+    row("-q --quiet", "quiet", bool, "", "print only the report, warnings and errors",
+        default=False),
+)
+_RETRIES_OF_RUN = replace(RETRIES, group=_EXECUTION)
+_MASTER_SOCKETS = (
+    row("--zmq-bind-ip", "address", str, _WORKERS,
+        "address to listen on for workers; 0.0.0.0 or :: for all interfaces [default: all with a "
+        "key file, 127.0.0.1 without]", metavar="BIND_IP"),
+    *(replace(option, group=_WORKERS) for option in TRANSPORT),
+)
+_FILE = (
+    row("-f --filename", "scenario", str, _WHAT,
+        "scenario to run: a file, - for stdin, or the name of a canned scenario (see "
+        "list-scenarios)", metavar="SCENARIO_FILE", aliases=("--scenario-file",),
+        exclusive="scenario", required=True),
+)
+_RESUME = "delete the orphaned objects of this stat file's run"
+_RESUME_OF_RUN = row("--resume-cleanup", "resume_cleanup", str, _WHAT,
+        f"run nothing: {_RESUME}, as cleanup-containers --resume-cleanup does",
+        metavar="STATS_FILE", exclusive="scenario", required=True)
+_USERS = (
+    _override("-u --user-count", "user_count", types.count, _WHAT,
+              "concurrent users; overrides the scenario's user_count", metavar="COUNT"),
+)
+_LENGTH = (
+    _override("-o --op-count", "operation_count", types.count, _WHAT,
+              "number of operations; overrides the scenario's run length", metavar="COUNT"),
+    _override("-r --run-seconds", "run_seconds", types.seconds, _WHAT,
+              "duration of the run; overrides the scenario's run length, and -o",
+              metavar="SECONDS"),
+)
+_OBJECTS = (
+    _override("-c --container-count", "container_count", types.count, _WHAT,
+              "number of containers; overrides the scenario's container_count", metavar="COUNT"),
+    _override("--container-base", "container_base", str, _WHAT,
+              "start of the containers' names; overrides the scenario's container_base",
+              metavar="BASE"),
+    _override("-b --block-size", "block_size", types.size, _WHAT,
+              "bytes to send at a time (no effect below 1 MiB); overrides the scenario's "
+              "block_size [default: 65536]", metavar="BYTES"),
+    _override("--delete-after", "delete_after", types.whole_seconds(0), _WHAT,
+              "let the store expire objects after this time, 0 for never; overrides the scenario's "
+              "delete_after", metavar="SECONDS"),
+    _override("-p --policy", "policy", str, _WHAT,
+              "storage policy of the containers; overrides the scenario's policy",
+              metavar="POLICY"),
+    _override("--seed", "seed", types.count_or_none, _WHAT,
+              "seed of an earlier run, to repeat its random choices", metavar="NUMBER"),
+)
+_RATE = (
+    _override("--rate", "rate", types.rate, _LOAD,
+              "target arrival rate in operations/s (open loop); overrides the scenario's rate",
+              metavar="RATE"),
+)
+_ARRIVALS = (
+    _override("--arrivals", "arrivals", str, _LOAD,
+              "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
+              choices=ARRIVALS),
+    _override("--think-time", "think_time", types.think_time, _LOAD,
+              "closed loop: pause of a user after each operation; MIN,MAX for a random pause",
+              metavar="SECONDS"),
+)
+_WINDOW = (
+    _override("--warmup", "warmup", types.seconds_or_none, _LOAD,
+              "warm-up: time at the start of the run that statistics exclude", metavar="SECONDS"),
+    _override("--cooldown", "cooldown", types.seconds_or_none, _LOAD,
+              "cool-down: time at the end of the run that statistics exclude", metavar="SECONDS"),
+    row("--sweep", "sweep", sweep, _LOAD,
+        "run the scenario once for each load (users=1,20,40 or rate=100,200), with the same "
+        "workers and initial objects, and print a table", metavar="LOADS"),
+    row("--auto-stop", "auto_stop", bool, _LOAD,
+        "end the run early, once the rate of operations is steady", default=False),
+    row("--auto-stop-window", "auto_stop_window", types.whole_seconds(1), _LOAD,
+        "with --auto-stop: whole seconds to compare with as many before them", default=15,
+        metavar="SECONDS"),
+    row("--auto-stop-tolerance", "auto_stop_tolerance", types.tolerance, _LOAD,
+        "with --auto-stop: difference between rates, in percent, that still counts as steady",
+        default=7.5, metavar="PERCENT"),
+)
+_HOW = (
+    _field("-k --keep-objects", "keep_objects", bool, _EXECUTION,
+           "do not delete what the run created"),
+    _field("--use-existing", "use_existing", bool, _EXECUTION,
+           "also use containers that hold objects and are not marked as ssbench's, such as those "
+           "that 0.3.9 created for a storage policy"),
+    _field("--compressible", "compressible", bool, _EXECUTION,
+           "send objects of one repeated letter, as ssbench 0.3.9 did, instead of random bytes"),
+    _field("--verify", "verify", bool, _EXECUTION,
+           "verify content and length of every READ, and ETags against MD5"),
+    _field("--operation-timeout", "operation_timeout_s", types.seconds, _EXECUTION,
+           "time limit of an operation, including retries [default: no limit]", metavar="SECONDS"),
+    _field("--drain-timeout", "drain_timeout_s", types.seconds_or_none, _EXECUTION,
+           "longest wait for operations in flight at the end, or after Ctrl-C", metavar="SECONDS"),
+)
+_ERRORS = (
+    _field("--max-consecutive-errors", "max_consecutive_errors", types.count, _EXECUTION,
+           "end the run when this many operations failed in a row; never by default",
+           metavar="COUNT", exclusive="errors"),
+    _field("--stop-on-error", "max_consecutive_errors", bool, _EXECUTION,
+           "end the run at the first failed operation", const=1, exclusive="errors"),
+    row("--noop", "noop", bool, _EXECUTION,
+        "send nothing to a store, to measure master and workers themselves", default=False,
+        exclusive="store"),
+    row("--embedded-swift", "embedded_swift", bool, _EXECUTION,
+        "run against a temporary Swift on this host; requires ssbench[embedded]", default=False,
+        exclusive="store"),
+    row("--profile", "profile", bool, _EXECUTION,
+        "profile the master with cProfile, and print the profile's path", default=False),
+)
+_PERCENTILE = row("--pctile", "percentiles", types.percentile, _RESULTS,
+        "latency percentile to report, such as 99.9; may be repeated [default: 95]",
+        metavar="PERCENTILE", repeat=True)
+_THRESHOLD = row("--threshold", "thresholds", str, _RESULTS,
+        "condition that the run must meet, such as 'p99(READ) < 50ms', 'errors < 0.1%' or 'rate > "
+        "1000/s'; exit status 3 if one is missed; may be repeated", metavar="CONDITION",
+        repeat=True)
+_RESULT_FILES = (
+    _field("-s --stats-file", "stats_file", new_stats_file, _RESULTS,
+           "where to store the results; .gz is added to a name without it [default: "
+           "/tmp/ssbench-results/NAME.u<users>.o<ops>.r<seconds>.<time>.stat.gz]",
+           metavar="STATS_FILE"),
+    _field("--force", "force", bool, _RESULTS, "overwrite the stat file of -s, if it exists"),
+    row("-R --no-default-report", "no_default_report", bool, _RESULTS, "print no report",
+        default=False),
+    row("--csv", "format", bool, _RESULTS, "print the report as CSV", const="csv",
+        exclusive="format"),
+    row("--json", "format", bool, _RESULTS, "print it as JSON", const="json", exclusive="format"),
+    _PERCENTILE,
+    row("--progress", "progress", str, _RESULTS,
+        "chars: one character per operation; live: a status line, updated in place; none [default: "
+        "live on a terminal, else chars]", choices=PROGRESS),
+)
+_BATCH_SIZE = row("--batch-size", "batch_size", types.batch_size, _WORKERS,
+        "most jobs in one message; auto sends what is due, at most 256; 1 is what ssbench 0.3.9 "
+        "did", default="auto", metavar="COUNT")
+_WORKER_COUNTS = (
+    _field("--workers", "workers", types.count, _WORKERS,
+           "number of workers to start on this host, for this run", metavar="COUNT"),
+    _field("--expect-workers", "expect_workers", types.count, _WORKERS,
+           "number of workers to wait for, including those of --workers", metavar="COUNT"),
+    _field("--worker-wait", "worker_wait_s", types.seconds_or_none, _WORKERS,
+           "longest wait for workers", metavar="SECONDS"),
+    _field("--fewer-workers-ok", "fewer_workers_ok", bool, _WORKERS,
+           "run even if fewer workers connect than --expect-workers or --workers says [default: do "
+           "not start, and exit with status 6]"),
+    _field("--worker-timeout", "worker_timeout_s", types.seconds, _WORKERS,
+           "time without a heartbeat after which a worker is declared lost", metavar="SECONDS"),
+    _BATCH_SIZE, *_MASTER_SOCKETS,
+)
+RUN_SCENARIO = (
+    *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, *_RATE, *_ARRIVALS, *_WINDOW, *_HOW,
+    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
+)
+FIND_LIMIT = (
+    *_FILE, *_USERS, *_OBJECTS,
+    row("--slo", "slos", str, _SEARCH,
+        "condition that a load must meet, such as 'p99 < 50ms' or 'errors < 0.1%'; may be "
+        f"repeated; '{FEW_ERRORS}' is added unless one limits errors",
+        metavar="SLO", repeat=True, required=True),
+    row("--over", "over", str, _SEARCH, "what to double, then bisect", default="users",
+        choices=("users", "rate")),
+    row("--start", "first", types.rate, _SEARCH,
+        "first load to try [default: 1 user, or 10 operations/s]", metavar="LOAD"),
+    row("--max-users", "max_users", types.count, _SEARCH,
+        "highest number of users to try [default: 1024 with --workers, else as many as the workers "
+        "can run]", metavar="COUNT"),
+    row("--max-rate", "max_rate", types.rate, _SEARCH, "with --over rate: highest rate to try",
+        metavar="RATE"),
+    row("--step-seconds", "step_seconds", types.seconds, _SEARCH,
+        "how long to measure each load, after its warm-up", default=10.0, metavar="SECONDS"),
+    _override("--warmup", "warmup", types.seconds_or_none, _SEARCH,
+              "warm-up of each step, excluded from its statistics",
+              default=3.0, metavar="SECONDS"),
+    row("--precision", "precision", types.tolerance, _SEARCH,
+        "stop when the highest load that met the SLO and the lowest that missed it differ by at "
+        "most this", default=5.0, metavar="PERCENT"),
+    row("--confirm", "confirm", types.whole(0, 10), _SEARCH,
+        "how often to run these two loads again; if runs disagree, the majority counts, and the "
+        "search continues", default=1, metavar="TIMES"),
+    *_ARRIVALS, *_HOW, _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, *_WORKER_COUNTS, *STORE_OPTIONS,
+)
+REPORT_SCENARIO = (
+    _field("-s --stats-file", "stats_file", str, "",
+           "results to report on, including those of ssbench 0.3.9", metavar="STATS_FILE",
+           required=True),
+    row("-f --report-file", "report_file", str, "",
+        "write the report to this file [default: standard output]", metavar="REPORT_FILE"),
+    row("--pctile", "percentiles", types.percentile, "", _PERCENTILE.help, metavar="PERCENTILE",
+        repeat=True),
+    row("--threshold", "thresholds", str, "", _THRESHOLD.help, metavar="CONDITION", repeat=True),
+    row("--csv", "format", bool, "", "two lines of CSV", const="csv", exclusive="format"),
+    row("--json", "format", bool, "", "all statistics, as JSON", const="json", exclusive="format"),
+    row("-r --rps-histogram", "rps_histogram", str, "",
+        "write the number of requests of each second to this file, as CSV", metavar="FILE"),
+    row("--time-series", "time_series", str, "",
+        "write operations, bytes, errors, latencies and operations in flight of each second to "
+        "this file, as CSV", metavar="FILE"),
+    row("--host-stats", "host_stats", str, "",
+        "write CPU, memory, network, disk and other metrics of the workers' and the master's hosts "
+        "to this file, one row per second, as CSV", metavar="FILE"),
+    row("--profile", "profile", bool, "", "profile the report's generation with cProfile",
+        default=False),
+)
+COMPARE = (
+    row("", "stats_files", str, "",
+        "results of two or more runs; the others are compared with the first", metavar="STATS_FILE",
+        repeat=True),
+    row("--operation", "operations", operation, "",
+        "compare only this operation, such as READ; may be repeated [default: all together and "
+        "each on its own]", metavar="OPERATION", repeat=True),
+    row("--pctile", "percentiles", types.percentile, "",
+        "latency percentile to compare, such as 99.9; may be repeated [default: 50, 90, 95, 99 and "
+        "99.9]", metavar="PERCENTILE", repeat=True),
+    row("--json", "format", bool, "", "all statistics, as JSON", const="json"),
+    row("--seed", "seed", types.count_or_none, "",
+        "seed of the resampling for intervals; the same seed repeats them", default=1,
+        metavar="NUMBER"),
+)
+KILL_WORKERS = (
+    _field("--worker-wait", "worker_wait_s", types.seconds_or_none, "",
+           "longest wait for workers to connect and to exit", metavar="SECONDS"),
+    *_MASTER_SOCKETS,
+)
+CLEANUP_CONTAINERS = (
+    row("-b --container-base", "container_base", str, "",
+        "delete containers named BASE_ followed by six digits", default=CONTAINER_BASE,
+        metavar="BASE"),
+    row("-c --concurrency", "concurrency", types.count, "", "concurrent requests", default=10,
+        metavar="COUNT"),
+    row("-p --policy", "policy", str, "",
+        "delete containers of this storage policy, BASE_000061_POLICY; '*' for any policy of the "
+        "cluster [default: those that name none]", metavar="POLICY"),
+    row("--resume-cleanup", "resume_cleanup", str, "", f"delete no container: {_RESUME}",
+        metavar="STATS_FILE"),
+    _field("--use-existing", "use_existing", bool, "",
+           "with --resume-cleanup: also search containers that ssbench did not mark"),
+    row("--dry-run", "dry_run", bool, "", "show what would be deleted, and delete nothing",
+        default=False),
+    row("--yes", "yes", bool, "", "do not ask for confirmation", default=False),
+    *STORE_OPTIONS,
+)
+MAKE_KEY = (
+    row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",
+        required=True),
+)
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A sub-command of ssbench-master."""
+
+    rows: tuple[Option, ...]
+    summary: str  #: in ssbench-master -h
+    description: str
+    stray: str = ""  #: hint for an unexpected positional argument
+    groups: Mapping[str, str] = field(default_factory=dict)  #: titles with a description
+
+
+_SCENARIO_WITH_F = "give the scenario with -f"
+_WORKERS_OF_RUN = {
+    _WORKERS: "Without --workers or --expect-workers the run starts when the connected workers can "
+    "run all users, or after --worker-wait."
+}
+
+COMMANDS: Mapping[str, Command] = {
+    "run-scenario": Command(
+        RUN_SCENARIO,
+        "run a scenario, store its results and report on them",
+        "Runs a scenario against a store: creates containers, uploads the initial objects, runs "
+        "the operations, deletes what it created, and prints a report.",
+        _SCENARIO_WITH_F,
+        _WORKERS_OF_RUN,
+    ),
+    "find-limit": Command(
+        FIND_LIMIT,
+        "find the highest load that meets an SLO",
+        "Runs a scenario repeatedly, doubling the users (or the rate) until an SLO such as p99 < "
+        "50ms is missed, then bisects between the last two loads; prints a table of all steps, "
+        "and the highest load that met the SLO.",
+        _SCENARIO_WITH_F,
+        _WORKERS_OF_RUN,
+    ),
+    "report-scenario": Command(
+        REPORT_SCENARIO,
+        "report on the results of an earlier run",
+        "Prints a report on a stat file, as text unless --csv or --json is given.",
+        "give the stat file with -s",
+    ),
+    "compare": Command(
+        COMPARE,
+        "compare the results of two or more runs",
+        "Compares rates and latencies of runs, each with its confidence interval, and states which "
+        "differences are more than noise. Lists the settings in which the runs differ first.",
+    ),
+    "list-scenarios": Command(
+        (),
+        "list the canned scenarios",
+        "Lists the scenarios that ship with ssbench, for run-scenario -f.",
+    ),
+    "kill-workers": Command(
+        KILL_WORKERS,
+        "tell all workers to exit",
+        "Tells all workers, on any host, whose master is this host to exit, lists them, and "
+        "returns when they are gone.",
+    ),
+    "cleanup-containers": Command(
+        CLEANUP_CONTAINERS,
+        "delete ssbench's containers and everything in them",
+        "Deletes the containers that ssbench created, with all their objects: those named by a "
+        "base, an underscore and six digits. Lists them and asks for confirmation first.",
+        "give the first part of the containers' names with -b",
+    ),
+    "make-key": Command(
+        MAKE_KEY,
+        "write a key file for --zmq-key-file",
+        "Writes a new key file. Master and workers with the same key file encrypt their traffic "
+        "and reject all other peers.",
+    ),
+}
 
 DESCRIPTION = f"""\
 ssbench {__version__}: a benchmark for OpenStack Swift and other object stores."""
@@ -21,89 +430,21 @@ results were kept; 6 workers were missing or lost."""
 def master_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """The parser of ssbench-master; it sets ``command`` to the sub-command's name.
 
-    :param words: the arguments to parse. Commands that are not among them get no options, because
-        loading the modules of all commands is slow. None: all commands get their options.
+    :param words: the arguments to parse; commands that are not among them get no options, because
+        that would take time. None: all commands get their options.
     """
     parser = Parser(prog="ssbench-master", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"ssbench {__version__}")
-    add_loudness(parser, quiet=True, default=False)
+    add_options(parser, LOUDNESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, (add, summary, description) in COMMANDS.items():
+    for name, each in COMMANDS.items():
         command = commands.add_parser(
-            name, help=summary, description=description, stray=_STRAY.get(name, "")
+            name, help=each.summary, description=each.description, stray=each.stray
         )
         if words is None or name in words:
-            add_loudness(command, quiet=True, default=argparse.SUPPRESS)
-            _load(add)(command)
+            # -v and -q may be given before the command as well: no default of their own.
+            add_options(
+                command, [replace(option, default=argparse.SUPPRESS) for option in LOUDNESS]
+            )
+            add_options(command, each.rows, each.groups)
     return parser
-
-
-def _load(path: str) -> Callable[[argparse.ArgumentParser], None]:
-    module, _, name = path.partition(":")
-    add: Callable[[argparse.ArgumentParser], None] = getattr(import_module(module), name)
-    return add
-
-
-def add_nothing(parser: argparse.ArgumentParser) -> None:
-    """Add no options, for commands that have none of their own."""
-
-
-#: Sub-command -> hint for an unexpected positional argument.
-_STRAY = {
-    "run-scenario": "give the scenario with -f",
-    "find-limit": "give the scenario with -f",
-    "report-scenario": "give the stat file with -s",
-    "cleanup-containers": "give the first part of the containers' names with -b",
-}
-
-#: Sub-command -> "module:function" that adds its options, loaded on demand; its summary in
-#: ssbench-master -h; its own description.
-COMMANDS: dict[str, tuple[str, str, str]] = {
-    "run-scenario": (
-        "ssbench.cli.run_options:add_run_scenario",
-        "run a scenario, store its results and report on them",
-        "Runs a scenario against a store: creates containers, uploads the initial objects, runs "
-        "the operations, deletes what it created, and prints a report.",
-    ),
-    "find-limit": (
-        "ssbench.cli.limit_options:add_find_limit",
-        "find the highest load that meets an SLO",
-        "Runs a scenario repeatedly, doubling the users (or the rate) until an SLO such as p99 < "
-        "50ms is missed, then bisects between the last two loads; prints a table of all steps, "
-        "and the highest load that met the SLO.",
-    ),
-    "report-scenario": (
-        "ssbench.cli.report_options:add_report_scenario",
-        "report on the results of an earlier run",
-        "Prints a report on a stat file, as text unless --csv or --json is given.",
-    ),
-    "compare": (
-        "ssbench.cli.report_options:add_compare",
-        "compare the results of two or more runs",
-        "Compares rates and latencies of runs, each with its confidence interval, and states which "
-        "differences are more than noise. Lists the settings in which the runs differ first.",
-    ),
-    "list-scenarios": (
-        "ssbench.cli.options:add_nothing",
-        "list the canned scenarios",
-        "Lists the scenarios that ship with ssbench, for run-scenario -f.",
-    ),
-    "kill-workers": (
-        "ssbench.cli.zmq_options:add_kill_workers",
-        "tell all workers to exit",
-        "Tells all workers, on any host, whose master is this host to exit, lists them, and "
-        "returns when they are gone.",
-    ),
-    "cleanup-containers": (
-        "ssbench.cli.cleanup_options:add_cleanup",
-        "delete ssbench's containers and everything in them",
-        "Deletes the containers that ssbench created, with all their objects: those named by a "
-        "base, an underscore and six digits. Lists them and asks for confirmation first.",
-    ),
-    "make-key": (
-        "ssbench.cli.zmq_options:add_make_key",
-        "write a key file for --zmq-key-file",
-        "Writes a new key file. Master and workers with the same key file encrypt their traffic "
-        "and reject all other peers.",
-    ),
-}

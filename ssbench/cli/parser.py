@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -155,13 +155,18 @@ class Parser(argparse.ArgumentParser):
         return "; give a command's options after its name" if self._subparsers else ""
 
 
-def add_options(parser: argparse._ActionsContainer, rows: Iterable[Option]) -> None:
-    """Add options, in the groups that the rows name."""
+def add_options(
+    parser: argparse.ArgumentParser, rows: Iterable[Option], descriptions: Mapping[str, str] = {}
+) -> None:
+    """Add options, in the groups that the rows name.
+
+    :param descriptions: title -> text of groups that have one.
+    """
     groups: dict[str, argparse._ActionsContainer] = {"": parser}
     exclusive: dict[str, argparse._ActionsContainer] = {}
     for row in rows:
         if row.group not in groups:
-            groups[row.group] = parser.add_argument_group(row.group)
+            groups[row.group] = parser.add_argument_group(row.group, descriptions.get(row.group))
         target = groups[row.group]
         if row.exclusive:
             if row.exclusive not in exclusive:

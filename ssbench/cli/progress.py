@@ -1,7 +1,7 @@
-"""What a person sees on stderr while a run goes on. Nothing here may hold up or end the run.
+"""Progress displays: observers that write to stderr. None of them may delay or end the run.
 
-The master's loop calls; there is no thread. The run itself is shown in one of three modes
-(``PROGRESS``); the phases around it, by all but "none", as one line each.
+The master's loop calls them; there is no thread. The run itself is shown in one of three modes
+(``PROGRESS``). The phases around it are shown as one line each, unless the mode is "none".
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from ssbench.cli.progress_chars import COLUMNS, LEGEND, TITLE, progress_chars
 from ssbench.cli.screen import PIECE, Screen, cut
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
+from ssbench.core.operations import FIRST_BYTE, OPERATIONS
 from ssbench.core.text import clock_text, latency_text, plural, printable
 
 if TYPE_CHECKING:
@@ -24,10 +25,33 @@ if TYPE_CHECKING:
 
 REFRESH_S = 0.25  #: on a terminal
 LINE_EVERY_S = 5.0  #: elsewhere
-#: A wait is told of after, and then every so many seconds: on a terminal, and elsewhere.
+#: A wait is shown after this many seconds, and then every so many: on a terminal, and elsewhere.
 WAIT_SHOWN_S, WAIT_TOLD_S = (1.0, 1.0), (3.0, 10.0)
 
-#: Phase -> what is going on. IDLE: before the workers have jobs, containers are made.
+COLUMNS = 78  #: progress characters in a line
+#: Latencies from which the next progress character is shown.
+_BOUNDS_NS = (1_000_000_000, 3_000_000_000, 10_000_000_000)
+_FAILED, _UNKNOWN = "X", "?"
+TITLE = "Benchmark Run:\n"
+#: As in ssbench 0.3.9; a DELETE shows as CREATE and UPDATE do.
+LEGEND = f"""\
+{TITLE}\
+  X    work job raised an exception
+  .  <  1s first-byte-latency
+  o  <  3s first-byte-latency
+  O  < 10s first-byte-latency
+  * >= 10s first-byte-latency
+  _  <  1s last-byte-latency  (CREATE or UPDATE)
+  |  <  3s last-byte-latency  (CREATE or UPDATE)
+  ^  < 10s last-byte-latency  (CREATE or UPDATE)
+  @ >= 10s last-byte-latency  (CREATE or UPDATE)
+"""
+_FAST = bytes(
+    ord(OPERATIONS[code].progress[0]) if code in OPERATIONS else ord(_UNKNOWN)
+    for code in range(256)
+)
+
+#: IDLE: containers are made before the workers have jobs.
 TITLES: Mapping[Phase, str] = {
     Phase.IDLE: "Making containers",
     Phase.POPULATE: "Uploading initial objects",
@@ -35,46 +59,55 @@ TITLES: Mapping[Phase, str] = {
     Phase.CLEANUP: "Deleting objects",
 }
 
-#: Progress characters kept for a stderr that takes none just now; older ones are dropped.
+#: Progress characters kept while stderr takes none; older ones are dropped.
 _MOST_PENDING = 1_000_000
 
 
 class NoProgress:
-    """Mode "none", and the interface of the others. Messages are shown by all."""
+    """Mode "none": shows only messages. Base of the other modes. An Observer.
 
-    #: Whether ``results`` does anything: if not, batches needn't be unpacked for it.
+    :param quiet: show no ``info`` messages.
+    """
+
     wants_results = False
-    #: Whether p50 and p99 of a run are shown: if not, workers needn't count for them.
     wants_latencies = False
-    #: Whether ``update`` needs counts by operation and cause.
     wants_counts = False
 
-    def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        quiet: bool = False,
+    ) -> None:
         self._screen = screen
         self._clock = clock
+        self._quiet = quiet
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
-        """A phase begins. ``title`` where TITLES has no right words for it."""
+        """A phase begins; ``title`` replaces that of TITLES."""
 
     def results(self, columns: Sequence[Sequence[int]]) -> None:
         """A batch of results: columns operation, error, first_byte_ns, last_byte_ns."""
 
     def update(self, progress: RunProgress) -> None:
-        """Where the phase stands. May be called as often as one likes."""
-
-    def count(self, done: int, total: int) -> None:
-        """Where a phase without operations stands: ``update`` with what the clock says."""
+        """The state of the phase; may be called at any rate."""
 
     def wait_for(self, text: str) -> None:
-        """What is waited for; "" where that is over. May be called as often as one likes."""
+        """What is waited for; "" when the wait is over. May be called at any rate."""
+
+    def info(self, text: str) -> None:
+        """A message in the form of ssbench 0.3.9's, which scripts look for; not if quiet."""
+        if not self._quiet:
+            self.message(f"INFO:{text}")
 
     def message(self, text: str) -> None:
-        """Show a line (or some) beside the progress, without disturbing it."""
+        """Show lines above the progress."""
         for line in text.splitlines():
             self._screen.line(printable(line))
 
     def end_phase(self) -> None:
-        """The phase is over: what is shown of it stays. Does nothing without a phase."""
+        """The phase is over; its last state stays on the screen."""
 
     def __enter__(self) -> NoProgress:
         return self
@@ -84,14 +117,14 @@ class NoProgress:
 
 
 class LineProgress(NoProgress):
-    """A phase is one line, replaced in place; where that can't be done, a line now and then."""
+    """A phase is one line, replaced in place; without a terminal, a line every few seconds."""
 
-    def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(screen, clock)
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
         self._title = ""
         self._started = self._due = 0.0
         self._latest: RunProgress | None = None
-        self._wait_due: float | None = None  # None: nothing is waited for
+        self._wait_due: float | None = None  # None: nothing
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         self.end_phase()
@@ -127,14 +160,8 @@ class LineProgress(NoProgress):
 
     @property
     def _is_live(self) -> bool:
-        """Whether rich has the last lines of the terminal."""
+        """Whether rich draws on the last lines of the terminal."""
         return False
-
-    def count(self, done: int, total: int) -> None:
-        elapsed_s = max(self._clock() - self._started, 1e-9)
-        rate = done / elapsed_s
-        remaining_s = (total - done) / rate if rate else None
-        self.update(RunProgress(elapsed_s, done, total, rate=rate, remaining_s=remaining_s))
 
     def end_phase(self) -> None:
         if self._latest is not None:
@@ -150,12 +177,12 @@ class LineProgress(NoProgress):
 
 
 class CharsProgress(LineProgress):
-    """A character per operation, 78 a line, under a legend; in a series of runs that comes once."""
+    """A character per operation, 78 per line, under a legend that is shown once."""
 
     wants_results = True
 
-    def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(screen, clock)
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
         self._legend = LEGEND
         self._running = False
         self._column = 0
@@ -191,11 +218,11 @@ class CharsProgress(LineProgress):
         super().end_phase()
 
     def _write_piece(self) -> None:
-        """Some of the pending characters, as many as are surely taken at once."""
-        room = COLUMNS - self._column
+        """Write as many pending characters as a pipe takes without blocking."""
+        left = COLUMNS - self._column
         piece, self._pending = self._pending[: PIECE // 2], self._pending[PIECE // 2 :]
-        lines = [piece[:room]]
-        lines += [piece[i : i + COLUMNS] for i in range(room, len(piece), COLUMNS)]
+        lines = [piece[:left]]
+        lines += [piece[i : i + COLUMNS] for i in range(left, len(piece), COLUMNS)]
         self._column = (self._column + len(piece)) % COLUMNS
         self._screen.write("\n".join(lines) + ("" if self._column else "\n"))
 
@@ -206,12 +233,12 @@ class CharsProgress(LineProgress):
 
 
 class LiveProgress(LineProgress):
-    """Two lines that are kept up to date, by rich; without a terminal as LineProgress."""
+    """Two lines that rich updates; without a terminal as LineProgress."""
 
     wants_latencies = True
 
-    def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(screen, clock)
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
         self._live: Live | None = None
 
     @property
@@ -254,12 +281,12 @@ class LiveProgress(LineProgress):
 
 
 def _open_live(screen: Screen) -> Live:
-    # Here, not above: rich takes 0.1 s to import, and only this mode needs it.
+    # rich takes 0.1 s to import, and only this mode needs it.
     from rich.console import Console
     from rich.live import Live
 
     console = Console(
-        file=screen,  # type: ignore[arg-type]  # a file of text in all that rich calls
+        file=screen,  # type: ignore[arg-type]  # has all that rich calls
         force_terminal=True,
         no_color=not screen.colour,
         _environ=screen.environ,
@@ -320,8 +347,34 @@ def _last_line(title: str, progress: RunProgress) -> str:
     return f"{title}: {done} in {clock_text(progress.elapsed_s)} ({rate:,.0f}/s){late}{errors}"
 
 
-#: Value of --progress -> what shows it.
-PROGRESS: Mapping[str, Callable[[Screen, Callable[[], float]], NoProgress]] = {
+def progress_chars(columns: Sequence[Sequence[int]]) -> str:
+    """One character per result, from columns operation, error, first_byte_ns, last_byte_ns."""
+    operations, errors, first_bytes, last_bytes = columns
+    # Successful and below a second, as nearly always: the operation alone decides. No first byte
+    # is later than its last byte.
+    if not any(errors) and max(last_bytes, default=0) < _BOUNDS_NS[0]:
+        try:
+            codes = bytes(operations)
+        except ValueError:
+            codes = b""  # numbers of no operation
+        if len(codes) == len(operations):
+            return codes.translate(_FAST).decode("ascii")
+    return "".join(map(_progress_char, operations, errors, first_bytes, last_bytes))
+
+
+def _progress_char(operation: int, error: int, first_byte_ns: int, last_byte_ns: int) -> str:
+    if error:
+        return _FAILED
+    row = OPERATIONS.get(operation)
+    if row is None:
+        return _UNKNOWN
+    by_first_byte = row.progress == FIRST_BYTE and first_byte_ns >= 0
+    latency_ns = first_byte_ns if by_first_byte else last_byte_ns
+    return row.progress[bisect_right(_BOUNDS_NS, latency_ns)]
+
+
+#: Value of --progress -> its display.
+PROGRESS: Mapping[str, type[NoProgress]] = {
     "chars": CharsProgress,
     "live": LiveProgress,
     "none": NoProgress,
@@ -339,9 +392,9 @@ def make_progress(
     """The display of a mode of PROGRESS.
 
     :param mode: None: "live" on a terminal that moves its cursor, "chars" elsewhere.
-    :param stream: None is stderr.
-    :param quiet: "none", whatever the mode.
+    :param stream: None: stderr.
+    :param quiet: the mode is "none", and info messages are not shown.
     """
     screen = Screen(stream or sys.stderr, environ)
     chosen = "none" if quiet else mode or ("live" if screen.moves_cursor else "chars")
-    return PROGRESS[chosen](screen, clock)
+    return PROGRESS[chosen](screen, clock, quiet=quiet)

@@ -1,6 +1,6 @@
-"""Stderr as the progress displays see it: it may be no terminal, stall, or go away at any time.
+"""Stderr for progress displays: it may be no terminal, stall, or be closed at any time.
 
-None of that may hold up or end a run.
+None of that may delay or end a run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from itertools import accumulate
 from shutil import get_terminal_size
 from typing import TextIO
 
-#: Terminals that move no cursor.
+from ssbench.cli.console import discard
+
+#: Values of TERM of terminals that can't move their cursor.
 _DUMB = frozenset({"dumb", "unknown"})
 #: A pipe that is "ready" takes at least this much without blocking (PIPE_BUF).
 PIECE = 4096
@@ -22,15 +24,15 @@ _ERASE_LINE = "\r\x1b[K"
 
 
 class Screen:
-    """Lines of text, and one line that is replaced in place where the terminal can do that.
+    """Lines of text, and one line that is replaced in place if the terminal can do that.
 
-    It is a file of text as well (``write``, ``flush``, ``isatty``), for rich.
+    Also a text file (``write``, ``flush``, ``isatty``), for rich.
 
-    :param environ: where TERM and NO_COLOR are looked up.
+    :param environ: has TERM and NO_COLOR.
     """
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str] = os.environ) -> None:
-        self.gone = False  #: nobody reads any more; everything is dropped
+        self.gone = False  #: it was closed; everything is dropped
         self.environ = environ
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
         self._stream = stream
@@ -41,7 +43,7 @@ class Screen:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal as it is now; 80 where that can't be known."""
+        """Present columns of the terminal; 80 if unknown."""
         if self._fd is not None:
             try:
                 return os.get_terminal_size(self._fd).columns or 80
@@ -50,7 +52,7 @@ class Screen:
         return get_terminal_size((80, 24)).columns
 
     def ready(self) -> bool:
-        """Whether a little text would be taken now. A stopped terminal or full pipe is not."""
+        """Whether a little text can be written now. A stopped terminal or full pipe takes none."""
         if self.gone:
             return False
         if self._fd is None:
@@ -58,16 +60,16 @@ class Screen:
         try:
             return bool(select.select([], [self._fd], [], 0)[1])
         except (OSError, ValueError):
-            return True  # writing will tell
+            return True  # writing will show it
 
     def write(self, text: str) -> int:
-        """Write; never raises. Gives the length, as files do."""
+        """Write; never raises. Returns the length, as files do."""
         if not self.gone:
             try:
                 self._stream.write(text)
                 self._stream.flush()
             except BlockingIOError:
-                pass  # somebody made the descriptor non-blocking, and it is full: text is lost
+                pass  # the descriptor is non-blocking and full: the text is lost
             except (OSError, ValueError) as error:
                 self._vanished(error)
         return len(text)
@@ -80,7 +82,7 @@ class Screen:
         return self.moves_cursor
 
     def line(self, text: str) -> None:
-        """A whole line; what stood in the replaced line is taken away first."""
+        """Write a line; the replaced line is cleared first."""
         self.clear()
         self.write(text + "\n")
 
@@ -95,22 +97,19 @@ class Screen:
             self._shown = text
 
     def clear(self) -> None:
-        """Take the replaced line away."""
+        """Clear the replaced line."""
         if self._shown:
             self.write(_ERASE_LINE)
             self._shown = ""
 
     def _vanished(self, error: Exception) -> None:
         self.gone = True
-        if isinstance(error, BrokenPipeError) and self._fd is not None:
-            # What is still in Python's buffer would fail again at exit and spoil the status.
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, self._fd)
-            os.close(null)
+        if isinstance(error, BrokenPipeError):
+            discard(self._stream)
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most ``width`` columns of a terminal; ``...`` at its end where it was cut."""
+    """The text in at most ``width`` columns of a terminal; it ends with ``...`` if it was cut."""
     if len(text) <= width and text.isascii():
         return text
     columns = list(accumulate(map(_columns, text)))

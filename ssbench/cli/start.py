@@ -1,70 +1,36 @@
-"""The first and the last moments of the commands, where nobody else cares for signals.
-
-A command takes a quarter of a second to load and a moment to take leave. Python's own way with
-Ctrl-C would then be a traceback and a status of its own, with SIGTERM no word at all. So the first
-thing that happens is that signals are cared for; what that needs is all that this module loads.
-"""
+"""Entry points of the commands: their first and last moments, in which signals are handled too."""
 
 from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
 from contextlib import suppress
 
-TYPE_CHECKING = False  # that of typing takes longer to load than all the rest here
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
-    Handler = Callable[[int, FrameType | None], object]
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_OK, _INTERRUPTED = 0, 5  #: of ExitStatus, which isn't loaded yet
+from ssbench.cli.signals import INTERRUPTED, OK, ExitHandler, exit_with, handle_signals
 
 
 def master() -> int:
-    """``ssbench-master``; gives the exit status."""
-    return _run("ssbench-master", "ssbench.cli.master", _INTERRUPTED)
+    """``ssbench-master``; returns the exit status."""
+    return _run("ssbench-master", "ssbench.cli.master", INTERRUPTED)
 
 
 def worker() -> int:
-    """``ssbench-worker``; gives the exit status. One that is told to end is fine."""
-    return _run("ssbench-worker", "ssbench.cli.worker", _OK)
-
-
-class ExitHandler:
-    """The handler while there is nothing to be put in order: a line, and out.
-
-    It raises nothing: what is being loaded may print an exception, or swallow it.
-    """
-
-    def __init__(self, program: str, status: int) -> None:
-        self.second: Handler = lambda number, frame: os._exit(status)  #: without the line
-        self._program = program
-        self._status = status
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        _handle(self.second)
-        line = f"{self._program}: interrupted by {signal.Signals(number).name}\n"
-        with suppress(OSError):  # nobody reads it
-            os.write(2, line.encode())
-        os._exit(self._status)
+    """``ssbench-worker``; returns the exit status, which is 0 when a signal ends it."""
+    return _run("ssbench-worker", "ssbench.cli.worker", OK)
 
 
 def _run(program: str, module: str, interrupted: int) -> int:
-    """Load the module and call its ``main``, which cares for signals once there is need to."""
-    leave = ExitHandler(program, interrupted)
-    _handle(leave)
+    """Load the module and call its ``main``, which handles signals while there is a run."""
+    handle_signals(ExitHandler(program, interrupted))
     ended: list[int] = []
     atexit.register(_exit_now, ended)  # the first to be registered is the last to be called
     from importlib import import_module
 
-    # Before all that takes time to load: a secret is in the process list until then.
+    # Before anything that takes long to load: until then a secret is in the process list.
     import_module("ssbench.cli.proctitle").hide_secrets()
     status: int = import_module(module).main()
-    _handle(_exit_with(_gravest(status, interrupted)))
+    handle_signals(exit_with(_gravest(status, interrupted)))
     ended.append(status)
     return status
 
@@ -76,20 +42,9 @@ def _gravest(*statuses: int) -> int:
 
 
 def _exit_now(ended: list[int]) -> None:
-    """Python would forget our handlers before it is gone, and a Ctrl-C would be its status."""
+    """Exit at once: while Python shuts down, it has its own handlers and status for Ctrl-C."""
     if ended:
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # nobody reads it any more
+            with suppress(OSError, ValueError):  # closed
                 stream.flush()
         os._exit(ended[0])
-
-
-def _handle(handler: Handler) -> None:
-    for number in _SIGNALS:
-        # nohup's users want no hang-up.
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
-
-
-def _exit_with(status: int) -> Handler:
-    return lambda number, frame: os._exit(status)

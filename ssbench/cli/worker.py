@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import secrets
-import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -17,14 +17,16 @@ from gevent import get_hub
 
 from ssbench.cli.console import log_to_stderr, tell
 from ssbench.cli.proctitle import show_as_worker
-from ssbench.cli.wiring import key_of, ports_of
-from ssbench.cli.worker_options import WorkerOptions, worker_options, worker_parser
+from ssbench.cli.signals import SIGNALS
+from ssbench.cli.worker_options import key_path, ports_of, worker_parser
 from ssbench.core.capacity import most_users
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
 from ssbench.host.process import allow_many_connections, host_limits, tune_garbage_collector
 from ssbench.storage.registry import open_store
+from ssbench.transport.key import CurveKey
 from ssbench.transport.master_address import MasterAddress, read_address
+from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 
@@ -35,48 +37,52 @@ log = logging.getLogger("ssbench")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; gives the exit status."""
+    """Entry point; returns the exit status."""
     namespace = worker_parser().parse_args(arguments)
     level = logging.DEBUG if namespace.verbose else logging.INFO
     log_to_stderr(level, "%(asctime)s %(levelname)s:%(message)s")
     try:
-        return int(_run(worker_options(namespace, os.environ)))
+        return int(_run(namespace))
     except SsbenchError as error:
         tell(f"ssbench-worker: {error}")
         return int(error.exit_status)
 
 
-def _run(options: WorkerOptions) -> ExitStatus:
+def _run(ns: argparse.Namespace) -> ExitStatus:
     allow_many_connections()
-    concurrency = _possible_users(options)
-    worker_id = options.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
-    if options.parent_pipe is not None:
+    concurrency = _possible_users(ns)
+    worker_id = ns.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    if ns.parent_pipe is not None:
         show_as_worker()
-    place = _place(options)
-    if place is None:
-        log.info("The master exited before it had work")
-        return ExitStatus.OK
-    host, ports, key = place
+        address = read_address(ns.parent_pipe)
+        if address is None:
+            log.info("The master exited before it had work")
+            return ExitStatus.OK
+    else:
+        path = key_path(ns, os.environ)
+        key = CurveKey.load(path) if path else None
+        ports = Ports(*ports_of(ns))
+        address = MasterAddress(ns.address, ports, key)
+    host, ports, key = address
     transport = WorkerTransport(host, ports, key)
-    counter = _JobProfile(options.profile_count)
+    counter = _JobProfile(ns.profile_count)
     settings = local_settings(
         worker_id,
         concurrency=concurrency,
-        retries=options.retries,
-        exit_with_master=options.exit_with_master,
+        retries=ns.retries,
+        exit_with_master=ns.exit_with_master,
     )
-    on_jobs = counter.count if options.profile_count else None
     worker = Worker(
         transport,
         settings,
         host=HostLive(),
-        on_jobs=on_jobs,
-        open_driver=partial(open_store, allowed=options.allowed_drivers),
+        on_jobs=counter.count if ns.profile_count else None,
+        open_driver=partial(open_store, allowed=tuple(ns.allowed_drivers or ())),
     )
-    if options.parent_pipe is not None:
-        gevent.spawn(_end_with_parent, options.parent_pipe, worker)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        gevent.signal_handler(number, worker.stop, signal.Signals(number).name)
+    if ns.parent_pipe is not None:
+        gevent.spawn(_end_with_parent, ns.parent_pipe, worker)
+    for number in SIGNALS:
+        gevent.signal_handler(number, worker.stop, number.name)
     log.info(
         "Worker %s for up to %d users, master expected at %s (ports %d, %d, %d)%s",
         worker_id, concurrency, host,
@@ -88,32 +94,25 @@ def _run(options: WorkerOptions) -> ExitStatus:
     return status
 
 
-def _possible_users(options: WorkerOptions) -> int:
-    """As many as -c says, or as this host allows: the master hears of so many, and of no more.
+def _possible_users(ns: argparse.Namespace) -> int:
+    """As many as -c says, or as this host allows.
 
-    :raises UsageError: where no user is possible.
+    :raises UsageError: not even one is possible.
     """
-    if options.parent_pipe is not None:
-        return options.concurrency  # the master has seen to it
+    wanted: int = ns.concurrency
+    if ns.parent_pipe is not None:
+        return wanted  # the master has checked it
     most, why = most_users(host_limits())
-    if most is None or options.concurrency <= most:
-        return options.concurrency
+    if most is None or wanted <= most:
+        return wanted
     if most < 1:
         raise UsageError(f"no user can run on this host: {why}")
-    log.warning("This worker can run %d users, not %d: %s", most, options.concurrency, why)
+    log.warning("This worker can run %d users, not %d: %s", most, wanted, why)
     return most
 
 
-def _place(options: WorkerOptions) -> MasterAddress | None:
-    """Where the master is: from the pipe of a parent, or from the options."""
-    if options.parent_pipe is not None:
-        return read_address(options.parent_pipe)
-    zmq = options.zmq
-    return MasterAddress(zmq.address or "127.0.0.1", ports_of(zmq), key_of(zmq))
-
-
 def _end_with_parent(fd: int, worker: Worker) -> None:
-    """The pipe's other end closes when the master ends, however it ends: end at once, too."""
+    """End at once when the master closes its end of the pipe, also by a crash."""
     watcher = get_hub().loop.io(fd, 1)
     get_hub().wait(watcher)
     worker.stop("the master is gone")
@@ -121,7 +120,7 @@ def _end_with_parent(fd: int, worker: Worker) -> None:
 
 
 class _JobProfile:
-    """Profiles the worker until so many jobs were taken."""
+    """Profiles the worker until it was sent so many jobs."""
 
     def __init__(self, jobs: int | None) -> None:
         self._left = jobs or 0
@@ -139,7 +138,7 @@ class _JobProfile:
             self.finish()
 
     def finish(self) -> None:
-        """Stop profiling, if that was begun, and say what was found."""
+        """Stop profiling, if it was started, and print the profile's path."""
         if self._profile is not None and self._left > -1 << 60:
             self._profile.disable()
             self._left = -1 << 61

@@ -33,6 +33,9 @@ class Observer(Protocol):
     def wait_for(self, text: str) -> None:
         """What the master waits for; "" when the wait is over. Called many times per second."""
 
+    def info(self, text: str) -> None:
+        """A message on the course of the run that is no warning."""
+
     def message(self, text: str) -> None:
         """Something that the user should know."""
 

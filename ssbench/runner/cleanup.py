@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
-import gevent
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
@@ -23,8 +23,8 @@ from ssbench.runner.deletions import (
     page_size,
     pages,
 )
-from ssbench.storage.base import ContainerEntry, ObjectEntry, StoreAdmin
-from ssbench.storage.retrying_client import Renew, RetryingClient
+from ssbench.storage.base import ContainerEntry, ObjectEntry
+from ssbench.storage.retrying_client import RetryingClient
 
 #: Pauses before each attempt to empty a container: its listing lags behind its objects.
 PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -60,25 +60,16 @@ class Plan:
 
 
 def plan(
-    storage: StoreAdmin,
+    client: RetryingClient,
     base: str,
     policy: str | None = None,
-    concurrency: int = 10,
-    *,
-    retries: int = 5,
-    renew: Renew | None = None,
-    stopping: Callable[[], bool] = lambda: False,
-    sleep: Callable[[float], object] = gevent.sleep,
 ) -> Plan:
     """Find the containers to delete.
 
     :param policy: as in ``core.naming.why_not_ours``.
-    :param stopping: once true, no more requests are sent.
     :raises SsbenchError: the account can't be listed.
     """
-    client = RetryingClient(
-        storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
-    )
+    storage = client.storage
     limits = client.call(storage.limits)
     policies = limits.policies or ()
 
@@ -93,18 +84,17 @@ def plan(
             return entry, error
 
     def page_after(marker: str) -> list[ContainerEntry]:
-        if stopping():
+        if client.stopping():
             return []
         return client.call(storage.list_containers, f"{base}_", marker, page_size(limits))
 
     planned = Plan()
-    pool = Pool(concurrency)
+    pool = Pool(client.concurrency)
     try:
         for page in pages(page_after):
-            similar = (
-                entry for entry in page if entry.name.startswith(f"{base}_") and not stopping()
-            )
-            for entry, reason in pool.imap(classify, similar, maxsize=concurrency):
+            names = (entry for entry in page if entry.name.startswith(f"{base}_"))
+            similar = takewhile(lambda _: not client.stopping(), names)
+            for entry, reason in pool.imap(classify, similar, maxsize=client.concurrency):
                 if reason is None:
                     planned.entries.append(entry)
                 elif isinstance(reason, LeftAlone):
@@ -127,30 +117,21 @@ class ContainerCount:
 
 
 def count(
-    storage: StoreAdmin,
+    client: RetryingClient,
     entries: Sequence[ContainerEntry],
-    concurrency: int = 10,
-    *,
-    retries: int = 5,
-    renew: Renew | None = None,
-    stopping: Callable[[], bool] = lambda: False,
-    sleep: Callable[[float], object] = gevent.sleep,
 ) -> list[ContainerCount]:
     """Count the containers' objects by listing them, up to a limit.
 
-    The account's own counts lag behind, by minutes on a busy cluster.
-
-    :param stopping: once true, the remaining counts are incomplete.
+    The account's own counts lag behind, by minutes on a busy cluster. Counts are incomplete once
+    the client is stopping.
     """
-    client = RetryingClient(
-        storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
-    )
+    storage = client.storage
     limit = page_size(client.call(storage.limits)) if entries else PAGE
     budget = [COUNTED_IN_ALL]
 
     def count_one(entry: ContainerEntry) -> ContainerCount:
         objects = size = 0
-        if stopping():
+        if client.stopping():
             return ContainerCount(entry, objects, size, complete=False)
 
         def page_after(marker: str) -> list[ObjectEntry]:
@@ -162,65 +143,46 @@ def count(
                 size += sum(found.size for found in page)
                 budget[0] -= len(page)
                 enough = objects >= COUNTED or (budget[0] <= 0 and len(page) >= limit)
-                if enough or stopping():
+                if enough or client.stopping():
                     return ContainerCount(entry, objects, size, complete=False)
         except SsbenchError as error:
             # 404: deleted meanwhile. Deleting will report any other error.
             return ContainerCount(entry, objects, size, complete=getattr(error, "status", 0) == 404)
         return ContainerCount(entry, objects, size, complete=True)
 
-    pool = Pool(concurrency)
+    pool = Pool(client.concurrency)
     try:
-        return list(pool.imap(count_one, entries, maxsize=concurrency))
+        return list(pool.imap(count_one, entries, maxsize=client.concurrency))
     finally:
         pool.kill()
 
 
 def delete(
-    storage: StoreAdmin,
+    client: RetryingClient,
     entries: Sequence[ContainerEntry],
-    concurrency: int = 10,
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
-    retries: int = 5,
-    renew: Renew | None = None,
-    stopping: Callable[[], bool] = lambda: False,
-    sleep: Callable[[float], object] = gevent.sleep,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CleanupResult:
     """Delete containers and all their objects, at most ``concurrency`` requests in flight.
 
     Never raises errors of the store: failures are counted. It ends early, and returns what was
-    done so far, on Ctrl-C, if ``stopping()`` is true, if the token can't be renewed, and after
-    many consecutive failures.
+    done so far, on KeyboardInterrupt, once the client is stopping, if the token can't be renewed,
+    and after many consecutive failures.
 
     :param progress: called with the number of deleted objects and containers, and their total.
     """
-    client = RetryingClient(
-        storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
-    )
-    run = _Deletion(storage, client, concurrency, progress, stopping, sleep)
-    return run.run(entries, clock)
+    return _Deletion(client, progress).run(entries, clock)
 
 
 class _Deletion:
     """One cleanup: a greenlet per container, and one shared pool for the object requests."""
 
-    def __init__(
-        self,
-        storage: StoreAdmin,
-        client: RetryingClient,
-        concurrency: int,
-        progress: Callable[[int, int], None],
-        stopping: Callable[[], bool],
-        sleep: Callable[[float], object],
-    ) -> None:
-        self._storage = storage
+    def __init__(self, client: RetryingClient, progress: Callable[[int, int], None]) -> None:
         self._client = client
         self._progress = progress
-        self._sleep = sleep
-        self._containers = Pool(concurrency)
-        self._deletions = Deletions(storage, client, concurrency, stopping, self._report)
+        self._containers = Pool(client.concurrency)
+        self._deletions = Deletions(client, self._report)
         self._result = self._deletions.result
         self._planned = 0  #: objects and containers, by the account's listing
         self._found = 0  #: objects and containers, by the containers' listings so far
@@ -249,7 +211,7 @@ class _Deletion:
         try:
             for pause_s in PAUSES_S:
                 if pause_s:
-                    self._sleep(pause_s)
+                    self._client.sleep(pause_s)
                 if self._empty(name, first=not pause_s):
                     return self._record_container_failure(
                         name, "it is not empty: not all of its objects could be deleted"
@@ -288,7 +250,7 @@ class _Deletion:
     def _delete_if_empty(self, name: str) -> bool:
         self._deletions.raise_if_stopping()
         try:
-            self._client.call(self._storage.delete_container, name)
+            self._client.call(self._client.storage.delete_container, name)
         except StorageError as error:
             if error.status != 409:
                 raise

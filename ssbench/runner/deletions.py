@@ -15,7 +15,7 @@ from ssbench.core.errors import AuthError, SsbenchError, StorageError
 from ssbench.core.model import ErrorKind
 from ssbench.core.naming import has_dot_segment
 from ssbench.core.text import printable
-from ssbench.storage.base import ObjectEntry, StoreAdmin, StoreLimits
+from ssbench.storage.base import ObjectEntry, StoreLimits
 from ssbench.storage.retrying_client import RetryingClient
 
 #: Maximum entries per listing page, which bounds the memory of a page.
@@ -66,11 +66,11 @@ class CleanupStopped(Exception):
 
 
 class Deletions:
-    """Deletes objects, with at most ``concurrency`` requests in flight.
+    """Deletes objects, with at most ``client.concurrency`` requests in flight.
 
-    Failed deletions raise nothing; they are counted in ``result``.
+    Failed deletions raise nothing; they are counted in ``result``. Before each request it checks
+    whether the client is stopping; then the cleanup is interrupted.
 
-    :param stopping: checked before each request; once true, the cleanup is interrupted.
     :param on_done: called after each processed object and container.
     :param run_id: delete only objects that HEAD shows as uploaded by this run; each Work must
         then have one name. "": delete whatever is named.
@@ -79,10 +79,7 @@ class Deletions:
 
     def __init__(
         self,
-        storage: StoreAdmin,
         client: RetryingClient,
-        concurrency: int,
-        stopping: Callable[[], bool],
         on_done: Callable[[], None],
         *,
         run_id: str = "",
@@ -91,14 +88,12 @@ class Deletions:
         self.result = CleanupResult()
         self.page = PAGE  #: entries per listing page
         self.bulk = 1  #: names per Work
-        self._storage = storage
         self._client = client
-        self._concurrency = concurrency
-        self._stopping = stopping
+        self._storage = client.storage
         self._on_done = on_done
         self._run_id = run_id
         self._dry_run = dry_run
-        self._requests = Pool(concurrency)
+        self._requests = Pool(client.concurrency)
         self._consecutive_failures = 0
 
     def fetch_limits(self) -> None:
@@ -130,7 +125,8 @@ class Deletions:
 
     def delete_all(self, work: Iterable[Work]) -> int:
         """Delete the objects, one request per Work; returns the number of failures."""
-        requests = self._requests.imap_unordered(self._delete_work, work, maxsize=self._concurrency)
+        most = self._client.concurrency
+        requests = self._requests.imap_unordered(self._delete_work, work, maxsize=most)
         return sum(requests)
 
     def _delete_work(self, work: Work) -> int:
@@ -215,7 +211,7 @@ class Deletions:
 
     def raise_if_stopping(self) -> None:
         """:raises CleanupStopped: the cleanup is to end early."""
-        if self._stopping():
+        if self._client.stopping():
             self.result.interrupted = True
         if self.result.interrupted or self.result.abort_reason:
             raise CleanupStopped

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import gevent
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
@@ -20,7 +19,7 @@ from ssbench.core.naming import MARKER_HEADER, RunNaming
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.storage.base import StoreAdmin, StoreLimits
-from ssbench.storage.retrying_client import Renew, RetryingClient
+from ssbench.storage.retrying_client import RetryingClient
 
 #: A run by seconds has no count of objects; names are checked as if it made this many.
 _OPEN_END = 10**9
@@ -70,31 +69,23 @@ def check(limits: StoreLimits, scenario: Scenario, run_id: str = "") -> Check:
 
 
 def make_containers(
-    storage: StoreAdmin,
+    client: RetryingClient,
     names: Sequence[str],
-    concurrency: int = 10,
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
     policy: str | None = None,
     use_existing: bool = False,
-    retries: int = 5,
-    renew: Renew | None = None,
-    stopping: Callable[[], bool] = lambda: False,
     changing: Callable[[], None] | None = None,
-    sleep: Callable[[float], object] = gevent.sleep,
 ) -> ContainerCounts:
     """Make the containers that aren't there, ``concurrency`` at once; ``progress(done, total)``.
 
     :param policy: the one that the storage's settings ask for; for error messages.
     :param use_existing: also use containers that hold objects and have no marker of ours.
-    :param stopping: asked before each container; once true, no more are made.
     :param changing: called before each request that changes the store; what it raises ends all.
     :raises SsbenchError: for the first container that can't be made, naming it. Those made
         before stay: the next run finds them.
     """
-    client = RetryingClient(
-        storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
-    )
+    storage, concurrency = client.storage, client.concurrency
 
     def make(name: str) -> bool | SsbenchError:
         # Returned, not raised: gevent prints exceptions that leave a greenlet.
@@ -110,7 +101,7 @@ def make_containers(
 
     def wanted() -> Iterator[str]:
         for name in names:
-            if stopping():
+            if client.stopping():
                 return
             yield name
 

@@ -10,23 +10,26 @@ few bytes for each of its results; listed names are never kept.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat, takewhile
+from typing import Any
 
-import gevent
 from gevent.pool import Pool
 
-from ssbench.core.errors import SsbenchError, StorageError
+from ssbench import statfile
+from ssbench.core.errors import ScenarioError, SsbenchError, StorageError, UsageError
 from ssbench.core.naming import (
     ObjectNaming,
     container_name,
     container_parts,
+    is_run_id,
     why_not_ours,
 )
-from ssbench.core.operations import OPERATIONS, Effect, Operation, Target
-from ssbench.core.records import ResultBatch
+from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, rows_of
+from ssbench.core.records import ResultBatch, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.runner.deletions import (
     CleanupResult,
@@ -36,10 +39,12 @@ from ssbench.runner.deletions import (
     page_size,
     pages,
 )
-from ssbench.storage.base import ContainerEntry, ObjectEntry, StoreAdmin
-from ssbench.storage.retrying_client import Renew, RetryingClient
+from ssbench.storage.base import ContainerEntry, ObjectEntry
+from ssbench.storage.retrying_client import RetryingClient
 
 EXAMPLES = 5  #: names of containers that are left alone
+NOOP = "noop"  #: the driver of --noop
+_INSTEAD = "cleanup-containers -b BASE deletes whole containers"
 
 _CREATED, _DELETED, _LISTED = (
     1,
@@ -159,6 +164,74 @@ class OrphanedObjects:
         page[number & ((1 << _PAGE_BITS) - 1)] |= mark
 
 
+def read_orphans(path: str, tell: Callable[[str], None]) -> OrphanedObjects:
+    """The objects that the run of a stat file may have left.
+
+    :param tell: called with each line on what is wrong with the file.
+    :raises UsageError: the file does not say which objects these are.
+    :raises StatFileError: it is not a stat file.
+    """
+    path = statfile.existing_path(path)
+    if path != "-" and statfile.is_being_written(path):
+        raise UsageError(
+            f"{path}: its run is still in progress; Ctrl-C there ends it and cleans up"
+        )
+    with statfile.read(path, bounded=True) as reader:
+        orphans = orphans_of(reader)
+        for line in reader.damage:
+            tell(f"{path}: {line}")
+    if orphans.ignored_results:
+        tell(f"{path}: {orphans.ignored_results:,} results name objects that no run creates")
+    return orphans
+
+
+def orphans_of(reader: statfile.StatFileReader) -> OrphanedObjects:
+    """The objects that the run of an open stat file may have left.
+
+    :raises UsageError, StatFileError: as ``read_orphans``.
+    """
+    path, orphans = reader.name, None
+    if reader.legacy:
+        raise UsageError(
+            f"{path}: objects of ssbench 0.3.9 carry no run ID, so it is unknown which are"
+            f" this run's; {_INSTEAD}"
+        )
+    for record in reader:
+        if isinstance(record, RunHeader):
+            orphans = _orphans_of_run(path, record)
+        elif isinstance(record, ResultBatch) and orphans is not None:
+            orphans.add(record)
+    if orphans is None:
+        raise UsageError(
+            f"{path}: the run's header is lost, and with it the names of its objects; {_INSTEAD}"
+        )
+    return orphans
+
+
+def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
+    if header.driver == NOOP:
+        raise UsageError(f"{path}: its run sent nothing to a store (--noop), so it left nothing")
+    if not is_run_id(header.run_id):
+        raise UsageError(f"{path}: its run has no ID by which to find its objects; {_INSTEAD}")
+    try:
+        scenario = Scenario.from_json(json.dumps(_without_profiles(header.scenario)), path)
+    except ScenarioError as error:
+        raise UsageError(f"the scenario in its header can't be used: {error.faults[0]}") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: the scenario in its header can't be used: {error}") from error
+    return OrphanedObjects(scenario, header.run_id, rows_of(header.operations))
+
+
+def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """The scenario without its operations: this process may lack the rows of some."""
+    rest = {key: value for key, value in scenario.items() if key not in ("operations", "groups")}
+    sizes = rest.get("sizes")
+    for size in sizes if isinstance(sizes, list) else ():
+        if isinstance(size, dict):
+            size.pop("operations", None)
+    return {**rest, "crud_profile": [1, 1, 1, 1]}
+
+
 @dataclass(slots=True)
 class SearchResult:
     """The containers and objects of the run that were found."""
@@ -181,45 +254,37 @@ class SearchResult:
 
 
 def find(
-    storage: StoreAdmin,
+    client: RetryingClient,
     orphans: OrphanedObjects,
-    concurrency: int = 10,
     *,
     use_existing: bool = False,
-    retries: int = 5,
-    renew: Renew | None = None,
-    stopping: Callable[[], bool] = lambda: False,
-    sleep: Callable[[float], object] = gevent.sleep,
 ) -> SearchResult:
     """Look through the run's containers, and mark in ``orphans`` what they list.
 
     :param use_existing: look into containers that carry no mark of ours, too.
-    :param stopping: once true, no more containers are looked at.
     :raises SsbenchError: where a container can't be listed.
     """
-    client = RetryingClient(
-        storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
-    )
-    limit = page_size(client.call(storage.limits))
+    limit = page_size(client.call(client.storage.limits))
 
     def search_container(container: str) -> tuple[str, int | SsbenchError | None]:
         """How many of the run's names it lists; None for a container that is left alone."""
         # Returned, not raised: gevent prints exceptions that leave a greenlet.
         try:
-            marked = use_existing or client.call(storage.owns, container)
+            marked = use_existing or client.call(client.storage.owns, container)
             reason = why_not_ours(container, orphans.base, orphans.policy, (), lambda: marked)
-            if not marked or reason is not None or stopping():
+            if not marked or reason is not None or client.stopping():
                 return container, None
-            listed = _listed(storage, client, orphans, container, limit, stopping)
+            listed = _listed(client, orphans, container, limit)
             return container, sum(map(len, listed))
         except SsbenchError as error:
             return container, error
 
     found = SearchResult()
-    there = _containers_there(storage, client, orphans, limit, stopping)
-    pool = Pool(concurrency)
+    there = _containers_there(client, orphans, limit)
+    pool = Pool(client.concurrency)
     try:
-        for container, outcome in pool.imap_unordered(search_container, there, maxsize=concurrency):
+        searched = pool.imap_unordered(search_container, there, maxsize=client.concurrency)
+        for container, outcome in searched:
             if isinstance(outcome, int):
                 found.containers[container] = outcome
             elif outcome is None:
@@ -235,19 +300,17 @@ def find(
 
 
 def _containers_there(
-    storage: StoreAdmin,
     client: RetryingClient,
     orphans: OrphanedObjects,
     limit: int,
-    stopping: Callable[[], bool],
 ) -> Iterable[str]:
     """Names of the run's containers that may be there, however many the file claims: those that the
     account lists. Where the user may not list it, all of them are to be tried."""
 
     def page_after(marker: str) -> list[ContainerEntry]:
-        if stopping():
+        if client.stopping():
             return []
-        return client.call(storage.list_containers, f"{orphans.base}_", marker, limit)
+        return client.call(client.storage.list_containers, f"{orphans.base}_", marker, limit)
 
     try:
         return [
@@ -259,23 +322,21 @@ def _containers_there(
     except StorageError as error:
         if error.status != 403:
             raise
-        return takewhile(lambda _: not stopping(), orphans.container_names())
+        return takewhile(lambda _: not client.stopping(), orphans.container_names())
 
 
 def _listed(
-    storage: StoreAdmin,
     client: RetryingClient,
     orphans: OrphanedObjects,
     container: str,
     limit: int,
-    stopping: Callable[[], bool],
 ) -> Iterator[list[str]]:
     """The run's names that a container lists, page by page."""
 
     def page_after(marker: str) -> list[ObjectEntry]:
-        if stopping():
+        if client.stopping():
             return []
-        return client.call(storage.list_objects, container, marker, limit)
+        return client.call(client.storage.list_objects, container, marker, limit)
 
     for size_class in range(orphans.classes):
         # The prefix itself is nobody's name, and all names with it come right behind it.
@@ -296,17 +357,12 @@ def _unlisted(orphans: OrphanedObjects, found: SearchResult) -> Iterator[Work]:
 
 
 def delete(
-    storage: StoreAdmin,
+    client: RetryingClient,
     orphans: OrphanedObjects,
     found: SearchResult,
-    concurrency: int = 10,
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
     dry_run: bool = False,
-    retries: int = 5,
-    renew: Renew | None = None,
-    stopping: Callable[[], bool] = lambda: False,
-    sleep: Callable[[float], object] = gevent.sleep,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CleanupResult:
     """Delete what was found, as far as a HEAD shows each object as the run's. Ends, and fails, as
@@ -315,22 +371,17 @@ def delete(
     :param progress: called with objects done with, and how many there are.
     :param dry_run: look at each object, delete none; ``objects`` are those that would go.
     """
-    client = RetryingClient(
-        storage, concurrency, retries=retries, renew=renew, stopping=stopping, sleep=sleep
-    )
 
     def on_done() -> None:
         done = deletions.result.objects + deletions.result.absent + deletions.result.foreign
         progress(done, max(done, found.total))
 
-    deletions = Deletions(
-        storage, client, concurrency, stopping, on_done, run_id=orphans.run_id, dry_run=dry_run
-    )
+    deletions = Deletions(client, on_done, run_id=orphans.run_id, dry_run=dry_run)
     result = deletions.result
 
     def clean(container: str) -> None:
         try:
-            pages_of_names = _listed(storage, client, orphans, container, deletions.page, stopping)
+            pages_of_names = _listed(client, orphans, container, deletions.page)
             for names in pages_of_names:
                 deletions.delete_all((container, [name]) for name in names)
                 deletions.raise_if_stopping()
@@ -344,10 +395,10 @@ def delete(
             result.interrupted = True  # gevent prints what leaves a greenlet
 
     started_s = clock()
-    containers = Pool(concurrency)
+    containers = Pool(client.concurrency)
     try:
         deletions.fetch_limits()
-        for _ in containers.imap_unordered(clean, [*found.containers], maxsize=concurrency):
+        for _ in containers.imap_unordered(clean, [*found.containers], maxsize=client.concurrency):
             pass
         deletions.delete_all(_until_ended(deletions, _unlisted(orphans, found)))
     except KeyboardInterrupt:

@@ -55,11 +55,12 @@ class RetryingClient:
         sleep: Callable[[float], object] = gevent.sleep,
     ) -> None:
         self.retried = 0
-        self._storage = storage
+        self.storage = storage
         self._retries = retries
         self._renew = renew
-        self._stopping = stopping
-        self._sleep = sleep
+        self.stopping = stopping
+        self.sleep = sleep
+        self.concurrency = concurrency
         self._slots = BoundedSemaphore(concurrency)
         self._renewing = BoundedSemaphore(1)
 
@@ -70,10 +71,10 @@ class RetryingClient:
         """
         retries = renewals = 0
         while True:
-            serial = self._storage.credentials_serial
+            serial = self.storage.credentials_serial
             try:
                 with self._slots:
-                    if self._storage.concurrency == "threads":
+                    if self.storage.concurrency == "threads":
                         pool = gevent.get_hub().threadpool
                         called: Callable[[], T] = pool.apply(
                             outcome_of, (partial(request, *args, **kwargs),)
@@ -81,7 +82,7 @@ class RetryingClient:
                         return called()
                     return request(*args, **kwargs)
             except StorageError as error:
-                if self._stopping():
+                if self.stopping():
                     raise
                 rejected = error.kind is ErrorKind.UNAUTHORIZED
                 if rejected and self._renew is not None and renewals < RENEWALS:
@@ -89,7 +90,7 @@ class RetryingClient:
                     self._renew_credentials(self._renew, serial)
                 elif is_transient(error) and retries < self._retries:
                     # Outside the slot, so that others can use it during the pause.
-                    self._sleep(min(FIRST_PAUSE_S * 2**retries, LONGEST_PAUSE_S))
+                    self.sleep(min(FIRST_PAUSE_S * 2**retries, LONGEST_PAUSE_S))
                     retries += 1
                     self.retried += 1
                 else:
@@ -97,7 +98,7 @@ class RetryingClient:
 
     def _renew_credentials(self, renew: Renew, refused_serial: int) -> None:
         with self._renewing:
-            if self._storage.credentials_serial != refused_serial:
+            if self.storage.credentials_serial != refused_serial:
                 return  # another greenlet has renewed it
             renewed = gevent.get_hub().threadpool.apply(outcome_of, (renew,))
-            self._storage.set_credentials(renewed())
+            self.storage.set_credentials(renewed())

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import pytest
 
-from ssbench.cli.canned import CANNED
 from ssbench.cli.master import main
+from ssbench.runner.scenarios import CANNED
 from ssbench.transport.key import CurveKey
 from tests.ports import held_port
 from tests.report import runs
@@ -335,7 +335,7 @@ def test_a_reader_that_has_enough_is_no_error(done: Path, words: list[str]) -> N
 def test_a_name_that_stdout_cannot_show_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     header = runs.header(scenario={**runs.SCENARIO, "name": "größe"})
     stats = runs.stats_of([header, runs.footer()])
-    monkeypatch.setattr("ssbench.cli.reporting.read_stats", lambda path: stats)
+    monkeypatch.setattr("ssbench.cli.report_commands.read_stats", lambda path, warn: stats)
     shown = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
     assert main(["report-scenario", "-s", "x"]) == 0
@@ -343,10 +343,10 @@ def test_a_name_that_stdout_cannot_show_costs_no_report(monkeypatch: pytest.Monk
 
 
 def test_an_early_interrupt_is_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(path: str) -> None:
+    def interrupted(path: str, warn: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ssbench.cli.reporting.read_stats", interrupted)
+    monkeypatch.setattr("ssbench.cli.report_commands.read_stats", interrupted)
     assert shell("report-scenario", "-s", "x") == (5, "", "ssbench-master: interrupted\n")
 
 
@@ -373,10 +373,10 @@ def test_a_disk_without_room_for_our_words_is_one_line() -> None:
 def test_descriptors_that_are_used_up_are_one_line(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def used_up(path: str) -> None:
+    def used_up(path: str, warn: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files", "/dev/null")
 
-    monkeypatch.setattr("ssbench.cli.reporting.read_stats", used_up)
-    monkeypatch.setattr("ssbench.cli.master._discard_stdout", lambda: None)
+    monkeypatch.setattr("ssbench.cli.report_commands.read_stats", used_up)
+    monkeypatch.setattr("ssbench.cli.master.discard", lambda stream: None)
     said = shell("report-scenario", "-s", "x")
     assert said == (1, "", "ssbench-master: system error: Too many open files\n")

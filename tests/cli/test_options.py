@@ -8,6 +8,7 @@ import pytest
 
 from ssbench import __version__
 from ssbench.cli.options import COMMANDS, master_parser
+from ssbench.cli.worker_options import worker_parser
 
 
 def master(text: str) -> argparse.Namespace:
@@ -35,7 +36,7 @@ def master(text: str) -> argparse.Namespace:
             "-S http://i/v1/A -T tok --delete-after 60 --policy gold",
             {
                 "scenario": "-", "run_seconds": 60.0, "block_size": 4096, "keep_objects": True,
-                "no_default_report": True, "stats_file": "out.gz", "csv": True, "profile": True,
+                "no_default_report": True, "stats_file": "out.gz", "format": "csv", "profile": True,
                 "storage_urls": ["http://h/v1/A", "http://i/v1/A"], "os_auth_token": "tok",
                 "delete_after": 60, "policy": "gold",
             },
@@ -45,8 +46,8 @@ def master(text: str) -> argparse.Namespace:
             "--zmq-work-port 1 --zmq-results_port 2 --zmq-control-port 3 --zmq-key-file k.key",
             {
                 "auth": "http://h/auth", "user": "a:u", "key": "k", "auth_version": "2.0",
-                "zmq_bind_ip": "::", "zmq_work_port": 1, "zmq_results_port": 2,
-                "zmq_control_port": 3, "zmq_key_file": "k.key",
+                "address": "::", "work_port": 1, "results_port": 2,
+                "control_port": 3, "key_file": "k.key",
             },
         ),
         (
@@ -54,9 +55,9 @@ def master(text: str) -> argparse.Namespace:
             "--progress live --compressible --operation-timeout 9 --drain-timeout 0 --retries 0 "
             "--container-base mine -p silver --pctile 99.9 --pctile 100",
             {
-                "expect_workers": 4, "worker_wait": 0.0, "worker_timeout": 2.5, "seed": 7,
-                "progress": "live", "compressible": True, "operation_timeout": 9.0,
-                "drain_timeout": 0.0, "retries": 0, "container_base": "mine", "policy": "silver",
+                "expect_workers": 4, "worker_wait_s": 0.0, "worker_timeout_s": 2.5, "seed": 7,
+                "progress": "live", "compressible": True, "operation_timeout_s": 9.0,
+                "drain_timeout_s": 0.0, "retries": 0, "container_base": "mine", "policy": "silver",
                 "percentiles": [99.9, 100.0],
             },
         ),
@@ -65,11 +66,11 @@ def master(text: str) -> argparse.Namespace:
             "--host-stats h.csv",
             {
                 "stats_file": "a.gz", "report_file": "out.txt", "percentiles": [99.0],
-                "csv": True, "json": False, "rps_histogram": "rps.csv", "profile": True,
+                "format": "csv", "rps_histogram": "rps.csv", "profile": True,
                 "host_stats": "h.csv",
             },
         ),
-        ("report-scenario -s a.gz --json", {"json": True, "csv": False}),
+        ("report-scenario -s a.gz --json", {"format": "json"}),
         (
             "run-scenario --scenario-file s --auth-url http://h/a --user a:u --key k",
             {"scenario": "s", "auth": "http://h/a", "user": "a:u", "key": "k"},
@@ -84,7 +85,7 @@ def master(text: str) -> argparse.Namespace:
         ("cleanup-containers --user 20", {"user": "20"}),
         (
             "kill-workers --zmq-bind-ip 10.0.0.1 --zmq-results_port 9",
-            {"zmq_bind_ip": "10.0.0.1", "zmq_results_port": 9},
+            {"address": "10.0.0.1", "results_port": 9},
         ),
         (
             "cleanup-containers -b mine -c 3 -p * --dry-run --yes -V 1.0",
@@ -94,7 +95,7 @@ def master(text: str) -> argparse.Namespace:
             },
         ),
         ("list-scenarios", {"command": "list-scenarios"}),
-        ("make-key k.key", {"key_file": "k.key"}),
+        ("make-key k.key", {"new_key_file": "k.key"}),
     ],
 )  # fmt: skip
 def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> None:
@@ -108,11 +109,11 @@ def test_command_lines_of_the_master(line: str, values: dict[str, object]) -> No
         (
             "run-scenario -f s",
             {
-                "zmq_work_port": 13579, "zmq_results_port": 13580, "zmq_control_port": 13581,
-                "zmq_bind_ip": None, "zmq_key_file": None, "batch_size": None,
+                "work_port": 13579, "results_port": 13580, "control_port": 13581,
+                "address": None, "key_file": None, "batch_size": None,
                 "connect_timeout": 10.0, "network_timeout": 20.0, "retries": 10,
-                "worker_wait": 30.0, "worker_timeout": 10.0, "drain_timeout": 30.0,
-                "operation_timeout": None, "percentiles": None, "workers": None,
+                "worker_wait_s": 30.0, "worker_timeout_s": 10.0, "drain_timeout_s": 30.0,
+                "operation_timeout_s": None, "percentiles": None, "workers": None,
                 "expect_workers": None, "progress": None, "keep_objects": False, "noop": False,
                 "embedded_swift": False, "verbose": False, "quiet": False, "block_size": None,
             },
@@ -181,6 +182,70 @@ def test_wrong_usage_is_status_2_and_says_what_is_wrong(
     assert len(error.splitlines()) == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("-u 1.5", "-u/--user-count: '1.5' is not a whole number"),
+        ("-o 0", "-o/--op-count: 0 is out of range"),
+        ("-r nan", "-r/--run-seconds: 'nan' is not a duration"),
+        ("-b 0", "-b/--block-size: '0' is not a size: give bytes above 0, as in 4096, 4k"),
+        ("--delete-after -1", "--delete-after: '-1' is not a duration: give seconds, 0 or more"),
+        ("--seed -1", "--seed: -1 is out of range"),
+        ("--rate 0", "--rate: 0 is not a rate"),
+        ("--arrivals often", "--arrivals: invalid choice; choose from uniform, poisson"),
+        ("--think-time 2,1", "--think-time: '2,1': give seconds, or the shortest and the longest"),
+        ("--sweep users", "--sweep: 'users': give users=1,20,40 or rate=100,200"),
+        ("--sweep users=1,1", "--sweep: 'users=1,1': 1 is given more than once"),
+        ("--auto-stop-tolerance 100", "--auto-stop-tolerance: 100 is not a tolerance"),
+        ("--retries -1", "--retries: -1 is out of range: give a whole number"),
+        ("--zmq-key-file=", "--zmq-key-file: the name is empty; leave it out for no key"),
+        (
+            "--stop-on-error --max-consecutive-errors 2",
+            "--max-consecutive-errors: not allowed with argument --stop-on-error",
+        ),
+        ("--resume-cleanup x", "--resume-cleanup: not allowed with argument -f/--filename"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_would_be_valid(
+    words: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        master(f"run-scenario -f s {words}")
+    assert f"argument {says}" in capsys.readouterr().err.splitlines()[0]
+
+
+def test_find_limit_has_all_options_of_a_run_that_it_does_not_decide_itself() -> None:
+    run = {row.name for row in COMMANDS["run-scenario"].rows}
+    find = {row.name for row in COMMANDS["find-limit"].rows}
+    assert run - find == {
+        "operation_count", "run_seconds", "rate", "cooldown", "sweep", "auto_stop",
+        "auto_stop_window", "auto_stop_tolerance", "thresholds", "resume_cleanup",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("-c 1000 --zmq-host h 1", {"concurrency": 1000, "address": "h", "worker_id": "1"}),
+        (
+            "--retries 3 -p 50 -v --zmq-work-port 1 --zmq-results_port 2 --batch-size 1",
+            {"retries": 3, "profile_count": 50, "verbose": True, "work_port": 1, "results_port": 2},
+        ),
+        (
+            "",
+            {
+                "address": "127.0.0.1", "concurrency": 64, "retries": 10, "worker_id": None,
+                "work_port": 13579, "results_port": 13580, "control_port": 13581,
+                "profile_count": None, "parent_pipe": None,
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_command_lines_of_the_worker(line: str, values: dict[str, object]) -> None:
+    ns = vars(worker_parser().parse_args(line.split()))
+    assert {name: ns[name] for name in values} == values
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         master("--version")
@@ -211,7 +276,7 @@ def test_every_option_has_a_help_text(command: str) -> None:
 def test_commands_that_a_line_does_not_name_go_without_their_options() -> None:
     words = ["kill-workers", "--worker-wait", "3"]
     parser = master_parser(words)
-    assert parser.parse_args(words).worker_wait == 3
+    assert parser.parse_args(words).worker_wait_s == 3
     action = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     filled = {name for name, command in action.choices.items() if len(command._actions) > 1}
     assert filled == {"kill-workers"}

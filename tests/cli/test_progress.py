@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from ssbench.cli.progress import PROGRESS, NoProgress, make_progress
-from ssbench.cli.progress_chars import LEGEND, TITLE
+from ssbench.cli.progress import LEGEND, PROGRESS, TITLE, NoProgress, make_progress
 from ssbench.core.live import RunProgress
 from ssbench.core.model import NONE_NS, Phase
 from ssbench.core.operations import CREATE, DELETE, ENSURE, READ, Operation
@@ -38,8 +37,8 @@ def run_through(progress: NoProgress, clock: Clock) -> None:
     """All that the commands do with a display, a second between any two."""
     steps = [
         lambda: progress.start_phase(Phase.IDLE, 80),
-        lambda: progress.count(40, 80),
-        lambda: progress.count(80, 80),
+        lambda: progress.update(RunProgress(1.0, 40, 80, rate=40)),
+        lambda: progress.update(RunProgress(2.0, 80, 80, rate=40)),
         lambda: progress.start_phase(Phase.POPULATE, 110),
         lambda: progress.update(RunProgress(1.0, 60, 110, rate=60, remaining_s=1)),
         lambda: progress.message("worker 3 is lost\x1b[2J"),
@@ -140,7 +139,7 @@ def test_elsewhere_a_phase_is_a_line_now_and_then_and_one_at_its_end() -> None:
     progress.start_phase(Phase.IDLE, 72)
     for done in range(1, 73):
         clock.now += 0.125
-        progress.count(done, 72)
+        progress.update(RunProgress(clock.now, done, 72, rate=8, remaining_s=(72 - done) / 8))
     progress.end_phase()
     assert stream.getvalue().splitlines() == [
         "Making containers: 40 of 72 (55 %), 8/s, 0 errors, 0:04 left",
@@ -183,7 +182,7 @@ def test_on_a_terminal_a_phase_is_one_line_in_place() -> None:
     progress.start_phase(Phase.CLEANUP, 4, "Deleting containers")
     for done in range(1, 1000):
         clock.now += 0.001
-        progress.count(done, 1000)
+        progress.update(RunProgress(clock.now, done, 1000, rate=1000))
     assert stream.getvalue().count("\r") == 4, "four times a second"
     progress.message("hello")
     progress.end_phase()
@@ -269,7 +268,6 @@ def test_quiet_is_quiet() -> None:
     progress.start_phase(Phase.RUN, 10)
     progress.results(columns(10))
     progress.update(DONE)
-    progress.count(1, 2)
     progress.end_phase()
     assert stream.getvalue() == ""
 

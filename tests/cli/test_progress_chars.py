@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.cli.progress_chars import progress_chars
+from ssbench.cli.progress import progress_chars
 from ssbench.core.model import NONE_NS
 from ssbench.core.operations import CREATE, CRUD, OPERATIONS, READ
 

@@ -14,14 +14,11 @@ import psutil
 import pytest
 
 from ssbench.cli.master import main
-from ssbench.cli.options import master_parser
-from ssbench.cli.reporting import read_stats
-from ssbench.cli.run_config import run_options
-from ssbench.cli.run_scenario import run_scenario
-from ssbench.core.errors import ExitStatus, FewerWorkersError, ScenarioError
+from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import Jobs, decode
 from ssbench.core.model import Phase
 from ssbench.core.operations import CRUD
+from ssbench.runner.results import read_stats
 from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_master import free_ports
 from tests.fakes.deeds import saying
@@ -51,8 +48,7 @@ def run(path: object, tmp_path: Path, *words: str) -> tuple[ExitStatus, Path]:
         "run-scenario", "-f", str(path), "--noop", "-s", str(results), "--force", *free_ports(),
         *words,
     ]  # fmt: skip
-    namespace = master_parser().parse_args(command)
-    return run_scenario(run_options(namespace, {})), results
+    return ExitStatus(main(command)), results
 
 
 def test_a_run_ends_with_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,8 +133,7 @@ def test_a_second_interrupt_in_the_clean_up_says_what_is_left(
 
     monkeypatch.setattr(MasterTransport, "send_jobs", send_or_end)
     path = scenario(tmp_path, crud_profile=[1, 0, 0, 0])
-    with pytest.raises(KeyboardInterrupt):
-        run(path, tmp_path, "--workers", "1", "-o", "20")
+    assert run(path, tmp_path, "--workers", "1", "-o", "20")[0] is ExitStatus.INTERRUPTED
     (results,) = tmp_path.glob("*.gz")
     stats = read_stats(str(results))
     assert stats.run.footer is not None
@@ -175,8 +170,7 @@ def test_a_scenario_from_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     assert run("-", tmp_path, "--workers", "1", "-q", "-R")[0] is ExitStatus.OK
     monkeypatch.setattr("sys.stdin", io.StringIO(text[:-1]))
-    with pytest.raises(ScenarioError, match="stdin"):
-        run("-", tmp_path, "--noop")
+    assert run("-", tmp_path, "--noop")[0] is ExitStatus.USAGE
 
 
 def test_local_workers_logs_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -291,8 +285,7 @@ def test_with_fewer_workers_than_expected_the_run_does_not_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--workers", "1", "--expect-workers", "2", "--worker-wait", "2"]
-    with pytest.raises(FewerWorkersError):
-        run(scenario(tmp_path), tmp_path, *words)
+    assert run(scenario(tmp_path), tmp_path, *words)[0] is ExitStatus.WORKERS_LOST
     capsys.readouterr()
     status, results = run(scenario(tmp_path), tmp_path, *words, "--fewer-workers-ok")
     assert status is ExitStatus.OK

@@ -1,23 +1,187 @@
-"""Where the stat files of a series are."""
+"""Series: run-scenario --sweep and find-limit, in this process, with local workers and no store."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ssbench.cli.interrupts import Interrupts
-from ssbench.cli.options import master_parser
-from ssbench.cli.run_config import run_options
-from ssbench.cli.series import RunSeries, check_paths, step_path
-from ssbench.cli.session import Session
-from ssbench.core.errors import ExitStatus, NoWorkersError, UsageError
+from ssbench.cli.master import main
+from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.model import Phase
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.report import SeriesSettings
+from ssbench.runner.results import read_stats
+from ssbench.runner.series import check_paths, step_path
 from tests.cli.test_master import free_ports
-from tests.report.test_series import step
+from tests.cli.test_run_scenario import scenario
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def sweep(tmp_path: Path, loads: str, *words: str, **keys: Any) -> ExitStatus:
+    path = scenario(tmp_path, **keys)
+    command = [
+        "run-scenario", "-f", str(path), "--noop", "--workers", "2", "--sweep", loads, "-s",
+        str(tmp_path / "x.stat.gz"), *free_ports(), *words,
+    ]  # fmt: skip
+    return ExitStatus(main(command))
+
+
+def test_a_run_for_each_load_with_the_same_workers_and_objects(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = sweep(tmp_path, "users=3,1,8", crud_profile=[1, 4, 0, 0])
+    out, err = capsys.readouterr()
+    assert status is ExitStatus.OK
+    table, _, note = out.partition("\nNote: ")
+    assert [line.split()[0] for line in table.splitlines()[2:]] == ["Users", "3", "1", "8"]
+    assert note.startswith("No store was involved (--noop)")
+    assert all(line in err.splitlines() for line in table.splitlines()), "also while it grew"
+    assert err.count("INFO:Spawning local ssbench-worker (logging to ") == 2
+    assert err.count("Making containers") <= 1
+    stats = [read_stats(str(tmp_path / f"x.users{n}.stat.gz")) for n in (3, 1, 8)]
+    for users, each in zip((3, 1, 8), stats, strict=True):
+        assert each.run.complete
+        assert each.total().operations == 50
+        assert each.run.scenario.user_count == users
+        assert each.worker_count == 2
+        assert f"x.users{users}.stat.gz" in err
+    assert [Phase.POPULATE in each.phases for each in stats] == [True, False, False]
+    assert len({each.run.header.seed for each in stats if each.run.header}) == 1
+    assert len({each.run.run_id for each in stats}) == 3
+
+
+def test_objects_that_a_run_changes_are_seen_to_before_the_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sweep(tmp_path, "users=2,4", "-R", "-q") is ExitStatus.OK
+    assert capsys.readouterr() == ("", "")
+    for users in (2, 4):
+        assert Phase.POPULATE in read_stats(str(tmp_path / f"x.users{users}.stat.gz")).phases
+
+
+def test_the_table_as_csv_says_what_the_files_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep(tmp_path, "users=1,4", "--csv", "--pctile", "75")
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["users"] for row in rows] == ["1", "4"]
+    for row in rows:
+        total = read_stats(row["stats_file"]).total()
+        assert int(row["operations"]) == total.count == 50
+        assert float(row["operations_per_s"]) == total.rate_per_s
+        quantile = total.last_byte.histogram.quantile(75)
+        assert quantile is not None
+        assert float(row["service_p75_s"]) == pytest.approx(quantile / 1e9)
+
+
+def test_rates_and_thresholds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status = sweep(
+        tmp_path, "rate=100,300", "-r", "0.6", "--json", "--threshold", "rate > 200/s"
+    )  # fmt: skip
+    out, err = capsys.readouterr()
+    made = json.loads(out)
+    assert status is ExitStatus.THRESHOLD_MISSED
+    assert err.splitlines()[-1] == ("ssbench-master: rate 100: missed rate > 200/s (exit status 3)")
+    assert [step["rate"] for step in made["steps"]] == [100, 300]
+    assert [step["missed"] for step in made["steps"]] == [["rate > 200/s"], []]
+    assert all(step["response_p50_s"] > 0 for step in made["steps"])
+
+
+@pytest.mark.parametrize(
+    ("loads", "words", "says"),
+    [
+        ("users=1,2", ["-u", "3"], "leave out -u"),
+        ("rate=1,2", ["--rate", "3"], "leave out --rate"),
+        ("users=1,2", [], "is there already"),
+        ("users=1,3", ["--force", "--threshold", "p99(huge) < 1s"], "no size class"),
+    ],
+)
+def test_errors_are_reported_before_anything_is_run(
+    loads: str, words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.users2.stat.gz").touch()
+    assert sweep(tmp_path, loads, *words) is ExitStatus.USAGE
+    err = capsys.readouterr().err
+    assert says in err
+    assert "Spawning" not in err
+
+
+def find(tmp_path: Path, slo: str, *words: str, **keys: Any) -> ExitStatus:
+    keys = {"operation_count": None, "crud_profile": [0, 1, 0, 0], **keys}
+    command = [
+        "find-limit", "-f", str(scenario(tmp_path, **keys)), "--noop", "--workers", "1",
+        "--slo", slo, "--step-seconds", "0.4", "--warmup", "0.1",
+        "-s", str(tmp_path / "x.stat.gz"), "-q", *free_ports(), *words,
+    ]  # fmt: skip
+    return ExitStatus(main(command))
+
+
+def test_the_most_is_tried_and_may_not_be_the_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert find(tmp_path, "p99 < 10s", "--max-users", "3") is ExitStatus.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[4:8]] == ["1", "2", "3", "3"]
+    assert all(line.endswith("  met") for line in lines[4:8])
+    assert lines[-2:] == [
+        "Highest load that met p99 < 10s and errors < 1%: 3 users (in 2 of 2 runs)",
+        "The limit may be higher: nothing above 3 users was tried (--max-users)",
+    ]
+    assert (tmp_path / "x.users3.stat.gz").exists()
+    assert (tmp_path / "x.users3-2.stat.gz").exists()
+
+
+def test_a_promise_that_no_load_keeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status = find(tmp_path, "p50 < 0.001us", "--over", "rate", "--start", "64", "--json")
+    made = json.loads(capsys.readouterr().out)
+    assert status is ExitStatus.THRESHOLD_MISSED
+    assert (made["largest_kept"], made["smallest_broken"]) == (None, 1)
+    assert [step["rate"] for step in made["steps"]] == [64, 32, 16, 8, 4, 2, 1, 1]
+    assert made["complete"]
+
+
+def test_the_workers_bound_the_users(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssbench.runner.session.Session.concurrency", 5)
+    assert find(tmp_path, "p99 < 10s", "--json", "--confirm", "0") is ExitStatus.OK
+    made = json.loads(capsys.readouterr().out)
+    assert [step["users"] for step in made["steps"]] == [1, 2, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("slo", "keys", "says"),
+    [
+        ("p99 < 10s", {"rate": 50}, "--over rate"),
+        (
+            "p99 < 10s",
+            {"stages": [{"seconds": 1, "users": 1}, {"seconds": 1, "users": 2}]},
+            "stages set their own loads",
+        ),
+        ("p99(huge) < 10s", {}, "no size class"),
+    ],
+)
+def test_scenarios_that_can_not_be_searched(
+    slo: str, keys: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert find(tmp_path, slo, **keys) is ExitStatus.USAGE
+    assert says in capsys.readouterr().err
+
+
+def test_a_first_load_above_the_highest_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert find(tmp_path, "p99<1s", "--start", "9", "--max-users", "8") is ExitStatus.USAGE
+    assert "--start 9 is above --max-users 8" in capsys.readouterr().err
+
 
 TEXT = json.dumps(
     {
@@ -55,22 +219,3 @@ def test_a_file_that_is_there_is_told_of_before_the_first_run(tmp_path: Path) ->
 def test_results_that_go_nowhere_make_no_table() -> None:
     with pytest.raises(UsageError, match="/dev/null: the table needs the stored results"):
         check_paths("/dev/null", "users", force=True)
-
-
-def test_an_error_costs_no_table_of_the_steps_before_it(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["run-scenario", "-f", "s", "--noop", "--csv", *free_ports()]
-    options = run_options(master_parser().parse_args(words), {})
-    with ExitStack() as stack:
-        session = Session(options, stack, Interrupts(), most_users=4, seed=1)
-        series = RunSeries(
-            session, SeriesSettings("own", "users", (50.0, 99.9, 100.0)), TEXT, "own"
-        )
-        with pytest.raises(NoWorkersError):
-            series.fail(NoWorkersError("nobody"))
-        series.steps.append(step(20))
-        series.fail(NoWorkersError("nobody is left"))
-        series.finish(over=False)
-    out, err = capsys.readouterr()
-    assert out.count("\n") == 2
-    assert "WARNING: nobody is left" in err
-    assert series.reasons == {ExitStatus.FAILED: "nobody is left"}

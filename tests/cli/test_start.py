@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.cli import start
+from ssbench.cli import signals
 from ssbench.core.errors import ExitStatus
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,7 +86,7 @@ def test_a_second_one_does_not_wait_for_who_reads_the_line(number: signal.Signal
 
 
 def test_the_statuses_that_it_knows_are_those_of_all_others() -> None:
-    assert (start._OK, start._INTERRUPTED) == (ExitStatus.OK, ExitStatus.INTERRUPTED)
+    assert (signals.OK, signals.INTERRUPTED) == (ExitStatus.OK, ExitStatus.INTERRUPTED)
 
 
 def test_signals_are_cared_for_before_anything_of_ours_is_loaded() -> None:
@@ -94,7 +94,8 @@ def test_signals_are_cared_for_before_anything_of_ours_is_loaded() -> None:
 import sys
 from ssbench.cli import start
 loaded = []
-start._handle = lambda handler: loaded.append([m for m in sys.modules if m.startswith("ssbench")])
+ours = lambda: [name for name in sys.modules if name.startswith("ssbench")]
+start.handle_signals = lambda handler: loaded.append(ours())
 sys.argv[1:] = ["list-scenarios"]
 start.master()
 print(sorted(loaded[0]), file=sys.stderr)
@@ -102,7 +103,7 @@ print(sorted(loaded[0]), file=sys.stderr)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
     )
-    assert done.stderr == "['ssbench', 'ssbench.cli', 'ssbench.cli.start']\n"
+    assert done.stderr == "['ssbench', 'ssbench.cli', 'ssbench.cli.signals', 'ssbench.cli.start']\n"
 
 
 @pytest.mark.parametrize(("status", "seen"), [(0, 5), (6, 5), (1, 1)])

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.cli.report_options import operation
-from ssbench.cli.run_options import new_stats_file
+from ssbench.cli.options import new_stats_file, operation
 from ssbench.cli.worker_options import worker_id
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError

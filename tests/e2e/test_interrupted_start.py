@@ -49,9 +49,9 @@ MOMENTS = {
     "the second log": ("open", "ssbench-worker-local-1", 1),
     "the first worker": ("subprocess.Popen", "", 1),
     "the second worker": ("subprocess.Popen", "", 2),
-    "while more is loaded": ("import", "ssbench.cli.session", 1),
+    "while more is loaded": ("import", "ssbench.runner.session", 1),
     "the stat file": ("open", "x.stat.gz", 1),
-    "while the wire is loaded": ("import", "ssbench.cli.run_setup", 1),
+    "while the wire is loaded": ("import", "ssbench.master.master", 1),
 }
 SWIFT = {
     "Swift's folder": ("tempfile.mkdtemp", "", 1),
@@ -119,7 +119,7 @@ def test_a_login_that_takes_long(commands: Commands, script: Path, held: bool) -
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
-@pytest.mark.parametrize("word", ["store_options", "ssbench.cli.wiring", "zmq", "psutil"])
+@pytest.mark.parametrize("word", ["store_options", "ssbench.cli.worker_options", "zmq", "psutil"])
 def test_a_worker(commands: Commands, script: Path, word: str, held: bool) -> None:
     moment = ("import", word, 1, int(held), 2)
     ended = (

@@ -53,7 +53,7 @@ TARGETS: dict[str, Target] = {
     "stat-file-payload": Target(
         "statfile.test_reader:reported_payload", "statfile.test_reader:PAYLOADS"
     ),
-    "resume": Target("cli.test_resume_command:resumable", "cli.test_resume_command:record_seeds"),
+    "resume": Target("runner.test_orphans:resumable", "runner.test_orphans:record_seeds"),
     "old-stat-file": Target(
         "statfile.test_legacy:reported_old", "statfile.test_legacy:OLD_PAYLOADS"
     ),
@@ -68,6 +68,6 @@ TARGETS: dict[str, Target] = {
     "http-pieces": Target("storage.test_httpconn:same_in_pieces", "storage.test_httpconn:ANSWERS"),
     "swift-json": Target("storage.test_swiftparse:parsed", "swift-json"),
     "login": Target("storage.test_auth:logged_in_or_refused", "login"),
-    "environment": Target("cli.test_run_config:environment_used", "environments"),
+    "environment": Target("cli.test_config:environment_used", "environments"),
     "key": Target("transport.test_key:key_or_refused", "keys"),
 }

@@ -18,10 +18,7 @@ from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult
 from ssbench.storage.base import ContainerEntry, StoreLimits
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
-
-
-def no_sleep(seconds: float) -> None:
-    pass
+from tests.runner.clients import client
 
 
 def filled(store: MemoryStore, containers: int = 3, objects: int = 25) -> MemoryStorage:
@@ -32,11 +29,11 @@ def filled(store: MemoryStore, containers: int = 3, objects: int = 25) -> Memory
 
 
 def planned(storage: MemoryStorage, policy: str | None = None) -> list[ContainerEntry]:
-    return plan(storage, "ssbench", policy).entries
+    return plan(client(storage, 10), "ssbench", policy).entries
 
 
 def delete_all(storage: MemoryStorage, concurrency: int = 4) -> CleanupResult:
-    return delete(storage, planned(storage), concurrency, sleep=no_sleep)
+    return delete(client(storage, concurrency), planned(storage))
 
 
 NEIGHBOURS = {
@@ -56,7 +53,7 @@ def test_a_plan_reads_every_page_and_only_takes_ours() -> None:
     storage = filled(store, containers=10, objects=2)
     for neighbour in (*NEIGHBOURS, "ssbenchmark_000001", "aaa", "ssbench"):
         store.add(neighbour, "precious")
-    found = plan(storage, "ssbench")
+    found = plan(client(storage, 10), "ssbench")
     assert [entry.name for entry in found.entries] == [
         container_name("ssbench", i) for i in range(10)
     ]
@@ -74,11 +71,11 @@ def test_any_policy_is_one_of_the_clusters_or_what_our_mark_vouches_for() -> Non
     for name in (*ours, "ssbench_000001_backup", "ssbench_000001_old"):
         store.add(name, "precious")
     storage = MemoryStorage(store)
-    found = plan(storage, "ssbench", "*")
+    found = plan(client(storage, 10), "ssbench", "*")
     assert sorted(entry.name for entry in found.entries) == sorted([*ours, "ssbench_000002_gone"])
     assert names_of(found) == {LeftAlone.NO_POLICY: ["ssbench_000001_backup", "ssbench_000001_old"]}
     assert store.count("container_facts") == 3, "it is asked only where the name leaves it open"
-    assert delete(storage, found.entries, sleep=no_sleep).ok
+    assert delete(client(storage, 10), found.entries).ok
     assert list(store.containers) == ["ssbench_000001_backup", "ssbench_000001_old"]
     assert [entry.name for entry in planned(storage, "old")] == ["ssbench_000001_old"]
 
@@ -91,7 +88,7 @@ def test_a_store_that_names_no_policies_is_believed_by_the_mark_alone() -> None:
     store = MemoryStore()
     store.add("ssbench_000001_gold", "precious")
     store.add("ssbench_000002_gold", "a", marker=True)
-    found = [entry.name for entry in plan(Silent(store), "ssbench", "*").entries]
+    found = [entry.name for entry in plan(client(Silent(store), 10), "ssbench", "*").entries]
     assert found == ["ssbench_000002_gold"]
 
 
@@ -101,10 +98,10 @@ def test_a_mark_that_can_not_be_asked_for_ends_it_and_one_that_is_gone_does_not(
     store = MemoryStore()
     store.add("ssbench_000001_backup", "precious")
     store.refuse("container_facts", "ssbench_000001_backup", status_error(404))
-    assert plan(MemoryStorage(store), "ssbench", "*") == Plan()
+    assert plan(client(MemoryStorage(store), 10), "ssbench", "*") == Plan()
     store.refuse("container_facts", "ssbench_000001_backup", status_error(403))
     with pytest.raises(StorageError, match="403"):
-        plan(MemoryStorage(store), "ssbench", "*")
+        plan(client(MemoryStorage(store), 10), "ssbench", "*")
     assert capfd.readouterr().err == ""
 
 
@@ -112,7 +109,7 @@ def test_of_many_neighbours_a_few_are_kept() -> None:
     store = MemoryStore()
     for number in range(50):
         store.add(f"ssbench_{number:06d}_backup")
-    (neighbours,) = plan(MemoryStorage(store), "ssbench").kept.values()
+    (neighbours,) = plan(client(MemoryStorage(store), 10), "ssbench").kept.values()
     assert (neighbours.count, len(neighbours.examples)) == (50, 5)
 
 
@@ -123,10 +120,12 @@ def test_who_is_stopped_asks_for_no_more_pages() -> None:
     def stopping() -> bool:
         return store.count("list_containers") >= 2
 
-    found = plan(storage, "ssbench", stopping=stopping)
+    found = plan(client(storage, 10, stopping=stopping), "ssbench")
     assert len(found.entries) == 1
     assert store.count("list_containers") == 2
-    assert [one.complete for one in count(storage, found.entries, stopping=stopping)] == [False]
+    assert [
+        one.complete for one in count(client(storage, 10, stopping=stopping), found.entries)
+    ] == [False]
     assert store.count("list_objects") == 0
 
 
@@ -135,7 +134,7 @@ def test_what_containers_hold_is_counted_by_listing_them() -> None:
     storage = filled(store, containers=2)
     store.add("ssbench_000002")
     stale = [ContainerEntry(container_name("ssbench", index), 0, 0) for index in range(4)]
-    found = count(storage, stale)
+    found = count(client(storage, 10), stale)
     assert [(one.objects, one.bytes_used, one.complete) for one in found] == [
         (25, 250, True), (25, 250, True), (0, 0, True), (0, 0, True),
     ]  # fmt: skip
@@ -145,7 +144,7 @@ def test_what_containers_hold_is_counted_by_listing_them() -> None:
 def test_large_containers_are_counted_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "COUNTED", 20)
     storage = filled(MemoryStore(listing_limit=10), containers=1, objects=45)
-    (found,) = count(storage, planned(storage))
+    (found,) = count(client(storage, 10), planned(storage))
     assert (found.objects, found.bytes_used, found.complete) == (20, 200, False)
 
 
@@ -154,7 +153,7 @@ def test_of_many_large_containers_one_page_is_counted(monkeypatch: pytest.Monkey
     store = MemoryStore(listing_limit=10)
     storage = filled(store, containers=6)
     store.add("ssbench_000009", "a", size=10)
-    found = count(storage, planned(storage), 1)
+    found = count(client(storage, 1), planned(storage))
     assert [one.objects for one in found] == [25, 25, 10, 10, 10, 10, 1]
     assert [one.complete for one in found] == [True, True, False, False, False, False, True]
 
@@ -162,14 +161,14 @@ def test_of_many_large_containers_one_page_is_counted(monkeypatch: pytest.Monkey
 def test_a_container_that_can_not_be_listed_holds_whatever_it_holds() -> None:
     storage = filled(MemoryStore(), containers=1)
     storage.store.refuse("list_objects", "ssbench_000000", status_error(403))
-    (found,) = count(storage, planned(storage))
+    (found,) = count(client(storage, 10), planned(storage))
     assert (found.objects, found.complete) == (0, False)
 
 
 def test_a_plan_tries_again_and_tells_what_is_final() -> None:
     storage = filled(MemoryStore())
     storage.store.fail("list_containers", status_error(503))
-    assert len(plan(storage, "ssbench", sleep=no_sleep).entries) == 3
+    assert len(plan(client(storage, 10), "ssbench").entries) == 3
     storage.store.fail("list_containers", status_error(403))
     with pytest.raises(StorageError, match="403"):
         planned(storage)
@@ -181,7 +180,7 @@ def test_a_listing_that_does_not_advance_is_no_endless_loop() -> None:
             return [ContainerEntry("ssbench_000001", 0, 0)]
 
     with pytest.raises(SsbenchError, match="ssbench_000001"):
-        plan(Stuck(), "ssbench")
+        plan(client(Stuck(), 10), "ssbench")
 
 
 @pytest.mark.parametrize("bulk", [None, 4, 10_000])
@@ -192,9 +191,8 @@ def test_all_objects_of_all_pages_go_and_neighbours_stay(bulk: int | None) -> No
     seen: list[tuple[int, int]] = []
     clock = itertools.count(100.0, 2.0)
     result = delete(
-        storage,
+        client(storage, 4),
         planned(storage),
-        4,
         lambda done, total: seen.append((done, total)),
         clock=lambda: next(clock),
     )
@@ -211,7 +209,7 @@ def test_progress_counts_what_the_account_does_not_know_of_yet() -> None:
     storage = filled(store, containers=1)
     seen: list[tuple[int, int]] = []
     stale = [ContainerEntry("ssbench_000000", 0, 0)]
-    delete(storage, stale, 1, lambda done, total: seen.append((done, total)))
+    delete(client(storage, 1), stale, lambda done, total: seen.append((done, total)))
     assert (seen[0], seen[10], seen[-1]) == ((1, 11), (11, 21), (26, 26))
 
 
@@ -229,7 +227,7 @@ def test_one_big_container_uses_all_of_the_concurrency() -> None:
 
 
 def test_nothing_to_delete_is_fine() -> None:
-    result = delete(MemoryStorage(), [])
+    result = delete(client(MemoryStorage(), 10), [])
     assert result.ok
     assert result.rate(0) == 0.0
 
@@ -272,7 +270,7 @@ def test_a_lagging_listing_is_read_again() -> None:
         pauses.append(seconds)
         store.add("ssbench_000000", "came late")
 
-    result = delete(storage, planned(storage), 4, sleep=straggler)
+    result = delete(client(storage, 4, sleep=straggler), planned(storage))
     assert result.ok
     assert result.objects == 26
     assert pauses == [0.5]
@@ -288,7 +286,7 @@ def test_a_container_that_somebody_keeps_filling_is_given_up() -> None:
 
 
 def test_a_container_that_is_gone_by_now_counts_as_gone() -> None:
-    result = delete(MemoryStorage(), [ContainerEntry("ssbench_000000", 3, 30)])
+    result = delete(client(MemoryStorage(), 10), [ContainerEntry("ssbench_000000", 3, 30)])
     assert result.ok
     assert (result.containers, result.objects) == (1, 0)
 
@@ -310,7 +308,7 @@ def test_the_token_is_renewed_once() -> None:
     entries = planned(storage)
     store.tokens = {"new"}
     serials = itertools.count(1)
-    result = delete(storage, entries, 4, renew=lambda: with_token("new", next(serials)))
+    result = delete(client(storage, 4, renew=lambda: with_token("new", next(serials))), entries)
     assert result.ok
     assert storage.credentials_serial == 1
 
@@ -324,7 +322,7 @@ def test_a_token_that_cannot_be_renewed_ends_it() -> None:
     def renew() -> Credentials:
         raise AuthError("wrong password")
 
-    result = delete(storage, entries, 2, renew=renew)
+    result = delete(client(storage, 2, renew=renew), entries)
     assert result.abort_reason == "the store refuses our token: wrong password"
     assert result.left > 40
     assert not result.ok
@@ -335,11 +333,9 @@ def test_what_was_done_is_told_when_the_user_stops_it() -> None:
     storage = filled(store, containers=20)
     done: list[int] = []
     result = delete(
-        storage,
+        client(storage, 4, stopping=lambda: len(done) >= 30),
         planned(storage),
-        4,
         lambda gone, total: done.append(gone),
-        stopping=lambda: len(done) >= 30,
     )
     assert result.interrupted
     assert not result.ok
@@ -362,7 +358,7 @@ def test_ctrl_c_gives_back_what_was_done(
     entries = planned(storage)
     script = interrupting(20)
     store.pause = lambda: next(script, None)
-    result = delete(storage, entries, 4)
+    result = delete(client(storage, 4), entries)
     assert result.interrupted
     assert result.left > 0
     assert result.objects > 0
@@ -374,7 +370,7 @@ def test_a_real_ctrl_c_while_the_store_is_waited_for() -> None:
     storage = filled(store, containers=20)
     entries = planned(storage)
     gevent.spawn_later(0.02, os.kill, os.getpid(), signal.SIGINT)
-    result = delete(storage, entries, 4)
+    result = delete(client(storage, 4), entries)
     assert result.interrupted
     assert result.left > 0
     assert 0 < result.objects < 500

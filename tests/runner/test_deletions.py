@@ -27,8 +27,8 @@ from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 def deletions(store: MemoryStore, stop: list[bool] | None = None) -> Deletions:
     storage = MemoryStorage(store)
-    client = RetryingClient(storage, 2, retries=0)
-    return Deletions(storage, client, 2, lambda: bool(stop), lambda: None)
+    client = RetryingClient(storage, 2, retries=0, stopping=lambda: bool(stop))
+    return Deletions(client, lambda: None)
 
 
 def filled(**options: int) -> MemoryStore:

@@ -15,6 +15,7 @@ from ssbench.runner.prepare import Check, ContainerCounts, check, make_container
 from ssbench.storage.base import StoreLimits
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+from tests.runner.clients import client
 
 NAMES = [container_name("ssbench", index) for index in range(12)]
 
@@ -33,10 +34,6 @@ def scenario(**changes: Any) -> Scenario:
 
 def storage_of(store: MemoryStore, policy: str | None = None) -> MemoryStorage:
     return MemoryStorage(store, StorageSettings(placement=policy))
-
-
-def no_sleep(seconds: float) -> None:
-    pass
 
 
 def test_a_store_that_says_nothing_of_itself_has_no_faults() -> None:
@@ -84,7 +81,9 @@ def test_containers_are_made_with_marker_and_policy_and_counted() -> None:
     store.add(NAMES[3], policy="silver")  # empty: it becomes ours
     seen: list[tuple[int, int]] = []
     counts = make_containers(
-        storage_of(store, "silver"), NAMES, 4, lambda done, total: seen.append((done, total))
+        client(storage_of(store, "silver"), 4),
+        NAMES,
+        lambda done, total: seen.append((done, total)),
     )
     assert counts == ContainerCounts(made=11, there=1)
     assert seen == [(done, 12) for done in range(1, 13)]
@@ -103,7 +102,7 @@ def test_passing_failures_are_tried_again() -> None:
         StorageError(ErrorKind.CONNECT, "refused"),
         StorageError(ErrorKind.NETWORK_TIMEOUT, "silent for 20 s"),
     )
-    counts = make_containers(storage_of(store), NAMES[:2], sleep=no_sleep)
+    counts = make_containers(client(storage_of(store), 10), NAMES[:2])
     assert counts == ContainerCounts(made=2)
 
 
@@ -111,7 +110,7 @@ def test_a_container_under_another_policy_is_refused_by_name() -> None:
     store = MemoryStore()
     store.add(NAMES[1], "precious", policy="gold")
     with pytest.raises(SsbenchError) as caught:
-        make_containers(storage_of(store, "silver"), NAMES, 1, policy="silver")
+        make_containers(client(storage_of(store, "silver"), 1), NAMES, policy="silver")
     assert str(caught.value) == (
         'container "ssbench_000001" is there under storage policy "gold", not "silver":'
         " choose another container_base, or delete it with cleanup-containers"
@@ -125,31 +124,31 @@ def test_the_conflict_is_told_even_where_the_policy_cannot_be_asked() -> None:
     store.fail("make_container", status_error(409))
     store.fail("container_facts", status_error(503))
     with pytest.raises(SsbenchError, match="under another storage policy, not the default one"):
-        make_containers(storage_of(store), NAMES)
+        make_containers(client(storage_of(store), 10), NAMES)
 
 
 def test_a_container_with_objects_that_nobody_marked_is_refused_unless_told() -> None:
     store = MemoryStore()
     store.add(NAMES[1], "precious")
     with pytest.raises(SsbenchError) as caught:
-        make_containers(storage_of(store), NAMES, 1)
+        make_containers(client(storage_of(store), 1), NAMES)
     assert str(caught.value) == (
         'container "ssbench_000001" holds 1 object, and nothing says that ssbench made it (it has'
         " no X-Container-Meta-Ssbench): choose another container_base, or use it with"
         " --use-existing"
     )
     assert list(store.containers) == [NAMES[1], NAMES[0]]
-    counts = make_containers(storage_of(store), NAMES, 1, use_existing=True)
+    counts = make_containers(client(storage_of(store), 1), NAMES, use_existing=True)
     assert counts == ContainerCounts(made=10, there=2)
     assert not store.containers[NAMES[1]].marker, "using it makes it no more ours than it was"
 
 
 def test_one_that_ssbench_filled_is_used_again() -> None:
     store = MemoryStore()
-    make_containers(storage_of(store), NAMES)
+    make_containers(client(storage_of(store), 10), NAMES)
     store.add(NAMES[1], "tiny_000001")
     store.containers[NAMES[1]].marker = True
-    assert make_containers(storage_of(store), NAMES) == ContainerCounts(there=12)
+    assert make_containers(client(storage_of(store), 10), NAMES) == ContainerCounts(there=12)
 
 
 @pytest.mark.parametrize(
@@ -161,14 +160,14 @@ def test_a_container_that_cannot_be_made_ends_it(
     store = MemoryStore()
     store.refuse("make_container", NAMES[2], status_error(status))
     with pytest.raises(SsbenchError, match=word) as caught:
-        make_containers(storage_of(store), NAMES, 1, sleep=no_sleep)
+        make_containers(client(storage_of(store), 1), NAMES)
     assert NAMES[2] in str(caught.value)
     assert capfd.readouterr().err == "", "no greenlet's traceback is printed"
 
 
 def test_the_token_is_renewed() -> None:
     store = MemoryStore(tokens={"new"})
-    counts = make_containers(storage_of(store), NAMES, renew=lambda: with_token("new", 1))
+    counts = make_containers(client(storage_of(store), renew=lambda: with_token("new", 1)), NAMES)
     assert counts.made == 12
 
 
@@ -177,30 +176,30 @@ def test_a_token_that_cannot_be_renewed_ends_it() -> None:
         raise AuthError("wrong password")
 
     with pytest.raises(AuthError, match="wrong password"):
-        make_containers(storage_of(MemoryStore(tokens=set())), NAMES, renew=renew)
+        make_containers(client(storage_of(MemoryStore(tokens=set())), renew=renew), NAMES)
 
 
 def test_it_stops_when_the_user_says_so() -> None:
     store = MemoryStore()
     counts = make_containers(
-        storage_of(store), NAMES, 1, stopping=lambda: len(store.containers) >= 5
+        client(storage_of(store), 1, stopping=lambda: len(store.containers) >= 5), NAMES
     )
     assert counts.made < len(NAMES)
     assert counts.left == len(NAMES) - counts.made > 0
 
 
 def test_no_containers_are_no_work() -> None:
-    assert make_containers(MemoryStorage(), []) == ContainerCounts()
+    assert make_containers(client(MemoryStorage(), 10), []) == ContainerCounts()
 
 
 def test_a_change_is_announced_before_it_is_sent() -> None:
     store = MemoryStore()
     said: list[int] = []
     make_containers(
-        storage_of(store), NAMES[:2], 1, changing=lambda: said.append(len(store.containers))
+        client(storage_of(store), 1), NAMES[:2], changing=lambda: said.append(len(store.containers))
     )
     assert said == [0, 1]
-    make_containers(storage_of(store), NAMES[:2], 1, changing=lambda: said.append(-1))
+    make_containers(client(storage_of(store), 1), NAMES[:2], changing=lambda: said.append(-1))
     assert said == [0, 1], "they are there, so nothing is changed"
 
 
@@ -209,7 +208,9 @@ def test_a_container_that_is_not_ours_announces_no_change() -> None:
     store.add(NAMES[0], "precious")
     said: list[bool] = []
     with pytest.raises(SsbenchError, match="nothing says that ssbench made it"):
-        make_containers(storage_of(store), NAMES[:1], changing=lambda: said.append(True))
+        make_containers(
+            client(storage_of(store), 10), NAMES[:1], changing=lambda: said.append(True)
+        )
     assert said == []
 
 
@@ -219,5 +220,5 @@ def test_where_a_change_must_not_be_nothing_is_made() -> None:
 
     store = MemoryStore()
     with pytest.raises(StatFileError):
-        make_containers(storage_of(store), NAMES, changing=refuse)
+        make_containers(client(storage_of(store), 10), NAMES, changing=refuse)
     assert not store.containers

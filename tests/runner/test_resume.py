@@ -34,6 +34,7 @@ from ssbench.runner.resume import OrphanedObjects, SearchResult, delete, find
 from ssbench.storage.base import ObjectEntry
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+from tests.runner.clients import client
 
 RUN = "5e1f5e1f00"
 INITIAL = 10
@@ -45,10 +46,6 @@ SCENARIO = Scenario.from_json(
     ' "initial_files": {"tiny": 10, "tiny_": 10}}'
 )
 NAMING = RunNaming(SCENARIO.sizes, RUN, "b", 3)
-
-
-def no_sleep(seconds: float) -> None:
-    pass
 
 
 def row(operation: int, number: int, *, size_class: int = 0, error: int = 0, unknown: int = 0
@@ -104,8 +101,8 @@ def stored(*objects: tuple[int, int], store: MemoryStore | None = None) -> Memor
 def clean_up(
     storage: MemoryStorage, left: OrphanedObjects, concurrency: int = 4
 ) -> tuple[SearchResult, CleanupResult]:
-    found = find(storage, left, concurrency, sleep=no_sleep)
-    return found, delete(storage, left, found, concurrency, sleep=no_sleep)
+    found = find(client(storage, concurrency), left)
+    return found, delete(client(storage, concurrency), left, found)
 
 
 def names(store: MemoryStore) -> list[str]:
@@ -217,20 +214,20 @@ def test_a_container_without_our_mark_is_left_alone() -> None:
     store.containers["b_000001"].marker = False
     left = leftovers(*(row(CREATE, number) for number in (10, 11, 12)))
     storage = MemoryStorage(store)
-    found = find(storage, left)
+    found = find(client(storage, 10), left)
     assert (found.unmarked, found.unmarked_examples, found.total) == (1, ["b_000001"], 2)
-    assert delete(storage, left, found).objects == 2
+    assert delete(client(storage, 10), left, found).objects == 2
     assert [*store.containers["b_000001"].objects] == [NAMING.object(0, 10)]
-    found = find(storage, left, use_existing=True)
+    found = find(client(storage, 10), left, use_existing=True)
     assert (found.unmarked, found.listed) == (0, 1)
-    assert delete(storage, left, found).objects == 1
+    assert delete(client(storage, 10), left, found).objects == 1
 
 
 def test_a_dry_run_looks_and_deletes_nothing() -> None:
     storage = stored((0, 10), (0, 11))
     storage.store.add("b_000000", NAMING.object(0, 12))
     left = leftovers(row(CREATE, 13))
-    result = delete(storage, left, find(storage, left), dry_run=True)
+    result = delete(client(storage, 10), left, find(client(storage, 10), left), dry_run=True)
     assert (result.objects, result.foreign, result.absent) == (2, 1, 1)
     assert storage.store.count("delete_object") == 0
 
@@ -240,11 +237,11 @@ def test_who_may_not_list_the_account_is_looked_up_container_by_container() -> N
     storage.store.refuse("list_containers", "", status_error(403))
     assert clean_up(storage, leftovers())[1].objects == 1
     before = storage.store.count("container_facts")
-    find(storage, leftovers(), stopping=lambda: True)
+    find(client(storage, 10, stopping=lambda: True), leftovers())
     assert storage.store.count("container_facts") == before
     storage.store.refuse("list_containers", "", status_error(500))
     with pytest.raises(StorageError, match="500"):
-        find(storage, leftovers())
+        find(client(storage, 10), leftovers())
 
 
 def test_memory_is_by_what_exists_and_not_by_what_the_file_claims() -> None:
@@ -262,7 +259,7 @@ def test_memory_is_by_what_exists_and_not_by_what_the_file_claims() -> None:
     try:
         left = OrphanedObjects(scenario, RUN)
         left.add(batch)
-        found = find(MemoryStorage(store), left)
+        found = find(client(MemoryStorage(store), 10), left)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -286,7 +283,7 @@ def test_listed_names_are_not_kept() -> None:
     store.add("b_000000", marker=True)
     tracemalloc.start()
     try:
-        found = find(Endless(store), leftovers())
+        found = find(client(Endless(store), 10), leftovers())
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -339,14 +336,14 @@ def test_a_container_that_can_not_be_listed_ends_it(capfd: pytest.CaptureFixture
     storage = stored((0, 10))
     storage.store.refuse("list_objects", "b_000001", status_error(403))
     with pytest.raises(StorageError, match="403"):
-        find(storage, leftovers())
+        find(client(storage, 10), leftovers())
     assert capfd.readouterr().err == ""
 
 
 def test_a_container_is_listed_from_where_the_runs_names_begin() -> None:
     storage = stored((0, 10))
     storage.store.add("b_000000", *(f"aaa_{n:06d}" for n in range(5000)))
-    find(storage, leftovers())
+    find(client(storage, 10), leftovers())
     assert storage.store.count("list_objects") <= 8
 
 
@@ -355,12 +352,10 @@ def test_passing_failures_and_the_token_are_seen_to() -> None:
     storage.store.fail("list_objects", status_error(503))
     storage.store.fail("delete_object", status_error(503), StorageError(ErrorKind.RESET, "reset"))
     left = leftovers()
-    found = find(storage, left, sleep=no_sleep)
+    found = find(client(storage, 10), left)
     storage.store.tokens = {"new"}
     serials = count(1)
-    result = delete(
-        storage, left, found, renew=lambda: with_token("new", next(serials)), sleep=no_sleep
-    )
+    result = delete(client(storage, renew=lambda: with_token("new", next(serials))), left, found)
     assert (result.objects, result.ok) == (20, True)
 
 
@@ -387,13 +382,13 @@ def test_a_store_that_refuses_everything_is_not_asked_for_ever() -> None:
 def test_a_token_that_cannot_be_renewed_ends_it() -> None:
     storage = stored(*((0, number) for number in range(10, 60)))
     left = leftovers()
-    found = find(storage, left)
+    found = find(client(storage, 10), left)
     storage.store.tokens = set()
 
     def renew() -> Credentials:
         raise AuthError("wrong password")
 
-    result = delete(storage, left, found, renew=renew)
+    result = delete(client(storage, 10, renew=renew), left, found)
     assert result.abort_reason == "the store refuses our token: wrong password"
     assert not result.ok
 
@@ -403,11 +398,9 @@ def test_the_user_stops_it() -> None:
     storage = stored(*((0, number) for number in range(10, 100)), store=store)
     done: list[tuple[int, int]] = []
     left = leftovers()
-    found = find(storage, left)
-    result = delete(
-        storage, left, found, 4, lambda gone, total: done.append((gone, total)),
-        stopping=lambda: len(done) >= 30,
-    )  # fmt: skip
+    found = find(client(storage, 10), left)
+    stopped = client(storage, 4, stopping=lambda: len(done) >= 30)
+    result = delete(stopped, left, found, lambda gone, total: done.append((gone, total)))
     assert result.interrupted
     assert 30 <= result.objects <= 34
     assert result.left == 90 - result.objects
@@ -416,5 +409,5 @@ def test_the_user_stops_it() -> None:
 
 
 def test_ctrl_c_while_containers_are_looked_through() -> None:
-    found = find(stored((0, 10)), leftovers(), stopping=lambda: True)
+    found = find(client(stored((0, 10)), stopping=lambda: True), leftovers())
     assert found.listed == 0

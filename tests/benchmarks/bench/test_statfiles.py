@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.bench import statfiles
 from benchmarks.bench.statfiles import Shape
-from ssbench.cli.reporting import read_stats
 from ssbench.core.records import ResultBatch
+from ssbench.runner.results import read_stats
 from ssbench.statfile import read
 
 

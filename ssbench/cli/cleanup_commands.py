@@ -1,0 +1,337 @@
+"""``cleanup-containers`` and ``--resume-cleanup``: list, ask, delete, report."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TextIO
+
+from ssbench.cli.console import tell
+from ssbench.cli.options import CONTAINER_BASE
+from ssbench.cli.progress import make_progress
+from ssbench.cli.signals import Signals
+from ssbench.cli.store_options import store_options
+from ssbench.core.errors import ExitStatus, UsageError, gravest
+from ssbench.core.model import Phase
+from ssbench.core.naming import ANY_POLICY, MARKER_HEADER, RUN_HEADER
+from ssbench.core.observer import Observer
+from ssbench.core.text import bytes_text, plural, printable
+from ssbench.runner import cleanup, resume
+from ssbench.runner.cleanup import ContainerCount, Plan
+from ssbench.runner.deletions import CleanupResult
+from ssbench.runner.resume import OrphanedObjects, SearchResult
+from ssbench.runner.session import CountedPhase, own_hub
+from ssbench.runner.stop import Stop
+from ssbench.runner.stores import reach_store
+from ssbench.storage.registry import open_admin
+from ssbench.storage.retrying_client import RetryingClient
+
+NAMED = 10  #: containers named before they are deleted; a dry run names all
+CONCURRENCY = 10  #: of run-scenario --resume-cleanup
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    """The store, and how the user wants it cleaned."""
+
+    client: RetryingClient
+    observers: Sequence[Observer]
+    dry_run: bool = False
+    yes: bool = False
+
+    @property
+    def asks(self) -> bool:
+        """Whether to ask for confirmation: not without a terminal, as scripts rely on that."""
+        return not self.yes and sys.stdin.isatty() and sys.stderr.isatty()
+
+    @property
+    def verb(self) -> str:
+        """What is announced."""
+        return "About to delete" if self.asks else "Deleting"
+
+    def declined(self) -> bool:
+        """Ask for confirmation if wanted; True, and reported, if the user declines."""
+        if not self.asks:
+            return False
+        print("Delete them? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().casefold() in ("y", "yes"):
+            return False
+        print("Nothing was deleted.", file=sys.stderr)
+        return True
+
+
+@contextmanager
+def _cleaner(ns: argparse.Namespace) -> Iterator[Cleaner]:
+    """Log in and open the store.
+
+    :raises SsbenchError: there is no access to it.
+    """
+    options = store_options(ns, os.environ)
+    stop = Stop()
+    with own_hub(), Signals(stop), make_progress("live", quiet=ns.quiet) as progress:
+        store = reach_store(options, progress.message, stop)
+        storage = open_admin(store.settings)
+        try:
+            client = RetryingClient(
+                storage,
+                getattr(ns, "concurrency", CONCURRENCY),
+                renew=store.renew,
+                stopping=lambda: stop.requested,
+            )
+            dry_run, yes = getattr(ns, "dry_run", False), getattr(ns, "yes", False)
+            yield Cleaner(client, [progress], dry_run, yes)
+        finally:
+            storage.close()
+
+
+def cleanup_containers(ns: argparse.Namespace) -> ExitStatus:
+    """Delete the containers of ssbench.
+
+    :raises UsageError, SsbenchError: as ``delete_containers``, and for options.
+    """
+    if ns.use_existing:
+        raise UsageError("--use-existing requires --resume-cleanup")
+    with _cleaner(ns) as cleaner:
+        return delete_containers(cleaner, ns.container_base, ns.policy or None)
+
+
+def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) -> ExitStatus:
+    """Delete the containers of a base and a policy.
+
+    :returns: OK if all that was found is gone (or nothing was found, or on a dry run), FAILED
+        if something is left or the user declined, INTERRUPTED if the user stopped it.
+    :raises SsbenchError: the account can't be listed.
+    """
+    planned = cleanup.plan(cleaner.client, base, policy)
+    entries = planned.entries
+    counted = cleanup.count(cleaner.client, entries)
+    if cleaner.client.stopping():
+        return ExitStatus.INTERRUPTED
+    if not entries:
+        print(f"No containers to delete ({_pattern(base, policy)}).")
+        _report_skipped(planned, sys.stdout)
+        return ExitStatus.OK
+    if cleaner.dry_run:
+        _announce_containers(counted, "Would delete", len(entries), sys.stdout)
+        _report_skipped(planned, sys.stdout)
+        return ExitStatus.OK
+    _announce_containers(counted, cleaner.verb, NAMED, sys.stderr)
+    _report_skipped(planned, sys.stderr)
+    if cleaner.declined():
+        return ExitStatus.FAILED
+    entries = [replace(one.entry, object_count=_expected(one)) for one in counted]
+    title = "Deleting containers and objects"
+    with CountedPhase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
+        result = cleanup.delete(cleaner.client, entries, progress.count)
+    rates = (
+        f"{result.rate(result.objects):,.1f} objects/s,"
+        f" {result.rate(result.containers):,.1f} containers/s"
+    )
+    print(
+        f"Deleted {plural(result.objects, 'object')} and"
+        f" {plural(result.containers, 'container')} in {result.seconds:.1f} s ({rates})."
+    )
+    _report_failures(result, "container")
+    return _status(result)
+
+
+def resume_cleanup(ns: argparse.Namespace) -> ExitStatus:
+    """Delete the orphaned objects of a stat file's run. Statuses are as of cleanup-containers.
+
+    :raises SsbenchError: the file does not say what to delete, or a container can't be listed.
+    """
+    if ns.command == "run-scenario":
+        if ns.noop or ns.embedded_swift:
+            raise UsageError(
+                "--resume-cleanup needs the store of the run: leave out --noop and --embedded-swift"
+            )
+    elif ns.policy is not None or ns.container_base != CONTAINER_BASE:
+        raise UsageError(
+            "--resume-cleanup takes the containers from the stat file: leave out -b and -p"
+        )
+    store_options(ns, os.environ)  # before the file is read, which may take long
+    orphans = resume.read_orphans(ns.resume_cleanup, tell)
+    with _cleaner(ns) as cleaner:
+        return delete_orphans(cleaner, orphans, use_existing=ns.use_existing)
+
+
+def delete_orphans(
+    cleaner: Cleaner, orphans: OrphanedObjects, *, use_existing: bool = False
+) -> ExitStatus:
+    """Delete the orphaned objects of a run.
+
+    :raises SsbenchError: a container can't be listed.
+    """
+    found = resume.find(cleaner.client, orphans, use_existing=use_existing)
+    if cleaner.client.stopping():
+        return ExitStatus.INTERRUPTED
+    searched_all = ExitStatus.FAILED if found.unmarked else ExitStatus.OK
+    if not found.total:
+        print(_nothing(orphans, found))
+        _report_unmarked(found, sys.stdout)
+        return searched_all
+    if not cleaner.dry_run:
+        _announce_objects(cleaner.verb, orphans, found, NAMED, sys.stderr)
+        _report_unmarked(found, sys.stderr)
+        if cleaner.declined():
+            return ExitStatus.FAILED
+    title = "Looking at objects" if cleaner.dry_run else "Deleting objects"
+    with CountedPhase(cleaner.observers, Phase.CLEANUP, title=title) as progress:
+        result = resume.delete(
+            cleaner.client, orphans, found, progress.count, dry_run=cleaner.dry_run
+        )
+    if cleaner.dry_run:
+        named = len(found.containers)
+        _announce_objects("Would delete", orphans, found, named, sys.stdout, result.objects)
+        _report_unmarked(found, sys.stdout)
+        _report_foreign(result, sys.stdout)
+        _report_failures(result, "object")
+        return ExitStatus.INTERRUPTED if result.interrupted else searched_all
+    _report_foreign(result, sys.stderr)
+    if result.ok and not result.objects:
+        print(f"Nothing was left of run {orphans.run_id}.")
+    else:
+        absent = f"; {result.absent:,} were gone before" if result.absent else ""
+        print(
+            f"Deleted {plural(result.objects, 'object')} of run {orphans.run_id} in"
+            f" {result.seconds:.1f} s ({result.rate(result.objects):,.1f} objects/s){absent}."
+        )
+        _report_failures(result, "object")
+    return gravest([_status(result), searched_all])
+
+
+def _status(result: CleanupResult) -> ExitStatus:
+    """FAILED if something is left, INTERRUPTED if the user stopped it."""
+    if result.interrupted:
+        return ExitStatus.INTERRUPTED
+    return ExitStatus.OK if result.ok else ExitStatus.FAILED
+
+
+def _pattern(base: str, policy: str | None) -> str:
+    suffix = "" if not policy else "[_POLICY]" if policy == ANY_POLICY else f"_{policy}"
+    return printable(f"{base}_NNNNNN{suffix}")
+
+
+def _announce_containers(
+    counted: Sequence[ContainerCount], verb: str, most: int, file: TextIO
+) -> None:
+    objects, size = sum(one.objects for one in counted), sum(one.bytes_used for one in counted)
+    complete = all(one.complete for one in counted)
+    held = f"{_least(complete)}{plural(objects, 'object')} ({_least(complete)}{bytes_text(size)})"
+    print(f"{verb} {plural(len(counted), 'container')} with {held}:", file=file)
+    for one in counted[:most]:
+        print(f"  {printable(one.entry.name)}  {_held(one)}", file=file)
+    if len(counted) > most:
+        print(
+            f"  ... and {plural(len(counted) - most, 'more container')},"
+            f" up to {printable(counted[-1].entry.name)}",
+            file=file,
+        )
+    if not complete:
+        said, used = (
+            sum(one.entry.object_count for one in counted),
+            sum(one.entry.bytes_used for one in counted),
+        )
+        print(
+            f"Large containers were counted only in part. The account reports"
+            f" {plural(said, 'object')} ({bytes_text(used)}) in total; its counters lag behind.",
+            file=file,
+        )
+
+
+def _held(one: ContainerCount) -> str:
+    held = f"{_least(one.complete)}{plural(one.objects, 'object')}, {bytes_text(one.bytes_used)}"
+    if one.complete:
+        return held
+    entry = one.entry
+    return f"{held} (the account reports {entry.object_count:,}, {bytes_text(entry.bytes_used)})"
+
+
+def _least(complete: bool) -> str:
+    return "" if complete else "at least "
+
+
+def _expected(one: ContainerCount) -> int:
+    """Objects to expect, for the progress."""
+    return one.objects if one.complete else max(one.objects, one.entry.object_count)
+
+
+def _report_skipped(planned: Plan, file: TextIO) -> None:
+    for reason, neighbours in planned.kept.items():
+        names = ", ".join(map(printable, neighbours.examples))
+        more = neighbours.count - len(neighbours.examples)
+        others = f" and {more:,} more" if more else ""
+        print(f"Left alone: {names}{others}: {reason.value}", file=file)
+
+
+def _nothing(orphans: OrphanedObjects, found: SearchResult) -> str:
+    if found.unmarked:
+        return f"Nothing of run {orphans.run_id} is in containers with ssbench's mark."
+    said = f"Nothing is left of run {orphans.run_id}."
+    if found.containers:
+        return said
+    first = printable(next(orphans.container_names()))
+    return f"{said} (None of its containers, such as {first}, is in this account.)"
+
+
+def _announce_objects(
+    verb: str,
+    orphans: OrphanedObjects,
+    found: SearchResult,
+    most: int,
+    file: TextIO,
+    objects: int | None = None,
+) -> None:
+    """Print ``Deleting 30 objects of run 1f2e3d4c5b, in 3 containers:``, and their names."""
+    holding = sorted((name, count) for name, count in found.containers.items() if count)
+    containers = plural(len(found.containers), "container")
+    unlisted = f" ({found.unlisted:,} of them not in listings)" if found.unlisted else ""
+    total = plural(found.total if objects is None else objects, "object")
+    print(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}:", file=file)
+    for name, count in holding[:most]:
+        print(f"  {printable(name)}  {plural(count, 'object')}", file=file)
+    if len(holding) > most:
+        more = plural(len(holding) - most, "more container")
+        print(f"  ... and {more}, up to {printable(holding[-1][0])}", file=file)
+    if objects is None:
+        print(f"Objects without the run's header ({RUN_HEADER}) stay.", file=file)
+
+
+def _report_unmarked(found: SearchResult, file: TextIO) -> None:
+    if not found.unmarked:
+        return
+    names = ", ".join(map(printable, found.unmarked_examples))
+    more = found.unmarked - len(found.unmarked_examples)
+    others = f" and {more:,} more" if more else ""
+    print(
+        f"Left alone: {names}{others}: no mark of ssbench ({MARKER_HEADER}); --use-existing looks"
+        " there as well",
+        file=file,
+    )
+
+
+def _report_foreign(result: CleanupResult, file: TextIO) -> None:
+    if result.foreign:
+        print(
+            f"Left alone: {plural(result.foreign, 'object')} named as the run's, without its"
+            f" header ({RUN_HEADER}): uploaded by others, or by a release without it",
+            file=file,
+        )
+
+
+def _report_failures(result: CleanupResult, unit: str) -> None:
+    """Print what still exists, with examples; ``unit`` is what ``result.left`` counts."""
+    if result.failed_objects or result.failed_containers:
+        failed = [plural(result.failed_objects, "object")]
+        if unit == "container" or result.failed_containers:
+            failed.append(plural(result.failed_containers, "container"))
+        print(f"Failed: {', '.join(failed)}; for example:", file=sys.stderr)
+        for example in result.examples:
+            print(f"  {example}", file=sys.stderr)
+    if result.left:
+        why = "interrupted" if result.interrupted else printable(result.abort_reason)
+        print(f"Ended early, {plural(result.left, unit)} left: {why}", file=sys.stderr)

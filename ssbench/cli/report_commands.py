@@ -1,0 +1,78 @@
+"""``report-scenario`` and ``compare``: stat files in, reports out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ssbench import report, statfile
+from ssbench.cli.config import percentiles, thresholds
+from ssbench.cli.console import tell, tell_status, write_result
+from ssbench.cli.profile import profiled
+from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.stats.compare import PERCENTS, comparison
+from ssbench.runner.results import check_thresholds, missed_thresholds, read_stats
+
+
+def report_scenario(ns: argparse.Namespace) -> ExitStatus:
+    """Print or write the reports on a stat file.
+
+    :raises UsageError: a report would overwrite the stat file.
+    :raises StatFileError: the file is not a stat file.
+    """
+    path = statfile.existing_path(ns.stats_file)
+    for option, other in {
+        "-f": ns.report_file,
+        "-r": ns.rps_histogram,
+        "--time-series": ns.time_series,
+        "--host-stats": ns.host_stats,
+    }.items():
+        if other and _same_file(other, path):
+            raise UsageError(f"{option} {other}: this is the stat file itself; name another file")
+    wanted = thresholds(ns)
+    with profiled(ns.profile, "report", tell):
+        stats = read_stats(path, tell)
+        check_thresholds(wanted, stats.run.scenario)
+        made = report.of_run(stats, percentiles(ns), wanted)
+        write_result([report.render(made, ns.format or "text")], ns.report_file)
+        if ns.rps_histogram:
+            write_result([report.rps_csv(made)], ns.rps_histogram)
+        if ns.time_series:
+            write_result([report.time_series_csv(made)], ns.time_series)
+        if ns.host_stats:
+            with statfile.read(path) as reader:
+                names = report.host_columns(reader)
+            with statfile.read(path) as reader:
+                write_result(report.host_rows(reader, names), ns.host_stats)
+    reasons = missed_thresholds(stats, wanted)
+    if not stats.run.complete:
+        reasons[ExitStatus.FAILED] = f"{path}: some results of the run are missing"
+    return tell_status(reasons)
+
+
+def compare(ns: argparse.Namespace) -> ExitStatus:
+    """Print how the runs of some stat files differ.
+
+    :raises UsageError: fewer than two stat files.
+    :raises StatFileError: one of them is not a stat file.
+    """
+    paths = ns.stats_files
+    if len(paths) < 2:
+        raise UsageError(f"{paths[0]}: only one stat file; name two or more to compare")
+    if paths.count("-") > 1:
+        raise UsageError("-: standard input can be only one stat file; name the others")
+    found = comparison(
+        [(path, read_stats(path, tell)) for path in paths],
+        seed=ns.seed,
+        operations=tuple(dict.fromkeys(ns.operations or ())),
+        percents=tuple(sorted(set(ns.percentiles or PERCENTS))),
+    )
+    write_result([report.render(report.of_comparison(found), ns.format or "text")])
+    return ExitStatus.OK
+
+
+def _same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False  # one of them does not exist

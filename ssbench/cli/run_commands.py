@@ -1,0 +1,133 @@
+"""``run-scenario`` and ``find-limit``: from a configuration to a report or a table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from ssbench import runner
+from ssbench.cli.config import run_config, search_config
+from ssbench.cli.console import tell, tell_status, write_result
+from ssbench.cli.profile import profiled
+from ssbench.cli.progress import NoProgress, make_progress
+from ssbench.cli.signals import Signals
+from ssbench.core.errors import ExitStatus
+from ssbench.runner.config import RunConfig
+from ssbench.runner.stop import Stop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ssbench.runner.series import Series
+    from ssbench.runner.single_run import RunResult
+
+
+def run_scenario(ns: argparse.Namespace) -> ExitStatus:
+    """Run a scenario once, or, with --sweep, once for each load.
+
+    :raises SsbenchError: what ended it before there were results.
+    """
+    config = _config(ns)
+    stop = Stop()
+    if ns.sweep is not None:
+        from ssbench.runner.series import Sweep
+
+        with _running(ns, stop) as progress:
+            sweep = Sweep(config, ns.sweep.over, ns.sweep.loads, [progress], stop)
+            return _run_series(ns, sweep, progress)
+    try:
+        with _running(ns, stop) as progress:
+            result = runner.run(config, [progress], stop)
+    except KeyboardInterrupt as interrupt:
+        aborted: RunResult | None = getattr(interrupt, "result", None)  # of an Aborted
+        if aborted is not None and aborted.has_results and not ns.quiet:
+            _tell_where(aborted)
+            if not config.is_noop:
+                tell(
+                    "Objects of this run may remain in the store; to delete them:\n"
+                    f"  {sys.argv[0]} cleanup-containers --resume-cleanup {aborted.path}"
+                )
+        raise
+    _report(ns, config, result)
+    return tell_status(result.reasons)
+
+
+def find_limit(ns: argparse.Namespace) -> ExitStatus:
+    """Search for the highest load that meets the SLOs.
+
+    :raises SsbenchError: what ended it before there were results.
+    """
+    from ssbench.runner.series import LimitSearch
+
+    how = search_config(ns)
+    config = _config(ns)
+    stop = Stop()
+    with _running(ns, stop) as progress:
+        return _run_series(ns, LimitSearch(config, how, [progress], stop), progress)
+
+
+def _config(ns: argparse.Namespace) -> RunConfig:
+    config = run_config(ns, os.environ)
+    if config.scenario.note:
+        tell(config.scenario.note)
+    return config
+
+
+@contextmanager
+def _running(ns: argparse.Namespace, stop: Stop) -> Iterator[NoProgress]:
+    """Signals, the progress display, and a profile if it is wanted."""
+    with (
+        Signals(stop, hold=True),
+        make_progress(ns.progress, quiet=ns.quiet) as progress,
+        profiled(ns.profile, "master", progress.message),
+    ):
+        yield progress
+
+
+def _report(ns: argparse.Namespace, config: RunConfig, result: RunResult) -> None:
+    """The report, unless -R, and where the results are."""
+    if not result.readable:
+        if not ns.quiet:
+            tell(f"INFO:No report: the results went to {result.path}")
+        return
+    if not ns.no_default_report or config.thresholds:
+        from ssbench import report  # loads slowly
+
+        for line in result.stats.run.damage:
+            tell(f"{result.path}: {line}")
+        made = report.of_run(result.stats, config.percentiles, config.thresholds)
+        if ns.no_default_report:
+            for line in report.threshold_lines(made):
+                tell(line)
+        else:
+            write_result([report.render(made, ns.format or "text")])
+    if not ns.quiet and result.has_results:
+        _tell_where(result)
+
+
+def _tell_where(result: RunResult) -> None:
+    tell(
+        f"INFO:Scenario run results saved to {result.path}\n"
+        "INFO:You may generate a report with:\n"
+        f"  {sys.argv[0]} report-scenario -s {result.path}"
+    )
+
+
+def _run_series(ns: argparse.Namespace, series: Series, progress: NoProgress) -> ExitStatus:
+    """Run a series; prints a row for each step, and the table at the end, unless -R."""
+    from ssbench import report  # loads slowly
+
+    settings = series.settings
+    with closing(iter(series)) as steps:
+        for step in steps:
+            if not ns.quiet:
+                made = report.of_series(settings, [step])
+                head = report.series_head(made) if len(series.steps) == 1 else ""
+                progress.message(f"{head}{report.series_row(made)}")
+            progress.info(f"Scenario run results saved to {step.path}")
+    if series.steps and not ns.no_default_report:
+        made = report.of_series(settings, series.steps, complete=series.complete)
+        write_result([report.render(made, ns.format or "text")])
+    return tell_status(series.reasons)

@@ -1,0 +1,160 @@
+"""The functions of the public API: from plain values to a configuration, and a run of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+from ssbench import runner
+from ssbench.core.observer import Observer
+from ssbench.core.stats.compare import Comparison, comparison
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.runner.config import RunConfig, TransportConfig
+from ssbench.runner.results import parse_thresholds, read_stats
+from ssbench.runner.scenarios import ScenarioText, find_scenario
+from ssbench.runner.series import LimitSearch, SearchConfig, Sweep
+from ssbench.runner.single_run import RunResult
+from ssbench.runner.stop import Stop
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import row_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: Any free port: local workers are told which.
+FREE_PORTS = TransportConfig(None, 0, 0, 0)
+
+
+class Settings(TypedDict, total=False):
+    """What every kind of run takes. None is the default, and means "not given"."""
+
+    storage: str  #: "swift" (the default), "noop", "embedded-swift", or "package.module:Class"
+    #: Options of the store by name, such as auth, user, key; environment variables count as well.
+    storage_options: Mapping[str, object]
+    workers: int  #: processes to start on this host; 2 by default
+    users: int | None  #: overrides the scenario's user_count
+    operations: int | None  #: overrides the scenario's operation_count
+    seconds: float | None  #: overrides the scenario's run_seconds
+    overrides: Mapping[str, object]  #: other keys of the scenario
+    thresholds: Sequence[str]  #: conditions that a run must meet, such as "p99(READ) < 50ms"
+    stats_file: str | None  #: path; by default a new file in /tmp/ssbench-results
+    force: bool  #: overwrite the stat file
+    keep_objects: bool
+    verify: bool
+    retries: int
+    percentiles: Sequence[float]
+    observers: Sequence[Observer]  #: called during the run, in its thread
+    stop: Stop | None  #: call it, from any thread, to end the run early
+
+
+def run(scenario: str | Mapping[str, object], **settings: Unpack[Settings]) -> RunResult:
+    """Run a scenario once; returns when the run is over and its stat file is closed.
+
+    :param scenario: path of a file, name of a canned scenario, or the scenario itself.
+    :raises SsbenchError: the run failed before there were results.
+    :raises KeyboardInterrupt: it was stopped before the store was changed.
+    :raises Aborted: ``stop`` was called twice, and objects may remain in the store.
+    """
+    return runner.run(_config(scenario, settings), *_control(settings))
+
+
+def sweep(
+    scenario: str | Mapping[str, object],
+    *,
+    over: str,
+    loads: Sequence[float],
+    **settings: Unpack[Settings],
+) -> Sweep:
+    """Run a scenario once for each load, with the same workers and initial objects.
+
+    :param over: "users" or "rate".
+    :returns: its ``steps`` have the results.
+    :raises SsbenchError: the first run failed before there were results.
+    """
+    series = Sweep(_config(scenario, settings), over, loads, *_control(settings))
+    for _ in series:
+        pass
+    return series
+
+
+def find_limit(
+    scenario: str | Mapping[str, object],
+    *,
+    slos: Sequence[str],
+    how: SearchConfig | None = None,
+    step_seconds: float = 10.0,
+    warmup: float = 3.0,
+    **settings: Unpack[Settings],
+) -> LimitSearch:
+    """Search for the highest load that meets the SLOs.
+
+    :param slos: thresholds, such as "p99 < 50ms".
+    :param how: what to search for, and how precisely; by default users, to 5 %.
+    :param step_seconds: how long each load is measured, after its warm-up.
+    :returns: ``search.kept`` is the highest load; ``steps`` has all results.
+    :raises SsbenchError: the first run failed before there were results.
+    """
+    overrides = {
+        **settings.get("overrides", {}), "warmup": warmup, "run_seconds": warmup + step_seconds
+    }  # fmt: skip
+    settings = {**settings, "overrides": overrides, "thresholds": slos}
+    series = LimitSearch(_config(scenario, settings), how or SearchConfig(), *_control(settings))
+    for _ in series:
+        pass
+    return series
+
+
+def read(path: str) -> RunStats:
+    """The statistics of a stat file, also of ssbench 0.3.9.
+
+    :raises SsbenchError: it can't be read.
+    """
+    return read_stats(path)
+
+
+def compare(first: str, *others: str) -> Comparison:
+    """Compare the runs of stat files with the first of them.
+
+    :raises SsbenchError: one of them can't be read.
+    """
+    return comparison([(path, read_stats(path)) for path in (first, *others)], seed=1)
+
+
+def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConfig:
+    storage = settings.get("storage", "swift")
+    store = None
+    if storage != "embedded-swift":
+        store = StoreOptions(storage, settings.get("storage_options", {}), os.environ)
+    short = {
+        "user_count": settings.get("users"),
+        "operation_count": settings.get("operations"),
+        "run_seconds": settings.get("seconds"),
+    }
+    given = {key: value for key, value in short.items() if value is not None}
+    return RunConfig(
+        scenario=_scenario_text(scenario),
+        overrides={**settings.get("overrides", {}), **given},
+        store=store,
+        is_noop=store is not None and not row_of(store.driver).is_real,
+        keep_objects=settings.get("keep_objects", False),
+        verify=settings.get("verify", False),
+        retries=settings.get("retries", 10),
+        transport=FREE_PORTS,
+        workers=settings.get("workers", 2),
+        stats_file=settings.get("stats_file"),
+        force=settings.get("force", False),
+        percentiles=tuple(settings.get("percentiles", (95.0,))),
+        thresholds=parse_thresholds(settings.get("thresholds", ())),
+    )
+
+
+def _control(settings: Settings) -> tuple[Sequence[Observer], Stop]:
+    return settings.get("observers", ()), settings.get("stop") or Stop()
+
+
+def _scenario_text(scenario: str | Mapping[str, object]) -> ScenarioText:
+    if isinstance(scenario, Mapping):
+        return ScenarioText(json.dumps(scenario).encode(), "scenario")
+    return find_scenario(scenario)

@@ -1,0 +1,90 @@
+"""What to run, where and how: the typed input of the runner. No secret is in a repr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ssbench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.thresholds import Threshold
+    from ssbench.runner.scenarios import ScenarioText
+    from ssbench.storage.options import StoreOptions
+
+
+#: Starts a worker process on this host; its options are appended.
+WORKER_COMMAND = (sys.executable, "-m", "ssbench.cli.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class TransportConfig:
+    """Address, ports and key of a master's transport.
+
+    :param address: the interface to bind; None: all interfaces with a key, loopback without one.
+    :param work_port, results_port, control_port: 0: any free port.
+    :param key_file: path; None: no encryption.
+    """
+
+    address: str | None = None
+    work_port: int = 13579
+    results_port: int = 13580
+    control_port: int = 13581
+    key_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AutoStop:
+    """When the rate of operations is steady enough to end a run early."""
+
+    window_s: int = 15
+    tolerance: float = 0.075  #: as a fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """A run, or each run of a series. None means "not given" unless stated otherwise.
+
+    :raises UsageError: values that exclude each other.
+    """
+
+    scenario: ScenarioText
+    overrides: Mapping[str, object] = field(default_factory=dict)  #: keys of the scenario
+    store: StoreOptions | None  #: None: a temporary Swift on this host
+    is_noop: bool = False  #: the store moves no data
+    keep_objects: bool = False
+    use_existing: bool = False
+    compressible: bool = False
+    verify: bool = False
+    operation_timeout_s: float | None = None  #: None: no limit
+    drain_timeout_s: float = 30.0
+    max_consecutive_errors: int | None = None  #: None: no limit
+    retries: int = 10
+    transport: TransportConfig = field(default_factory=TransportConfig)
+    worker_command: tuple[str, ...] = WORKER_COMMAND
+    workers: int | None = None
+    expect_workers: int | None = None
+    worker_wait_s: float = 30.0
+    fewer_workers_ok: bool = False
+    worker_timeout_s: float = 10.0
+    batch_size: int | None = None  #: None: what is due, up to a limit
+    stats_file: str | None = None  #: None: a new file in /tmp/ssbench-results
+    force: bool = False  #: overwrite the stat file
+    percentiles: tuple[float, ...] = (95.0,)
+    thresholds: tuple[Threshold, ...] = ()
+    auto_stop: AutoStop | None = None  #: None: run as long as the scenario says
+
+    def __post_init__(self) -> None:
+        if self.workers and self.expect_workers and self.expect_workers < self.workers:
+            raise UsageError(
+                f"--expect-workers {self.expect_workers} is fewer than the {self.workers} of "
+                "--workers, which count among them"
+            )
+        if self.stats_file == "-":
+            raise UsageError("-s -: standard output is for the report; name a file")
+        if self.verify and self.is_noop:
+            raise UsageError("--verify has nothing to check with --noop: leave out one of them")
+        if self.is_noop and any(threshold.metric == "throughput" for threshold in self.thresholds):
+            raise UsageError("--threshold: with --noop nothing is moved, so there is no throughput")

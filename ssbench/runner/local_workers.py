@@ -1,0 +1,228 @@
+"""Workers that a run starts on its own host, and that end with it.
+
+They are started before the master is loaded, because both take long. Each waits at a pipe for the
+master's address and key; the key is never on a command line or in the environment. The master
+keeps the other end of the pipe open: when the master ends, in whatever way, the worker ends too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess  # nosec B404 # runs the command that the caller gives
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+from ssbench.core import capacity
+from ssbench.core.errors import UsageError
+from ssbench.core.model import WorkerExit
+from ssbench.core.text import printable
+from ssbench.host.private_files import numbered_file
+from ssbench.host.process import allow_many_connections, child_environment, host_limits
+from ssbench.storage.registry import secret_variables, url_count
+
+if TYPE_CHECKING:
+    from ssbench.runner.config import RunConfig
+
+_GRACE_S = 5.0
+#: Of the log of a worker that ended: bytes that are read, lines and characters that are shown.
+_TAIL_BYTES, _TAIL_LINES, _TAIL_SHOWN = 4096, 3, 600
+
+
+def start_local_workers(
+    config: RunConfig, stack: ExitStack, most_users: int, least_users: int | None = None
+) -> LocalWorkers | None:
+    """Start ``config.workers`` processes for ``most_users`` in all; they end with the stack.
+
+    :param least_users: users that must be possible; None: ``most_users``.
+    :returns: None if the configuration wants no local workers.
+    :raises UsageError: this host can't run so many users.
+    """
+    if not config.workers:
+        return None
+    allow_many_connections()
+    each = -(-most_users // config.workers)
+    warnings: list[str] = []
+    if not config.is_noop:  # its users have no connections
+        each, warnings = _within_limits(config, each, most_users, least_users or most_users)
+    arguments = ["--concurrency", str(each), "--retries", str(config.retries)]
+    hidden: Collection[str] = ()
+    if config.store is not None:
+        hidden = secret_variables(config.store)
+        module, is_outside, _ = config.store.driver.partition(":")
+        if is_outside:
+            arguments += ["--allow-driver", module]
+    return stack.enter_context(
+        LocalWorkers(config.workers, config.worker_command, arguments, warnings, hidden)
+    )
+
+
+def _within_limits(
+    config: RunConfig, each: int, most_users: int, least_users: int
+) -> tuple[int, list[str]]:
+    """Users of each worker, and warnings."""
+    found, workers = host_limits(), config.workers or 1
+    targets = url_count(config.store) if config.store else 1
+    # The users of workers on other hosts are unknown here: each worker is given its share.
+    others = max((config.expect_workers or 0) - workers, 0)
+    here = -(-least_users * workers // (workers + others))
+    why = capacity.shortage(found, here, workers, targets)
+    if why:
+        raise UsageError(f"{why}; use more workers or hosts, or raise the limit")
+    warnings = []
+    memory = capacity.memory_warning(found, here, workers)
+    if memory:
+        warnings.append(memory)
+    most, reason = capacity.most_users(found, targets)
+    if most is not None and most < each and most_users > least_users:
+        warnings.append(f"A worker on this host can run at most {most:,} users: {reason}")
+    return (each if most is None else min(each, most)), warnings
+
+
+class LocalWorkers:
+    """The processes, from entering the context to its end.
+
+    :param command: starts a worker; its options follow.
+    :param arguments: options of each worker.
+    :param warnings: for the user, once there is a run.
+    :param hidden: environment variables that workers must not see.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        command: Sequence[str],
+        arguments: Sequence[str],
+        warnings: Sequence[str] = (),
+        hidden: Collection[str] = (),
+    ) -> None:
+        self.warnings = warnings
+        self.logs: list[str] = []  #: paths
+        #: No other worker can join: the key was made for these only.
+        self.exclusive = False
+        self._count = count
+        self._command = command
+        self._arguments = arguments
+        # SPT_NOENV: setproctitle must leave the environment readable.
+        self._environment = {**child_environment(hidden), "SPT_NOENV": "1"}
+        self._begun = False
+        self._names: list[str] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._pipes: list[int] = []
+        self._log_fds: list[int] = []
+        self._next_log = 0
+        self._reported: set[int] = set()  # pids that ``exits`` has given
+
+    def __enter__(self) -> LocalWorkers:
+        try:
+            for index in range(self._count):
+                self._start(index)
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def _start(self, index: int) -> None:
+        # Each thing is noted at once: whatever happens next, ``end`` knows of it.
+        log_fd, log_path, self._next_log = numbered_file(
+            "ssbench-worker-local", ".log", self._next_log
+        )
+        self._next_log += 1
+        self.logs.append(log_path)
+        self._log_fds.append(log_fd)  # kept open, so that no other run takes the log meanwhile
+        read_fd, write_fd = os.pipe()
+        self._pipes.append(write_fd)
+        os.set_inheritable(read_fd, True)
+        name = f"local-{index}-{os.getpid()}"
+        self._names.append(name)
+        try:
+            process = subprocess.Popen(  # nosec B603 # no shell; no argument is a user's text
+                [*self._command, "--parent-pipe", str(read_fd), *self._arguments, name],
+                stdin=subprocess.DEVNULL,
+                stdout=log_fd,
+                stderr=log_fd,
+                pass_fds=(read_fd,),
+                env=self._environment,
+                start_new_session=True,  # a Ctrl-C on the terminal is for the master only
+            )
+        finally:
+            os.close(read_fd)
+        self._processes.append(process)
+
+    def send_address(self, line: str) -> None:
+        """Send each the master's address, a line of ``transport.master_address``."""
+        for fd in self._pipes:
+            with suppress(BrokenPipeError):  # it died; ``exits`` reports it
+                os.write(fd, line.encode("ascii"))
+
+    @property
+    def commands(self) -> list[str]:
+        """How each was started, for the user."""
+        return [" ".join(["ssbench-worker ...", *self._arguments, name]) for name in self._names]
+
+    def begin(self) -> None:
+        """There is a run: from now on they end gracefully, and their logs stay."""
+        self._begun = True
+
+    def exits(self) -> list[WorkerExit]:
+        """Those that have ended since the last call."""
+        found = []
+        for name, path, process in zip(self._names, self.logs, self._processes, strict=True):
+            if process.pid not in self._reported and process.poll() is not None:
+                self._reported.add(process.pid)
+                reason = f"{_status_text(process.returncode)}; {_log_text(path)}"
+                found.append(WorkerExit(name, process.pid, reason))
+        return found
+
+    def all_gone(self) -> bool:
+        """Whether all of them have ended, and no other worker can join."""
+        return self.exclusive and len(self._reported) == self._count
+
+    def end(self) -> None:
+        """End them: gracefully after a run; else at once, and delete their logs."""
+        for fd in self._pipes:
+            os.close(fd)
+        self._pipes.clear()
+        for process in self._processes:
+            if not self._begun:
+                process.kill()
+            try:
+                process.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if not self._begun:
+            for path in self.logs:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+        for fd in self._log_fds:
+            os.close(fd)
+        self._log_fds.clear()
+
+    def __exit__(self, *exc: object) -> None:
+        self.end()
+
+
+def _status_text(returncode: int) -> str:
+    """``it was killed by SIGKILL``, ``it exited with status 1``."""
+    if returncode >= 0:
+        return f"it exited with status {returncode}"
+    try:
+        return f"it was killed by {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"it was killed by signal {-returncode}"
+
+
+def _log_text(path: str) -> str:
+    """The last lines of a log, as part of a line."""
+    try:
+        with open(path, "rb") as log:
+            log.seek(max(os.path.getsize(path) - _TAIL_BYTES, 0))
+            lines = log.read(_TAIL_BYTES).decode("utf-8", "replace").split("\n")
+    except OSError as error:
+        return f"its log {path} can't be read: {error.strerror}"
+    shown = [printable(line.strip()) for line in lines if line.strip()][-_TAIL_LINES:]
+    if not shown:
+        return f"its log {path} is empty"
+    return f"its log {path} ends: {' | '.join(shown)[-_TAIL_SHOWN:]}"

@@ -1,0 +1,95 @@
+"""Reads stat files, and judges their statistics by thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+
+from ssbench import statfile
+from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.records import MarkRecord, Record, RunHeader
+from ssbench.core.stats.run_records import RunRecords
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.thresholds import Threshold
+from ssbench.host.process import tune_garbage_collector
+
+
+def read_stats(path: str, warn: Callable[[str], None] | None = None) -> RunStats:
+    """The statistics of a stat file.
+
+    :param warn: called with each line on what is wrong with it; ``run.damage`` has these, too.
+    :raises StatFileError: the file is not a stat file.
+    """
+    restore = tune_garbage_collector()
+    try:
+        with statfile.read(path) as reader:
+            records = reader.merged()
+            first = next(records)
+            stats = RunStats.of(chain([first], records), _end_of_load_ns(path, first))
+            stats.run.damage += reader.damage
+            for line in [*reader.damage, *reader.notes]:
+                if warn is not None:
+                    warn(f"{path}: {line}")
+        return stats
+    finally:
+        restore()
+
+
+def _end_of_load_ns(path: str, first: Record) -> int | None:
+    """The end of the load, from which a cool-down counts; None if there is no cool-down.
+
+    The file has it after the results.
+
+    :raises UsageError: the file can't be read a second time.
+    """
+    if not isinstance(first, RunHeader) or not ScenarioView.of(first.scenario).cooldown_s:
+        return None
+    if path == "-":
+        raise UsageError("stdin: a run with a cool-down must be read twice: name the file")
+    facts = RunRecords()
+    with statfile.read(path) as reader:
+        for record in reader.without_results():
+            if isinstance(record, RunHeader | MarkRecord):
+                facts.add(record)
+    return facts.end_ns
+
+
+def parse_thresholds(texts: Iterable[str], option: str = "--threshold") -> tuple[Threshold, ...]:
+    """Each threshold once, in the order given.
+
+    :raises UsageError: a line for each that is malformed.
+    """
+    found, faults = [], []
+    for text in dict.fromkeys(texts):
+        try:
+            found.append(Threshold.parse(text, option))
+        except UsageError as error:
+            faults.append(str(error))
+    if faults:
+        raise UsageError("\n".join(faults))
+    return tuple(found)
+
+
+def check_thresholds(
+    thresholds: Sequence[Threshold], scenario: ScenarioView, *, open_loop: bool | None = None
+) -> None:
+    """Check that a run of the scenario can meet or miss each threshold.
+
+    :param open_loop: whether operations have due times; None: not known.
+    :raises UsageError: a line for each threshold on what the run does not have.
+    """
+    faults = []
+    for threshold in thresholds:
+        try:
+            threshold.check(scenario, open_loop=open_loop)
+        except UsageError as error:
+            faults.append(str(error))
+    if faults:
+        raise UsageError("\n".join(faults))
+
+
+def missed_thresholds(stats: RunStats, thresholds: Sequence[Threshold]) -> dict[ExitStatus, str]:
+    """THRESHOLD_MISSED and the thresholds that the run missed; empty if it missed none."""
+    missed = [str(each) for each in thresholds if not each.judge(stats).passed]
+    return {ExitStatus.THRESHOLD_MISSED: f"missed {'; '.join(missed)}"} if missed else {}

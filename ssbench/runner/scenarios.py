@@ -1,0 +1,126 @@
+"""Scenarios by name: files, and the canned ones that ship with ssbench."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import ssbench
+from ssbench.core.errors import UsageError
+from ssbench.core.scenario.jsontext import MAX_BYTES
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.text import printable
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+#: In the order that list-scenarios shows; a test compares it with the files.
+CANNED = (
+    "very_small",
+    "small",
+    "medium",
+    "large",
+    "huge",
+    "zero_byte",
+    "put_only",
+    "get_only",
+    "delete_only",
+)
+SUFFIX = ".scenario"
+#: Names of such scenarios in ssbench 0.3.9 and its documents -> ours.
+OLD_NAMES = {
+    "very_small_test": "very_small",
+    "very_small_test_scenario": "very_small",
+    "demo_test": "very_small",
+    **{f"{size}_test": size for size in ("small", "medium", "large", "huge")},
+    **{f"{size}_test_scenario": size for size in ("small", "medium", "large", "huge")},
+    "zero_byte_upload": "zero_byte",
+}
+PACKAGE = "ssbench.scenarios"
+_LONGEST_NAME = 64  #: characters; difflib is quadratic
+
+
+class ScenarioText(NamedTuple):
+    """A scenario that was not parsed yet."""
+
+    text: bytes
+    source: str  #: what error messages call it
+    note: str = ""  #: something that the user should know of it
+
+
+def find_scenario(argument: str) -> ScenarioText:
+    """The text of a scenario file, or of a canned scenario.
+
+    Files come first. A canned scenario is named with or without ``.scenario`` and ``scenarios/``
+    around its name, or by its name in ssbench 0.3.9. Of a file, at most a byte more is read than
+    a scenario may have.
+
+    :raises UsageError: there is neither, or the file can't be read.
+    """
+    path = Path(argument)
+    if _exists(path):
+        return ScenarioText(_read_file(path), argument)
+    old = name = argument.removeprefix("./").removeprefix("scenarios/").removesuffix(SUFFIX)
+    note = ""
+    if name.lower() in OLD_NAMES:
+        name = OLD_NAMES[name.lower()]
+        note = (
+            f"{old}: a name of ssbench 0.3.9; this runs the canned scenario {name}, whose sizes "
+            "and counts differ from the old one's"
+        )
+    if name in CANNED:
+        return ScenarioText(_canned_bytes(name), f"{name}{SUFFIX}", note)
+    if argument and _is_folder(path):
+        raise UsageError(f"{printable(argument)}: a folder; give a scenario file")
+    near = get_close_matches(name[:_LONGEST_NAME], [*CANNED, *OLD_NAMES], n=1)
+    meant = f"did you mean {OLD_NAMES.get(near[0], near[0])}? " if near else ""
+    raise UsageError(
+        f"{printable(argument) or '(empty)'}: no such file or canned scenario; "
+        f"{meant}canned scenarios: {', '.join(CANNED)}"
+    )
+
+
+def list_canned() -> list[tuple[str, Scenario]]:
+    """Name and scenario of each canned one, in the order to show them."""
+    return [(name, Scenario.from_json(_canned_bytes(name), name + SUFFIX)) for name in CANNED]
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"{printable(str(path))}: can't be read: {why}") from error
+
+
+def _exists(path: Path) -> bool:
+    # A folder "medium" does not hide the canned scenario; a pipe of the shell is a file.
+    try:
+        return path.exists() and not path.is_dir()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"{printable(str(path))}: cannot be accessed: {why}") from error
+    except ValueError:  # a NUL in it (Python before 3.12)
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except ValueError:
+        return False
+
+
+def _canned_bytes(name: str) -> bytes:
+    return _folder().joinpath(name + SUFFIX).read_bytes()
+
+
+def _folder() -> Traversable:
+    """The scenarios of the installed package, or those of a checkout."""
+    try:
+        return resources.files(PACKAGE)
+    except ModuleNotFoundError:
+        return Path(ssbench.__file__).resolve().parent.parent / "scenarios"

@@ -1,0 +1,309 @@
+"""What the runs of one command share: the store, the workers, the transport, the master.
+
+A single run has a session of its own. The steps of a series run in one session, one after the
+other, so that workers start, and containers are made, once.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+import gevent
+
+from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
+from ssbench.core.live import RunProgress
+from ssbench.core.model import Phase
+from ssbench.core.observer import Observer
+from ssbench.core.settings import StorageSettings
+from ssbench.host.live import HostLive
+from ssbench.host.process import allow_many_connections, tune_garbage_collector
+from ssbench.master.master import Master, MasterOptions
+from ssbench.master.phases import Limits
+from ssbench.master.recorder import Recorder
+from ssbench.runner.config import RunConfig, TransportConfig
+from ssbench.runner.local_workers import LocalWorkers
+from ssbench.runner.stop import Stop
+from ssbench.runner.stores import Store, embedded_store, reach_store
+from ssbench.transport.key import CurveKey
+from ssbench.transport.master_address import address_line
+from ssbench.transport.master_transport import MasterTransport, pipe_length
+from ssbench.transport.sockets import Ports
+
+T = TypeVar("T")
+
+#: Between two turns of the master's loop while the store is waited for.
+_KEEPALIVE_INTERVAL_S = 0.01
+
+
+class Session:
+    """Opens things when they are first needed; they close with the stack.
+
+    :param local: local workers that were started; they end before the transport is closed.
+    :param most_users: of any run of it.
+    :param seed: None: one is drawn, for all runs.
+    :param wanted_users: users that the workers must be able to run before the first run starts;
+        None: ``most_users``.
+    :param is_series: there may be several runs: workers are released with the stack.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        stack: ExitStack,
+        observers: Sequence[Observer],
+        stop: Stop,
+        *,
+        local: LocalWorkers | None = None,
+        most_users: int,
+        seed: int | None,
+        wanted_users: int | None = None,
+        is_series: bool = False,
+    ) -> None:
+        self.config = config
+        self.stack = stack
+        self.observers = observers
+        self.stop = stop
+        self.most_users = most_users
+        self.wanted_users = wanted_users or most_users
+        self.seed = seed if seed is not None else secrets.randbits(32)
+        self.is_series = is_series
+        self.warnings: list[str] = []  #: of the present run
+        self.has_containers = False  #: they were made
+        self.has_workers = False  #: they were waited for
+        #: All initial objects exist, and no run of the scenario changes them.
+        self.has_objects = False
+        self._local = local
+        self._store: Store | None = None
+        self._master: Master | None = None
+        stack.callback(tune_garbage_collector())
+        stack.enter_context(own_hub())
+
+    def __repr__(self) -> str:
+        return f"<Session for {self.most_users} users, {self._master!r}>"
+
+    def info(self, text: str) -> None:
+        """Give observers a message on the course of the run."""
+        for observer in self.observers:
+            observer.info(text)
+
+    def warn(self, text: str) -> None:
+        """Warn observers, and record the warning in the stat file of the present run."""
+        self.warnings.append(text)
+        for observer in self.observers:
+            observer.message(f"WARNING: {text}")
+
+    def wait_for(self, text: str) -> None:
+        """Say what is waited for; "" when the wait is over."""
+        for observer in self.observers:
+            observer.wait_for(text)
+
+    def store(self) -> Store:
+        """The store; the first time, log in and open the ports."""
+        if self._store is None:
+            self._store = self._reach_store()
+            self._bind_sockets()
+        return self._store
+
+    def master(self, settings: StorageSettings, limits: Limits, recorder: Recorder) -> Master:
+        """The master, ready for a run with these settings."""
+        if self._master is None:
+            store = self.store()
+            self._master = Master(
+                self._transport,
+                self.observers,
+                settings,
+                MasterOptions(
+                    limits=limits,
+                    renew=store.renew,
+                    warn=self.warn,
+                    host=self.stack.enter_context(HostLive()),
+                    children=self._local,
+                ),
+            )
+            if self.is_series:
+                self.stack.callback(self._master.release_workers)
+            if self._local:
+                self._begin(self._local)
+            self.stop.listen(self._master.interrupt)
+        self._master.begin_run(settings.run_id, recorder)
+        return self._master
+
+    @property
+    def concurrency(self) -> int:
+        """Users that the connected workers can run."""
+        return self._master.registry.concurrency if self._master else 0
+
+    def meanwhile(self, work: Callable[[], T]) -> T:
+        """The result of ``work``, called in a thread between two runs; workers stay connected."""
+        if self._master is None:
+            return work()
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(work)
+            self._master.keep_workers(done.done)
+        return done.result()
+
+    @contextmanager
+    def workers_kept(self) -> Iterator[None]:
+        """Within it, heartbeats go on whenever gevent waits, as for the store."""
+        master = self._master
+        if master is None:
+            yield
+            return
+
+        def keep() -> None:
+            while True:
+                master.keep_workers_once()
+                gevent.sleep(_KEEPALIVE_INTERVAL_S)
+
+        keeper = gevent.spawn(keep)
+        try:
+            yield
+            if keeper.ready():
+                keeper.get()  # raises what ended it
+        finally:
+            keeper.kill()
+
+    def _reach_store(self) -> Store:
+        if self.config.store is None:
+            self.info("Starting a temporary Swift on this host")
+            return embedded_store(self.stack, self.stop)
+        try:
+            return reach_store(self.config.store, self.warn, self.stop, self.wait_for)
+        finally:
+            self.wait_for("")
+
+    def _bind_sockets(self) -> None:
+        """Open the ports, and tell local workers of them."""
+        config, local = self.config, self._local
+        key, address = load_key(config.transport), config.transport.address
+        if local and key is None and address is None:
+            key, address = CurveKey.generate(), "127.0.0.1"  # for local workers only
+            local.exclusive = True
+        jobs = batch_limit(
+            config.batch_size or MAX_BATCH,
+            self.most_users,
+            config.expect_workers or config.workers or 1,
+        )
+        self._transport = self.stack.enter_context(
+            bind(config.transport, key, address, self.warn, jobs)
+        )
+        if local is not None:
+            self.stack.callback(local.end)
+            local.send_address(address_line(self._transport, key))
+
+    def _begin(self, local: LocalWorkers) -> None:
+        local.begin()
+        for text in local.warnings:
+            self.warn(text)
+        for path, command in zip(local.logs, local.commands, strict=True):
+            self.info(f"Spawning local ssbench-worker (logging to {path}) with {command}")
+
+
+class CountedPhase:
+    """Shows observers a phase that has no operations, such as making containers.
+
+    A context manager; ``count`` says how far it is.
+    """
+
+    def __init__(
+        self, observers: Sequence[Observer], phase: Phase, total: int | None = None, title: str = ""
+    ) -> None:
+        self._observers = observers
+        self._started_s = time.monotonic()
+        for observer in observers:
+            observer.start_phase(phase, total, title)
+
+    def count(self, done: int, total: int) -> None:
+        """``done`` of ``total`` are done."""
+        elapsed_s = max(time.monotonic() - self._started_s, 1e-9)
+        rate = done / elapsed_s
+        remaining_s = (total - done) / rate if rate else None
+        progress = RunProgress(elapsed_s, done, total, rate=rate, remaining_s=remaining_s)
+        for observer in self._observers:
+            observer.update(progress)
+
+    def __enter__(self) -> CountedPhase:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for observer in self._observers:
+            observer.end_phase()
+
+
+def load_key(transport: TransportConfig) -> CurveKey | None:
+    """The key of the key file; None without one.
+
+    :raises UsageError: the file can't be used.
+    """
+    return CurveKey.load(transport.key_file) if transport.key_file else None
+
+
+def bind(
+    config: TransportConfig,
+    key: CurveKey | None,
+    address: str | None,
+    warn: Callable[[str], None],
+    jobs_per_message: int = 1,
+) -> MasterTransport:
+    """The master's sockets, with a warning if strangers could connect to them.
+
+    :param jobs_per_message: most jobs in a batch.
+    :raises TransportError: a port is not available.
+    """
+    allow_many_connections()
+    ports = Ports(config.work_port, config.results_port, config.control_port)
+    transport = MasterTransport(address, ports, key, pipe=pipe_length(jobs_per_message))
+    if key is None and not transport.is_loopback:
+        ports = transport.ports
+        warn(
+            f"anyone who can reach {transport.ip}, ports {ports.work}, {ports.results} and"
+            f" {ports.control}, can read the token and take jobs; use --zmq-key-file to reject"
+            " unknown peers"
+        )
+    return transport
+
+
+@contextmanager
+def own_hub() -> Iterator[None]:
+    """Destroy this thread's gevent hub at the end, unless there was one before.
+
+    A hub holds descriptors and threads, which a thread's end does not release.
+    """
+    from gevent._hub_local import get_hub_if_exists
+
+    before = get_hub_if_exists()
+    hub = gevent.get_hub()
+    # KeyboardInterrupt is raised on purpose: without this, gevent prints a traceback of it.
+    not_error, hub.NOT_ERROR = hub.NOT_ERROR, (*hub.NOT_ERROR, KeyboardInterrupt)
+    try:
+        yield
+    finally:
+        if before is None:
+            gevent.sleep(0)  # a hub that raised KeyboardInterrupt goes back to its loop first
+            hub.destroy(destroy_loop=True)
+        else:
+            hub.NOT_ERROR = not_error
+
+
+def kill_workers(
+    config: TransportConfig, wait_s: float, observers: Sequence[Observer], stop: Stop
+) -> tuple[list[str], list[str]]:
+    """End all workers that connect; returns the names of those that ended, and of the others.
+
+    :raises TransportError: a port is not available.
+    """
+
+    def warn(text: str) -> None:
+        for observer in observers:
+            observer.message(f"WARNING: {text}")
+
+    with own_hub(), bind(config, load_key(config), config.address, warn) as transport:
+        limits = Limits(worker_timeout_s=3600.0)  # workers themselves say that they end
+        master = Master(transport, observers, StorageSettings(), MasterOptions(limits=limits))
+        stop.listen(master.interrupt)
+        return master.kill_workers(wait_s)

@@ -1,0 +1,417 @@
+"""One run, step by step: from a scenario to a stat file."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ssbench import __version__, statfile
+from ssbench.core.dispatch.dispatcher import MAX_BATCH
+from ssbench.core.errors import (
+    ExitStatus,
+    ScenarioError,
+    SsbenchError,
+    StatFileError,
+    UsageError,
+    gravest,
+    most_failed,
+)
+from ssbench.core.model import Phase
+from ssbench.core.naming import RUN_ID_BYTES, RunNaming
+from ssbench.core.operations import OPERATIONS, row_of
+from ssbench.core.records import RunFooter, RunHeader
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.settings import StorageSettings
+from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.text import plural
+from ssbench.core.workload.bench import bench_jobs
+from ssbench.core.workload.workload import CleanupWorkload, InitialWorkload, initial_jobs
+from ssbench.host import info
+from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.runner.prepare import check, make_containers
+from ssbench.runner.session import CountedPhase, Session
+from ssbench.statfile import StatFileWriter
+from ssbench.storage.registry import open_admin
+from ssbench.storage.retrying_client import RetryingClient
+
+if TYPE_CHECKING:
+    from ssbench.core.stats.run_stats import RunStats
+    from ssbench.master.master import Master
+    from ssbench.runner.stores import Store
+
+#: Users that upload or delete objects around a run, unless the run itself has more.
+MAX_SETUP_USERS = 64
+
+
+@dataclass(slots=True)
+class RunResult:
+    """What became of a run."""
+
+    run_id: str
+    path: str  #: of the stat file
+    #: Exit statuses that apply, and why; empty: all is well.
+    reasons: dict[ExitStatus, str]
+    readable: bool  #: the stat file can be read again; False for /dev/null or a pipe
+    has_results: bool  #: and there is something in it
+    _stats: RunStats | None = None
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """The gravest of the reasons."""
+        return gravest([*self.reasons])
+
+    @property
+    def stats(self) -> RunStats:
+        """The statistics, read from the stat file when they are first asked for.
+
+        :raises StatFileError: the file can't be read.
+        """
+        if self._stats is None:
+            from ssbench.runner.results import read_stats  # loads numpy
+
+            self._stats = read_stats(self.path)
+        return self._stats
+
+
+class Aborted(KeyboardInterrupt):
+    """A run was ended at once, after it had changed the store; objects may remain there."""
+
+    def __init__(self, reason: str, result: RunResult) -> None:
+        super().__init__(reason)
+        self.result = result
+
+
+class Run:
+    """One run, step by step.
+
+    :param path: of the stat file; None: one named after the scenario.
+    """
+
+    def __init__(self, session: Session, scenario: Scenario, path: str | None = None) -> None:
+        self.session = session
+        self.config = session.config
+        self.stop = session.stop
+        self.scenario = scenario
+        self.run_id = secrets.token_hex(RUN_ID_BYTES)
+        self.skipped: Counter[int] = Counter()
+        self.reasons: dict[ExitStatus, str] = {}
+        self.path = path or str(
+            statfile.default_path(
+                scenario.name, scenario.user_count, scenario.operation_count,
+                scenario.run_seconds, datetime.now(),
+            )
+        )  # fmt: skip
+
+    def execute(self) -> RunResult:
+        """Run up to the end of the stat file, which is closed.
+
+        :raises SsbenchError: it failed before there were results.
+        :raises KeyboardInterrupt: it was stopped before the store was changed.
+        :raises Aborted: it was ended at once after that.
+        """
+        self.session.warnings.clear()
+        writer = None
+        try:
+            with StatFileWriter.create(self.path, overwrite=self.config.force, hold=True) as writer:
+                if self.config.thresholds and not writer.readable:
+                    raise UsageError(
+                        f"--threshold needs results to judge by: {self.path} keeps none"
+                    )
+                self._execute(writer)
+        except KeyboardInterrupt as interrupt:
+            if writer is None:
+                raise
+            raise Aborted(str(interrupt), self._result(writer)) from None
+        return self._result(writer)
+
+    def _result(self, writer: StatFileWriter) -> RunResult:
+        has_results = writer.readable and writer.blocks > 0
+        return RunResult(self.run_id, self.path, self.reasons, writer.readable, has_results)
+
+    def _execute(self, writer: StatFileWriter) -> None:
+        session, scenario = self.session, self.scenario
+        session.info(f"ssbench {__version__}, run {self.run_id}, seed {session.seed}")
+        store = session.store()
+        settings = self._settings(store)
+        self.stop.check()
+        writer.write(self._header(settings.driver))
+        master = session.master(settings, self._limits(settings), writer)
+        session.info(f'Starting scenario run for "{scenario.name}"')
+        if session.has_containers:
+            writer.release()  # earlier runs of the series changed the store
+        try:
+            # The store is checked while workers start; containers are made once they are here.
+            self._check_store(settings)
+            self._wait_for_workers(master)
+            self._prepare_containers(store, settings, writer)
+        except BaseException:
+            self._release_workers(master)
+            raise
+        self._phases(master, writer)
+
+    # What it begins with ------------------------------------------------------------------
+
+    def _settings(self, store: Store) -> StorageSettings:
+        """What the workers open the store with."""
+        scenario, config = self.scenario, self.config
+        return replace(
+            store.settings,
+            run_id=self.run_id,
+            sizes=scenario.sizes,
+            container_base=scenario.container_base,
+            container_count=scenario.container_count,
+            placement=scenario.policy,
+            delete_after_s=scenario.delete_after,
+            block_size=scenario.block_size,
+            compressible=config.compressible,
+            verify=config.verify,
+        )
+
+    def _header(self, driver: str) -> RunHeader:
+        scenario = self.scenario
+        return RunHeader(
+            run_id=self.run_id,
+            started_at=time.time(),
+            ssbench_version=__version__,
+            scenario_given=scenario.given,
+            scenario=scenario.to_dict(),
+            overrides=scenario.overrides,
+            seed=self.session.seed,
+            driver=driver,
+            hosts=info.facts(),
+            versions=info.versions(),
+            verify=self.config.verify,
+            operations=[row.to_map() for row in OPERATIONS.values()],
+        )
+
+    def _limits(self, settings: StorageSettings) -> Limits:
+        config = self.config
+        return Limits(
+            worker_timeout_s=config.worker_timeout_s,
+            worker_wait_s=config.worker_wait_s,
+            fewer_workers_ok=config.fewer_workers_ok,
+            operation_timeout_s=config.operation_timeout_s or 0.0,
+            drain_timeout_s=config.drain_timeout_s,
+            connect_timeout_s=settings.connect_timeout_s,
+            max_consecutive_errors=config.max_consecutive_errors,
+            max_batch=config.batch_size or MAX_BATCH,
+            think_s=self.scenario.think_time or (0.0, 0.0),
+        )
+
+    def _check_store(self, settings: StorageSettings) -> None:
+        """Compare the scenario with the store's limits, once a session.
+
+        :raises ScenarioError: the store can't run it.
+        :raises SsbenchError: the store can't be asked.
+        """
+        session, scenario = self.session, self.scenario
+        if session.has_containers:
+            return
+        storage = open_admin(settings)
+        try:
+            found = check(storage.limits(), scenario, settings.run_id)
+            for warning in found.warnings:
+                session.warn(warning)
+            if found.faults:
+                raise ScenarioError([f"{scenario.source}: {fault}" for fault in found.faults])
+        except SsbenchError as error:
+            if not self.stop.requested:
+                raise
+            session.warn(str(error))  # it ends anyway, gracefully
+        finally:
+            storage.close()
+
+    def _wait_for_workers(self, master: Master) -> None:
+        """Wait for workers; a later run of a series continues with those that are left."""
+        session = self.session
+        if session.has_workers:
+            master.wait_for_workers(self.scenario.most_users, 1)
+            return
+        expected = self.config.expect_workers or self.config.workers
+        master.wait_for_workers(session.wanted_users, expected)
+        session.has_workers = True
+
+    def _prepare_containers(
+        self, store: Store, settings: StorageSettings, writer: StatFileWriter
+    ) -> None:
+        """Make the containers, once a session.
+
+        From the first change of the store on there is a stat file, and a report of a stopped run.
+
+        :raises KeyboardInterrupt: it was stopped before that.
+        :raises SsbenchError: a container can't be made.
+        """
+        session = self.session
+        if not self.stop.requested and not session.has_containers:
+            try:
+                with session.workers_kept():
+                    self._make_containers(store, settings, writer.release)
+                session.has_containers = True
+            except SsbenchError as error:
+                if not self.stop.requested:
+                    raise
+                session.warn(str(error))  # it ends anyway, gracefully
+        if self.stop.requested and writer.held:
+            self.stop.end()
+        writer.release()  # the initial objects may be next
+
+    def _make_containers(
+        self, store: Store, settings: StorageSettings, changing: Callable[[], None]
+    ) -> None:
+        scenario, session = self.scenario, self.session
+        naming = RunNaming(
+            scenario.sizes, self.run_id, scenario.container_base, scenario.container_count,
+            scenario.policy,
+        )  # fmt: skip
+        storage = open_admin(settings)
+        try:
+            with CountedPhase(session.observers, Phase.IDLE, len(naming.containers)) as progress:
+                client = RetryingClient(
+                    storage, scenario.container_concurrency, retries=self.config.retries,
+                    renew=store.renew, stopping=lambda: self.stop.requested,
+                )  # fmt: skip
+                make_containers(
+                    client, naming.containers, progress.count, policy=scenario.policy,
+                    use_existing=self.config.use_existing, changing=changing,
+                )  # fmt: skip
+        finally:
+            storage.close()
+
+    def _release_workers(self, master: Master) -> None:
+        """Release the workers, unless another run of a series may need them."""
+        if not self.session.is_series:
+            master.release_workers()
+
+    # Its phases ---------------------------------------------------------------------------
+
+    def _phases(self, master: Master, writer: StatFileWriter) -> None:
+        initial = initial_jobs(self.scenario)
+        outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
+        try:
+            outcome = self._populate_and_run(master, initial)
+            if outcome.ended in ("exhausted", "failed") and not master.recorder.error:
+                self.session.warn(outcome.reason)
+            if outcome.counts.corrupt:
+                met = plural(outcome.counts.corrupt, "operation")
+                self.session.warn(f"{met} found corrupt content; the exit status will not be 0")
+            self._clean_up(master, initial)
+        finally:
+            self._release_workers(master)
+            if not master.recorder.error:  # else it was reported, and nothing can be written
+                try:
+                    writer.write(self._footer(master, outcome, initial))
+                except StatFileError as error:
+                    master.recorder.error = error
+                    self.session.warn(str(error))
+        self._judge(master, outcome)
+
+    def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
+        if self.stop.requested:
+            return PhaseOutcome.nothing("interrupted", self.stop.reason)
+        if not self.session.has_objects:
+            failure = self._populate(master, initial)
+            if failure is not None:
+                return failure
+        scenario, auto_stop = self.scenario, self.config.auto_stop
+        bench = bench_jobs(
+            scenario, self.session.seed, initial.population, self.config.verify, self.run_id
+        )
+        self.skipped = bench.skipped
+        detector = None
+        if auto_stop is not None:
+            detector = SteadyStateDetector(
+                window_s=auto_stop.window_s,
+                tolerance=auto_stop.tolerance,
+                warmup_s=scenario.warmup,
+            )
+        return master.run_phase(
+            Phase.RUN, bench, scenario.most_users, scenario.run_seconds,
+            stages=scenario.load, steady_state=detector,
+        )  # fmt: skip
+
+    @property
+    def _setup_users(self) -> int:
+        """Users that populate and clean up: more than one, even for a step with one user."""
+        return max(self.scenario.most_users, min(self.session.wanted_users, MAX_SETUP_USERS))
+
+    def _populate(self, master: Master, initial: InitialWorkload) -> PhaseOutcome | None:
+        """Upload initial objects that are missing; returns the outcome if there is no run."""
+        populated = master.run_phase(Phase.POPULATE, initial, self._setup_users)
+        if populated.ended != "complete":
+            return PhaseOutcome.nothing(populated.ended, populated.reason)
+        if initial.missing == initial.total:
+            return PhaseOutcome.nothing(
+                "failed", f"no initial object could be uploaded: {populated.example}"
+            )
+        if initial.missing:
+            why = populated.example or "they were lost with their worker"
+            self.session.warn(
+                f"{initial.missing} of {initial.total} initial objects could not be uploaded"
+                f" ({why}); the run continues without them"
+            )
+        else:
+            self.session.has_objects = self.scenario.keeps_initial_objects
+        return None
+
+    def _clean_up(self, master: Master, initial: InitialWorkload) -> None:
+        """Delete what the run created."""
+        cleanup = CleanupWorkload(initial.population)
+        if self.config.keep_objects or not cleanup.total:
+            return
+        outcome = master.run_phase(Phase.CLEANUP, cleanup, self._setup_users)
+        if cleanup.left_behind and not self.config.is_noop:
+            why = outcome.reason or outcome.example
+            because = f" ({why})" if why else ""
+            self.session.warn(
+                f"{cleanup.left_behind} objects of this run could not be deleted{because};"
+                f" cleanup-containers --resume-cleanup {self.path} tries again"
+            )
+
+    def _footer(self, master: Master, outcome: PhaseOutcome, initial: InitialWorkload) -> RunFooter:
+        ended, reason = outcome.ended, outcome.reason
+        if ended == "complete" and self.stop.requested:
+            ended, reason = "interrupted", f"{self.stop.reason} during clean-up"
+        return RunFooter(
+            ended_at=time.time(),
+            ended=ended,
+            reason=reason,
+            run_seconds=outcome.seconds,
+            lost=outcome.counts.lost,
+            late=outcome.never_started,
+            refused=master.refused,
+            skipped={row_of(operation).name: n for operation, n in self.skipped.items()},
+            workers_lost=tuple(master.workers_lost),
+            warnings=tuple(self.session.warnings),
+            left_behind=initial.population.left_behind,
+            left_unknown=initial.population.left_unknown,
+            sent=outcome.counts.sent - outcome.counts.withdrawn,
+        )
+
+    def _judge(self, master: Master, outcome: PhaseOutcome) -> None:
+        """Fill in the reasons."""
+        counts, found = outcome.counts, self.reasons
+        if master.recorder.error:
+            found[ExitStatus.FAILED] = str(master.recorder.error)
+        elif outcome.ended == "failed":
+            found[ExitStatus.FAILED] = outcome.reason
+        elif most_failed(counts.done, counts.failed):
+            found[ExitStatus.FAILED] = (
+                f"{counts.failed:,} of {plural(counts.done + counts.failed, 'operation')} failed;"
+                f" the first error: {outcome.example}"
+            )
+        if counts.corrupt:
+            found[ExitStatus.CORRUPTION] = (
+                f"{plural(counts.corrupt, 'operation')} found corrupt content"
+            )
+        if self.stop.requested:
+            found[ExitStatus.INTERRUPTED] = self.stop.reason
+        if master.workers_lost:
+            lost = ", ".join(master.workers_lost)
+            found[ExitStatus.WORKERS_LOST] = f"workers lost before the run ended: {lost}"
+        elif outcome.short_of_users:
+            found[ExitStatus.WORKERS_LOST] = "the workers ran fewer users than requested"

@@ -1,0 +1,88 @@
+"""A request to end a run before its time, from a signal handler or another thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Thread
+from time import sleep
+from typing import TypeVar
+
+from ssbench.core.outcome import outcome_of
+
+_POLL_INTERVAL_S = 0.05
+
+T = TypeVar("T")
+
+
+class Stop:
+    """Call it to end the run that it was given to: once gracefully, twice at once.
+
+    The first call lets operations in flight finish; the run cleans up, keeps its results and
+    returns. Before there is a master, nothing was changed: then the run raises KeyboardInterrupt
+    at its next step, with the reason. So it does after a second call, and leaves objects behind.
+    """
+
+    def __init__(self) -> None:
+        self.reason = ""  #: of the first call; "" if there was none
+        self.raised = False  #: KeyboardInterrupt was raised
+        self._listener: Callable[[str], None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Stop {self.reason or 'not requested'}>"
+
+    def __call__(self, reason: str = "stopped") -> None:
+        self.reason = self.reason or reason
+        if self._listener is not None:
+            self._listener(self.reason)
+
+    @property
+    def requested(self) -> bool:
+        """Whether it was called."""
+        return bool(self.reason)
+
+    @property
+    def graceful(self) -> bool:
+        """Whether a first call lets the run go on to its end: there is a master to tell."""
+        return self._listener is not None
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """From now on calls go to ``listener(reason)``; an earlier one at once."""
+        self._listener = listener
+        if self.reason:
+            listener(self.reason)
+
+    def check(self) -> None:
+        """:raises KeyboardInterrupt: it was called, and nothing listens."""
+        if self.reason and self._listener is None:
+            self.end()
+
+    def end(self) -> None:
+        """:raises KeyboardInterrupt: always."""
+        self.raised = True
+        raise KeyboardInterrupt(self.reason)
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, then check."""
+        sleep(seconds)
+        self.check()
+
+    def run_interruptible(
+        self, work: Callable[[], T], waiting: Callable[[], None] = lambda: None
+    ) -> T:
+        """The result of ``work``, called in a thread, which is abandoned on a stop.
+
+        :param waiting: called repeatedly meanwhile.
+        :raises KeyboardInterrupt: as ``check``.
+        """
+        outcomes: list[Callable[[], T]] = []
+        done = Event()
+
+        def run() -> None:
+            outcomes.append(outcome_of(work))
+            done.set()
+
+        Thread(target=run, daemon=True).start()
+        while not done.wait(_POLL_INTERVAL_S):
+            self.check()
+            waiting()
+        return outcomes[0]()

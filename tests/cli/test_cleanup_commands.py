@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from ssbench.cli.cleanup_commands import Cleaner, delete_containers
+from ssbench.cli.progress import make_progress
+from ssbench.core.errors import ExitStatus, StorageError
+from ssbench.core.naming import container_name
+from ssbench.runner import cleanup
+from ssbench.storage.base import ContainerEntry
+from ssbench.storage.retrying_client import RetryingClient
+from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
+
+
+class Terminal(io.StringIO):
+    def __init__(self, text: str = "", *, isatty: bool = True) -> None:
+        super().__init__(text)
+        self._isatty = isatty
+
+    def isatty(self) -> bool:
+        return self._isatty
+
+
+class Command:
+    """One call of a command, with its output.
+
+    :param isatty: whether standard input and error are a terminal, where ``answer`` is typed.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Cleaner], ExitStatus],
+        store: MemoryStore,
+        answer: str = "",
+        *,
+        isatty: bool = False,
+        storage: MemoryStorage | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+        concurrency: int = 4,
+        dry_run: bool = False,
+        yes: bool = False,
+    ) -> None:
+        out, err = io.StringIO(), Terminal(isatty=isatty)
+        client = RetryingClient(storage or MemoryStorage(store), concurrency, stopping=stopping)
+        with (
+            redirect_stdout(out),
+            redirect_stderr(err),
+            patch("sys.stdin", Terminal(answer, isatty=isatty)),
+        ):
+            progress = make_progress("chars", err, {})
+            self.status = run(Cleaner(client, [progress], dry_run, yes))
+        self.out, self.err = out.getvalue(), err.getvalue()
+
+
+def cleaned(
+    store: MemoryStore,
+    answer: str = "",
+    *,
+    base: str = "ssbench",
+    policy: str | None = None,
+    **options: Any,
+) -> Command:
+    """cleanup-containers."""  # fmt: skip
+    return Command(
+        lambda cleaner: delete_containers(cleaner, base, policy), store, answer, **options
+    )
+
+
+def filled(containers: int = 3) -> MemoryStore:
+    store = MemoryStore()
+    for index in range(containers):
+        store.add(container_name("ssbench", index), "a", "b", size=1500)
+    store.add("ssbench_backup", "precious")
+    store.add("ssbench_000000_gold", "precious")
+    return store
+
+
+def test_it_says_what_it_deletes_and_what_it_did() -> None:
+    store = filled()
+    done = cleaned(store, yes=True)
+    assert done.status is ExitStatus.OK
+    assert done.err.splitlines()[:2] == [
+        "Deleting 3 containers with 6 objects (9.0 kB):",
+        "  ssbench_000000  2 objects, 3.0 kB",
+    ]
+    assert re.fullmatch(
+        r"Deleted 6 objects and 3 containers in [\d.]+ s"
+        r" \([\d,.]+ objects/s, [\d,.]+ containers/s\)\.\n",
+        done.out,
+    )
+    assert list(store.containers) == ["ssbench_backup", "ssbench_000000_gold"]
+
+
+def test_a_policy_has_its_own_containers() -> None:
+    store = filled()
+    assert cleaned(store, policy="gold").status is ExitStatus.OK
+    assert "ssbench_000000_gold" not in store.containers
+    assert len(store.containers) == 4
+
+
+def test_a_dry_run_names_all_and_deletes_nothing() -> None:
+    store = filled(15)
+    done = cleaned(store, dry_run=True, isatty=True)
+    assert done.status is ExitStatus.OK
+    assert done.out.startswith("Would delete 15 containers with 30 objects (45.0 kB):\n")
+    assert done.out.count("\n") == 18
+    assert len(store.containers) == 17
+    assert not store.count("delete_object")
+
+
+def test_of_many_containers_ten_are_named() -> None:
+    assert "  ... and 5 more containers, up to ssbench_000014\n" in cleaned(filled(15)).err
+
+
+@pytest.mark.parametrize("answer", ["y\n", "Yes\n", "yes"])
+def test_on_a_terminal_it_asks(answer: str) -> None:
+    store = filled()
+    done = cleaned(store, answer, isatty=True)
+    assert "About to delete 3 containers" in done.err
+    assert "Delete them? [y/N]" in done.err
+    assert done.status is ExitStatus.OK
+    assert len(store.containers) == 2
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "", "yesterday\n"])
+def test_anything_but_a_yes_is_a_no(answer: str) -> None:
+    store = filled()
+    done = cleaned(store, answer, isatty=True)
+    assert done.status is ExitStatus.FAILED
+    assert done.err.endswith("Nothing was deleted.\n")
+    assert len(store.containers) == 5
+
+
+@pytest.mark.parametrize("options", [{"isatty": False}, {"isatty": True, "yes": True}])
+def test_nobody_is_asked_in_a_script_or_after_a_yes(options: dict[str, bool]) -> None:
+    done = cleaned(filled(), **options)
+    assert done.status is ExitStatus.OK
+    assert "[y/N]" not in done.err
+
+
+def test_nothing_to_delete_is_fine() -> None:
+    done = cleaned(MemoryStore(), policy="*", isatty=True)
+    assert done.status is ExitStatus.OK
+    assert done.out == "No containers to delete (ssbench_NNNNNN[_POLICY]).\n"
+
+
+def test_what_is_left_is_a_failure_with_examples() -> None:
+    store = filled()
+    store.refuse("delete_object", "b", status_error(403))
+    done = cleaned(store)
+    assert done.status is ExitStatus.FAILED
+    assert "Deleted 3 objects and 0 containers" in done.out
+    assert "Failed: 3 objects, 3 containers; for example:" in done.err
+    assert "/b: the store answered 403" in done.err
+
+
+def test_stopping_it_says_so() -> None:
+    store = filled()
+    done = cleaned(store, stopping=lambda: store.count("delete_object") > 0)
+    assert done.status is ExitStatus.INTERRUPTED
+    assert "Ended early, 3 containers left: interrupted" in done.err
+
+
+def test_an_account_that_cannot_be_listed_is_an_error() -> None:
+    store = filled()
+    store.fail("list_containers", status_error(403))
+    with pytest.raises(StorageError, match="403"):
+        cleaned(store)
+
+
+def test_names_from_the_store_do_not_steer_the_terminal() -> None:
+    store = MemoryStore()
+    store.add("ssbench_000000_\x1b[2J")
+    store.add("ssbench_000001_\x1b[2J", marker=True)
+    done = cleaned(store, policy="*", dry_run=True)
+    assert "\n  ssbench_000001_\\x1b[2J  0 objects, 0 B\n" in done.out
+    assert "Left alone: ssbench_000000_\\x1b[2J: " in done.out
+    assert "\x1b" not in done.out
+
+
+def test_what_stays_is_told_with_the_reason() -> None:
+    store = filled()
+    for number in range(9):
+        store.add(f"ssbench_{number:06d}_backup", "precious")
+    done = cleaned(store, policy="*", isatty=True, answer="y\n")
+    assert done.status is ExitStatus.OK
+    told = [line for line in done.err.splitlines() if line.startswith("Left alone: ")]
+    assert told == [
+        "Left alone: ssbench_000000_backup, ssbench_000001_backup, ssbench_000002_backup,"
+        " ssbench_000003_backup, ssbench_000004_backup and 4 more: no policy of this cluster"
+        " follows the number, and there is no mark of ssbench",
+        "Left alone: ssbench_backup: not named by the base and a number of six digits",
+    ]
+    assert done.err.index("Left alone") < done.err.index("Delete them?")
+    assert len(store.containers) == 10
+
+
+def test_where_all_stays_that_is_told_as_well() -> None:
+    store = MemoryStore()
+    store.add("ssbench_000000_old")
+    done = cleaned(store, policy="*")
+    assert done.out == (
+        "No containers to delete (ssbench_NNNNNN[_POLICY]).\n"
+        "Left alone: ssbench_000000_old: no policy of this cluster follows the number, and there"
+        " is no mark of ssbench\n"
+    )
+
+
+class Stale(MemoryStorage):
+    """Its account's counts lag behind."""
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        entries = super().list_containers(prefix, marker, limit)
+        return [ContainerEntry(entry.name, 0, 0) for entry in entries]
+
+
+def test_it_asks_with_the_counts_of_the_containers() -> None:
+    store = MemoryStore(listing_limit=400)
+    store.add("ssbench_000000", *(f"{number:06d}" for number in range(1000)), size=1000)
+    done = cleaned(store, "y\n", storage=Stale(store), isatty=True)
+    assert done.err.startswith(
+        "About to delete 1 container with 1,000 objects (1.0 MB):\n"
+        "  ssbench_000000  1,000 objects, 1.0 MB\n"
+    )
+    assert done.out.startswith("Deleted 1,000 objects and 1 container ")
+
+
+def test_what_is_not_counted_to_its_end_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup, "COUNTED", 1000)
+    store = filled(1)
+    store.add("ssbench_000000", *(f"{number:06d}" for number in range(2500)), size=1000)
+    done = cleaned(store, dry_run=True)
+    assert done.out.splitlines()[:3] == [
+        "Would delete 1 container with at least 1,000 objects (at least 1.0 MB):",
+        "  ssbench_000000  at least 1,000 objects, 1.0 MB (the account reports 2,502, 2.5 MB)",
+        "Large containers were counted only in part. The account reports 2,502 objects (2.5 MB)"
+        " in total; its counters lag behind.",
+    ]

@@ -1,0 +1,253 @@
+"""Command lines and environments, and the configurations that they give."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import pytest
+
+from ssbench.cli.config import percentiles, run_config, search_config, thresholds, transport_config
+from ssbench.cli.options import master_parser
+from ssbench.cli.worker_options import key_path, worker_parser
+from ssbench.core.errors import UsageError
+from ssbench.runner.config import AutoStop, RunConfig, TransportConfig
+from ssbench.runner.series import SearchConfig
+from ssbench.storage.swiftlogin import login_options, plan_login
+from tests.corpus import recorded
+from tests.fakes.mutations import fuzzed
+from tests.fakes.terminal import must_be_line, steering
+
+LOGIN = "-A http://h/auth -U a:u -K s3cret"
+
+
+def ns(line: str) -> argparse.Namespace:
+    return master_parser().parse_args(line.split())
+
+
+def config(words: str, environ: dict[str, str] | None = None) -> RunConfig:
+    return run_config(ns(f"run-scenario -f very_small {words}"), environ or {})
+
+
+def search(words: str) -> tuple[RunConfig, SearchConfig]:
+    parsed = ns(f"find-limit -f very_small --noop {words}")
+    return run_config(parsed, {}), search_config(parsed)
+
+
+def test_without_options_a_run_has_the_defaults_of_its_type() -> None:
+    chosen = config("--noop")
+    plain = RunConfig(scenario=chosen.scenario, store=chosen.store, is_noop=True)
+    assert chosen == plain
+
+
+def test_overrides_are_the_options_given_and_no_others() -> None:
+    assert config("--noop").overrides == {}
+    line = (
+        "--noop -u 4 -o 5 -r 6.5 -c 7 -b 8 --delete-after 0 -p gold --seed 0 --container-base mine"
+        " --rate 2 --arrivals poisson --think-time 1 --warmup 0 --cooldown 1"
+    )
+    assert config(line).overrides == {
+        "user_count": 4, "operation_count": 5, "run_seconds": 6.5, "container_count": 7,
+        "block_size": 8, "delete_after": 0, "policy": "gold", "seed": 0, "container_base": "mine",
+        "rate": 2.0, "arrivals": "poisson", "think_time": [1.0, 1.0], "warmup": 0.0, "cooldown": 1,
+    }  # fmt: skip
+
+
+def test_fields_of_a_run_are_set_by_their_options() -> None:
+    chosen = config(
+        "--noop -k --force --use-existing --compressible --retries 0 --stop-on-error"
+        " --drain-timeout 0 --operation-timeout 9 --workers 2 --expect-workers 4 --worker-wait 0"
+        " --worker-timeout 2.5 --fewer-workers-ok --batch-size 8 -s x --pctile 99.9 --pctile 5"
+    )
+    assert (chosen.keep_objects, chosen.force, chosen.use_existing) == (True, True, True)
+    assert (chosen.compressible, chosen.retries, chosen.max_consecutive_errors) == (True, 0, 1)
+    assert (chosen.drain_timeout_s, chosen.operation_timeout_s) == (0, 9)
+    assert (chosen.workers, chosen.expect_workers, chosen.worker_wait_s) == (2, 4, 0)
+    assert (chosen.worker_timeout_s, chosen.fewer_workers_ok, chosen.batch_size) == (2.5, True, 8)
+    assert (chosen.stats_file, chosen.percentiles) == ("x.gz", (99.9, 5.0))
+    assert config("--noop --max-consecutive-errors 3").max_consecutive_errors == 3
+
+
+def test_a_run_against_a_store() -> None:
+    chosen = config(f"{LOGIN} -S http://n/v1/A -S http://o/v1/A")
+    assert chosen.store is not None
+    login = login_options(chosen.store)
+    assert login.auth == "http://h/auth"
+    assert login.storage_urls == ("http://n/v1/A", "http://o/v1/A")
+
+
+@pytest.mark.parametrize("words", ["--noop", "--storage noop"])
+def test_noop_is_a_store_that_moves_nothing(words: str) -> None:
+    assert config(words).is_noop
+    assert not config("").is_noop
+    assert config("--embedded-swift", {"ST_KEY": "k"}).store is None
+
+
+def test_when_a_run_is_steady_enough() -> None:
+    assert config("--noop --auto-stop-window 9").auto_stop is None
+    assert config("--noop --auto-stop").auto_stop == AutoStop(15, 0.075)
+    line = "--noop --auto-stop --auto-stop-window 4 --auto-stop-tolerance 20"
+    assert config(line).auto_stop == AutoStop(4, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--noop --verify", "--verify has nothing to check with --noop"),
+        ("--noop -s -", "-s -: standard output is for the report; name a file"),
+        ("--noop --sweep users=1,2 -s -", "-s -: standard output is for the report"),
+        (f"--embedded-swift {LOGIN}", "--embedded-swift has its own user and URL"),
+        ("--noop --workers 2 --expect-workers 1", "--expect-workers 1 is fewer than the 2 of"),
+        ("--noop --threshold throughput>1MB/s", "with --noop nothing is moved"),
+        ("--noop --sweep users=1,2 -u 3", "--sweep sets the users: leave out -u"),
+        ("--noop --sweep rate=1,2 --rate 3", "--sweep sets the rate: leave out --rate"),
+        ("--noop --threshold p99<50 --threshold speed>5", "character 7: p99 needs a unit"),
+        ("--noop --zmq-control-port 13579", "13579: give three different ports"),
+        ("--noop -f no-such", "no-such: no such file or canned scenario"),
+    ],
+)  # fmt: skip
+def test_options_that_exclude_each_other_are_named(words: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        config(words)
+    assert says in str(caught.value)
+
+
+def test_options_are_checked_before_the_scenario_is_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="standard output is for the report"):
+        run_config(ns(f"run-scenario -f {tmp_path}/none --noop -s -"), {})
+
+
+def test_thresholds_are_parsed_once_each_in_order() -> None:
+    line = "report-scenario -s f --threshold rate>5/s --threshold errors<1% --threshold rate>5/s"
+    assert [str(each) for each in thresholds(ns(line))] == ["rate > 5/s", "errors < 1%"]
+    assert thresholds(ns("report-scenario -s f")) == ()
+    with pytest.raises(UsageError, match="soon"):
+        thresholds(ns("report-scenario -s f --threshold soon"))
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [("", (95.0,)), ("--pctile 99 --pctile 5 --pctile 99", (99.0, 5.0))]
+)
+def test_percentiles_come_once_each_in_order(words: str, found: tuple[float, ...]) -> None:
+    assert percentiles(ns(f"report-scenario -s f {words}")) == found
+
+
+# Searches -----------------------------------------------------------------------------------
+
+
+def test_the_defaults_of_a_search() -> None:
+    run, how = search("--slo p99<50ms --workers 2")
+    assert how == SearchConfig("users", None, None, 0.05, 1)
+    assert run.overrides == {"run_seconds": 13.0, "warmup": 3.0}
+    assert [str(each) for each in run.thresholds] == ["p99 < 50ms", "errors < 1%"]
+
+
+def test_a_step_lasts_its_warm_up_and_its_time() -> None:
+    run, _ = search("--slo p99<50ms --step-seconds 5 --warmup 0")
+    assert run.overrides["run_seconds"] == 5
+
+
+def test_errors_are_limited_unless_an_slo_limits_them() -> None:
+    run, _ = search("--slo p99<50ms --slo errors<5% --slo p99<50ms")
+    assert [str(each) for each in run.thresholds] == ["p99 < 50ms", "errors < 5%"]
+
+
+def test_bounds_of_a_search() -> None:
+    assert search("--slo p99<1s --max-users 70 --start 8")[1] == SearchConfig("users", 8, 70)
+    line = "--slo p99<1s --over rate --max-rate 0.5 --start 0.1 --precision 1 --confirm 0"
+    assert search(line)[1] == SearchConfig("rate", 0.1, 0.5, 0.01, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--slo nonsense", "--slo"),
+        ("--slo p99<1s -u 5", "-u: find-limit searches for the number of users"),
+        ("--slo p99<1s --max-rate 5", "--max-rate requires --over rate"),
+        ("--slo p99<1s --over rate --max-users 5", "--max-users requires --over users"),
+        ("--slo p99<1s --start 2.5", "give a whole number of users"),
+    ],
+)
+def test_options_of_a_search_that_exclude_each_other(words: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        search(words)
+    assert says in str(caught.value)
+
+
+# The transport ------------------------------------------------------------------------------
+
+
+def test_the_transport_of_a_master() -> None:
+    assert transport_config(ns("kill-workers"), {}) == TransportConfig()
+    line = "kill-workers --zmq-bind-ip ::1 --zmq-work-port 1 --zmq-results_port 2"
+    typed = ns(f"{line} --zmq-control-port 3 --zmq-key-file my.key")
+    found = transport_config(typed, {"SSBENCH_KEY_FILE": "env.key"})
+    assert found == TransportConfig("::1", 1, 2, 3, "my.key")
+
+
+def test_the_key_file_of_the_environment_gives_way_to_the_option() -> None:
+    environ = {"SSBENCH_KEY_FILE": "env.key"}
+    parse = worker_parser().parse_args
+    assert key_path(parse([]), environ) == "env.key"
+    assert key_path(parse([]), {"SSBENCH_KEY_FILE": ""}) is None
+    assert key_path(parse(["--zmq-key-file", "my.key"]), environ) == "my.key"
+
+
+# Environments -------------------------------------------------------------------------------
+
+
+def test_no_repr_holds_a_secret() -> None:
+    secrets = {
+        "ST_KEY": "s3cret1",
+        "OS_PASSWORD": "s3cret2",
+        "OS_AUTH_TOKEN": "s3cret3",
+        "OS_APPLICATION_CREDENTIAL_SECRET": "s3cret4",
+    }
+    for chosen in (config("", secrets), config(f"{LOGIN} -T s3cret")):
+        assert "s3cret" not in repr(chosen)
+        assert "s3cret" not in str(chosen)
+
+
+ENVIRONMENT_WORDS = [
+    b"\n", b"=", b"", b"http://", b"https://", b"@", b"://u:p@h/", b"[::1]", b":99999", b"v3",
+    b"2.0", b"\nOS_AUTH_TYPE=", b"\nST_AUTH=", b"\nOS_STORAGE_URL=http://h/", b"\x1b[2J", b"\r",
+    b"\xc2\x9b", b"\xe2\x80\xae", b"\xff", b"\nOS_AUTH_TOKEN=t",
+    b"\nOS_USERNAME=", b"\nOS_PASSWORD=",
+]  # fmt: skip
+SECRETS = ("ST_KEY", "OS_PASSWORD", "OS_AUTH_TOKEN", "OS_APPLICATION_CREDENTIAL_SECRET")
+RUN = master_parser().parse_args(["run-scenario", "-f", "very_small"])
+WORKER = worker_parser().parse_args([])
+
+
+def environment_used(data: bytes) -> None:
+    """Invariant: a way to log in, whose URL and repr are printable and show no secret; None for
+    a given token; or UsageError, likewise. ``data`` is lines as openrc files have them."""
+    lines = [line.partition("=") for line in os.fsdecode(data).split("\n")]
+    environ = {name: value for name, sign, value in lines if sign and "\0" not in value}
+    key_path(WORKER, environ)
+    chosen = run_config(RUN, environ)
+    assert chosen.store is not None
+    said = [repr(chosen)]
+    try:
+        login = plan_login(login_options(chosen.store))
+    except UsageError as error:
+        assert not steering(str(error))  # noqa: PT017 - an error is one of two fine outcomes
+        said.append(str(error))
+    else:
+        said.append(repr(login))
+        if login is not None:
+            must_be_line(login.url)
+            assert login.url.lower().startswith(("http://", "https://"))
+    shown = "".join(said)
+    for name in SECRETS:
+        value = environ.get(name, "")
+        public = "".join(v for n, v in environ.items() if n not in SECRETS)
+        # What mutations made of a word of our own isn't one.
+        assert "-secret" not in value[1:] or value not in shown or value in public, name
+
+
+@fuzzed(recorded("environments"), ENVIRONMENT_WORDS)
+def test_spoilt_environments(data: bytes) -> None:
+    """Invariant: that of ``environment_used``."""
+    environment_used(data)

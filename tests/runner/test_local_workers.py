@@ -1,0 +1,258 @@
+"""Workers of the master's own: they log to files, know no credentials, and end with it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from ssbench.core.capacity import HostLimits
+from ssbench.core.errors import UsageError
+from ssbench.core.settings import StorageSettings
+from ssbench.master.master import Master, MasterOptions
+from ssbench.master.phases import Limits
+from ssbench.runner.config import WORKER_COMMAND, RunConfig
+from ssbench.runner.local_workers import LocalWorkers, start_local_workers
+from ssbench.runner.scenarios import find_scenario
+from ssbench.storage.options import StoreOptions
+from ssbench.transport.key import CurveKey
+from ssbench.transport.master_address import address_line
+from ssbench.transport.master_transport import MasterTransport
+from ssbench.transport.sockets import Ports
+from tests.master.test_master import Observer
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("ST_KEY", "s3cret")
+    monkeypatch.setenv("OS_PASSWORD", "s3cret")
+
+
+def until(true: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def local(count: int = 2) -> LocalWorkers:
+    return LocalWorkers(count, WORKER_COMMAND, ["--concurrency", "3", "--retries", "5"])
+
+
+def config(workers: int | None = None, *, is_noop: bool = True) -> RunConfig:
+    store = StoreOptions("noop", {}, {})
+    scenario = find_scenario("very_small")
+    return RunConfig(scenario=scenario, store=store, is_noop=is_noop, workers=workers)
+
+
+def concurrency_of(workers: LocalWorkers) -> int:
+    words = workers.commands[0].split()
+    return int(words[words.index("--concurrency") + 1])
+
+
+def ended() -> bool:
+    """Whether no worker process is left."""
+    return children() == []
+
+
+def children() -> list[psutil.Process]:
+    return [
+        child
+        for child in psutil.Process().children()
+        if child.status() != psutil.STATUS_ZOMBIE
+        and any(word in line_of(child) for word in ("ssbench.cli.worker", "ssbench-worker"))
+    ]
+
+
+def line_of(child: psutil.Process) -> str:
+    """Its command line, for which the kernel has nothing to show while a program is loaded."""
+    until(child.cmdline)
+    return " ".join(child.cmdline()).strip()
+
+
+@pytest.mark.parametrize("with_key", [False, True], ids=["plain", "encrypted"])
+def test_they_come_and_they_end_with_the_block(with_key: bool) -> None:
+    key = CurveKey.generate() if with_key else None
+    with MasterTransport("127.0.0.1", Ports(0, 0, 0), key) as wire:
+        master = Master(
+            wire,
+            [Observer()],
+            StorageSettings(driver="noop"),
+            MasterOptions(limits=Limits(worker_wait_s=10)),
+        )
+        with local() as workers:
+            workers.send_address(address_line(wire, key))
+            workers.begin()
+            master.wait_for_workers(6, 2)
+            assert master.registry.concurrency == 6
+            assert len(set(workers.logs)) == 2
+            processes = children()
+            assert len(processes) == 2
+            for process in processes:
+                shown = [*process.cmdline(), *process.environ().values()]
+                assert not any("s3cret" in word for word in shown)
+                if key:
+                    assert not any(key.client_secret in word for word in shown)
+                assert process.pid == os.getsid(process.pid)  # Ctrl-C is not for them
+        assert not any(process.is_running() for process in processes)
+        for path in workers.logs:
+            assert "Worker local-" in Path(path).read_text()
+
+
+def test_they_are_ssbench_workers_to_ps_and_pgrep() -> None:
+    with local(1) as workers:
+        (child,) = children()
+        until(lambda: line_of(child).startswith("ssbench-worker --parent-pipe "))
+        assert line_of(child).endswith(f" --concurrency 3 --retries 5 local-0-{os.getpid()}")
+        until(lambda: child.name() == "ssbench-worker")
+        assert child.environ()["SPT_NOENV"] == "1", "the environment is still there"
+        assert workers.commands == [
+            f"ssbench-worker ... --concurrency 3 --retries 5 local-0-{os.getpid()}"
+        ]
+
+
+def test_logs_are_taken_again_by_their_number_unless_they_are_in_use(tmp_path: Path) -> None:
+    def names(workers: LocalWorkers) -> list[str]:
+        return [Path(path).relative_to(tmp_path / "ssbench-results").name for path in workers.logs]
+
+    for _ in range(2):
+        with local() as workers:
+            assert names(workers) == ["ssbench-worker-local-0.log", "ssbench-worker-local-1.log"]
+            with local(1) as others:
+                assert names(others) == ["ssbench-worker-local-2.log"]
+            workers.begin()
+
+
+def test_a_log_of_one_that_died_is_kept_for_its_master() -> None:
+    with local(1) as workers:
+        (child,) = children()
+        child.kill()
+        until(ended)
+        with local(1) as others:
+            assert set(others.logs).isdisjoint(workers.logs)
+
+
+def test_an_exit_is_told_once_with_its_signal_and_the_end_of_its_log() -> None:
+    with local() as workers:
+        workers.exclusive = True
+        assert workers.exits() == []
+        first, second = sorted(children(), key=lambda child: line_of(child).rpartition(" ")[2])
+        Path(workers.logs[0]).write_text("a\nb\n\nc\x1b[2J\nd\n")
+        first.kill()
+        until(lambda: len(children()) == 1)
+        (gone,) = workers.exits()
+        assert (gone.worker_id, gone.pid) == (f"local-0-{os.getpid()}", first.pid)
+        log = workers.logs[0]
+        assert gone.reason == f"it was killed by SIGKILL; its log {log} ends: b | c\\x1b[2J | d"
+        assert workers.exits() == []
+        assert not workers.all_gone()
+        Path(workers.logs[1]).unlink()
+        second.terminate()
+        until(ended)
+        (gone,) = workers.exits()
+        assert "can't be read: No such file" in gone.reason
+        assert workers.all_gone()
+
+
+def test_one_that_ended_before_it_was_told_is_no_accident() -> None:
+    with local() as workers:
+        for child in children():
+            child.kill()
+        until(ended)
+        workers.send_address("nobody reads this\n")
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_who_had_no_run_leaves_nothing_behind(told: bool) -> None:
+    with local() as workers:
+        if told:
+            workers.send_address("127.0.0.1 1 2 3\n")
+        assert all(Path(log).exists() for log in workers.logs)
+        Path(workers.logs[0]).unlink()  # somebody cleared away there
+    assert children() == []
+    # At once: a user who mistyped an option does not wait for workers to load.
+    assert all("SIGKILL" in gone.reason for gone in workers.exits())
+    assert not any(Path(log).exists() for log in workers.logs)
+
+
+def test_where_one_cannot_be_started_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = local()
+    start = workers._start
+
+    def fail_at_the_second(index: int) -> None:
+        if index:
+            raise OSError("no more processes")
+        start(index)
+
+    monkeypatch.setattr(workers, "_start", fail_at_the_second)
+    with pytest.raises(OSError, match="no more"), workers:
+        pass
+    assert children() == []
+
+
+def test_they_are_as_many_as_asked_for_and_enough_for_all_users(few_files: int) -> None:
+    with ExitStack() as stack:
+        found = start_local_workers(config(2), stack, 7)
+        assert found is not None
+        assert (len(children()), concurrency_of(found)) == (2, 4)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == few_files  # a pipe to each is ours
+    assert children() == []
+    with ExitStack() as stack:
+        assert start_local_workers(config(), stack, 7) is None
+
+
+def test_more_users_than_this_host_can_run_are_refused_with_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tight = HostLimits(descriptors=128, ports=1000, memory_bytes=60_000_000)
+    monkeypatch.setattr("ssbench.runner.local_workers.host_limits", lambda: tight)
+    told = config(2, is_noop=False)
+    with ExitStack() as stack, pytest.raises(UsageError) as caught:
+        start_local_workers(told, stack, 201)
+    assert str(caught.value).startswith(
+        "201 users in 2 workers (101 each) are too many for this host: a process may open 128 files"
+    )
+    assert children() == []
+    with ExitStack() as stack:
+        found = start_local_workers(told, stack, 2000, 10)
+        assert found is not None
+        assert concurrency_of(found) == 100, "a search goes as far as it can"
+        memory, bound = found.warnings
+        assert "about 100 MB of memory, and 60 MB can be had" in memory
+        assert bound.startswith("A worker on this host can run at most 100 users: a process may")
+    with ExitStack() as stack:
+        found = start_local_workers(config(1), stack, 5000)
+        assert found is not None
+        assert concurrency_of(found) == 5000, "users of --noop have no connections"
+
+
+def test_one_that_could_not_be_started_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pipes: list[int] = []
+    pipe = os.pipe
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise OSError("no more processes")
+
+    def seen() -> tuple[int, int]:
+        ends = pipe()
+        pipes.extend(ends)
+        return ends
+
+    monkeypatch.setattr("os.pipe", seen)
+    monkeypatch.setattr("subprocess.Popen", fail)
+    with pytest.raises(OSError, match="no more"), local(1):
+        pass
+    assert [entry for entry in tmp_path.rglob("*") if entry.is_file()] == []
+    for fd in pipes:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)

@@ -1,0 +1,435 @@
+"""--resume-cleanup: what a stat file can tell, what is asked, what is said, and the status."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import struct
+import subprocess
+import sys
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgpack
+import pytest
+
+from ssbench import statfile
+from ssbench.cli.cleanup_commands import delete_orphans
+from ssbench.cli.master import main
+from ssbench.core.errors import ExitStatus, StatFileError, UsageError
+from ssbench.core.model import RESULT_NUMBERS, Phase, Result
+from ssbench.core.naming import RunNaming, is_run_id
+from ssbench.core.operations import CREATE, READ
+from ssbench.core.records import PhaseRecord
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.runner.resume import orphans_of, read_orphans
+from ssbench.statfile import StatFileWriter
+from ssbench.statfile.blocks import MAX_BLOCK, BlockBuilder
+from ssbench.statfile.records import encode, encode_results
+from tests.cli.test_cleanup_commands import Command
+from tests.fakes.memory_storage import MemoryStore, status_error
+from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
+from tests.fakes.terminal import must_be_line
+from tests.report import runs
+from tests.statfile.samples import old_result, write_old
+from tests.statfile.test_blocks import resealed
+
+RUN = "5e1f5e1f00"
+SCENARIO = {**runs.SCENARIO, "container_count": 2, "initial_files": {"tiny": 5, "small": 5},
+            "policy": None, "container_base": "b"}  # fmt: skip
+NAMING = RunNaming(Scenario.from_json(json.dumps(SCENARIO)).sizes, RUN, "b", 2)
+
+
+def stat_file(path: Path, created: int = 4, **header: Any) -> Path:
+    """A file of a run that created so many objects and was cut off."""
+    with StatFileWriter.create(path) as writer:
+        writer.write(runs.header(**{"run_id": RUN, "scenario": SCENARIO, **header}))
+        writer.write(PhaseRecord(Phase.RUN, runs.STARTED_AT, 4))
+        if created:
+            rows = [runs.result(n + 1, CREATE, object=5 + n, size_class=0) for n in range(created)]
+            rows.append(runs.result(created + 1, READ, object=2, size_class=0))  # initial
+            writer.write(runs.batch(rows))
+    return path
+
+
+def filled(created: int = 4) -> MemoryStore:
+    store = MemoryStore()
+    store.add("b_000000", "tiny_000000", "precious", marker=True)
+    store.add("b_000001", "tiny_aaaaaaaaaa_000006", marker=True)
+    for number in range(5, 5 + created):
+        store.add(NAMING.container(0, number), NAMING.object(0, number), run=RUN)
+    return store
+
+
+def resumed(path: Path, store: MemoryStore, answer: str = "", **options: Any) -> Command:
+    """--resume-cleanup."""
+    use_existing = options.pop("use_existing", False)
+    said: list[str] = []
+    orphans = read_orphans(str(path), said.append)
+    done = Command(
+        lambda cleaner: delete_orphans(cleaner, orphans, use_existing=use_existing),
+        store, answer, **options,
+    )  # fmt: skip
+    done.err = "".join(f"{line}\n" for line in said) + done.err
+    return done
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return stat_file(tmp_path / "x.stat.gz")
+
+
+def left_in(store: MemoryStore) -> list[str]:
+    return sorted(name for c in store.containers.values() for name in c.objects)
+
+
+NEIGHBOURS = ["precious", "tiny_000000", "tiny_aaaaaaaaaa_000006"]
+
+
+def test_it_says_what_it_deletes_and_what_it_did(path: Path) -> None:
+    store = filled(6)  # results of the last two were lost
+    done = resumed(path, store)
+    assert done.status is ExitStatus.OK
+    assert (
+        f"Deleting 6 objects of run {RUN}, in 2 containers:\n"
+        "  b_000000  3 objects\n"
+        "  b_000001  3 objects\n"
+        "Objects without the run's header (X-Object-Meta-Ssbench-Run) stay.\n"
+    ) in done.err
+    assert "the run was cut off" in done.err
+    assert done.out.startswith(f"Deleted 6 objects of run {RUN} in ")
+    assert left_in(store) == NEIGHBOURS
+
+
+def test_again_there_is_nothing(path: Path) -> None:
+    store = filled()
+    resumed(path, store)
+    again = resumed(path, store)
+    assert (again.status, again.out) == (ExitStatus.OK, f"Nothing was left of run {RUN}.\n")
+    nothing = resumed(stat_file(path.with_name("y"), created=0), store)
+    assert (nothing.status, nothing.out) == (ExitStatus.OK, f"Nothing is left of run {RUN}.\n")
+
+
+def test_in_another_account_it_says_that_the_containers_are_missing(path: Path) -> None:
+    done = resumed(stat_file(path.with_name("y"), created=0), MemoryStore())
+    assert "(None of its containers, such as b_000000, is in this account.)" in done.out
+
+
+def test_a_dry_run_deletes_nothing(path: Path) -> None:
+    store = filled(3)  # the fourth is in no listing
+    before = left_in(store)
+    store.add("b_000000", NAMING.object(0, 10))
+    before = left_in(store)
+    done = resumed(path, store, dry_run=True, isatty=True)
+    assert done.status is ExitStatus.OK
+    assert done.out == (
+        f"Would delete 3 objects of run {RUN}, in 2 containers (1 of them not in listings):\n"
+        "  b_000000  2 objects\n"
+        "  b_000001  2 objects\n"
+        "Left alone: 1 object named as the run's, without its header (X-Object-Meta-Ssbench-Run):"
+        " uploaded by others, or by a release without it\n"
+    )
+    assert left_in(store) == before
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\n", ExitStatus.OK), ("\n", ExitStatus.FAILED)])
+def test_on_a_terminal_it_asks(path: Path, answer: str, status: ExitStatus) -> None:
+    store = filled()
+    done = resumed(path, store, answer, isatty=True)
+    assert done.status is status
+    assert "About to delete 4 objects" in done.err
+    assert (left_in(store) == NEIGHBOURS) is (status is ExitStatus.OK)
+    assert resumed(path, filled(), isatty=True, yes=True).status is ExitStatus.OK
+
+
+def test_a_crafted_file_deletes_nothing_of_somebody_elses(tmp_path: Path) -> None:
+    """Its names fit what lies there; no run of ssbench uploaded that."""
+    scenario = {**SCENARIO, "container_base": "prod",
+                "sizes": [{"name": "backup", "size_min": 1, "size_max": 1}],
+                "initial_files": {"backup": 1}}  # fmt: skip
+    store = MemoryStore()
+    for run_id in ("2024", RUN):
+        store.add("prod_000000", *(f"backup_{run_id}_{number:06d}" for number in range(9)))
+    store.add("prod_000001", *(f"backup_{RUN}_{number:06d}" for number in range(9)), marker=True)
+    before = left_in(store)
+    with pytest.raises(UsageError, match="has no ID"):
+        resumed(stat_file(tmp_path / "a", scenario=scenario, run_id="2024"), store)
+    path = stat_file(tmp_path / "b", scenario=scenario)
+    for use_existing in (False, True):
+        done = resumed(path, store, yes=True, use_existing=use_existing)
+        assert done.status is ExitStatus.FAILED
+        assert f"Deleted 0 objects of run {RUN}" in done.out
+        assert "named as the run's, without its header (X-Object-Meta-Ssbench-Run)" in done.err
+        assert ("Left alone: prod_000000: no mark of ssbench" in done.err) is not use_existing
+    assert left_in(store) == before
+    assert store.count("delete_object") == 0
+
+
+def test_where_no_container_has_the_mark_nothing_is_said_to_be_left_or_not(path: Path) -> None:
+    store = filled()
+    for container in store.containers.values():
+        container.marker = False
+    done = resumed(path, store)
+    assert done.status is ExitStatus.FAILED
+    assert done.out == (
+        f"Nothing of run {RUN} is in containers with ssbench's mark.\n"
+        "Left alone: b_000000, b_000001: no mark of ssbench (X-Container-Meta-Ssbench);"
+        " --use-existing looks there as well\n"
+    )
+    assert resumed(path, store, use_existing=True).status is ExitStatus.OK
+    assert left_in(store) == NEIGHBOURS
+
+
+def test_what_would_not_go_is_told(path: Path) -> None:
+    store = filled()
+    store.refuse("delete_object", NAMING.object(0, 5), status_error(403))
+    done = resumed(path, store)
+    assert done.status is ExitStatus.FAILED
+    assert "Failed: 1 object; for example:" in done.err
+    assert NAMING.object(0, 5) in done.err
+
+
+def test_who_stops_it_is_told_what_is_left(path: Path) -> None:
+    store = filled()
+    asked = [0]
+
+    def stopping() -> bool:
+        asked[0] += 1
+        return store.count("delete_object") >= 2
+
+    done = resumed(path, store, stopping=stopping, concurrency=1)
+    assert done.status is ExitStatus.INTERRUPTED
+    assert "Ended early, 2 objects left: interrupted" in done.err
+    assert resumed(path, filled(), stopping=lambda: True).status is ExitStatus.INTERRUPTED
+
+
+# What a stat file can't tell ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ({"driver": "noop"}, "so it left nothing"),
+        ({"run_id": ""}, "has no ID"),
+        ({"run_id": "a_b"}, "has no ID"),
+        ({"run_id": "2024"}, "has no ID"),
+        ({"run_id": "5E1F5E1F00"}, "has no ID"),
+        ({"run_id": "5e1f5e1f001"}, "has no ID"),
+        ({"run_id": "5e1f5e1f0\n"}, "has no ID"),
+        ({"scenario": {"name": "x"}}, "the scenario in its header can't be used: .*/x: "),
+    ],
+)
+def test_a_header_that_tells_nothing(tmp_path: Path, header: dict[str, Any], why: str) -> None:
+    path = stat_file(tmp_path / "x", **header)
+    with pytest.raises(UsageError, match=why):
+        read_orphans(str(path), print)
+
+
+def test_a_file_without_its_header(path: Path) -> None:
+    data = path.read_bytes()
+    starts = [at for at in range(len(data)) if data.startswith(b"\x1f\x8b\x08", at)]
+    path.write_bytes(data[starts[2] :])  # it stands twice
+    with pytest.raises(UsageError, match=r"header is lost.*cleanup-containers -b"):
+        read_orphans(str(path), print)
+
+
+def test_a_file_of_0_3_9(tmp_path: Path) -> None:
+    path = tmp_path / "old"
+    write_old(path, [old_result()])
+    with pytest.raises(UsageError, match=r"carry no run ID.*cleanup-containers -b"):
+        read_orphans(str(path), print)
+
+
+def test_a_file_that_is_still_being_written(tmp_path: Path) -> None:
+    with StatFileWriter.create(tmp_path / "x") as writer:
+        writer.write(runs.header(run_id=RUN))
+        with pytest.raises(UsageError, match="still in progress"):
+            read_orphans(str(tmp_path / "x"), print)
+    read_orphans(str(tmp_path / "x"), print)
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(StatFileError, match="can't be read"):
+        read_orphans(str(tmp_path / "none"), print)
+
+
+def _records() -> bytes:
+    """The records of a file, without the checksums of its blocks."""
+    with TemporaryDirectory() as place:
+        return gzip.decompress(stat_file(Path(place, "x"), created=40).read_bytes())
+
+
+def record_seeds() -> list[bytes]:
+    """What ``resumable`` is fuzzed from."""
+    return [_records()]
+
+
+@fuzzed(record_seeds(), MSGPACK_WORDS)
+def test_spoilt_files(data: bytes) -> None:
+    """Invariant: that of ``resumable``."""
+    resumable(data)
+
+
+def resumable(data: bytes) -> None:
+    """Invariant: objects that some run created, each with a name that gives its number back, or
+    an error of one line."""
+    try:
+        with statfile.read(io.BytesIO(gzip.compress(data, 1)), bounded=True) as reader:
+            left = orphans_of(reader)
+    except (UsageError, StatFileError) as error:
+        must_be_line(error)
+        return
+    assert is_run_id(left.run_id)
+    for size_class, number in left.unlisted():
+        name = left.naming.object(size_class, number)
+        assert f"_{left.run_id}_" in name
+        assert left.naming.created_number(size_class, name) == number
+        assert left.is_container(left.container(size_class, number))
+
+
+# Files that are made to take for ever -------------------------------------------------------
+
+#: What a file of 1.2 MB may cost: CPU seconds (the machine may be slow) and bytes in memory.
+CPU_MAX_S = 40.0
+MEMORY_MAX = 450 << 20
+MEASURED = """
+import io, resource, sys
+from ssbench.runner.resume import read_orphans
+from ssbench.core.errors import SsbenchError
+before = resource.getrusage(resource.RUSAGE_SELF)
+said = []
+try:
+    left = read_orphans(sys.argv[1], said.append)
+    sum(1 for _ in left.unlisted())
+except SsbenchError as error:
+    said.append(str(error))
+after = resource.getrusage(resource.RUSAGE_SELF)
+print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+print(after.ru_maxrss * 1024)
+print(*said)
+"""
+
+
+def _header_record() -> bytes:
+    return encode(runs.header(run_id=RUN, scenario=SCENARIO))
+
+
+def _batch(numbers: Any, rows: int) -> bytes:
+    """A record of results; ``numbers`` is the packed column of their objects."""
+    columns: list[Any] = [0] * RESULT_NUMBERS
+    columns[Result._fields.index("operation")] = int(CREATE)
+    columns[Result._fields.index("object")] = numbers
+    packed = [rows, *columns, ["plain", b"", b"\n" * rows], {}]
+    return encode_results(Phase.RUN, 0, msgpack.packb(packed))
+
+
+def _members(*payloads: bytes) -> bytes:
+    """Plain gzip: the header, then the payloads over and over, up to 1.2 MB."""
+    parts = [gzip.compress(_header_record())]
+    packed = [gzip.compress(payload) for payload in payloads]
+    return b"".join(parts + packed * (1_200_000 // sum(map(len, packed)) + 1))
+
+
+def _blocks(data: bytes, *, damaged: bool) -> bytes:
+    """Blocks: the header, then the same data over and over, up to 1.2 MB."""
+    parts, builder = [], BlockBuilder()
+    builder.add(_header_record())
+    parts.append(builder.finish(0))
+    builder = BlockBuilder()
+    builder.add(data)
+    member = builder.finish(1)
+    for number in range(1, 1_200_000 // len(member) + 1):
+        again = resealed(member, 17, struct.pack("<I", number))
+        parts.append(again[:-8] + b"spoilt"[:4] + again[-4:] if damaged else again)
+    return b"".join(parts)
+
+
+def _sparse() -> Iterator[bytes]:
+    """Numbers of objects a thousand apart, so that each touches a page of marks of its own."""
+    apart = array("I", range(0, 4096 << 10, 1 << 10)).tobytes()
+    for base in range(1, 1 << 32, 4096 << 10):
+        yield _batch([base, "I", apart], 4096)
+
+
+CRAFTED: dict[str, Callable[[], bytes]] = {
+    "numbers": lambda: _members(bytes(32 << 20)),
+    "empty members": lambda: _members(*[b""] * 50),
+    "rows that are all alike": lambda: _members(_batch(12, 65536) * 500),
+    "objects of all numbers": lambda: _members(b"".join(_sparse())),
+    "lists": lambda: _members((b"\xdc\x3f\xff" + bytes(16383)) * 2000),
+    "blocks of numbers": lambda: _blocks(bytes(MAX_BLOCK), damaged=False),
+    "blocks that are damaged": lambda: _blocks(bytes(MAX_BLOCK), damaged=True),
+    "headers of blocks": lambda: _blocks(b"", damaged=True),
+}
+
+
+@pytest.mark.parametrize("kind", CRAFTED)
+def test_a_crafted_file_takes_no_more_than_its_size_allows(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.stat.gz"
+    path.write_bytes(CRAFTED[kind]())
+    assert path.stat().st_size < 3_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(path)], capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    cpu_s, peak, *said = done.stdout.splitlines()
+    assert float(cpu_s) < CPU_MAX_S
+    assert int(peak) < MEMORY_MAX
+    assert ("far more than a run writes" in "".join(said)) is (kind != "headers of blocks")
+
+
+def test_a_whole_run_is_within_the_bounds(tmp_path: Path) -> None:
+    """As results come that differ in nothing but their number: no run's are so much alike."""
+    path = tmp_path / "x.stat.gz"
+    with StatFileWriter.create(path) as writer:
+        writer.write(runs.header(run_id=RUN, scenario=SCENARIO))
+        for first in range(5, 300_000, 10_000):
+            rows = [
+                runs.result(number, CREATE, object=number, size_class=0)
+                for number in range(first, first + 10_000)
+            ]
+            writer.write(runs.batch(rows))
+    said: list[str] = []
+    left = read_orphans(str(path), said.append)
+    assert sum(1 for _ in left.unlisted()) == 300_000
+    assert (left.ignored_results, len(said)) == (0, 1)
+
+
+# Options ----------------------------------------------------------------------------------
+
+LOGIN = ["-A", "http://127.0.0.1:9/auth", "-U", "u", "-K", "k"]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["run-scenario", "--noop"], "leave out --noop"),
+        (["run-scenario", "--embedded-swift"], "leave out --noop and --embedded-swift"),
+        (["run-scenario", "-f", "small"], "not allowed with"),
+        (["cleanup-containers", "-b", "other"], "leave out -b and -p"),
+        (["cleanup-containers", "-p", "gold"], "leave out -b and -p"),
+    ],
+)
+def test_options_that_do_not_go_with_it(
+    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = main([*words, "--resume-cleanup", "f", *LOGIN])
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    assert status == 2
+    assert why in capsys.readouterr().err
+
+
+def test_a_run_needs_a_scenario_or_this(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["run-scenario", "--noop"])
+    assert "one of the arguments -f/--filename --resume-cleanup" in capsys.readouterr().err
+
+
+def test_the_file_is_read_before_anybody_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cleanup-containers", "--resume-cleanup", "/no/such/file", *LOGIN]) == 1
+    assert "/no/such/file: can't be read" in capsys.readouterr().err

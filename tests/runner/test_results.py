@@ -1,0 +1,145 @@
+"""Stat file in, report out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ssbench import report
+from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest
+from ssbench.core.model import RESULT_NUMBERS, Phase, Result
+from ssbench.core.records import MarkRecord, PhaseRecord
+from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.stats.series import SECOND_NS
+from ssbench.report import FORMATS
+from ssbench.runner.results import (
+    check_thresholds,
+    missed_thresholds,
+    parse_thresholds,
+    read_stats,
+)
+from ssbench.statfile import StatFileWriter
+from tests.report import runs
+from tests.statfile.samples import FOOTER, HEADER, WORKER, packed, result
+
+OLD = sorted((Path(__file__).parents[1] / "golden" / "ssbench-0.3.9").glob("*.stat*"))
+
+
+def test_what_is_no_stat_file(tmp_path: Path) -> None:
+    with pytest.raises(StatFileError):
+        read_stats(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("path", OLD, ids=lambda path: path.name)
+def test_old_files_are_read(path: Path) -> None:
+    said: list[str] = []
+    assert read_stats(str(path), said.append).total().operations
+    for line in said:
+        assert line.startswith(str(path))
+
+
+EXTREMES = [-(2**63), -(2**61), -2, 2**31, 2**63 - 1]
+
+
+@pytest.mark.parametrize("field", Result._fields[:RESULT_NUMBERS])
+@pytest.mark.parametrize("value", EXTREMES)
+def test_a_crafted_file_of_what_no_operation_can_have_is_reported(
+    field: str, value: int, tmp_path: Path
+) -> None:
+    path, rows = tmp_path / "a.stat.gz", [result(n) for n in range(1, 4)]
+    with StatFileWriter.create(path) as writer:
+        writer.write(HEADER)
+        writer.write(WORKER)
+        writer.write(PhaseRecord(Phase.RUN, 1_700_000_000.0, 1))
+        writer.append_results(Phase.RUN, 0, packed(rows))
+        writer.append_results(Phase.RUN, 0, packed([rows[0]._replace(**{field: value})]))
+        writer.write(FOOTER)
+    stats = read_stats(str(path))
+    made = report.of_run(stats, [50, 99.9])
+    for form in FORMATS:
+        assert report.render(made, form)
+    assert report.rps_csv(made)
+    assert stats.total().operations == len(rows) + 1
+    if field in ("start_ns", "last_byte_ns") and abs(value) >= 2**61:
+        assert stats.out_of_range
+
+
+def a_run_with_a_cooldown(path: Path) -> Path:
+    """Ten seconds with an operation each, the last three of them cool-down."""
+    scenario = {**HEADER.scenario, "cooldown": 3}
+    with StatFileWriter.create(path) as writer:
+        writer.write(replace(HEADER, scenario=scenario))
+        writer.write(WORKER)
+        writer.write(PhaseRecord(Phase.RUN, 1_700_000_000.0, 1))
+        writer.write(MarkRecord(0, "stage", users=1))
+        for second in range(10):
+            row = result(second + 1, start_ns=second * SECOND_NS)
+            writer.append_results(Phase.RUN, 0, packed([row]))
+        writer.write(MarkRecord(10 * SECOND_NS, "end", users=1))
+        writer.write(FOOTER)
+    return path
+
+
+def test_a_cooldown_is_left_out_of_a_file(tmp_path: Path) -> None:
+    stats = read_stats(str(a_run_with_a_cooldown(tmp_path / "run.stat.gz")))
+    assert (stats.total().count, stats.left_out) == (7, 3)
+    assert stats.run.complete
+
+
+def test_a_cooldown_cannot_be_left_out_of_a_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_run_with_a_cooldown(tmp_path / "run.stat.gz").open("rb") as file:
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file))
+        with pytest.raises(UsageError, match="read twice: name the file"):
+            read_stats("-")
+
+
+# Thresholds ----------------------------------------------------------------------
+
+FACTS = ScenarioView.of(runs.SCENARIO)
+
+
+def test_all_that_are_malformed_are_told_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_thresholds(["p99 < 50", "errors < 1%", "speed > 5"])
+    first, second = str(caught.value).splitlines()
+    assert first.startswith('--threshold "p99 < 50": character 9: p99 needs a unit')
+    assert second.startswith('--threshold "speed > 5": character 1: "speed" is no metric')
+
+
+def test_all_that_the_scenario_cannot_have_are_told_at_once() -> None:
+    check_thresholds(parse_thresholds(["p99(READ, tiny) < 50ms", "response_p99 < 5s"]), FACTS)
+    with pytest.raises(UsageError) as caught:
+        check_thresholds(
+            parse_thresholds(["p99(tny) < 50ms", "response_p99 < 5s"]), FACTS, open_loop=False
+        )
+    first, second = str(caught.value).splitlines()
+    assert first.endswith('the scenario has no size class "tny"; did you mean "tiny"?')
+    assert "a closed loop has no due times" in second
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ((), ExitStatus.OK),
+        (("errors <= 20", "p99 < 1s"), ExitStatus.OK),
+        (("errors <= 20", "errors < 20"), ExitStatus.THRESHOLD_MISSED),
+    ],
+)
+def test_one_that_is_missed_is_a_status(texts: tuple[str, ...], expected: ExitStatus) -> None:
+    assert (
+        gravest([*missed_thresholds(RunStats.of(runs.normal()), parse_thresholds(texts))])
+        is expected
+    )
+
+
+def test_where_nothing_is_to_judge_by_it_is_missed() -> None:
+    thresholds = parse_thresholds(["p99(READ) < 1s"])
+    assert missed_thresholds(RunStats.of(runs.no_results()), thresholds) == {
+        ExitStatus.THRESHOLD_MISSED: "missed " + "; ".join(map(str, thresholds))
+    }

@@ -1,0 +1,150 @@
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import UsageError
+from ssbench.core.model import Profile
+from ssbench.core.operations import CREATE, DELETE, READ
+from ssbench.core.scenario.jsontext import MAX_BYTES
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.runner.scenarios import CANNED, find_scenario, list_canned
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder without scenarios, where ssbench is run."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_file_is_listed_and_every_listed_one_is_there() -> None:
+    files = {path.stem for path in CHECKOUT.joinpath("scenarios").glob("*.scenario")}
+    assert files == set(CANNED)
+    assert [name for name, _ in list_canned()] == list(CANNED)
+
+
+@pytest.mark.parametrize("name", CANNED)
+def test_each_canned_scenario_is_complete_and_documented(name: str) -> None:
+    text, source, _ = find_scenario(name)
+    scenario = Scenario.resolve(text, source)
+    assert len(scenario.summary()) < 160
+    assert f"``{name}``" in CHECKOUT.joinpath("docs", "scenarios.rst").read_text()
+
+
+def test_canned_names_do_not_repeat() -> None:
+    assert len({scenario.name for _, scenario in list_canned()}) == len(CANNED)
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [
+        ("put_only", ((CREATE, 1.0),)),
+        ("get_only", ((READ, 1.0),)),
+        ("delete_only", ((DELETE, 1.0),)),
+    ],
+)
+def test_the_scenarios_of_one_operation_have_no_other(name: str, profile: Profile) -> None:
+    scenario = dict(list_canned())[name]
+    assert {size.profile for size in scenario.sizes} == {profile}
+
+
+def test_delete_only_finds_an_object_for_each_of_its_operations() -> None:
+    scenario = dict(list_canned())["delete_only"]
+    (size,) = scenario.sizes
+    assert scenario.operation_count is not None
+    assert scenario.operation_count <= size.initial_files
+
+
+def test_very_small_is_over_in_seconds() -> None:
+    scenario = dict(list_canned())["very_small"]
+    uploads = sum(size.initial_files for size in scenario.sizes)
+    assert scenario.operation_count is not None
+    requests = scenario.container_count + 2 * uploads + 2 * scenario.operation_count
+    assert requests / 150 < 10  # a throw-away Swift does 150 a second or more
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["small", "small.scenario", "scenarios/small.scenario", "./scenarios/small.scenario"],
+)
+def test_canned_ones_are_found_from_anywhere(argument: str) -> None:
+    text, source, _ = find_scenario(argument)
+    assert source == "small.scenario"
+    assert text == CHECKOUT.joinpath("scenarios", "small.scenario").read_bytes()
+
+
+def test_a_file_of_that_name_comes_first(elsewhere: Path) -> None:
+    elsewhere.joinpath("small").write_text("mine")
+    assert find_scenario("small") == (b"mine", "small", "")
+    assert find_scenario("small.scenario")[0] != b"mine"
+
+
+def test_a_folder_of_that_name_does_not(elsewhere: Path) -> None:
+    elsewhere.joinpath("small").mkdir()
+    assert find_scenario("small")[1] == "small.scenario"
+
+
+def test_endless_input_is_not_swallowed() -> None:
+    text = find_scenario("/dev/zero").text
+    assert len(text) == MAX_BYTES + 1
+    with pytest.raises(UsageError, match="more than 4 MiB"):
+        Scenario.from_json(text, "/dev/zero")
+
+
+def test_a_miss_names_the_argument_and_the_nearest_first() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_scenario("delte_only.scenario")
+    message = str(caught.value)
+    assert message.startswith("delte_only.scenario: no such file or canned scenario")
+    assert "did you mean delete_only? canned scenarios: very_small, small, medium" in message
+    assert message.endswith(", ".join(CANNED))
+
+
+@pytest.mark.parametrize(
+    ("old", "ours"),
+    [
+        ("very_small_test", "very_small"),
+        ("small_test_scenario", "small"),
+        ("scenarios/small_test.scenario", "small"),
+        ("Small_test_scenario", "small"),
+        ("large_test", "large"),
+        ("zero_byte_upload.scenario", "zero_byte"),
+    ],
+)
+def test_old_names_are_known_with_a_note_on_what_is_run(old: str, ours: str) -> None:
+    found = find_scenario(old)
+    assert found.source == f"{ours}.scenario"
+    assert f"this runs the canned scenario {ours}, whose sizes and counts differ" in found.note
+    assert "\n" not in found.note
+
+
+def test_a_misspelt_old_name_is_answered_with_ours() -> None:
+    with pytest.raises(UsageError, match="did you mean zero_byte"):
+        find_scenario("zero_byte_uplod")
+
+
+def test_a_file_of_an_old_name_comes_first(elsewhere: Path) -> None:
+    elsewhere.joinpath("small_test").write_text("mine")
+    assert find_scenario("small_test") == (b"mine", "small_test", "")
+
+
+def test_the_documents_name_them_in_the_same_order() -> None:
+    for name in ("README.rst", "docs/scenarios.rst"):
+        text = CHECKOUT.joinpath(name).read_text()
+        places = [text.index(f"``{canned}``") for canned in CANNED]
+        assert places == sorted(places), name
+
+
+@pytest.mark.parametrize("argument", ["", "/", "a\0b", "x" * 5000, "\x1b[2J", "missing/small"])
+def test_odd_arguments_are_usage_errors_of_one_line(argument: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_scenario(argument)
+    assert str(caught.value).isprintable()
+
+
+def test_an_unreadable_file_is_told_with_its_reason(elsewhere: Path) -> None:
+    elsewhere.joinpath("loop").symlink_to("loop")
+    with pytest.raises(UsageError, match="loop: "):
+        find_scenario("loop")

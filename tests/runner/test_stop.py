@@ -1,0 +1,68 @@
+"""Stop: a request to end a run, from wherever it comes."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ssbench.runner.stop import Stop
+
+
+def test_a_call_goes_to_the_listener_with_the_first_reason() -> None:
+    heard: list[str] = []
+    stop = Stop()
+    assert not stop.requested
+    stop.listen(heard.append)
+    stop("enough")
+    stop("more than enough")
+    assert stop.requested
+    assert heard == ["enough", "enough"]
+    stop.check()  # the listener cares for it
+
+
+def test_a_call_before_there_is_a_listener_ends_the_next_step() -> None:
+    stop = Stop()
+    stop.check()
+    stop("enough")
+    with pytest.raises(KeyboardInterrupt, match="enough"):
+        stop.check()
+    with pytest.raises(KeyboardInterrupt, match="enough"):
+        stop.sleep(0)
+    assert stop.raised
+
+
+def test_an_earlier_call_goes_to_the_first_listener() -> None:
+    heard: list[str] = []
+    stop = Stop()
+    stop("enough")
+    stop.listen(heard.append)
+    assert heard == ["enough"]
+
+
+def test_work_gives_its_result_unless_it_is_stopped() -> None:
+    never = threading.Event()
+    stop = Stop()
+    assert stop.run_interruptible(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        stop.run_interruptible(lambda: 1 // 0)
+
+    def work() -> None:
+        stop("enough")
+        never.wait(60)
+
+    with pytest.raises(KeyboardInterrupt, match="enough"):
+        stop.run_interruptible(work)
+    never.set()
+
+
+def test_waiting_for_work_can_be_shown() -> None:
+    shown: list[str] = []
+    enough = threading.Event()
+
+    def waiting() -> None:
+        shown.append("waiting")
+        enough.set()
+
+    assert Stop().run_interruptible(lambda: enough.wait(10), waiting)
+    assert shown

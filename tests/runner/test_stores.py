@@ -1,0 +1,101 @@
+"""From options to a store that we have a token for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import AuthError
+from ssbench.runner.stop import Stop
+from ssbench.runner.stores import reach_store
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import open_admin
+from tests.fakes.auth_v1 import AuthV1
+from tests.fakes.loopback_http import Answer, Request
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def options(fake: AuthV1, *storage_urls: str, key: str = "testing") -> StoreOptions:
+    given = {"auth": fake.auth_url, "user": fake.user, "key": key, "storage_urls": storage_urls}
+    return StoreOptions("swift", given, {}, 3.0, 4.0)
+
+
+def test_no_store_at_all() -> None:
+    store = reach_store(StoreOptions("noop"), print, Stop())
+    assert open_admin(store.settings).make_container("c") is None
+
+
+def test_settings_are_those_of_the_login_and_the_options() -> None:
+    with AuthV1() as fake:
+        settings = reach_store(options(fake), print, Stop()).settings
+        assert settings.store["urls"] == (fake.storage_url,)
+        (credentials,) = settings.credentials
+        assert (credentials.serial, credentials.payload) == (1, {"token": "token-1"})
+        assert credentials.expires_at == pytest.approx(time.time() + 86400, abs=60)
+        assert (settings.connect_timeout_s, settings.network_timeout_s) == (3.0, 4.0)
+        assert "token-1" not in repr(settings)
+
+
+def test_storage_urls_of_the_options_come_first() -> None:
+    with AuthV1() as fake:
+        urls = ("http://a/v1/AUTH_test", "http://b/v1/AUTH_test")
+        store = reach_store(options(fake, *urls), print, Stop())
+        assert store.settings.store["urls"] == urls
+
+
+def test_a_slow_login_is_told_of() -> None:
+    said: list[str] = []
+
+    class Slow(AuthV1):
+        def answer(self, request: Request) -> Answer:
+            while not said:
+                time.sleep(0.01)
+            return super().answer(request)
+
+    with Slow() as fake:
+        reach_store(options(fake), print, Stop(), said.append)
+    assert said[0] == f"Waiting for the login at {fake.auth_url}"
+
+
+def test_each_renewal_has_a_new_serial() -> None:
+    with AuthV1() as fake:
+        renew = reach_store(options(fake), print, Stop()).renew
+        assert [(new.serial, new.payload["token"]) for new in (renew(), renew())] == [
+            (2, "token-2"),
+            (3, "token-3"),
+        ]
+
+
+def test_what_the_libraries_of_a_login_load_is_no_matter_of_the_users() -> None:
+    """keystoneauth1 loads osprofiler where that is installed, which loads what is deprecated."""
+    code = """\
+import importlib.abc, sys, warnings
+class Old(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.startswith("keystoneauth1"):
+            warnings.warn("of old", DeprecationWarning)
+sys.meta_path.insert(0, Old())
+from ssbench.runner.stop import Stop
+from ssbench.runner.stores import reach_store
+from ssbench.storage.options import StoreOptions
+try:
+    reach_store(StoreOptions(), print, Stop())
+except Exception as error:
+    print(type(error).__name__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=ROOT, check=False, text=True,
+        capture_output=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("UsageError\n", "")
+
+
+def test_a_wrong_key_is_refused_and_not_shown() -> None:
+    with AuthV1() as fake, pytest.raises(AuthError) as caught:
+        reach_store(options(fake, key="s3cret"), print, Stop())
+    assert "s3cret" not in str(caught.value)
