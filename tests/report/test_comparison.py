@@ -35,7 +35,7 @@ def render_comparison(found: Comparison, form: str = "text") -> str:
     return render(of_comparison(found), form)
 
 
-def test_it_is_as_it_was_read_once() -> None:
+def test_output_equals_the_golden_file() -> None:
     found = compared(
         runs.lasting(14, 50, due=True, rate=50),
         runs.lasting(14, 60, seed=2, due=True, rate=60, slower=1.5),
@@ -46,11 +46,11 @@ def test_it_is_as_it_was_read_once() -> None:
 def test_the_verdict_is_in_words() -> None:
     base = runs.lasting(20, 50)
     lines = text_of(base, runs.lasting(20, 60, seed=2)).splitlines()
-    (told,) = [
+    (shown,) = [
         line for line in lines if "more operations/s" in line or "fewer operations/s" in line
     ]
-    assert told.startswith("Run 2 against run 1: 20.")
-    assert told.endswith("% more operations/s: more than noise.")
+    assert shown.startswith("Run 2 against run 1: 20.")
+    assert shown.endswith("% more operations/s: more than noise.")
     (row,) = [line for line in lines if line.startswith("Operations/s")]
     assert row.endswith("  more than noise")
     lines = text_of(base, runs.lasting(20, 50, seed=3)).splitlines()
@@ -69,7 +69,7 @@ def test_scenarios_that_differ_come_first_and_seeds_after_them() -> None:
     assert same.startswith("The scenarios are the same.\n\nRun 1: a.stat.gz\n")
 
 
-def test_many_settings_that_differ_are_not_all_told() -> None:
+def test_only_the_first_differing_settings_are_listed() -> None:
     keys = {f"key_{n}": n for n in range(30)}
     text = text_of(runs.lasting(12, 20), runs.lasting(12, 20, long="x" * 99, **keys))
     assert text.count(" | ") == 20
@@ -77,14 +77,14 @@ def test_many_settings_that_differ_are_not_all_told() -> None:
     assert "x" * 50 not in text
 
 
-def test_each_further_run_is_held_against_the_first() -> None:
+def test_each_further_run_is_compared_with_the_first() -> None:
     text = text_of(*(runs.lasting(12, 20 * n, seed=n) for n in (1, 2, 3)))
     assert "Run 2 against run 1: 100.0% more" in text or "Run 2 against run 1: 99." in text
     titles = [line.split() for line in text.splitlines() if line.startswith("TOTAL")]
     assert [title[5:7] for title in titles] == [["Run", "2"], ["Run", "3"]]
 
 
-def test_what_is_wrong_with_a_run_is_said_of_it() -> None:
+def test_warnings_stand_below_their_run() -> None:
     drifting = runs.lasting(30, lambda second: 20 + second, seed=2)[:-1]
     text = text_of(runs.lasting(30, 30), drifting, runs.lasting(5, 30, seed=3))
     first, second, third = text.split("Run 1: ")[1].split("\n\n")[0].split("Run ")
@@ -106,7 +106,7 @@ def test_what_moves_no_bytes_has_no_throughput() -> None:
     assert "MB/s" not in text_of(*both, operations=(DELETE,))
 
 
-def test_it_says_what_an_interval_does_not_know() -> None:
+def test_it_ends_with_what_an_interval_does_not_cover() -> None:
     text = text_of(runs.lasting(12, 20), runs.lasting(12, 20))
     assert text.endswith("repeat the runs to see those.\n")
 
@@ -123,8 +123,8 @@ names = st.text(max_size=20)
 
 @settings(max_examples=30)
 @given(names, names, names)
-def test_nothing_from_outside_steers_the_terminal(path: str, name: str, key: str) -> None:
-    """Invariant: but for our own newlines, it steers no terminal."""
+def test_no_name_controls_the_terminal(path: str, name: str, key: str) -> None:
+    """Invariant: apart from newlines it has no control character."""
     scenario = {**runs.SCENARIO, "name": name, key: name}
     records: list[runs.Record] = [runs.header(scenario=scenario, driver=name)]
     found = compared(records, runs.one_sample(), names=(path, name))
@@ -134,7 +134,7 @@ def test_nothing_from_outside_steers_the_terminal(path: str, name: str, key: str
     assert text.count("\nTOTAL ") == 1
 
 
-def test_what_is_many_times_as_much_is_told_as_a_factor() -> None:
+def test_large_changes_are_factors() -> None:
     text = text_of(
         *(
             runs.lasting(20, rate, seed=seed, slower=slower, operation_count=None, run_seconds=20)
@@ -158,11 +158,11 @@ def busy(records: list[runs.Record], cpu_percent: float) -> list[runs.Record]:
     return [*records[:-1], *seconds, records[-1]]
 
 
-def test_other_work_that_took_the_cores_stands_beside_the_verdict() -> None:
+def test_other_processes_on_the_cores_are_named_beside_the_verdict() -> None:
     base, other = runs.lasting(20, 50), busy(runs.lasting(20, 60, seed=2), 97.0)
     lines = text_of(base, other).splitlines()
-    told = lines.index("Other processes used the cores in run 2, which may explain a difference.")
-    assert lines[told - 1].startswith("Run 2 against run 1")
+    shown = lines.index("Other processes used the cores in run 2, which may explain a difference.")
+    assert lines[shown - 1].startswith("Run 2 against run 1")
     assert any(
         line.startswith("  Other processes used 92 % of all cores of bench-01") for line in lines
     )
@@ -180,7 +180,7 @@ def report(*records: list[runs.Record], operations: tuple[int | None, ...] = ())
     return json.loads(render_comparison(found, "json"))
 
 
-def test_a_program_finds_what_it_looks_for() -> None:
+def test_keys_and_values() -> None:
     found = report(runs.lasting(15, 50), runs.lasting(15, 60, seed=2, user_count=8))
     assert (found["schema_version"], found["confidence"], found["seed"]) == (1, 0.99, 7)
     assert [run["file"] for run in found["runs"]] == ["0.gz", "1.gz"]
@@ -202,14 +202,14 @@ def test_a_program_finds_what_it_looks_for() -> None:
     assert found["total"]["errors"] == [0, 0]
 
 
-def test_only_what_was_asked_for_is_there() -> None:
+def test_only_selected_operations_are_compared() -> None:
     both = runs.lasting(12, 20), runs.lasting(12, 20, seed=2)
     found = report(*both, operations=(READ,))
     assert found["total"] is None
     assert list(found["operations"]) == ["READ"]
 
 
-def test_what_is_not_known_is_null() -> None:
+def test_unknown_figures_are_null() -> None:
     found = report(runs.no_results(), runs.one_sample())
     rate = found["total"]["figures"]["operations_per_s"]
     assert rate["runs"][0] == {"value": None, "low": None, "high": None}
@@ -219,14 +219,14 @@ def test_what_is_not_known_is_null() -> None:
     }  # fmt: skip
 
 
-def test_it_is_json_even_of_scenarios_that_are_not() -> None:
+def test_scenarios_that_json_cannot_hold() -> None:
     weird = {**runs.SCENARIO, "nan": float("nan"), "sizes": [b"\xff"]}
     found = report([runs.header(scenario=weird)], runs.no_results())
     values = {each["key"]: each["values"] for each in found["differing_settings"]}
     assert values["nan"] == [None, None]
 
 
-def test_other_work_on_the_hosts_stands_beside_the_verdicts() -> None:
+def test_other_processes_on_the_hosts_are_marked_in_json() -> None:
     def change(found: Any) -> Any:
         return found["total"]["figures"]["operations_per_s"]["changes_against_first"][0]
 

@@ -23,12 +23,12 @@ from tests.report.runs import as_csv, render
 
 
 @pytest.mark.parametrize("name", runs.RUNS)
-def test_it_is_as_it_was_read_once(name: str) -> None:
+def test_output_equals_the_golden_file(name: str) -> None:
     compare.check(f"{name}.report.csv", render("csv", runs.stats_of(runs.RUNS[name]())))
 
 
 @pytest.mark.parametrize("name", ["noop", "real"])
-def test_the_columns_of_0_3_9_come_first_to_the_byte(name: str) -> None:
+def test_the_columns_of_0_3_9_come_first(name: str) -> None:
     stats = legacy.stats_of(name)
     theirs = (legacy.FOLDER / f"{name}.report.csv").read_text().splitlines()[0]
     assert render("csv", stats).splitlines()[0].startswith(theirs + ",")
@@ -66,7 +66,7 @@ def test_a_name_with_a_newline_or_a_percent_sign_stays_in_its_cell() -> None:
     assert "read_last_100%s\\nsize_min" in as_csv(stats)
 
 
-def test_our_columns_are_in_the_documentation() -> None:
+def test_the_manual_has_every_column() -> None:
     manual = (Path(__file__).parents[2] / "docs" / "report.rst").read_text()
     names = list(as_csv(runs.stats_of(runs.normal())))
     for name in names[names.index("run_id") :]:
@@ -159,7 +159,7 @@ def test_a_row_has_who_and_when_and_the_figures() -> None:
     assert row["wall_clock_s"] == f"{runs.STARTED_AT + 1:.3f}"
     assert (row["host"], row["boot_id"]) == ("bench-01", "b007")
     assert float(row["loop_cpu_percent"]) == 97.0
-    assert row["disk_read_bytes_per_s"] == ""  # not told
+    assert row["disk_read_bytes_per_s"] == ""  # not measured
 
 
 def test_there_is_a_column_for_each_core_of_the_largest_machine() -> None:
@@ -171,14 +171,14 @@ def test_there_is_a_column_for_each_core_of_the_largest_machine() -> None:
     assert names == [*BEFORE_FIGURES, *FIGURES, "core_0_percent", "core_1_percent"]
     rows = table(records)
     assert [row["core_1_percent"] for row in rows] == ["", "7.25"]
-    assert rows[0]["wall_clock_s"] == ""  # nobody said when the phase began
+    assert rows[0]["wall_clock_s"] == ""  # unknown when the phase began
 
 
 def test_without_figures_there_is_the_line_of_names() -> None:
     assert "".join(host_rows([], host_columns([]))) == ",".join([*BEFORE_FIGURES, *FIGURES]) + "\n"
 
 
-def test_names_from_others_are_made_harmless() -> None:
+def test_names_of_hosts_are_escaped() -> None:
     hostile = HostRecord(MASTER, 1.0, {}, Phase.RUN, "h\n\x1b[2J", "b,c")
     (row,) = table([hostile])
     assert row["host"].isprintable()

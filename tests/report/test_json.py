@@ -18,17 +18,17 @@ def report(records: Any, *percentiles: float) -> Any:
 
 
 @pytest.mark.parametrize("name", runs.RUNS)
-def test_it_is_as_it_was_read_once(name: str) -> None:
+def test_output_equals_the_golden_file(name: str) -> None:
     compare.check(f"{name}.report.json", render("json", runs.stats_of(runs.RUNS[name]())))
 
 
 @pytest.mark.parametrize("name", ["noop", "real"])
-def test_files_of_0_3_9_are_as_they_were_read_once(name: str) -> None:
+def test_files_of_0_3_9_give_the_golden_output(name: str) -> None:
     stats = legacy.stats_of(name)
     compare.check(f"legacy_{name}.report.json", render("json", stats))
 
 
-def test_a_program_finds_what_it_looks_for() -> None:
+def test_keys_and_values() -> None:
     found = report(runs.normal(), 75.0)
     assert found["schema_version"] == 1
     assert found["total"]["count"] + found["total"]["errors"] == 200
@@ -51,7 +51,7 @@ def test_errors_around_the_run_have_lists_of_their_own() -> None:
     assert (found["run"]["left_behind"], found["run"]["left_unknown"]) == (2, 3)
 
 
-def test_it_is_json_even_of_a_scenario_that_is_not() -> None:
+def test_a_scenario_that_json_cannot_hold() -> None:
     weird = {"name": "x", "user_count": float("inf"), "sizes": [b"\xff"], "nan": float("nan")}
     found = report([runs.header(scenario=weird, scenario_given=weird)])
     assert found["run"]["scenario"]["nan"] is None

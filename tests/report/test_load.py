@@ -58,24 +58,24 @@ def test_stages_have_a_line_each_with_their_own_figures() -> None:
     assert "600.000 ms" in lines[at + 2]
 
 
-def test_closed_stages_and_thinking_users() -> None:
+def test_closed_stages_with_think_time() -> None:
     marks = [MarkRecord(0, "stage", 0, 2), MarkRecord(10 * SECOND, "stage", 1, 9)]
     lines = report(run(marks, [1, 12], due=False, think_time=[0.1, 2]))
     load = next(line for line in lines if line.startswith("Load: closed loop"))
     assert load.endswith("after a think time of 0.1 to 2 s")
     at = lines.index("STAGES (latencies: service time)")
     assert lines[at + 2].split()[2:4] == ["2", "-"]
-    assert lines[at + 3].split()[1] == "0.1", "nobody said when it ended: the span"
+    assert lines[at + 3].split()[1] == "0.1", "unknown when it ended: the span"
 
 
-def test_what_was_left_out_is_told() -> None:
+def test_the_header_says_what_is_excluded() -> None:
     given = run([OPEN[0], OPEN[2]], [1, 2, 9, 28], due=True, warmup=5, cooldown=3)
     lines = report(given, 30 * SECOND)
-    told = (
+    shown = (
         "Excluded: the first 5 s and the last 3 s (3 operations);"
         " the figures below do not include them"
     )
-    assert told in lines
+    assert shown in lines
     assert any(line.startswith("       Count:     1 ") for line in lines)
 
 
@@ -92,7 +92,7 @@ def test_the_header_has_the_whole_run_and_how_much_of_it_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "told"),
+    ("load", "shown"),
     [
         ({"warmup": 5}, "Excluded: the first 5 s (4 operations)"),
         (
@@ -105,13 +105,13 @@ def test_the_header_has_the_whole_run_and_how_much_of_it_counts() -> None:
         ),
     ],
 )
-def test_what_is_left_out_is_named(load: dict[str, object], told: str) -> None:
+def test_excluded_times_are_named(load: dict[str, object], shown: str) -> None:
     lines = report(run(OPEN, [1, 2, 3.5, 12, 28.5, 29, 4], due=True, **load), 30 * SECOND)
     (line,) = (line for line in lines if line.startswith("Excluded"))
-    assert line == f"{told}; the figures below do not include them"
+    assert line == f"{shown}; the figures below do not include them"
 
 
-def test_warm_ups_of_stages_are_left_out_of_each_and_of_all_together() -> None:
+def test_warm_ups_of_stages_are_excluded_from_stages_and_total() -> None:
     given = run(OPEN, [1, 2, 12, 14, 15], due=True, stages=[{}, {"warmup": 3}])
     lines = report(given)
     at = lines.index("STAGES (latencies: response time)")
@@ -129,7 +129,7 @@ def test_warm_ups_of_stages_are_left_out_of_each_and_of_all_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "told"),
+    ("load", "shown"),
     [
         ({}, "Rates: over 30.000 s, from the start of the load to the end of the load"),
         (
@@ -138,10 +138,10 @@ def test_warm_ups_of_stages_are_left_out_of_each_and_of_all_together() -> None:
         ),
     ],
 )
-def test_what_rates_are_divided_by_is_told(load: dict[str, object], told: str) -> None:
+def test_the_header_says_what_rates_are_divided_by(load: dict[str, object], shown: str) -> None:
     lines = report(run([OPEN[0], OPEN[2]], [1, 2, 9, 26], due=True, **load), 30 * SECOND)
     (line,) = (line for line in lines if line.startswith("Rates"))
-    assert line == f"{told}; successes count at their due time"
+    assert line == f"{shown}; successes count at their due time"
 
 
 def test_a_plain_run_has_no_such_lines() -> None:
@@ -150,17 +150,19 @@ def test_a_plain_run_has_no_such_lines() -> None:
         assert word not in text
 
 
-def test_the_users_that_ran_head_the_report() -> None:
+def test_missing_users_are_in_the_header() -> None:
     marks = [OPEN[0], MarkRecord(0, "users", 0, 4), OPEN[2]]
     lines = report(run(marks, [1, 2], due=True))
     assert any("Concurrency: 4 of 8  Ran " in line for line in lines)
-    told = "FEWER USERS THAN REQUESTED: 4 of 8 users ran; the figures below do not describe 8 users"
-    assert told in lines
-    assert lines.index(told) < lines.index("TOTAL")
+    shown = (
+        "FEWER USERS THAN REQUESTED: 4 of 8 users ran; the figures below do not describe 8 users"
+    )
+    assert shown in lines
+    assert lines.index(shown) < lines.index("TOTAL")
     assert not any("FEWER USERS" in line for line in report(run(OPEN, [1, 2], due=True)))
 
 
-def test_users_that_went_in_the_midst_of_a_stage_are_told_with_their_second() -> None:
+def test_users_lost_during_a_stage_are_named_with_the_second() -> None:
     marks = [
         OPEN[0],
         OPEN[1],
@@ -168,10 +170,10 @@ def test_users_that_went_in_the_midst_of_a_stage_are_told_with_their_second() ->
         OPEN[2],
     ]
     lines = report(run(marks, [1, 2], due=True))
-    (told,) = [line for line in lines if line.startswith("FEWER USERS THAN REQUESTED")]
-    assert "in stage 2 8 of 8 users ran at first, 3 from second 12.0, 4 from second 13.0" in told
+    (shown,) = [line for line in lines if line.startswith("FEWER USERS THAN REQUESTED")]
+    assert "in stage 2 8 of 8 users ran at first, 3 from second 12.0, 4 from second 13.0" in shown
     assert (
-        ", and 2 more changes (--json has all); the figures below do not describe 8 users" in told
+        ", and 2 more changes (--json has all); the figures below do not describe 8 users" in shown
     )
     at = lines.index("STAGES (latencies: response time)")
     assert "3 to 9 of 8" in lines[at + 3]

@@ -25,7 +25,7 @@ from tests.report import runs
 
 @pytest.mark.parametrize("form", sorted(FORMATS))
 @pytest.mark.parametrize("run", sorted(runs.RUNS))
-def test_every_format_copes_with_every_run(form: str, run: str) -> None:
+def test_every_format_renders_every_run(form: str, run: str) -> None:
     assert runs.render(form, runs.stats_of(runs.RUNS[run]())).endswith("\n")
 
 
@@ -90,6 +90,6 @@ def test_the_usual_percentiles_are_always_there() -> None:
 
 
 @pytest.mark.parametrize("percentiles", [(0.0,), (95.0, 101.0), (float("nan"),), ()])
-def test_a_percentile_that_is_none_is_refused(percentiles: tuple[float, ...]) -> None:
+def test_an_invalid_percentile_is_rejected(percentiles: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="above 0 and at most 100"):
         of_run(runs.stats_of([]), percentiles)

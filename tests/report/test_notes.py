@@ -37,11 +37,11 @@ def note_rows(stats: RunStats) -> Any:
     return runs.as_json(stats)["notes"]
 
 
-def test_a_closed_loop_that_met_a_stall_says_what_it_cannot_show() -> None:
+def test_a_closed_loop_with_a_stall_has_a_note_on_coordinated_omission() -> None:
     stats = closed_run([20] * 500 + [1000])
     (line,) = note_lines(stats)
-    told = "Note: The slowest operation took 1000.000 ms, 99 % of them at most "
-    p99, _, rest = line.removeprefix(told).partition(" ms. ")
+    shown = "Note: The slowest operation took 1000.000 ms, 99 % of them at most "
+    p99, _, rest = line.removeprefix(shown).partition(" ms. ")
     assert float(p99) == pytest.approx(20, rel=0.001)
     assert rest == CLOSED
     assert f"\n{line}\n" in render("text", stats)
@@ -50,12 +50,12 @@ def test_a_closed_loop_that_met_a_stall_says_what_it_cannot_show() -> None:
     assert row["sentence"] in line
 
 
-def test_where_the_rate_tells_of_it_only_that_is_said() -> None:
+def test_the_note_is_short_if_seconds_show_the_stall() -> None:
     stats = RunStats.of(runs.lasting(30, lambda second: 0 if second in (9, 10) else 100))
     assert note_lines(stats) == [f"Note: {CLOSED}"]
 
 
-def test_an_open_loop_that_fell_behind_is_a_warning() -> None:
+def test_an_open_loop_that_fell_behind_has_a_warning() -> None:
     stats = open_run(92, 100)
     (line,) = [line for line in note_lines(stats) if line.startswith("WARNING")]
     assert line == (
@@ -80,7 +80,7 @@ def without_a_store(**footer: object) -> RunStats:
     return runs.stats_of([runs.header(driver="noop"), *records, runs.footer(**footer)])
 
 
-def test_without_a_store_nothing_was_moved_and_every_format_says_so() -> None:
+def test_without_a_store_no_format_has_bytes() -> None:
     stats = without_a_store(left_behind=9, left_unknown=2)
     text = render("text", stats)
     assert f"\nNote: {NO_STORE}\n" in text
@@ -105,7 +105,7 @@ def test_without_a_store_nothing_was_moved_and_every_format_says_so() -> None:
     assert moved_cells == {"N/A"}
 
 
-def test_with_a_store_nothing_says_otherwise() -> None:
+def test_with_a_store_there_is_no_such_note() -> None:
     stats = runs.stats_of(runs.normal())
     assert NO_STORE not in render("text", stats)
     assert runs.as_json(stats)["run"]["store_involved"] is True
@@ -115,7 +115,7 @@ def test_a_plain_run_has_no_note() -> None:
     assert note_rows(RunStats.of(runs.lasting(30, 100))) == []
 
 
-def test_a_run_of_which_nothing_counts_says_so() -> None:
+def test_a_run_within_its_warm_up_has_a_note() -> None:
     (line,) = note_lines(RunStats.of(runs.lasting(3, 100, warmup=5)))
     assert line == (
         "Note: No results to report: warm-up and cool-down cover the whole run (300 operations)."
@@ -123,7 +123,7 @@ def test_a_run_of_which_nothing_counts_says_so() -> None:
     assert note_rows(RunStats.of(runs.no_results())) == []
 
 
-def test_seconds_that_are_kept_less_finely_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_less_accurate_seconds_have_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     stats = RunStats.of(runs.lasting(30, 100))
     monkeypatch.setattr(type(stats.series), "relative_error", 0.0048)
     (row,) = note_rows(stats)
@@ -133,7 +133,7 @@ def test_seconds_that_are_kept_less_finely_are_told_of(monkeypatch: pytest.Monke
     )
 
 
-def test_a_mix_that_is_not_the_scenarios_is_told_of() -> None:
+def test_a_mix_that_differs_from_the_scenario_has_a_note() -> None:
     run = runs.lasting(10, 100)
     stats = RunStats.of([*run, runs.footer(skipped={"UPDATE": 30, "DELETE": 0})])
     (row,) = note_rows(stats)
@@ -193,14 +193,14 @@ def test_each_finding_is_a_sentence(counts: list[int]) -> None:
         assert row["sentence"].isprintable()
 
 
-def test_a_short_run_is_only_noted() -> None:
+def test_a_short_run_has_a_note_and_no_warning() -> None:
     assert steady_lines(lasting(3, drifting)) == [
         "Note: Too short to tell whether the rate was steady (only 2 whole seconds completed): run"
         " for 12 s or more."
     ]
 
 
-def test_stages_with_the_same_to_say_share_a_line() -> None:
+def test_stages_with_the_same_finding_share_a_line() -> None:
     (line,) = steady_lines(lasting(40, 9, begins=(0, 4, 8)))
     assert line.startswith("Note: Stages 1, 2: Too short to tell")
     stats = lasting(40, lambda second: 9 if second < 20 else second, begins=(0, 20))
@@ -221,7 +221,7 @@ def test_there_are_two_lines_at_most() -> None:
     assert lines[2] == "(2 more findings of this kind: --json has all)"
 
 
-def test_reports_of_0_3_9_are_not_told_that_they_are_short() -> None:
+def test_reports_of_0_3_9_do_not_say_that_a_run_was_short() -> None:
     stats = legacy.stats_of("noop")
     assert steady_lines(stats) == []
     assert [row["finding"] for row in steady_rows(stats)] == ["too_short"]
@@ -255,7 +255,7 @@ def sentences(*findings: Finding) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("who", "cause", "value", "said"),
+    ("who", "cause", "value", "sentence"),
     [
         (
             WORKER, Cause.CORE, 98.2,
@@ -289,26 +289,26 @@ def sentences(*findings: Finding) -> list[str]:
         ),
     ],
 )  # fmt: skip
-def test_each_cause_is_a_sentence(who: Who, cause: Cause, value: float, said: str) -> None:
-    assert sentences(Finding(who, cause, value, 41, 60)) == [said]
+def test_each_cause_is_a_sentence(who: Who, cause: Cause, value: float, sentence: str) -> None:
+    assert sentences(Finding(who, cause, value, 41, 60)) == [sentence]
 
 
-def test_a_limit_at_times_is_called_so_whatever_the_others_were() -> None:
-    most, said = sentences(
+def test_a_bottleneck_at_times_is_named_so() -> None:
+    most, sentence = sentences(
         Finding(MASTER, Cause.CORE, 98, 30, 60), Finding(WORKER, Cause.CORE, 98, 6, 60)
     )
     assert "30 of 60 s: the load generator was the bottleneck; give" in most
-    assert "6 of 60 s: the load generator was the bottleneck at times; add workers" in said
+    assert "6 of 60 s: the load generator was the bottleneck at times; add workers" in sentence
 
 
-def test_many_workers_dont_fill_the_screen() -> None:
+def test_only_the_first_findings_are_listed() -> None:
     found = [Finding(Who(f"w{n}", "h"), Cause.CORE, 98, 9, 9) for n in range(64)]
-    said = sentences(*found)
-    assert len(said) == 5
-    assert said[-1] == "60 more findings of this kind (--json has all)"
+    sentence = sentences(*found)
+    assert len(sentence) == 5
+    assert sentence[-1] == "60 more findings of this kind (--json has all)"
 
 
-def test_room_is_told_with_figures() -> None:
+def test_headroom_is_shown_with_figures() -> None:
     hosts = (HostLoad("bench-01", 34.4, 20.0, 0.1),)
     assert list(
         verdict_lines(HeadroomVerdict(Headroom.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts))
@@ -323,7 +323,7 @@ def test_room_is_told_with_figures() -> None:
     assert "N/A" in verdict_lines(HeadroomVerdict(Headroom.ENOUGH))[0]
 
 
-def test_other_work_that_took_the_cores_is_told_and_what_it_does() -> None:
+def test_other_processes_on_the_cores_are_named_with_their_effect() -> None:
     hosts = (HostLoad("bench-01", 92.4, 89.0, 12.0), HostLoad("bench-02", 92.0, 40.0, 1.0))
     verdict = HeadroomVerdict(Headroom.ENOUGH, (), MASTER, 7.3, 99.0, 0.001, hosts)
     first, second = verdict_lines(verdict)
@@ -338,25 +338,25 @@ def test_other_work_that_took_the_cores_is_told_and_what_it_does() -> None:
     assert found[0]["other_work_percent"] == 89
 
 
-def test_operations_that_our_own_host_failed_make_it_the_bottleneck() -> None:
-    (said,) = verdict_lines(HeadroomVerdict(Headroom.NONE, own_failures=44))
-    assert said.startswith(
+def test_operations_that_failed_on_the_own_host_make_it_the_bottleneck() -> None:
+    (sentence,) = verdict_lines(HeadroomVerdict(Headroom.NONE, own_failures=44))
+    assert sentence.startswith(
         "The load generator was the bottleneck: 44 operations failed because its own host had no"
         " file descriptor, port or memory left"
     )
     assert verdict_map(HeadroomVerdict(Headroom.NONE, own_failures=44))["own_failures"] == 44
 
 
-def test_where_nothing_is_known_that_is_said() -> None:
+def test_without_metrics_the_verdict_is_unknown() -> None:
     assert (verdict_lines(HeadroomVerdict(Headroom.UNKNOWN))) == [
         "Load generator: unknown whether it was the bottleneck (no whole second with metrics of"
         " its hosts)"
     ]
 
 
-def test_names_cant_play_with_a_terminal() -> None:
-    (said,) = sentences(Finding(Who("w\x1b[2J", "h\n"), Cause.CORE, 98, 9, 9))
-    assert said.isprintable()
+def test_names_of_workers_are_escaped() -> None:
+    (sentence,) = sentences(Finding(Who("w\x1b[2J", "h\n"), Cause.CORE, 98, 9, 9))
+    assert sentence.isprintable()
 
 
 def test_json_has_words_and_figures() -> None:

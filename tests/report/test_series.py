@@ -51,7 +51,7 @@ class Series:
         return json.loads(render(of_series(self.settings, steps), "json"))
 
 
-def test_figures_stand_under_their_heads() -> None:
+def test_figures_are_aligned_with_their_headings() -> None:
     title, head = Series().head().splitlines()[1:]
     row = Series().row(step()).rstrip("\n")
     assert title == "own, by users (latencies in ms: service time, from start)"
@@ -87,14 +87,14 @@ def test_a_rate_has_response_times() -> None:
     assert row.split()[-3:] == ["25.000", "35.000", "45.000"]
 
 
-def test_what_is_not_there_is_said_so() -> None:
+def test_unknown_figures_are_na() -> None:
     nothing = replace(
         step(), seconds=None, operations=0, rate_per_s=None, bytes_per_s=None, service=NOTHING
     )
     assert Series().row(nothing).split() == ["20", "N/A", "0", "2", *["N/A"] * 5]
 
 
-def test_a_row_tells_what_its_figures_do_not() -> None:
+def test_remarks_of_a_row() -> None:
     odd = replace(step(), ended="failed", lost=3, late=7)
     assert Series().row(odd).rstrip().endswith("40.000  3 lost; 7 never started; run failed")
     judged = Series(thresholds=(SLO,))
@@ -117,7 +117,7 @@ def searched(*outcomes: tuple[float, bool], most: float = 100, confirm: int = 0)
     return text.removeprefix(series.head() + series.row(made))
 
 
-def test_what_a_search_has_found_stands_below() -> None:
+def test_the_result_of_a_search_is_below_the_rows() -> None:
     assert Series().text(step()) == Series().head() + Series().row(step())
     assert searched((1, True), (2, False)) == (
         "\nHighest load that met p99 < 50ms: 1 user\nLowest load that missed it: 2 users\n"
@@ -161,12 +161,12 @@ def test_json_has_the_same_and_what_was_found() -> None:
     assert "largest_kept" not in Series().json(step())
 
 
-def test_names_from_outside_cannot_steer_a_terminal() -> None:
+def test_names_are_escaped() -> None:
     assert "\x1b" not in Series(name="a\x1bb").head()
     assert Series().csv(replace(step(), path="a\x1bb"))[0]["stats_file"] == "a\\x1bb"
 
 
-def test_a_run_with_fewer_users_than_asked_for_counts_for_nothing() -> None:
+def test_a_step_with_missing_users_is_not_counted() -> None:
     short = replace(
         step(64), users_asked=64, users_ran=4, verdicts=(), rate_per_s=None, bytes_per_s=None,
         service=NOTHING,
@@ -183,7 +183,7 @@ def test_a_run_with_fewer_users_than_asked_for_counts_for_nothing() -> None:
     assert judged.json(step(64, kept=True))["steps"][0]["counts"] == 1
 
 
-def test_what_bound_a_search_is_said() -> None:
+def test_the_bound_of_a_search_is_named() -> None:
     search = Search(1, 100)
     search.record(1, kept=True)
     search.limit(2)
@@ -209,8 +209,8 @@ def test_each_figure_that_is_judged_has_a_column() -> None:
     made = replace(step(), verdicts=verdicts)
     head, row = judged.head().splitlines()[-1], judged.row(made)
     assert head.split()[-4:] == ["max", "p99(READ)", "p99", "errors"], "max stands there already"
-    told = ["61.5ms", "33ms", "0.25%", "missed", "p99(READ)", "<", "50ms"]
-    assert row.split()[-len(told) :] == told
+    shown = ["61.5ms", "33ms", "0.25%", "missed", "p99(READ)", "<", "50ms"]
+    assert row.split()[-len(shown) :] == shown
     assert len(row.partition("  missed")[0]) == len(head)
     (cells,) = judged.csv(made)
     assert cells["threshold_1"] == "p99(READ) < 50ms"

@@ -1,4 +1,4 @@
-"""The text report: golden runs, 0.3.9's own figures, and harmless whatever the names."""
+"""The text report: golden runs, 0.3.9's own figures, and names that control no terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.report.runs import render
 
 
 @pytest.mark.parametrize("name", runs.RUNS)
-def test_it_is_as_it_was_read_once(name: str) -> None:
+def test_output_equals_the_golden_file(name: str) -> None:
     compare.check(f"{name}.report.txt", render("text", runs.stats_of(runs.RUNS[name]())))
 
 
@@ -59,7 +59,7 @@ def test_it_says_how_the_run_ended() -> None:
     assert not any(word in whole for word in ("INCOMPLETE", "INTERRUPTED", "FAILED"))
 
 
-def test_what_was_read_late_is_in_no_first_byte_figure() -> None:
+def test_responses_read_late_are_excluded_from_first_byte_figures() -> None:
     late = {"headers_ns": UNCERTAIN_NS, "first_byte_ns": UNCERTAIN_NS}
     rows = [runs.result(n, runs.READ, **(late if n < 4 else {})) for n in range(1, 6)]
     records = [runs.header(), runs.worker(0, "w"), runs.batch(rows)]
@@ -75,13 +75,13 @@ def test_what_was_read_late_is_in_no_first_byte_figure() -> None:
     assert cells["read_first_byte_uncertain"] == cells["total_headers_uncertain"] == "3"
 
 
-def test_what_is_zero_has_no_line() -> None:
+def test_counters_that_are_zero_have_no_line() -> None:
     text = render("text", runs.stats_of([*runs.one_sample(), runs.footer()]))
     for word in ("ERRORS", "Skipped", "Lost", "slow down", "refused", "Warning", "left behind"):
         assert word not in text
 
 
-def test_errors_come_with_cause_count_and_an_example() -> None:
+def test_errors_have_count_cause_status_and_example() -> None:
     text = render("text", runs.stats_of(runs.all_errors()))
     row = text.split("ERRORS\n")[1].splitlines()[1].split()
     assert row[:3] == ["20", "status", "503"]
@@ -117,7 +117,7 @@ def test_errors_around_the_run_have_tables_of_their_own() -> None:
     assert "\nERRORS" not in text
 
 
-def test_what_may_be_left_behind_is_no_count_of_what_is() -> None:
+def test_possibly_orphaned_objects_are_counted_apart() -> None:
     text = render("text", around())
     assert "\nOrphaned objects: 2\n" in text
     assert "\nObjects possibly orphaned (unknown whether they were created or deleted): 3" in (text)
@@ -152,7 +152,7 @@ def test_a_time_of_day_is_cut_not_rounded() -> None:
     assert "Ran 2026-11-20 09:49:43 UTC to N/A" in text
 
 
-def test_a_cause_of_errors_that_this_release_does_not_know_has_its_number() -> None:
+def test_an_unknown_cause_of_errors_is_a_number() -> None:
     rows = [runs.failure(1, READ, error=99)]
     text = render("text", runs.stats_of([runs.header(), runs.batch(rows)]))
     assert "             1  error 99            503     READ: " in text
@@ -167,10 +167,10 @@ names = st.text(max_size=30)
 
 
 @given(names, names, names, names, st.binary(max_size=20))
-def test_nothing_from_outside_steers_the_terminal(
+def test_no_name_controls_the_terminal(
     name: str, size: str, worker_id: str, detail: str, identifier: bytes
 ) -> None:
-    """Invariant: but for our own newlines, the report steers no terminal."""
+    """Invariant: apart from newlines it has no control character."""
     scenario = {**runs.SCENARIO, "name": name, "policy": detail, "sizes": [{"name": size}]}
     row = runs.failure(1, READ, detail=detail, transaction_id=identifier)
     stats = runs.stats_of(
@@ -191,15 +191,15 @@ def test_nothing_from_outside_steers_the_terminal(
     assert text.count("\nTOTAL\n") == 1
 
 
-def test_a_lost_worker_is_told_once() -> None:
+def test_a_lost_worker_is_named_once() -> None:
     lost = ["one (h, pid 1)", "two (h, pid 2)"]
     warnings = ["Lost worker one (h, pid 1): no heartbeat for 3 s"]
     text = render("text", runs.stats_of([runs.footer(warnings=warnings, workers_lost=lost)]))
-    told = [line for line in text.splitlines() if "(h, pid" in line]
-    assert told == ["Warning: worker two (h, pid 2) was lost", f"Warning: {warnings[0]}"]
+    shown = [line for line in text.splitlines() if "(h, pid" in line]
+    assert shown == ["Warning: worker two (h, pid 2) was lost", f"Warning: {warnings[0]}"]
 
 
-def test_results_that_the_file_should_have_are_told() -> None:
+def test_missing_results_are_counted() -> None:
     records = [runs.header(), runs.batch([runs.result(1, READ)])]
     missing = "Sent, but neither in the results nor known to be lost"
     assert f"{missing}: 2" in render("text", runs.stats_of([*records, runs.footer(sent=3)]))

@@ -24,12 +24,12 @@ def line(text: str, records: list[runs.Record] | None = None) -> list[str]:
     return lines(text, records=records)[1].split("  ")[1:]
 
 
-def test_without_a_threshold_nothing_is_said() -> None:
+def test_without_a_threshold_there_is_no_section() -> None:
     assert lines() == []
     assert "THRESHOLDS" not in render("text", RunStats.of(runs.normal()))
 
 
-def test_each_is_said_to_have_passed_or_failed_with_the_value() -> None:
+def test_each_threshold_has_its_verdict_and_value() -> None:
     assert lines("errors < 5%", "errors <= 20", "p99(READ) < 50ms") == [
         "THRESHOLDS",
         "  FAIL  errors < 5%       10%",
@@ -38,22 +38,22 @@ def test_each_is_said_to_have_passed_or_failed_with_the_value() -> None:
     ]
 
 
-def test_they_are_the_end_of_the_text_report() -> None:
+def test_thresholds_end_the_text_report() -> None:
     stats, thresholds = RunStats.of(runs.normal()), [Threshold.parse("errors == 0")]
     text = render("text", stats, thresholds=thresholds)
     assert text.endswith("\n\nTHRESHOLDS\n  FAIL  errors == 0  20\n")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("p50(DELETE) < 1s", "no sample to judge by"),
         ("rate > 1/s", "no operation to judge by"),
         ("response_p99 < 1s", "no sample to judge by"),
     ],
 )
-def test_where_nothing_is_to_judge_by_it_failed_and_says_why(text: str, said: str) -> None:
-    assert line(text, runs.no_results())[::2] == ["FAIL", said]
+def test_a_threshold_without_data_fails_with_a_reason(text: str, reason: str) -> None:
+    assert line(text, runs.no_results())[::2] == ["FAIL", reason]
 
 
 def test_it_says_which_latency_was_judged() -> None:
@@ -74,7 +74,7 @@ def test_values_are_in_the_thresholds_own_unit(text: str, shown: str) -> None:
     assert line(text, runs.one_sample())[2].startswith(f"{shown} (")
 
 
-def test_a_value_never_looks_like_its_limit_unless_it_is() -> None:
+def test_a_value_looks_like_its_limit_only_if_equal() -> None:
     # 1.2345678 ms is 1.23457 to six digits.
     rows = [runs.result(1, runs.READ, last_byte_ns=1_234_567, headers_ns=1)]
     records = [runs.header(), runs.PhaseRecord(runs.Phase.RUN, 0, 1), runs.batch(rows)]
@@ -98,7 +98,7 @@ def test_large_values_have_no_exponent() -> None:
     assert line("throughput > 1B/s", records)[2] == "133333000000000B/s"
 
 
-def test_one_that_the_histogram_may_have_decided_says_so() -> None:
+def test_a_borderline_verdict_is_marked() -> None:
     stats = RunStats.of(runs.normal())
     (row,) = runs.as_json(stats, thresholds=[Threshold.parse("p99 < 1s")])["thresholds"]
     actual = row["actual"]
@@ -132,6 +132,6 @@ def test_csv_has_three_columns_for_each() -> None:
     }  # fmt: skip
 
 
-def test_a_size_class_steers_no_terminal() -> None:
+def test_size_classes_are_escaped() -> None:
     (found,) = lines('errors("a\\u001b[1m") < 5%')[1:]
     assert "\x1b" not in found

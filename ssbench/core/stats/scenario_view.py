@@ -1,7 +1,7 @@
-"""What a report must know of a scenario, read from any version's header.
+"""The keys of a scenario that reports use, read from a stat file's header of any version.
 
-Reports are made of files that may be old, damaged or of another's making. So nothing here
-raises: what is missing or malformed is None, or left out.
+The file may be old, damaged or from another program, so nothing here raises: what is missing or
+malformed is None or omitted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from ssbench.core.operations import CRUD
 
-Profile = Mapping[str, float]  #: an operation's name in capitals -> its share; sum 1
+Profile = Mapping[str, float]  #: operation's name in capitals -> share; they sum to 1
 
 _YEAR_S = 366 * 86400.0
 _LEGACY_SCENARIO = "_scenario_data"  # ssbench 0.3.9 keeps the user's JSON under this key
@@ -45,15 +45,15 @@ class ScenarioView:
     delete_after: int | None
     policy: str | None
     block_size: int | None
-    rate: float | None  #: operations a second that fall due; None: a closed loop, or stages
+    rate: float | None  #: operations/s due; None: a closed loop, or stages
     arrivals: str | None
-    think_time: tuple[float, float] | None  #: seconds, the least and the longest
-    warmup_s: float  #: 0 where nothing is left out
+    think_time: tuple[float, float] | None  #: shortest and longest, in seconds
+    warmup_s: float  #: 0 if nothing is excluded
     cooldown_s: float
-    stage_warmups_s: tuple[float, ...]  #: of each stage; () where none has one of its own
+    stage_warmups_s: tuple[float, ...]  #: of each stage; () if none has one
 
     def stage_warmup_s(self, stage: int) -> float:
-        """What is left out of a stage's beginning."""
+        """Seconds excluded from a stage's beginning."""
         return self.stage_warmups_s[stage] if stage < len(self.stage_warmups_s) else 0.0
 
     @property
@@ -71,14 +71,14 @@ class ScenarioView:
             name=_text(merged.get("name")) or "",
             sizes=sizes,
             profile=_average(sizes),
-            user_count=_whole(merged.get("user_count")),
+            user_count=_integer(merged.get("user_count")),
             container_base=_text(merged.get("container_base")),
-            container_count=_whole(merged.get("container_count")),
-            operation_count=_whole(merged.get("operation_count")),
+            container_count=_integer(merged.get("container_count")),
+            operation_count=_integer(merged.get("operation_count")),
             run_seconds=_number(merged.get("run_seconds")),
-            delete_after=_whole(merged.get("delete_after")),
+            delete_after=_integer(merged.get("delete_after")),
             policy=_text(merged.get("policy")),
-            block_size=_whole(merged.get("block_size")),
+            block_size=_integer(merged.get("block_size")),
             rate=_number(merged.get("rate")),
             arrivals=_text(merged.get("arrivals")),
             think_time=_range(merged.get("think_time")),
@@ -93,13 +93,13 @@ def _sizes(scenario: Mapping[str, Any]) -> tuple[SizeView, ...]:
     counts = initial if isinstance(initial, Mapping) else {}
     rows = scenario.get("sizes")
     rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
-    files = [max(0, _whole(counts.get(_text(row.get("name")))) or 0) for row in rows]
+    files = [max(0, _integer(counts.get(_text(row.get("name")))) or 0) for row in rows]
     total = sum(files)
     return tuple(
         SizeView(
             name=_text(row.get("name")) or f"class {index}",
-            size_min=_whole(row.get("size_min")),
-            size_max=_whole(row.get("size_max")),
+            size_min=_integer(row.get("size_min")),
+            size_max=_integer(row.get("size_max")),
             initial_files=count,
             share=count / total if total else 0.0,
             profile=_profile(row) or _profile(scenario) or _mix(scenario.get("groups")),
@@ -114,7 +114,7 @@ def crud_of(profile: Profile | None) -> list[float] | None:
 
 
 def other_operations(profile: Profile | None) -> list[str]:
-    """The names of those that a crud_profile can't hold."""
+    """The operations of a profile that a crud_profile cannot have."""
     return [name for name in profile or () if name not in {row.name for row in CRUD}]
 
 
@@ -159,7 +159,7 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     return value if type(value) is int else None
 
 
@@ -171,7 +171,7 @@ def _range(value: Any) -> tuple[float, float] | None:
 
 
 def _span(value: Any) -> float:
-    """Seconds, up to a year, that nothing can overflow with."""
+    """Seconds from 0 to a year, so that nanoseconds cannot overflow; else 0."""
     number = _number(value)
     return number if number is not None and 0 <= number < _YEAR_S else 0.0
 

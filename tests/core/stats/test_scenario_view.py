@@ -22,19 +22,19 @@ def test_shares_and_the_weighted_average() -> None:
     assert (facts.policy, facts.block_size, facts.user_count) == ("gold", 65536, 4)
 
 
-def test_0_3_9_keeps_the_users_json_inside() -> None:
+def test_headers_of_0_3_9_nest_the_users_json() -> None:
     header = {"name": "over", "user_count": 24, "_scenario_data": {**SCENARIO, "user_count": 4}}
     facts = ScenarioView.of(header)
     assert (facts.name, facts.user_count, len(facts.sizes)) == ("over", 24, 2)
 
 
-def test_no_initial_files_is_no_share() -> None:
+def test_without_initial_files_there_are_no_shares() -> None:
     facts = ScenarioView.of({**SCENARIO, "initial_files": {}})
     assert [size.share for size in facts.sizes] == [0.0, 0.0]
     assert facts.profile is None
 
 
-def test_a_stage_says_how_much_of_it_is_left_out() -> None:
+def test_warm_ups_of_stages() -> None:
     stages = [{"seconds": 9, "warmup": 2}, {"seconds": 9}, "damaged", {"warmup": -3}]
     facts = ScenarioView.of({**SCENARIO, "stages": stages})
     assert [facts.stage_warmup_s(stage) for stage in range(5)] == [2, 0, 0, 0, 0]
