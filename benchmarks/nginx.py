@@ -24,7 +24,7 @@ ACCOUNT = "AUTH_test"
 NOT_HERE = "not run: apt-get install nginx"
 #: For what goes to a disk; `make clean` removes what a killed runner left.
 _ON_DISK = Path(__file__).resolve().parents[1] / ".bench"
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 _PR_SET_PDEATHSIG = 1
 _PLACES = ("/usr/sbin/nginx", "/usr/local/sbin/nginx")
 
@@ -187,7 +187,7 @@ def _end_with_parent() -> None:
 
 
 def _await(server: Nginx) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while server.process.poll() is None and time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port)):
             return

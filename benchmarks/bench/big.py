@@ -1,7 +1,7 @@
-"""Objects of 8 and 64 MiB, 4 users, one worker: MB/s, processor time and memory, beside wrk.
+"""Objects of 8 and 64 MiB, 4 users, one worker: MB/s, CPU time and memory, beside wrk.
 
-A MB is 1,000,000 bytes. Uploads go to files in memory; downloads come out of the page cache by
-sendfile, for out of /dev/shm nginx itself is the limit, and nobody would learn what a client can.
+A MB is 1,000,000 bytes. Uploads go to files in memory. Downloads come from the page cache by
+sendfile; from /dev/shm, nginx itself would be the limit.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from benchmarks.bench.ours import Load
 from benchmarks.nginx import Nginx
 
 _USERS, _SECONDS, _MIB = 4, 2, 2**20
-_RATE, _CPU = "MB a second, one core", "processor time of the worker a MB"
-_MEMORY, _MEMORY_LIMIT_MB = "most memory of the worker", 100
+_RATE, _CPU = "MB/s, one core", "CPU time of the worker per MB"
+_MEMORY, _MEMORY_LIMIT_MB = "peak memory of the worker", 100
 
-#: Verb -> our profile, whether its files are on a disk, the least ratio of rates.
+#: Method -> our profile, whether its files are on a disk, the lowest ratio of rates.
 _VERBS = {"GET": (ours.GET, True, 1.2), "PUT": (ours.PUT, False, 0.9)}
 
 
@@ -29,8 +29,7 @@ class _Size(NamedTuple):
 
 
 _SIZES = (_Size(8, 5), _Size(64, 3))
-#: One, as wrk has: with more, nginx and our socket buffers go through more memory than wrk's do,
-#: and what that costs is the caches' and the hypervisor's affair.
+#: One, as for wrk: with more, nginx and our socket buffers would use more memory than wrk's.
 _OBJECTS = 1
 _KINDS = [(size, verb) for size in _SIZES for verb in _VERBS]
 
@@ -47,7 +46,7 @@ def run(rounds: int) -> Iterator[Figure]:
         return
     for size, verb in _KINDS:
         taken: Samples = defaultdict(list)
-        # A server for each kind, so that no more than one kind's objects take room.
+        # A server for each kind, to bound the space that objects take.
         with target.serving(page_cache=_VERBS[verb][1]) as server:
             server.put("peers/object", size.mib * _MIB)
             for _ in range(min(rounds, size.rounds)):

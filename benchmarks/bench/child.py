@@ -1,4 +1,4 @@
-"""A command run to its end, and what it took of the processor."""
+"""Runs a command to its end, and measures its CPU time."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.bench.cores import standing
+from benchmarks.bench.cores import pinned
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class CommandError(Exception):
-    """A command failed; the message has its words."""
+    """A command failed; the message has its output."""
 
 
-class Ended(NamedTuple):
-    """What a command left."""
+class Completed(NamedTuple):
+    """Output and resources of a command."""
 
     out: str
-    cpu_s: float  #: user and system, its own children included once it has waited for them
-    memory_mb: float  #: the most that was resident
+    cpu_s: float  #: user and system, including children that it waited for
+    memory_mb: float  #: peak resident memory
 
 
 def run(
@@ -31,13 +31,13 @@ def run(
     core: int,
     timeout_s: float = 60.0,
     environment: Mapping[str, str] | None = None,
-) -> Ended:
-    """Run it on a core, to its end.
+) -> Completed:
+    """Run a command on a core, to its end.
 
-    :raises CommandError: its exit status isn't 0, or it took too long.
+    :raises CommandError: its exit status isn't 0, or it exceeds the timeout.
     """
     words = [str(word) for word in command]
-    with standing(core):
+    with pinned(core):
         process = subprocess.Popen(
             words, cwd=ROOT, env=environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -57,4 +57,4 @@ def run(
             process.wait()
     if process.returncode:
         raise CommandError(f"{' '.join(words)}: status {process.returncode}: {out}")
-    return Ended(out, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6)
+    return Completed(out, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6)

@@ -1,6 +1,6 @@
-"""Who stands on which core: the client on the first, what serves and what looks on on the second.
+"""Cores: the client runs on the first, the target and the benchmark itself on the second.
 
-Master and worker of a run are the client together, so that a reference has no less than they.
+Master and worker share the client's core, so that a reference has as much as both.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ CLIENT, TARGET = _ALLOWED[0], _ALLOWED[-1]
 
 
 @contextmanager
-def standing(*cores: int) -> Iterator[None]:
-    """What is started within the block, by this thread, runs on these cores only."""
+def pinned(*cores: int) -> Iterator[None]:
+    """Pin this thread, and processes that it starts in the block, to these cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
@@ -25,5 +25,5 @@ def standing(*cores: int) -> Iterator[None]:
 
 
 def enough() -> bool:
-    """Whether there are two."""
+    """Whether client and target have a core each."""
     return CLIENT != TARGET

@@ -1,4 +1,4 @@
-"""A line of the table: our samples, a reference's, and the bound that their ratio has to keep."""
+"""A line of the table: our samples, the reference's, and the bound of their ratio."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a ratio has to be."""
-
     limit: float
     at_most: bool  #: False: at least
 
     def keeps(self, ratio: float) -> bool:
-        """Whether it is on the right side."""
+        """Whether the ratio meets the bound."""
         return ratio <= self.limit if self.at_most else ratio >= self.limit
 
     def worse_by(self, ratio: float, before: float) -> float:
-        """By what part the ratio is worse than it was; below 0 where it is better."""
+        """How much worse the ratio is than before, as a fraction; negative: better."""
         return ratio / before - 1 if self.at_most else before / ratio - 1
 
     def __str__(self) -> str:
@@ -28,18 +26,16 @@ class Bound:
 
 
 def at_most(limit: float) -> Bound:
-    """The bound of what should be small: times, processor time, memory."""
+    """A bound for times, CPU time and memory."""
     return Bound(limit, at_most=True)
 
 
 def at_least(limit: float) -> Bound:
-    """The bound of what should be large: rates."""
+    """A bound for rates."""
     return Bound(limit, at_most=False)
 
 
 class Verdict(Enum):
-    """What became of a figure."""
-
     KEPT = "kept"
     MISSED = "MISSED"
     NOT_RUN = "not run"
@@ -47,16 +43,15 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One thing that was measured, several times, beside its reference.
+    """Samples of a measurement and of its reference.
 
-    :param ours, theirs: samples in ``unit``, in the order in which they were taken, one of each
-        in turn. A reference that is a known number is one sample.
-    :param why_not: why it couldn't be measured, and what would help; "" where it was.
-    :param optional: whether a success may be claimed without it, where it couldn't be measured.
-    :param note: what else to know in order to judge it.
+    :param ours, theirs: samples in ``unit``, taken alternately. A fixed reference is one sample.
+    :param why_not: why it was not measured, and what would help; "" if it was.
+    :param optional: the exit status may be 0 if it was not measured.
+    :param note: shown in the last column.
     """
 
-    words: str
+    title: str
     unit: str
     ours: Sequence[float]
     reference: str
@@ -68,24 +63,24 @@ class Figure:
 
     @property
     def ratio(self) -> float:
-        """Of the medians."""
+        """Ratio of the medians."""
         return median(self.ours) / median(self.theirs)
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the ratio keeps its bound."""
+        """Whether the ratio meets its bound."""
         if self.why_not:
             return Verdict.NOT_RUN
         return Verdict.KEPT if self.bound.keeps(self.ratio) else Verdict.MISSED
 
 
-def below(words: str, unit: str, ours: Sequence[float], limit: float) -> Figure:
-    """A figure that is held against a number: its ratio is its share of the limit."""
-    return Figure(words, unit, ours, f"{limit:g} {unit}", [limit], at_most(1.0))
+def below(title: str, unit: str, ours: Sequence[float], limit: float) -> Figure:
+    """A figure with an absolute limit: the ratio is its share of the limit."""
+    return Figure(title, unit, ours, f"{limit:g} {unit}", [limit], at_most(1.0))
 
 
 def not_run(
-    words: str, reference: str, bound: Bound, why_not: str, *, optional: bool = False
+    title: str, reference: str, bound: Bound, why_not: str, *, optional: bool = False
 ) -> Figure:
-    """A figure that can't be measured here."""
-    return Figure(words, "", (), reference, (), bound, why_not, optional)
+    """A figure that can't be measured on this host."""
+    return Figure(title, "", (), reference, (), bound, why_not, optional)

@@ -14,18 +14,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median
 
-from benchmarks.bench import crowd, ours, target, wrk
-from benchmarks.bench.cores import CLIENT, standing
-from benchmarks.bench.crowd import Host
+from benchmarks.bench import ours, simulated, target, wrk
+from benchmarks.bench.cores import CLIENT, pinned
 from benchmarks.bench.figure import Figure, at_most, not_run
 from benchmarks.bench.ours import Load
+from benchmarks.bench.simulated import Setup
 
 _USERS, _SIZE, _SECONDS, _WRK_SECONDS = 2000, 4096, 1.5, 1
 _USER_BOUNDS = {"worker": at_most(2.0), "master": at_most(0.3)}
 #: Hosts without a store, and the bounds of worker and master.
 _HOSTS = {
-    "64 workers of 64 users": (Host(64, 64 * 64, 1000), at_most(7.0), at_most(4.3)),
-    "10,000,000 objects": (Host(1, 1024, 10_000_000), at_most(5.3), at_most(5.0)),
+    "64 workers of 64 users": (Setup(64, 64 * 64, 1000), at_most(7.0), at_most(4.3)),
+    "10,000,000 objects": (Setup(1, 1024, 10_000_000), at_most(5.3), at_most(5.0)),
 }
 #: Rounds without a store: creating 10 million objects takes a quarter of a minute.
 _MAX_ROUNDS = 3
@@ -38,10 +38,10 @@ Samples = defaultdict[str, list[float]]
 def run(rounds: int) -> Iterator[Figure]:
     """All figures of the row."""
     yield from _users(rounds)
-    for words, (host, *bounds) in _HOSTS.items():
+    for words, (setup, *bounds) in _HOSTS.items():
         taken: Samples = defaultdict(list)
         for _ in range(min(rounds, _MAX_ROUNDS)):
-            cost = crowd.run(host)
+            cost = simulated.run(setup)
             taken["worker"].append(cost.worker_us)
             taken["master"].append(cost.master_us)
             taken["python"].append(python_step_us())
@@ -76,7 +76,7 @@ def _users(rounds: int) -> Iterator[Figure]:
 
 def python_step_us() -> float:
     """CPU time in µs of one step of a fixed Python loop on the client's core (median of 20)."""
-    with standing(CLIENT):
+    with pinned(CLIENT):
         return median(_pass_s() for _ in range(_PASSES)) / _STEPS * 1e6
 
 

@@ -1,6 +1,6 @@
-"""What an operation costs the master beside its workers, at batches that arise by themselves.
+"""CPU time per operation of the master beside its workers', with the default batch size.
 
-4 KiB GETs. As long as it is a quarter, a master's core feeds four cores of workers, at a sixth six.
+4 KiB GETs. At a quarter, one core of the master serves four cores of workers; at a sixth, six.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def run(rounds: int) -> Iterator[Figure]:
                 workers[words].append(done.worker_us)
     for words in _CROWDS:
         yield Figure(
-            f"processor time of the master an operation, {words}", "µs", masters[words],
+            f"CPU time of the master per operation, {words}", "µs", masters[words],
             _REFERENCE, workers[words], _WANTED,
         )  # fmt: skip

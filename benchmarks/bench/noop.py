@@ -1,7 +1,7 @@
-"""How many no-op operations a second go through a master and three workers, on both cores.
+"""No-op operations per second of a master and three workers, on both cores.
 
-The reference is ssbench 0.3.9, which needs Python 2 and can't run beside us: the range of figures
-that it reached on a machine of two cores. The ratio is to the top of it.
+The reference is ssbench 0.3.9, which needs Python 2 and can't run here: the range of rates that it
+reached on a machine with two cores. The ratio is to the highest.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks.bench.child import ROOT, CommandError
-from benchmarks.bench.cores import CLIENT, TARGET, standing
+from benchmarks.bench.cores import CLIENT, TARGET, pinned
 from benchmarks.bench.figure import Figure, at_least
 from benchmarks.bench.ours import port_options
 
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 _RATE = re.compile(r"Average requests per second: *([\d.]+)")
 
 
 class Setting(NamedTuple):
-    """Options, what 0.3.9 did with them (operations a second, from, to), and how many times that is
-    wanted."""
+    """Options, the range of operations/s of 0.3.9 with them, and the wanted ratio."""
 
     options: str
     from_per_s: int
@@ -53,18 +52,18 @@ def run(rounds: int) -> Iterator[Figure]:
 
 
 def measure(options: str) -> float:
-    """Operations a second of one run, as its report says it.
+    """Operations/s of one run, from its report.
 
     :raises CommandError: it failed.
     """
-    with tempfile.TemporaryDirectory(prefix="ssbench-bench-") as folder, standing(CLIENT, TARGET):
+    with tempfile.TemporaryDirectory(prefix="ssbench-bench-") as folder, pinned(CLIENT, TARGET):
         command = [
             sys.executable, str(ROOT / "bin" / "ssbench-master"), "-q", "run-scenario",
             "-f", "very_small", "--noop", "-s", f"{folder}/noop.stat.gz",
             *map(str, port_options()), *options.split(),
         ]  # fmt: skip
         ended = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=_PATIENCE_S
+            command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
         )
     found = _RATE.search(ended.stdout)
     if ended.returncode or not found:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.bench.child import ROOT, CommandError
-from benchmarks.bench.cores import CLIENT, standing
+from benchmarks.bench.cores import CLIENT, pinned
 from benchmarks.scale.watch import Watcher
 from ssbench import statfile
 from ssbench.core.model import Phase
@@ -28,7 +28,7 @@ GET, PUT = (0, 1, 0, 0), (0, 0, 1, 0)  #: profiles; a PUT replaces an initial ob
 #: Often enough for runs of two seconds. The runner isn't on the client's core, so it costs nothing
 #: that is measured.
 _LOOK_EVERY_S = 0.02
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def run(load: Load) -> Ours:
         done.seconds,
         sum(watch.cpu_between(done.start, done.end) for watch in workers),
         master_watch.cpu_between(done.start, done.end),
-        max(moment.memory_mb for watch in workers for moment in watch.moments),
+        max(sample.memory_mb for watch in workers for sample in watch.samples),
     )
 
 
@@ -96,12 +96,12 @@ def run(load: Load) -> Ours:
 def _worker(users: int, ports: Sequence[object]) -> Iterator[Watcher]:
     """One that ends with its master, watched."""
     command = [ROOT / "bin" / "ssbench-worker", "--exit-with-master", "-c", users, *ports]
-    with standing(CLIENT):
+    with pinned(CLIENT):
         worker = _start(command, subprocess.DEVNULL)
     try:
         with _watching(worker.pid) as watch:
             yield watch
-            worker.wait(_PATIENCE_S)
+            worker.wait(_TIMEOUT_S)
     finally:
         worker.kill()
         worker.wait()
@@ -117,11 +117,11 @@ def _master(load: Load, folder: Path, stats: Path, ports: Sequence[object]) -> W
         "--progress", "none", "--expect-workers", load.workers, "-S", load.url, "-T", "token",
         *ports, *load.options,
     ]  # fmt: skip
-    with standing(CLIENT), (folder / "master.log").open("w+") as log:
+    with pinned(CLIENT), (folder / "master.log").open("w+") as log:
         master = _start(command, log.fileno())
         try:
             with _watching(master.pid) as watch:
-                status = master.wait(load.seconds + _PATIENCE_S)
+                status = master.wait(load.seconds + _TIMEOUT_S)
         finally:
             master.kill()
             master.wait()

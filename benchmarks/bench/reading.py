@@ -1,4 +1,4 @@
-"""A report of a large stat file beside `zcat FILE | wc -c`; its memory, and the file's size."""
+"""Reports of large stat files beside `zcat FILE | wc -c`; their memory, and the files' sizes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from benchmarks.bench.figure import Bound, Figure, at_most, below
 from benchmarks.bench.statfiles import Shape
 
 _LARGE = Shape(10_000_000)
-#: What else a file may be like: a tenth of the operations, held against the same bound.
+#: Other kinds of files, with a tenth of the operations.
 _OTHERS = {
     "batches of 8": Shape(1_000_000, rows=8),
     "open loop": Shape(1_000_000, rate=10_000),
     "with a cool-down": Shape(1_000_000, cooldown_s=10),
 }
-_MOST_ROUNDS = 3  #: a report of the large file takes its time
+_MOST_ROUNDS = 3  #: a report of the large file takes seconds
 _MEMORY_MB, _BYTES = 400.0, 40.0
 _LARGE_BOUND, _OTHER_BOUND = at_most(2.5), at_most(4.0)
 _WORDS = "report of {:,} operations"

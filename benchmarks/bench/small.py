@@ -1,7 +1,7 @@
-"""4 KiB GET and PUT, 64 users, one worker: processor time beside wrk's, rates beside peers'.
+"""4 KiB GET and PUT, 64 users, one worker: CPU time beside wrk's, rates beside other clients'.
 
-Every result is recorded, with both latencies and its transaction id. The rates are of master and
-worker together on one core; each peer has that core to itself.
+Every result is recorded, with both latencies and its transaction id. Master and worker share one
+core; each other client has it to itself.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from benchmarks.bench.peers import run as peers
 from benchmarks.nginx import Nginx
 
 _USERS, _SIZE, _SECONDS = 64, 4096, 2
-#: Peers far from any bound needn't be run as often.
+#: Other clients are far from the bounds: fewer rounds suffice.
 _PEER_ROUNDS = 3
 _NO_NECTAR = "not run: proxy.golang.org doesn't have its module"
-_CPU, _RATE = "processor time of the worker an operation", "operations a second, one core"
+_CPU, _RATE = "CPU time of the worker per operation", "operations/s, one core"
 _RATES: Mapping[str, Bound] = {
     "swiftclient on gevent": at_least(40),
     "Locust": at_least(8),

@@ -1,7 +1,7 @@
-"""From the start of ssbench-master to the first operation, no-op, beside Python's own imports.
+"""Seconds from the start of ssbench-master to the first no-op operation, beside Python's imports.
 
 The first operation is the earliest of the run phase in the stat file: the phase's start by the
-wall clock, and its offset from that. One initial object was uploaded before it.
+wall clock plus the operation's offset. One initial object is uploaded before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.bench.child import ROOT
-from benchmarks.bench.cores import CLIENT, TARGET, standing
+from benchmarks.bench.cores import CLIENT, TARGET, pinned
 from benchmarks.bench.figure import Figure, at_most
 from benchmarks.bench.ours import port_options
 from ssbench import statfile
@@ -36,9 +36,9 @@ _SAMPLES_A_ROUND = 3
 
 
 def run(rounds: int) -> Iterator[Figure]:
-    """The row's figure. Master and worker have both cores, as they would."""
+    """The row's figure. Master and worker use both cores."""
     ours, theirs = [], []
-    with tempfile.TemporaryDirectory(prefix="ssbench-start-") as folder, standing(CLIENT, TARGET):
+    with tempfile.TemporaryDirectory(prefix="ssbench-start-") as folder, pinned(CLIENT, TARGET):
         for _ in range(_SAMPLES_A_ROUND * rounds):
             ours.append(_until_first_operation_s(Path(folder)))
             began = time.perf_counter()
@@ -65,7 +65,7 @@ def _until_first_operation_s(folder: Path) -> float:
 
 
 def first_operation_at(path: Path) -> float:
-    """When the run phase's first operation began, by the wall clock."""
+    """Wall-clock time of the start of the run phase's first operation."""
     started_at, starts_ns = 0.0, []
     with statfile.read(path) as run_records:
         for record in run_records:

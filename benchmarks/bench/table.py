@@ -1,4 +1,4 @@
-"""The table as text, the record of ratios, and what the exit status says. Pure."""
+"""The table as text, the ratios to record, and the exit status. Pure."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from statistics import median
 
 from benchmarks.bench.figure import Figure, Verdict
 
-#: By so much may a ratio be worse than the recorded one before it is pointed out.
+#: Ratios that are worse than recorded by more than this fraction get a remark.
 WORSE = 0.10
 MISSED, INCOMPLETE = 1, 2  #: exit statuses
 _CELLS = "| {} | {} | {} | {} | {} | {} | {} |"
 
 
 def head() -> list[str]:
-    """The lines above the first row; the table is Markdown, so that it can be kept."""
+    """The lines above the first row, in Markdown."""
     names = ("what", "ours", "reference", "theirs", "ratio", "wanted", "")
     return [_CELLS.format(*names), _CELLS.format(*["---"] * len(names))]
 
 
 def line(row: str, figure: Figure, recorded: float | None) -> str:
-    """A figure's line: medians with their spread, the ratio, the bound and what is remarkable."""
+    """A figure's line: medians with their range, the ratio, the bound and remarks."""
     if figure.why_not:
         return _CELLS.format(
-            f"{row}: {figure.words}", "", figure.reference, "", "", figure.bound, figure.why_not
+            f"{row}: {figure.title}", "", figure.reference, "", "", figure.bound, figure.why_not
         )
     remarks = [] if figure.verdict is Verdict.KEPT else [f"**{figure.verdict.value}**"]
     if worse_by(figure, recorded) > WORSE:
         remarks.append(f"worse than the recorded {recorded:.3g}")
     remarks += [figure.note] if figure.note else []
     return _CELLS.format(
-        f"{row}: {figure.words}",
+        f"{row}: {figure.title}",
         samples(figure.ours, figure.unit),
         figure.reference,
         samples(figure.theirs, figure.unit),
@@ -41,18 +41,18 @@ def line(row: str, figure: Figure, recorded: float | None) -> str:
 
 
 def samples(values: Sequence[float], unit: str) -> str:
-    """The median, and from where to where the samples go, where there are several."""
+    """The median, and the range if there are several samples."""
     spread = f" ({number(min(values))} to {number(max(values))})" if len(values) > 1 else ""
     return f"{number(median(values))} {unit}{spread}"
 
 
 def number(value: float) -> str:
-    """Three digits that count, and no exponents."""
+    """Three significant digits, without exponent."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def status(figures: Sequence[Figure]) -> int:
-    """0: all bounds are kept; 1: one is missed; 2: none is, but not all could be measured."""
+    """0: all bounds are met; 1: one is missed; 2: none is, but not all were measured."""
     verdicts = {figure.verdict for figure in figures if not (figure.why_not and figure.optional)}
     if Verdict.MISSED in verdicts:
         return MISSED
@@ -60,19 +60,19 @@ def status(figures: Sequence[Figure]) -> int:
 
 
 def name(row: str, figure: Figure) -> str:
-    """What a figure is recorded under."""
-    return f"{row}: {figure.words} ({figure.reference})"
+    """The key of a recorded figure."""
+    return f"{row}: {figure.title} ({figure.reference})"
 
 
 def ratios(measured: Sequence[tuple[str, Figure]]) -> dict[str, float]:
-    """What to record."""
+    """Ratios to record, by name."""
     return {
         name(row, figure): round(figure.ratio, 4) for row, figure in measured if not figure.why_not
     }
 
 
 def ending(measured: Sequence[tuple[str, Figure]], recorded: Mapping[str, float]) -> Iterator[str]:
-    """What to look at, a line each."""
+    """A line per figure that missed its bound, was not measured or got worse."""
     for row, figure in measured:
         what = name(row, figure)
         if figure.verdict is Verdict.MISSED:
@@ -92,7 +92,7 @@ def ending(measured: Sequence[tuple[str, Figure]], recorded: Mapping[str, float]
 
 
 def worse_by(figure: Figure, recorded: float | None) -> float:
-    """By what part its ratio is worse than the recorded one; 0 where either isn't there."""
+    """How much worse than recorded, as a fraction; 0 if either is missing."""
     if figure.why_not or recorded is None:
         return 0.0
     return figure.bound.worse_by(figure.ratio, recorded)

@@ -1,4 +1,4 @@
-"""The store of a row: nginx on the second core, or the reason why there is none."""
+"""The store of a row: nginx on the second core, or why there is none."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from benchmarks import nginx
 from benchmarks.bench import wrk
-from benchmarks.bench.cores import TARGET, standing
+from benchmarks.bench.cores import TARGET, pinned
 
 
 def lacking() -> str:
-    """What must be installed before a row with nginx and wrk can run; "" where all is there."""
+    """What must be installed for a row with nginx and wrk; "" if nothing is missing."""
     if nginx.find() is None:
         return nginx.NOT_HERE
     return "" if wrk.is_here() else wrk.NOT_HERE
@@ -19,8 +19,8 @@ def lacking() -> str:
 
 @contextmanager
 def serving(*, page_cache: bool = False) -> Iterator[nginx.Nginx]:
-    """It, for as long as the block takes; ``page_cache`` as for nginx.start."""
-    with standing(TARGET):
+    """Run nginx within the block; ``page_cache`` as in nginx.start."""
+    with pinned(TARGET):
         server = nginx.start(page_cache=page_cache)
     with server:
         yield server

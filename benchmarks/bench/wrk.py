@@ -1,4 +1,4 @@
-"""wrk, the reference in C: one thread on the client's core, its figures by its own counters.
+"""wrk, the reference in C: one thread on the client's core; the figures are its own counters.
 
 Debian: ``apt-get install wrk``.
 """
@@ -16,7 +16,7 @@ from benchmarks.bench.cores import CLIENT
 
 NOT_HERE = "not run: apt-get install wrk"
 
-#: ``done`` alone: a function for each request or answer would cost wrk time for each.
+#: Only ``done``: a function per request or response would slow wrk down.
 _SAYS = """
 done = function(summary)
   local e = summary.errors
@@ -31,7 +31,7 @@ wrk.body = string.rep("w", {size})
 
 
 class Wrk(NamedTuple):
-    """What it did."""
+    """Results of a run."""
 
     requests: int
     seconds: float
@@ -39,7 +39,7 @@ class Wrk(NamedTuple):
 
     @property
     def us_a_request(self) -> float:
-        """Processor time, µs."""
+        """CPU time per request in µs."""
         return self.cpu_s / self.requests * 1e6
 
     @property
@@ -49,14 +49,14 @@ class Wrk(NamedTuple):
 
 
 def is_here() -> bool:
-    """Whether it is installed."""
+    """Whether wrk is installed."""
     return shutil.which("wrk") is not None
 
 
 def run(url: str, *, connections: int, seconds: int, put_size: int | None = None) -> Wrk:
-    """GET the URL again and again, or PUT objects of so many bytes there.
+    """GET the URL repeatedly, or PUT objects of so many bytes.
 
-    :raises CommandError: it failed, or an answer wasn't a success.
+    :raises CommandError: it failed, or a request did.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".lua", prefix="ssbench-") as script:
         script.write(_SAYS if put_size is None else _SAYS + _PUTS.format(size=put_size))
@@ -70,13 +70,13 @@ def run(url: str, *, connections: int, seconds: int, put_size: int | None = None
 
 
 def parse(out: str, cpu_s: float) -> Wrk:
-    """From what our script has it print.
+    """Parse the line that our script prints.
 
-    :raises CommandError: it isn't there, or tells of errors.
+    :raises CommandError: there is no such line, or it counts errors.
     """
     found = re.search(r"^SAYS (\d+) (\d+) \d+ (\d+)$", out, re.MULTILINE)
     if not found:
-        raise child.CommandError(f"wrk doesn't say what it did: {out}")
+        raise child.CommandError(f"wrk printed no results: {out}")
     requests, microseconds, errors = map(int, found.groups())
     if errors or not requests:
         raise child.CommandError(f"wrk had {errors} errors in {requests} requests: {out}")

@@ -1,4 +1,4 @@
-"""One row of the table: a crowd, a master, and whether every operation is accounted for."""
+"""One row of the table: a workers, a master, and whether every operation is accounted for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.scale.crowd import Crowd, Kind
+from benchmarks.scale.simulated import SimulatedWorkers, WorkerSettings
 from benchmarks.scale.watch import Watcher
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, StatFileError
@@ -51,7 +51,7 @@ class Row:
     timeout_s: float = 900.0
 
 
-class Stretch(NamedTuple):
+class Window(NamedTuple):
     """A part of the master's life: gather, a phase, or the report at its end."""
 
     seconds: float
@@ -75,7 +75,7 @@ class Outcome:
     peak_mb: float = 0.0
     worker_mb: float = 0.0
     files: int = 0  #: the most that the master had open
-    stretches: dict[str, Stretch] = field(default_factory=dict)
+    stretches: dict[str, Window] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)  #: what master and workers said
 
     @property
@@ -117,23 +117,25 @@ def run(row: Row, place: Path) -> Outcome:
     if row.keyed:
         key = CurveKey.generate()
         key.save(str(place / "key"))
-    kind = Kind(-(-row.users // row.workers), ports, key, row.pause_s)
-    with _usual_limits(), Crowd(row.workers, row.processes, kind, place) as crowd:
+    settings = WorkerSettings(-(-row.users // row.workers), ports, key, row.pause_s)
+    with _usual_limits(), SimulatedWorkers(row.workers, row.processes, settings, place) as workers:
         began = time.time()
-        watcher = _watch_master(row, ports, place, crowd, outcome)
+        watcher = _watch_master(row, ports, place, workers, outcome)
         ended = time.time()
-        outcome.words += crowd.words()
+        outcome.words += workers.warnings()
     try:
         stats, marks = _read(place)
     except StatFileError as error:
         outcome.words.append(str(error))
         stats, marks = RunStats(), []
-    _account(outcome, crowd, stats)
+    _account(outcome, workers, stats)
     _measure(outcome, watcher, [("gather", began), *marks, ("", ended)])
     return outcome
 
 
-def _watch_master(row: Row, ports: Ports, place: Path, crowd: Crowd, outcome: Outcome) -> Watcher:
+def _watch_master(
+    row: Row, ports: Ports, place: Path, workers: SimulatedWorkers, outcome: Outcome
+) -> Watcher:
     """Run the master to its end; gives what was seen of it."""
     with (place / "report.txt").open("wb") as out, (place / "master.log").open("wb") as err:
         master = subprocess.Popen(
@@ -143,7 +145,7 @@ def _watch_master(row: Row, ports: Ports, place: Path, crowd: Crowd, outcome: Ou
         watcher.start()
         try:
             if row.killed:
-                _kill_some(row, crowd)
+                _kill_some(row, workers)
             _, status, used = _wait(master, row.timeout_s)
         finally:
             watcher.stop()
@@ -153,17 +155,17 @@ def _watch_master(row: Row, ports: Ports, place: Path, crowd: Crowd, outcome: Ou
     return watcher
 
 
-def _kill_some(row: Row, crowd: Crowd) -> None:
+def _kill_some(row: Row, workers: SimulatedWorkers) -> None:
     """A quarter into the run."""
     deadline = time.monotonic() + row.timeout_s
-    while _operations(crowd) < row.operations / 4 and time.monotonic() < deadline:
+    while _operations(workers) < row.operations / 4 and time.monotonic() < deadline:
         time.sleep(0.01)
-    crowd.kill(row.killed)
+    workers.kill(row.killed)
 
 
-def _operations(crowd: Crowd) -> int:
+def _operations(workers: SimulatedWorkers) -> int:
     """Those of the run that its drivers have begun."""
-    begun = crowd.begun
+    begun = workers.begun
     return sum(begun[operation] for operation in CRUD)
 
 
@@ -224,14 +226,14 @@ def _noted(records: Iterable[Record], marks: list[tuple[str, float]]) -> Iterato
         yield record
 
 
-def _account(outcome: Outcome, crowd: Crowd, stats: RunStats) -> None:
+def _account(outcome: Outcome, workers: SimulatedWorkers, stats: RunStats) -> None:
     """Put the books of both sides beside each other."""
     total = stats.total()
     outcome.done, outcome.failed = total.count, total.errors
     outcome.sent, outcome.lost = stats.run.sent or 0, stats.run.lost
-    outcome.begun = _operations(crowd)
-    outcome.ensured = crowd.begun[ENSURE]
-    outcome.worker_mb = crowd.worker_mb
+    outcome.begun = _operations(workers)
+    outcome.ensured = workers.begun[ENSURE]
+    outcome.worker_mb = workers.worker_mb
     if stats.run.footer:
         outcome.seconds = stats.run.footer.run_seconds
     outcome.words += stats.run.damage
@@ -239,12 +241,12 @@ def _account(outcome: Outcome, crowd: Crowd, stats: RunStats) -> None:
 
 def _measure(outcome: Outcome, watcher: Watcher, marks: Sequence[tuple[str, float]]) -> None:
     """What the master took for each stretch of its life."""
-    outcome.files = max((moment.files for moment in watcher.moments), default=0)
+    outcome.files = max((sample.files for sample in watcher.samples), default=0)
     for (name, start), (_, end) in pairwise(marks):
         seen = watcher.between(start, end)
-        most_mb = max((moment.memory_mb for moment in seen), default=0.0)
+        most_mb = max((sample.memory_mb for sample in seen), default=0.0)
         cpu_s = seen[-1].cpu_s - seen[0].cpu_s if seen else 0.0
-        outcome.stretches[name] = Stretch(end - start, most_mb, cpu_s)
+        outcome.stretches[name] = Window(end - start, most_mb, cpu_s)
 
 
 def _free_ports() -> Ports:

@@ -1,4 +1,4 @@
-"""A process seen from outside: its memory and processor time, moment by moment."""
+"""Samples memory and CPU time of another process."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import NamedTuple
 import psutil
 
 _EVERY_S = 0.1
-#: A process may end, or a look be late, while a time that is asked for is still so near.
+#: Times up to this long before the first and after the last sample are extrapolated.
 _NEAR_S = 0.5
 
 
-class Moment(NamedTuple):
-    """How it stood at a moment."""
-
+class Sample(NamedTuple):
     at: float  #: wall clock, as in the stat file
     memory_mb: float  #: resident
     cpu_s: float  #: since it started
@@ -24,27 +22,27 @@ class Moment(NamedTuple):
 
 
 class Watcher(threading.Thread):
-    """Looks at a process, ten times a second unless told otherwise, until it ends."""
+    """Samples a process until it ends, by default ten times per second."""
 
     def __init__(self, pid: int, every_s: float = _EVERY_S) -> None:
         super().__init__(name="watcher", daemon=True)
-        self.moments: list[Moment] = []
+        self.samples: list[Sample] = []
         self._process = psutil.Process(pid)
         self._every_s = every_s
         self._over = threading.Event()
 
     def run(self) -> None:
-        """Until the process is gone."""
+        """Sample until the process ends."""
         try:
             while not self._over.wait(self._every_s):
-                self.moments.append(self._look())
+                self.samples.append(self._sample())
         except psutil.Error:
             return
 
-    def _look(self) -> Moment:
+    def _sample(self) -> Sample:
         with self._process.oneshot():
             times = self._process.cpu_times()
-            return Moment(
+            return Sample(
                 time.time(),
                 self._process.memory_info().rss / 1e6,
                 times.user + times.system,
@@ -52,27 +50,27 @@ class Watcher(threading.Thread):
             )
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop sampling."""
         self._over.set()
         self.join()
 
-    def between(self, start: float, end: float) -> list[Moment]:
-        """What was seen from one time to another, and once before."""
-        times = [moment.at for moment in self.moments]
-        return self.moments[max(bisect(times, start) - 1, 0) : bisect(times, end) + 1]
+    def between(self, start: float, end: float) -> list[Sample]:
+        """The samples from one time to another, and one before and after."""
+        times = [sample.at for sample in self.samples]
+        return self.samples[max(bisect(times, start) - 1, 0) : bisect(times, end) + 1]
 
     def cpu_between(self, start: float, end: float) -> float:
-        """Processor time that it took from one time to another; in a straight line between looks.
+        """CPU seconds from one time to another, interpolated between samples.
 
-        :raises ValueError: it wasn't looked at half a second before or after one of them.
+        :raises ValueError: there is no sample within half a second of one of them.
         """
         return self._cpu_at(end) - self._cpu_at(start)
 
     def _cpu_at(self, at: float) -> float:
-        times = [moment.at for moment in self.moments]
+        times = [sample.at for sample in self.samples]
         if len(times) < 2 or not times[0] - _NEAR_S <= at <= times[-1] + _NEAR_S:
-            raise ValueError(f"nobody looked near {at}")
+            raise ValueError(f"no sample near {at}")
         after = min(max(bisect(times, at), 1), len(times) - 1)
-        one, two = self.moments[after - 1], self.moments[after]
+        one, two = self.samples[after - 1], self.samples[after]
         share = min(max((at - one.at) / (two.at - one.at), 0.0), 1.0)
         return one.cpu_s + (two.cpu_s - one.cpu_s) * share

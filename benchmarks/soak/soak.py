@@ -49,7 +49,7 @@ _LOST = re.compile(r"Lost worker .*?pid (\d+)\): .*; (\d+) operations were lost"
 
 
 @dataclass
-class Came:
+class FaultCount:
     """What came of the faults of one kind, as the master told it."""
 
     times: int = 0
@@ -63,8 +63,8 @@ class Outcome:
     """All there is to say."""
 
     memory: Memory
-    faults: dict[str, Came] = field(
-        default_factory=lambda: {kind: Came() for kind in (*KINDS, NO_FAULT)}
+    faults: dict[str, FaultCount] = field(
+        default_factory=lambda: {kind: FaultCount() for kind in (*KINDS, NO_FAULT)}
     )
     wrong: list[str] = field(default_factory=list)
     accounts: Accounts | None = None

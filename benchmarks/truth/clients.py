@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.truth.log import Entry, read_log
-from benchmarks.truth.place import CLIENT, MASTER_PLACE, SERVER, standing
+from benchmarks.truth.place import CLIENT, MASTER_PLACE, SERVER, placed
 from ssbench import statfile
 from ssbench.core.model import Phase
 from ssbench.core.records import ResultBatch
@@ -43,7 +43,7 @@ _SCENARIO = {
 }
 
 
-class Trouble(Exception):
+class ClientError(Exception):
     """A command didn't do what it should; the message has its words."""
 
 
@@ -68,7 +68,7 @@ def serving(case: str, place: Path) -> Iterator[Server]:
     """A server of this case, on a core of its own where there are two."""
     log = place / "server.log"
     command = [sys.executable, "-m", "benchmarks.truth.server", case, "--log", str(log)]
-    with standing(SERVER):
+    with placed(SERVER):
         process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -84,7 +84,7 @@ def serving(case: str, place: Path) -> Iterator[Server]:
 
 
 @dataclass
-class Told:
+class Reported:
     """What ssbench says of a run."""
 
     report: dict[str, Any]  #: its JSON report
@@ -95,7 +95,7 @@ class Told:
     others: set[str]  #: transaction ids of the other phases
 
 
-def ssbench(options: Sequence[str], place: Path, timeout_s: float) -> Told:
+def ssbench(options: Sequence[str], place: Path, timeout_s: float) -> Reported:
     """Run it with these options, and read its stat file and its report."""
     scenario, stats = place / "truth.scenario", place / "truth.stat.gz"
     scenario.write_text(json.dumps(_SCENARIO))
@@ -107,16 +107,16 @@ def ssbench(options: Sequence[str], place: Path, timeout_s: float) -> Told:
     with _worker(ports):
         ended = _master(run, timeout_s)
     if ended.returncode not in (0, 4):
-        raise Trouble(f"{run}: status {ended.returncode}\n{ended.stdout}{ended.stderr}")
+        raise ClientError(f"{run}: status {ended.returncode}\n{ended.stdout}{ended.stderr}")
     report = ["report-scenario", "-s", stats, "--json"]
     report += [word for percent in PERCENTS for word in ("--pctile", f"{percent:g}")]
     told = _master(report, timeout_s)
-    return Told(json.loads(told.stdout), ended.returncode, *_results(stats))
+    return Reported(json.loads(told.stdout), ended.returncode, *_results(stats))
 
 
 def _master(words: Sequence[object], timeout_s: float) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(MASTER), "-q", *map(str, words)]
-    with standing(MASTER_PLACE):
+    with placed(MASTER_PLACE):
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -133,7 +133,7 @@ def _master(words: Sequence[object], timeout_s: float) -> subprocess.CompletedPr
 def _worker(ports: Sequence[str]) -> Iterator[None]:
     """One worker, that ends with its master."""
     command = [sys.executable, str(WORKER), "--retries", "0", "--exit-with-master", *ports]
-    with standing(CLIENT):
+    with placed(CLIENT):
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     try:
         yield
@@ -174,7 +174,7 @@ def _results(stats: Path) -> tuple[dict[str, tuple[int, int, int]], list[int], s
 
 
 @dataclass
-class WrkSays:
+class WrkReport:
     """wrk's own words, in ns."""
 
     requests: int
@@ -182,7 +182,7 @@ class WrkSays:
     percentiles: dict[float, float]
 
 
-def wrk(url: str, place: Path, seconds: float) -> WrkSays | None:
+def wrk(url: str, place: Path, seconds: float) -> WrkReport | None:
     """64 connections READ one object; None where wrk isn't installed."""
     program = shutil.which("wrk")
     if program is None:
@@ -193,7 +193,7 @@ def wrk(url: str, place: Path, seconds: float) -> WrkSays | None:
         pass
     script.write_text(_WRK_SAYS)
     command = [program, "-t1", "-c64", f"-d{seconds:.0f}s", "--timeout", "10s", "-s", str(script)]
-    with standing(CLIENT):
+    with placed(CLIENT):
         ended = subprocess.run(
             [*command, target], capture_output=True, text=True, timeout=seconds + 30, check=False
         )
@@ -201,8 +201,8 @@ def wrk(url: str, place: Path, seconds: float) -> WrkSays | None:
         if line.startswith("SAYS "):
             requests, *microseconds = map(float, line.split()[1:])
             mean, *percentiles = (value * 1000 for value in microseconds)
-            return WrkSays(int(requests), mean, dict(zip(PERCENTS, percentiles, strict=True)))
-    raise Trouble(f"{' '.join(command)}: {ended.stdout}{ended.stderr}")
+            return WrkReport(int(requests), mean, dict(zip(PERCENTS, percentiles, strict=True)))
+    raise ClientError(f"{' '.join(command)}: {ended.stdout}{ended.stderr}")
 
 
 def of_wrk(log: Sequence[Entry]) -> list[Entry]:

@@ -26,12 +26,12 @@ MASTER_PLACE = Place(0, 10)  #: what it does can wait for the client, on a core 
 
 def is_ranked() -> bool:
     """Whether this process may come before others."""
-    with standing(CLIENT):
+    with placed(CLIENT):
         return os.sched_getscheduler(0) == os.SCHED_RR
 
 
 @contextmanager
-def standing(place: Place) -> Iterator[None]:
+def placed(place: Place) -> Iterator[None]:
     """What is started within the block stands there, as far as that is allowed."""
     allowed = os.sched_getaffinity(0)
     policy, parameter = os.sched_getscheduler(0), os.sched_getparam(0)

@@ -13,7 +13,7 @@ from benchmarks.truth import clients, judge
 from benchmarks.truth.cases import CASES, MS
 from benchmarks.truth.judge import Figure
 from benchmarks.truth.log import Entry
-from benchmarks.truth.place import SERVER, standing
+from benchmarks.truth.place import SERVER, placed
 
 USERS = 64
 RATE = 1000
@@ -111,14 +111,14 @@ class _Ours(NamedTuple):
     options: list[str]
     timeout_s: float
 
-    def told(self, *options: str) -> clients.Told:
+    def told(self, *options: str) -> clients.Reported:
         return clients.ssbench([*self.options, *options], self.place, self.timeout_s)
 
 
 def _against_nginx(row: Row, ours: _Ours, looseness: float) -> Outcome:
     if nginx.find() is None:
         return Outcome(row, not_run=nginx.NOT_HERE)
-    with standing(SERVER):
+    with placed(SERVER):
         server = nginx.start()
     with server:
         return Outcome(row, [lateness(ours.told("-S", server.url, "-T", "t"), looseness)])
@@ -144,7 +144,7 @@ def _against_truth(
 
 
 def figures(
-    row: Row, log: Sequence[Entry], told: clients.Told, seconds: float, looseness: float = 1.0
+    row: Row, log: Sequence[Entry], told: clients.Reported, seconds: float, looseness: float = 1.0
 ) -> list[Figure]:
     """All that is compared."""
     results, total = told.results, told.report["total"]
@@ -173,13 +173,13 @@ def figures(
     return found
 
 
-def lateness(told: clients.Told, looseness: float = 1.0) -> Figure:
+def lateness(told: clients.Reported, looseness: float = 1.0) -> Figure:
     """From due to start: what 99 of 100 keep."""
     late = sorted(told.late_ns)
     return Figure("start after due, p99", 0, judge.quantile(late, 99.0), LATE_NS * looseness)
 
 
-def _compare_wrk(outcome: Outcome, log: Sequence[Entry], said: clients.WrkSays | None) -> None:
+def _compare_wrk(outcome: Outcome, log: Sequence[Entry], said: clients.WrkReport | None) -> None:
     if said is None:
         outcome.notes.append("wrk: not installed")
         return

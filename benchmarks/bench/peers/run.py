@@ -10,7 +10,7 @@ import venv
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.bench.child import ROOT, CommandError, Ended, run
+from benchmarks.bench.child import ROOT, CommandError, Completed, run
 from benchmarks.bench.cores import CLIENT
 
 _HERE = Path(__file__).resolve().parent
@@ -66,7 +66,7 @@ def locust(url: str, *, users: int, seconds: int, put_size: int = 0) -> Peer:
     return parse(run(command, CLIENT, seconds + 60, environment))
 
 
-def parse(ended: Ended) -> Peer:
+def parse(ended: Completed) -> Peer:
     """From what a peer prints.
 
     :raises CommandError: it isn't there, or nothing was done.

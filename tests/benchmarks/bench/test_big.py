@@ -54,12 +54,12 @@ def test_rates_and_processor_time_are_of_megabytes(loads: list[ours.Load]) -> No
 
 
 def test_a_download_has_to_be_faster_than_an_upload(loads: list[ours.Load]) -> None:
-    verdicts = {figure.words: figure.verdict for figure in _rates(big.run(1))}
-    assert [verdict for words, verdict in verdicts.items() if "GET" in words] == [
+    verdicts = {figure.title: figure.verdict for figure in _rates(big.run(1))}
+    assert [verdict for title, verdict in verdicts.items() if "GET" in title] == [
         Verdict.MISSED,
         Verdict.MISSED,
     ]
-    assert [verdict for words, verdict in verdicts.items() if "PUT" in words] == [
+    assert [verdict for title, verdict in verdicts.items() if "PUT" in title] == [
         Verdict.KEPT,
         Verdict.KEPT,
     ]

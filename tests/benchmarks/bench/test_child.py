@@ -18,7 +18,7 @@ def test_it_stands_on_its_core_and_its_processor_time_is_known() -> None:
     assert ended.memory_mb > 1
 
 
-def test_one_that_fails_tells_its_words() -> None:
+def test_the_error_of_a_failed_command_has_its_output() -> None:
     with pytest.raises(child.CommandError, match="status 3: no store"):
         child.run([sys.executable, "-c", "print('no store'); raise SystemExit(3)"], CLIENT)
 

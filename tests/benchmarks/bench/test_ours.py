@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.bench import crowd, ours
+from benchmarks.bench import ours, simulated
 from benchmarks.bench.child import CommandError
 
 pytestmark = pytest.mark.e2e
@@ -25,7 +25,7 @@ def test_a_run_that_fails_gives_no_figure() -> None:
         ours.run(ours.Load(NOWHERE, ours.GET, 4096, 4, 0.3))
 
 
-def test_a_crowd_is_measured_in_the_midst_of_its_run() -> None:
-    cost = crowd.run(crowd.Host(2, 8, 10, 0.3))
+def test_simulated_workers_are_measured_during_their_run() -> None:
+    cost = simulated.run(simulated.Setup(2, 8, 10, 0.3))
     assert cost.master_us > 0
     assert cost.worker_us > 0

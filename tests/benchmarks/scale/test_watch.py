@@ -6,12 +6,12 @@ import os
 
 import pytest
 
-from benchmarks.scale.watch import Moment, Watcher
+from benchmarks.scale.watch import Sample, Watcher
 
 
 def watched() -> Watcher:
     watcher = Watcher(os.getpid())
-    watcher.moments = [Moment(at, 50.0, cpu, 9) for at, cpu in ((10, 1.0), (11, 1.5), (13, 3.5))]
+    watcher.samples = [Sample(at, 50.0, cpu, 9) for at, cpu in ((10, 1.0), (11, 1.5), (13, 3.5))]
     return watcher
 
 
@@ -26,6 +26,6 @@ def test_just_before_and_after_it_stands_as_at_the_nearest_look() -> None:
 
 
 @pytest.mark.parametrize(("start", "end"), [(9.4, 12), (10, 13.6)])
-def test_what_nobody_saw_is_not_made_up(start: float, end: float) -> None:
-    with pytest.raises(ValueError, match="nobody looked"):
+def test_times_far_from_any_sample_are_an_error(start: float, end: float) -> None:
+    with pytest.raises(ValueError, match="no sample"):
         watched().cpu_between(start, end)

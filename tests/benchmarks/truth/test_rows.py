@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import nginx
 from benchmarks.truth import rows, table
-from benchmarks.truth.clients import Told
+from benchmarks.truth.clients import Reported
 
 
 def test_a_row_without_its_server_says_so_and_has_no_figures(
@@ -22,7 +22,7 @@ def test_a_row_without_its_server_says_so_and_has_no_figures(
 
 
 def test_the_lateness_is_that_of_each_operation_id_or_not() -> None:
-    told = Told({}, 0, {}, [1000 * n for n in range(100, 0, -1)], set())
+    told = Reported({}, 0, {}, [1000 * n for n in range(100, 0, -1)], set())
     assert rows.lateness(told).ours == 99_500
 
 

@@ -1,4 +1,4 @@
-"""A crowd of real workers in few processes, whose no-op drivers count what they are asked to do."""
+"""Many real workers in few processes, with no-op drivers that count their calls."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
 
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 
 
-class Books(NamedTuple):
-    """What the drivers of one process write down, in memory that outlives the process."""
+class Counters(NamedTuple):
+    """Counters of one process, in shared memory, so that they outlive it."""
 
-    begun: ctypes.Array[ctypes.c_uint64]  #: by operation
-    memory_mb: ctypes.Array[ctypes.c_double]  #: the highest, before the workers and since
+    begun: ctypes.Array[ctypes.c_uint64]  #: operations, by number
+    memory_mb: ctypes.Array[ctypes.c_double]  #: peak, before the workers started and since
 
 
 class _CountingStorage(NoopStorage):
-    """What a server's log is to a real run: every operation that was begun, counted once.
+    """Counts every operation that starts, like the log of a real store.
 
-    :param pause_s: how long an operation takes.
+    :param pause_s: seconds that an operation takes.
     """
 
     def __init__(
@@ -65,38 +65,38 @@ def _counted(
     return counted
 
 
-class Kind(NamedTuple):
-    """What each worker of a crowd is like."""
+class WorkerSettings(NamedTuple):
+    """Settings of each worker."""
 
-    concurrency: int  #: how many users it may be
+    concurrency: int  #: most users
     ports: Ports
     key: CurveKey | None = None
-    pause_s: float = 0.0  #: how long an operation takes
+    pause_s: float = 0.0  #: seconds that an operation takes
 
 
-class Crowd:
-    """Workers in processes of their own. A context manager; leaving it ends the processes.
+class SimulatedWorkers:
+    """Starts the processes. A context manager; leaving it kills them.
 
-    :param place: a folder for what the workers log.
+    :param place: folder for the workers' logs.
     """
 
-    def __init__(self, workers: int, processes: int, kind: Kind, place: Path) -> None:
+    def __init__(self, workers: int, processes: int, settings: WorkerSettings, place: Path) -> None:
         self._logs = [place / f"workers-{number}.log" for number in range(processes)]
         self._names = [[f"worker-{index:04}" for index in range(number, workers, processes)]
                        for number in range(processes)]  # fmt: skip
-        # Forked: 256 fresh interpreters would take two minutes of a small machine.
+        # Forked: starting 256 interpreters would take two minutes.
         fork = multiprocessing.get_context("fork")
-        self._books: list[Books] = []
+        self._counters: list[Counters] = []
         self._ends: list[Connection] = []
         self._processes: list[BaseProcess] = []
         for names, log in zip(self._names, self._logs, strict=True):
             theirs, ours = fork.Pipe(duplex=False)
-            books = Books(fork.RawArray("Q", max(OPERATIONS) + 1), fork.RawArray("d", 2))
+            counters = Counters(fork.RawArray("Q", max(OPERATIONS) + 1), fork.RawArray("d", 2))
             self._ends.append(ours)
-            self._books.append(books)
+            self._counters.append(counters)
             process = fork.Process(
-                target=_be_workers,
-                args=(names, kind, log, books, theirs, tuple(self._ends)),
+                target=_run_workers,
+                args=(names, settings, log, counters, theirs, tuple(self._ends)),
                 daemon=True,
             )
             process.start()
@@ -105,77 +105,80 @@ class Crowd:
 
     @property
     def pids(self) -> list[int]:
-        """Of its processes."""
+        """Process ids."""
         return [process.pid for process in self._processes if process.pid is not None]
 
     @property
     def begun(self) -> Counter[Operation]:
-        """Operations that the drivers were asked for, by those killed too."""
+        """Operations that started, in killed processes too."""
         return Counter(
-            {op: sum(books.begun[op] for books in self._books) for op in OPERATIONS.values()}
+            {
+                op: sum(counters.begun[op] for counters in self._counters)
+                for op in OPERATIONS.values()
+            }
         )
 
     @property
     def worker_mb(self) -> float:
-        """Memory that a worker adds to its process, where that is the most."""
+        """Largest memory in MB that a worker adds to its process."""
         return max(
-            (books.memory_mb[1] - books.memory_mb[0]) / len(names)
-            for names, books in zip(self._names, self._books, strict=True)
+            (counters.memory_mb[1] - counters.memory_mb[0]) / len(names)
+            for names, counters in zip(self._names, self._counters, strict=True)
         )
 
     def kill(self, count: int) -> int:
-        """End so many processes at once (SIGKILL); gives how many workers those were."""
+        """Kill so many processes (SIGKILL); returns the number of their workers."""
         for process in self._processes[:count]:
             process.kill()
         return sum(map(len, self._names[:count]))
 
-    def words(self) -> list[str]:
-        """What the workers warned of."""
+    def warnings(self) -> list[str]:
+        """Lines of the workers' logs, from level WARNING."""
         return [line for log in self._logs for line in log.read_text().splitlines()]
 
-    def __enter__(self) -> Crowd:
+    def __enter__(self) -> SimulatedWorkers:
         return self
 
     def __exit__(self, *exc: object) -> None:
         for process in self._processes:
             process.kill()
         for process in self._processes:
-            process.join(_PATIENCE_S)
+            process.join(_TIMEOUT_S)
 
 
-def _be_workers(
+def _run_workers(
     names: list[str],
-    kind: Kind,
+    settings: WorkerSettings,
     log: Path,
-    books: Books,
+    counters: Counters,
     pipe: Connection,
-    not_ours: tuple[Connection, ...],
+    others: tuple[Connection, ...],
 ) -> None:
-    """The life of one process of the crowd; ends when the pipe does."""
-    for end in not_ours:
-        end.close()  # or no sibling would see its own pipe end
+    """Run workers in this process until the pipe is closed."""
+    for end in others:
+        end.close()  # otherwise the pipes of other processes would stay open
     logging.basicConfig(filename=log, level=logging.WARNING, format="%(asctime)s %(message)s")
     allow_many_connections()
-    books.memory_mb[0] = _peak_mb()
+    counters.memory_mb[0] = _peak_mb()
     workers = [
         Worker(
-            WorkerTransport("127.0.0.1", kind.ports, kind.key),
-            local_settings(name, concurrency=kind.concurrency),
-            open_driver=lambda said: _CountingStorage(said, books.begun, kind.pause_s),
+            WorkerTransport("127.0.0.1", settings.ports, settings.key),
+            local_settings(name, concurrency=settings.concurrency),
+            open_driver=lambda given: _CountingStorage(given, counters.begun, settings.pause_s),
         )
         for name in names
     ]
     for worker in workers:
         gevent.spawn(worker.serve)
     tune_garbage_collector()
-    gevent.spawn(_write_memory_down, books)
+    gevent.spawn(_record_memory, counters)
     get_hub().wait(get_hub().loop.io(pipe.fileno(), 1))
     os._exit(0)
 
 
-def _write_memory_down(books: Books) -> None:
+def _record_memory(counters: Counters) -> None:
     while True:
-        books.memory_mb[1] = _peak_mb()
+        counters.memory_mb[1] = _peak_mb()
         gevent.sleep(0.5)
 
 
