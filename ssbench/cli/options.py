@@ -76,8 +76,9 @@ def operation(text: str) -> Operation:
 
     row = operation_named(text)
     if row is None:
-        known = ", ".join(each.name for each in of_phase(Phase.RUN))
-        raise UsageError(f"{text!r}: give one of {known}, GET or PUT")
+        rows = of_phase(Phase.RUN)
+        known = ", ".join([*(each.name for each in rows), *(e.alias for e in rows if e.alias)])
+        raise UsageError(f"{text!r}: give one of {known}")
     return row
 
 

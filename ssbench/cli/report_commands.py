@@ -32,7 +32,9 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     wanted = thresholds(ns)
     with profiled(ns.profile, "report", tell):
         stats = read_stats(path, tell)
-        check_thresholds(wanted, stats.run.scenario)
+        scenario, rows = stats.run.scenario, stats.run.operations
+        wanted = tuple(each.resolved(scenario, rows) for each in wanted)
+        check_thresholds(wanted, scenario)
         made = report.of_run(stats, percentiles(ns), wanted)
         write_result([report.render(made, ns.format or "text")], ns.report_file)
         if ns.rps_histogram:

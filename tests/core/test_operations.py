@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import msgpack
 import pytest
 
+import ssbench
 from ssbench.core import operations
 from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS, RECEIVING, Body, Effect, NotFound, Operation, Target
+
+PACKAGE = Path(ssbench.__file__).parent
+#: Who may name operations: their table, drivers, and the reader of 0.3.9's files.
+MAY_NAME = ("core/operations.py", "statfile/legacy.py", "storage/", "embedded/")
+#: Functions of the API that are called like an operation.
+FUNCTIONS = {"read"}
+
+
+def test_nothing_but_the_table_drivers_and_the_old_reader_names_an_operation() -> None:
+    rows = OPERATIONS.values()
+    names = {name for row in rows for name in (row.name, row.alias) if name}
+    words = names | {name.lower() for name in names} - FUNCTIONS
+    found = [
+        f"{path}:{node.lineno}: {word}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if not str(path.relative_to(PACKAGE)).startswith(MAY_NAME)
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        for word in words_of(node)
+        if word in words
+    ]
+    assert found == []
+
+
+def words_of(node: ast.AST) -> list[str]:
+    """The names and literals of a node that could tell one operation from another."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+        value = node.value
+        return [value if isinstance(value, str) else value.decode("latin-1")]
+    if isinstance(node, ast.ImportFrom) and node.module == "ssbench.core.operations":
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.Attribute) and node.attr.isupper():
+        return [node.attr]
+    return [node.id] if isinstance(node, ast.Name) and node.id.isupper() else []
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
     (
         operation,
         "LIST",
-        "'LIST': give one of CREATE, READ, UPDATE, DELETE, HEAD, POST, GET or PUT",
+        "'LIST': give one of CREATE, READ, UPDATE, DELETE, HEAD, POST, PUT, GET",
     ),
     (types.batch_size, "0", "'0': give auto, or a number of 1 or more"),
     (parse_version, "4", "auth version '4' is unknown"),

@@ -48,7 +48,8 @@ _POLICY = re.compile(r"[!-.0-~]+")
 
 def crud_profile(raw: object) -> Profile:
     """Four weights: the short form for the operations of CRUD."""
-    right = "four weights of 0 or more: CREATE, READ, UPDATE, DELETE, as in [3, 4, 2, 2]"
+    names = ", ".join(row.name for row in CRUD)
+    right = f"four weights of 0 or more: {names}, as in [3, 4, 2, 2]"
     if not isinstance(raw, list):
         raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
     if len(raw) != len(CRUD):

@@ -17,7 +17,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -211,6 +211,18 @@ class Threshold:
     def limit(self) -> Fraction:
         """In base units: nanoseconds, operations a second, bytes a second, percent, or a count."""
         return Fraction(self.number) * metric_of(self.metric).units[self.unit]
+
+    def resolved(self, scenario: ScenarioView, known: Mapping[int, Operation]) -> Threshold:
+        """The threshold with a word of its scope that is no size class as an operation of a run
+        whose rows this process may lack.
+
+        :param known: the rows of the run.
+        """
+        word = self.size_class
+        if word is None or self.operation or word in [size.name for size in scenario.sizes]:
+            return self
+        row = operation_named(word, known)
+        return self if row is None else replace(self, operation=row, size_class=None)
 
     def check(self, scenario: ScenarioView, *, open_loop: bool | None = None) -> None:
         """Check that the run can have what the threshold is about.

@@ -1,0 +1,129 @@
+"""Operations of a driver's module, in several processes, and in one that lacks their rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ssbench import statfile
+from ssbench.core.model import Phase
+from ssbench.core.operations import OPERATIONS, Operation, rows_of
+from ssbench.core.records import RunFooter, RunHeader
+from tests.e2e.commands import free_ports
+
+ROOT = Path(__file__).parents[2]
+DRIVER = "tests.fakes.forty_operations:FortyStore"
+COUNT = 2500
+
+
+def ssbench(*arguments: str | Path, status: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, ROOT / "bin" / "ssbench-master", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
+
+
+def table() -> list[Operation]:
+    """The rows, without registering them in this process."""
+    code = (
+        "import json; from tests.fakes.forty_operations import ROWS;"
+        " print(json.dumps([row.to_map() for row in ROWS]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [Operation.from_map(row) for row in json.loads(done.stdout)]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Operation]:
+    return table()
+
+
+@pytest.fixture(scope="module")
+def runs(rows: list[Operation], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Stat files of two runs with two workers each."""
+    folder = tmp_path_factory.mktemp("forty")
+    scenario = folder / "forty.scenario"
+    scenario.write_text(json.dumps({
+        "name": "forty", "user_count": 8, "operation_count": COUNT,
+        "sizes": [
+            {"name": "tiny", "size_min": 1, "size_max": 99},
+            {"name": "one", "size_min": 5, "size_max": 5},
+        ],
+        "initial_files": {"tiny": 300, "one": 50},
+        "operations": {row.name.lower(): 1 for row in rows},
+    }))  # fmt: skip
+    files = [folder / "one.stat.gz", folder / "two.stat.gz"]
+    for path in files:
+        ssbench(
+            "run-scenario", "-f", scenario, "--storage", DRIVER, "--workers", "2", "-q",
+            "--seed", "1", "-s", path, "--no-default-report",
+            *free_ports(),
+        )  # fmt: skip
+    return files
+
+
+def test_forty_rows_are_registered_by_the_driver_and_not_here(rows: list[Operation]) -> None:
+    assert len(rows) == len({row.name for row in rows}) == 40
+    assert not OPERATIONS.keys() & set(map(int, rows))
+
+
+def test_each_has_its_results_and_nothing_is_left_behind(
+    rows: list[Operation], runs: list[Path]
+) -> None:
+    with statfile.read(str(runs[0])) as reader:
+        records = list(reader)
+    header = next(record for record in records if isinstance(record, RunHeader))
+    known = rows_of(header.operations)
+    assert [known[row].to_map() for row in rows] == [row.to_map() for row in rows]
+    (footer,) = [record for record in records if isinstance(record, RunFooter)]
+    assert (footer.ended, footer.sent, footer.lost) == ("complete", COUNT, 0)
+    assert (footer.left_behind, footer.left_unknown) == (0, 0)
+    report = json.loads(ssbench("report-scenario", "-s", runs[0], "--json"))
+    done = report["operations"]
+    assert {row.name for row in rows} <= done.keys()
+    assert sum(each["count"] + each["errors"] for each in done.values()) == COUNT
+
+
+def test_text_csv_and_json_report_them_in_a_process_without_their_rows(
+    rows: list[Operation], runs: list[Path]
+) -> None:
+    text = ssbench("report-scenario", "-s", runs[0])
+    blocks = re.findall(r"^([A-Z_]+)\n +Count: ", text, re.MULTILINE)
+    assert blocks == ["TOTAL", "CREATE", "READ", "UPDATE", "DELETE", *(row.name for row in rows)]
+    head, values = csv.reader(io.StringIO(ssbench("report-scenario", "-s", runs[0], "--csv")))
+    counts = {name: int(value) for name, value in zip(head, values, strict=True)
+              if name.endswith("_count") and value.isdigit()}  # fmt: skip
+    assert all(counts[f"{row.name.lower()}_count"] > 0 for row in rows)
+
+
+def test_a_threshold_speaks_of_one_of_them(rows: list[Operation], runs: list[Path]) -> None:
+    name = rows[0].name.lower()
+    met, missed = f"p99({name}) < 50s", f"p99({name}) < 0.000001ms"
+    ssbench("report-scenario", "-s", runs[0], "--threshold", met)
+    said = ssbench("report-scenario", "-s", runs[0], "--threshold", missed, status=3)
+    assert rows[0].name in said
+
+
+def test_two_runs_compare_by_each_of_them(rows: list[Operation], runs: list[Path]) -> None:
+    found = json.loads(ssbench("compare", *runs, "--json"))
+    assert {row.name for row in rows} <= found["operations"].keys()
+
+
+def test_populate_and_cleanup_are_phases_as_ever(runs: list[Path]) -> None:
+    report = json.loads(ssbench("report-scenario", "-s", runs[0], "--json"))
+    phases = report["phases"]
+    assert phases[Phase.POPULATE.name]["count"] == 350
+    assert phases[Phase.CLEANUP.name]["errors"] == 0
