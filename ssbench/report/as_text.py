@@ -421,9 +421,10 @@ _LATENCY_WIDTH = 12  #: also of a threshold's value, or as wide as its name
 def _series(report: Report) -> str:
     top = report[""]
     table = top["steps"]
-    remarks = [line for note in top.notes or () if note.level.value for line in _notes([note])]
-    found = [line for note in top.notes or () if not note.level.value for line in _notes([note])]
-    blocks = ["".join(["\n", *(f"{line}\n" for line in part)]) for part in (remarks, found) if part]
+    others = [list(_section(section)) for section in report.sections[1:]]
+    remarks = list(_notes([note for note in top.notes or () if note.level.value]))
+    found = list(_notes([note for note in top.notes or () if not note.level.value]))
+    blocks = ["\n".join(["", *part, ""]) for part in (*others, remarks, found) if part]
     return "".join([series_head(report), *(_step(table, row) for row in table.rows), *blocks])
 
 
@@ -482,8 +483,9 @@ def _comparison(report: Report) -> str:
     for other in range(1, len(runs)):
         for part in (*parts, *report["operations"].tables[0].rows):
             lines += ["", *_changes(part, other)]
-    for key in ("remarks", "closing"):
-        found = list(_notes(report[key].notes))
+    others = [section for section in report.sections if section.title]
+    for section in (*others, report["remarks"], report["closing"]):
+        found = list(_section(section))
         lines += ["", *found] if found else []
     return "\n".join(lines) + "\n"
 

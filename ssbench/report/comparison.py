@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ssbench.core.stats import compare as stats
@@ -93,7 +93,8 @@ def of_comparison(found: stats.Comparison) -> Report:
         Section("remarks", notes=_remarks(found), formats="text"),
         Section("closing", notes=[_plain(line) for line in _CLOSING], formats="text"),
     ]
-    return Report("comparison", sections)
+    lines = [line for part in found.sections for line in _lines(found, part, parts)]
+    return Report("comparison", sections, rows=Table.of("figures", lines))
 
 
 def _run(run: stats.Run) -> list[Fact]:
@@ -127,6 +128,35 @@ def _figures(found: stats.Comparison, section: stats.Section) -> list[Fact]:
         fact("errors", [tally.errors for tally in totals], COUNT, "failures"),
         fact("figures", figures, WORD, "what is compared"),
     ]
+
+
+def _lines(
+    found: stats.Comparison, section: stats.Section, parts: Mapping[int | None, Sequence[Fact]]
+) -> Iterator[list[Fact]]:
+    """For CSV: each figure of each run."""
+    operation = section.operation
+    name = "TOTAL" if operation is None else _name(found, operation)
+    (figures,) = (each.value for each in parts[operation] if each.column.key == "figures")
+    for row in figures.rows:
+        for at, estimate in enumerate(row["runs"]):
+            change = row["changes_against_first"][at - 1] if at else {}
+            value, low, high = (
+                None if each is None else each / estimate.unit.stored
+                for each in (estimate.value, estimate.low, estimate.high)
+            )
+            yield [
+                fact("operation", name, WORD, "its name, or TOTAL"),
+                fact("figure", row["figure"], WORD, "what is compared, with its unit"),
+                fact("run", at + 1, COUNT, "number of the run"),
+                fact("file", found.runs[at].name, WORD, "its stat file"),
+                fact("value", value, COUNT, "its figure"),
+                fact("low", low, COUNT, "least of the figure's interval"),
+                fact("high", high, COUNT, "most of it"),
+                fact("ratio", change.get("ratio"), COUNT, "to the first run's figure"),
+                fact("ratio_low", change.get("low"), COUNT, "least of the ratio's interval"),
+                fact("ratio_high", change.get("high"), COUNT, "most of it"),
+                fact("verdict", change.get("verdict"), WORD, "on that ratio"),
+            ]
 
 
 def _figure(row: Compared, disturbed: Sequence[bool]) -> list[Fact]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import unicodedata
 from typing import Any
@@ -249,3 +250,16 @@ def test_each_file_names_its_operations() -> None:
     assert "\nSCRUB\n       Count:     1 " in runs.render("text", stats)
     assert runs.as_json(stats)["operations"]["SCRUB"]["count"] == 1
     assert runs.as_csv(stats)["scrub_count"] == "1"
+
+
+def test_csv_has_each_figure_of_each_run() -> None:
+    found = compared(runs.lasting(15, 50), runs.lasting(15, 60, seed=2))
+    lines = list(csv.DictReader(render_comparison(found, "csv").splitlines()))
+    first, second = lines[:2]
+    assert (first["operation"], first["figure"]) == ("TOTAL", "operations_per_s")
+    assert (first["run"], first["file"], second["file"]) == ("1", "a.stat.gz", "b.stat.gz")
+    assert float(first["low"]) <= float(first["value"]) <= float(first["high"])
+    assert (first["ratio"], first["verdict"], second["verdict"]) == ("", "", "real")
+    ratio = float(second["value"]) / float(first["value"])
+    assert float(second["ratio"]) == pytest.approx(ratio)
+    assert {line["operation"] for line in lines} == {"TOTAL", "CREATE", "READ"}

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from ssbench.report import FORMATS, all_percentiles, of_run, render
+from ssbench.core.stats.compare import comparison
+from ssbench.core.stats.steps import Step
+from ssbench.report import (
+    FORMATS,
+    SeriesSettings,
+    all_percentiles,
+    of_comparison,
+    of_run,
+    of_series,
+    render,
+)
 from ssbench.report.model import (
     COUNT,
     LATENCY,
@@ -73,6 +83,18 @@ def test_a_new_block_of_figures_is_in_every_format() -> None:
     names, values = render(report, "csv").splitlines()
     assert names.endswith('"network_round_trip_s","cities_Ulm_delay_s","cities_Bonn_delay_s"')
     assert values.endswith('0.001234567,0.0025,""')
+
+
+def test_series_and_comparisons_show_a_new_block() -> None:
+    stats = runs.stats_of(runs.lasting(3, 9))
+    settings = SeriesSettings("own", "users", (50.0, 100.0))
+    series = of_series(settings, [Step.of(stats, 4, "own.gz", settings.percentiles)])
+    compared = of_comparison(comparison([("a", stats), ("b", stats)], seed=1))
+    section = Section("network", "NETWORK", facts=[fact("hops", 3, COUNT, "hosts between")])
+    for report in (series, compared):
+        report = replace(report, sections=[*report.sections, section])
+        assert "\n\nNETWORK\nhops: 3\n" in render(report, "text")
+        assert json.loads(render(report, "json"))["network"] == {"hops": 3}
 
 
 def test_every_column_says_what_it_means() -> None:
