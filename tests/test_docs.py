@@ -340,3 +340,15 @@ def anchors(path: Path) -> set[str]:
         return {name for node in page(path).findall(nodes.section) for name in node["ids"]}
     titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_page_on_drivers_quotes_the_driver() -> None:
+    code = re.sub(r"\s+", " ", (ROOT / "docs/drivers/dictstore.py").read_text())
+    quoted = [
+        block.astext()
+        for block in page(ROOT / "docs/drivers.rst").findall(nodes.literal_block)
+        if "python" in block["classes"]
+    ]
+    assert len(quoted) > 3
+    for block in quoted:
+        assert re.sub(r"\s+", " ", block) in code, block

@@ -31,9 +31,12 @@ from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
 from ssbench.storage.base import ContainerInfo, ObjectEntry
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import open_provider
 from tests.fakes.drivers import WholeDriver, driver_settings, with_token
 from tests.fakes.http_server import FakeSwift
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
+from tests.servers.dictstore import DRIVER, DictStore
 
 SIZES = (
     SizeClass("tiny \u00e9/?%", 100, 200, crud_profile([1, 1, 1, 1]), 10),
@@ -74,6 +77,18 @@ def on_real_swift() -> Iterator[Subject]:
         yield Subject(lambda **changes: WholeDriver(settings(**{**given, **changes})))
 
 
+def on_outside_driver() -> Iterator[Subject]:
+    with DictStore() as store:
+        options = StoreOptions(DRIVER, {"address": store.address}, store.environment)
+        access = open_provider(options).log_in()
+        # Its operation is of no concern to other tests of this process.
+        OPERATIONS.pop(1000)
+        given = {"store": access.settings, "token": access.credentials.payload["token"]}
+        yield Subject(
+            lambda **changes: WholeDriver(settings(driver=DRIVER, **{**given, **changes}))
+        )
+
+
 def token_of(swift: EmbeddedSwift) -> str:
     connection = HTTPConnection(urlsplit(swift.auth_url).netloc)
     try:
@@ -90,6 +105,7 @@ DRIVERS = [
     pytest.param(on_noop, id="noop"),
     pytest.param(on_memory, id="memory"),
     pytest.param(on_fake_swift, id="swift-on-fake"),
+    pytest.param(on_outside_driver, id="outside"),
     pytest.param(on_real_swift, id="swift-on-swift", marks=pytest.mark.e2e),
 ]
 

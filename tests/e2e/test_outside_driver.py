@@ -1,0 +1,129 @@
+"""A driver outside of the package (docs/drivers), as its author and its users would run it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import ExitStatus, StatFileError
+from tests.e2e.commands import ROOT, Commands, Started, finished, free_ports, until, workers_of
+from tests.e2e.test_secrets import Watcher, none_has, nowhere
+from tests.servers.dictstore import DRIVER, FOLDER, DictStore
+
+pytestmark = pytest.mark.e2e
+OPERATIONS = {"create": 2, "read": 3, "update": 1, "delete": 1, "append_tag": 1, "head": 1}
+
+
+@pytest.fixture
+def store() -> Iterator[DictStore]:
+    with DictStore() as store:
+        yield store
+
+
+def environment(store: DictStore) -> dict[str, str]:
+    return {**store.environment, "PYTHONPATH": f"{ROOT}:{FOLDER}"}
+
+
+def scenario(commands: Commands, **keys: object) -> Path:
+    path = commands.scenario(**{"operations": OPERATIONS, "container_base": "out", **keys})
+    path.write_text(path.read_text().replace('"crud_profile": [1, 1, 1, 1], ', ""))
+    return path
+
+
+def done(started: Started, operation: str) -> int:
+    """How many are in the stat file, which may not be there yet."""
+    with suppress(StatFileError):
+        return started.on_disk(operation)
+    return 0
+
+
+def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
+    with DictStore(token_life_s=2) as store:
+        path = scenario(commands)
+        started = commands.start_run(
+            "-v", "-f", path, "-r", "5", "--verify", *store.options, environment=environment(store)
+        )
+        with Watcher(started) as watcher:
+            ended = started.wait().fine()
+        assert ended.counted()[0] > 50
+        assert ended.counted()[1] == 0
+        assert ended.counted("APPEND_TAG")[0] > 0
+        assert len(workers_of(ended.results)) == 2
+        none_has(watcher.public, store.key)
+        none_has(watcher.inherited, store.key, "DICTSTORE_KEY")
+        nowhere(commands.place, store.key)
+        # A process that doesn't know the driver reports its operation, too.
+        report = commands.master("report-scenario", "-s", ended.results).wait().fine()
+        block = "(?:APPEND_TAG|OPERATION 1000)"
+        assert report.counted(block) == ended.counted("APPEND_TAG")
+
+
+def test_a_killed_worker_is_survived(commands: Commands, store: DictStore) -> None:
+    path = scenario(commands)
+    started = commands.start_run(
+        "-f", path, "-r", 5, *store.options, environment=environment(store)
+    )
+    until("operations", lambda: done(started, "READ") > 20)
+    started.workers()[0].send_signal(signal.SIGKILL)
+    ended = started.wait().fine(ExitStatus.WORKERS_LOST)
+    assert ended.counted()[0] > 20
+
+
+def test_what_a_killed_master_left_is_cleaned_up(commands: Commands, store: DictStore) -> None:
+    path = scenario(commands, operation_count=10**6)
+    started = commands.start_run("-f", path, *store.options, environment=environment(store))
+    until("objects", lambda: done(started, "CREATE") > 20)
+    started.signal(signal.SIGKILL)
+    started.process.wait()
+    words = ["cleanup-containers", "--resume-cleanup", started.stat_file]
+    given = {"environment": environment(store)}
+    ended = commands.master(*words, *store.options, **given).wait().fine()
+    assert "Deleted " in ended.out
+    again = commands.master(*words, *store.options, **given).wait().fine()
+    assert "Nothing was left of run" in again.out
+    cleaned = commands.master("cleanup-containers", "-b", "out", *store.options, **given)
+    assert "3 containers" in cleaned.wait().fine().out
+
+
+def test_a_worker_that_may_not_load_it_refuses_the_run(
+    commands: Commands, store: DictStore
+) -> None:
+    ports = free_ports()
+    worker = commands.worker(*ports, "far", environment=environment(store))
+    started = commands.start_run(
+        "-f", scenario(commands), "--expect-workers", 1, *store.options,
+        workers=None, ports=ports, environment=environment(store),
+    )  # fmt: skip
+    ended = started.wait()
+    assert ended.status != 0
+    reason = (
+        f'driver "{DRIVER}" is not loaded here: start this worker with --allow-driver dictstore'
+    )
+    assert reason in ended.err
+    assert reason in worker.wait().fine(1).err
+
+
+def test_a_worker_that_may_load_it_takes_part(commands: Commands, store: DictStore) -> None:
+    ports = free_ports()
+    given = {"environment": environment(store)}
+    commands.worker("--allow-driver", "dictstore", "--exit-with-master", *ports, "far", **given)
+    ended = commands.run(
+        "-f", scenario(commands), "--expect-workers", 2, "--zmq-bind-ip", "127.0.0.1",
+        *store.options, workers=1, ports=ports, **given,
+    ).fine()  # fmt: skip
+    assert sum(finished(ended.stats).values()) == 60
+    assert len(workers_of(ended.results)) == 2
+
+
+def test_a_wrong_key_is_refused_and_not_shown(commands: Commands, store: DictStore) -> None:
+    wrong = {**environment(store), "DICTSTORE_KEY": "wr0ng-key"}
+    ended = commands.run("-f", scenario(commands), *store.options, environment=wrong)
+    assert "the key was refused (401)" in ended.one_line()
+    secret = ["--storage", DRIVER, "--storage-option", f"key={store.key}"]
+    ended = commands.run("-f", scenario(commands), *secret, environment=environment(store)).fine(2)
+    assert "set DICTSTORE_KEY in the environment" in ended.err
+    nowhere(commands.place, store.key, "wr0ng-key")
