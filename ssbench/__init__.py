@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ssbench.core.stats.compare import Comparison
     from ssbench.core.stats.run_stats import RunStats
     from ssbench.runner.api import compare, find_limit, read, run, sweep
-    from ssbench.runner.series import LimitSearch, Sweep
+    from ssbench.runner.series import LimitSearch, SearchConfig, Sweep
     from ssbench.runner.single_run import Aborted, RunResult
     from ssbench.runner.stop import Stop
 
@@ -29,6 +29,7 @@ __all__ = [
     "Observer",
     "RunResult",
     "RunStats",
+    "SearchConfig",
     "SsbenchError",
     "Stop",
     "Sweep",
@@ -48,7 +49,7 @@ _PUBLIC = {
     "ssbench.core.stats.run_stats": ("RunStats",),
     "ssbench.runner.api": ("compare", "find_limit", "read", "run", "sweep"),
     "ssbench.runner.single_run": ("Aborted", "RunResult"),
-    "ssbench.runner.series": ("LimitSearch", "Sweep"),
+    "ssbench.runner.series": ("LimitSearch", "SearchConfig", "Sweep"),
     "ssbench.runner.stop": ("Stop",),
 }
 

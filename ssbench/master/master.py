@@ -128,6 +128,7 @@ class Master:
         self._refused_before = 0  # messages that the transport rejected before this run
         self._worker_warnings = 0
         self._interrupted = self._reported_interrupt = ""
+        self._abort = False
         self._next_tick_ns = self._next_show_ns = 0
         self._numbers = (1, 1)  # of the next job and batch
         self._on: Mapping[type[Message], Callable[[Any, int], object]] = {
@@ -161,7 +162,11 @@ class Master:
         return self._interrupted
 
     def interrupt(self, reason: str) -> None:
-        """Stop the present phase and every later one but the clean-up; from a signal handler."""
+        """Stop the present phase and every later one but the clean-up; from a signal handler.
+
+        A second call ends the run at once: the next turn raises KeyboardInterrupt.
+        """
+        self._abort = bool(self._interrupted)
         self._interrupted = reason
 
     # Runs --------------------------------------------------------------------------------------
@@ -287,7 +292,12 @@ class Master:
     # The loop ----------------------------------------------------------------------------------
 
     def _poll(self, wait_s: float) -> None:
-        """One turn: send what is due, receive for up to ``wait_s``, and tick."""
+        """One turn: send what is due, receive for up to ``wait_s``, and tick.
+
+        :raises KeyboardInterrupt: after a second interrupt.
+        """
+        if self._abort:
+            raise KeyboardInterrupt(self._interrupted)
         manager, phase = self._manager, self._phase
         now_ns = self._clock()
         unsent = False

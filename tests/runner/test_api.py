@@ -1,0 +1,213 @@
+"""The public API: runs from plain values, stopped from other threads, without anything left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import ssbench
+from ssbench.core.model import Phase
+from ssbench.core.operations import CREATE, READ
+from ssbench.runner.api import Settings
+from tests.fakes.observers import Recorder
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIO: dict[str, Any] = {
+    "name": "own", "sizes": [{"name": "tiny", "size_min": 1, "size_max": 99}],
+    "initial_files": {"tiny": 5}, "operation_count": 50, "user_count": 4,
+    "crud_profile": [4, 3, 2, 1], "container_count": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def settings(tmp_path: Path, **more: Any) -> Any:
+    path = str(tmp_path / "x.stat.gz")
+    return {"storage": "noop", "workers": 1, "stats_file": path, "force": True, **more}
+
+
+def test_a_run_gives_its_statistics_and_tells_observers(tmp_path: Path) -> None:
+    observer = Recorder()
+    scenario = {**SCENARIO, "crud_profile": [1, 5, 0, 0]}
+    result = ssbench.run(scenario, **settings(tmp_path, observers=[observer], users=2, seconds=1.5))
+    assert (result.exit_status, result.reasons) == (ssbench.ExitStatus.OK, {})
+    count = result.stats.total().operations
+    assert ssbench.read(result.path).run.run_id == result.run_id
+    assert [phase for phase, _, _ in observer.phases][-2:] == [Phase.RUN, Phase.CLEANUP]
+    last = observer.updates[Phase.RUN][-1]
+    assert (last.done, last.errors, last.errors_by_cause) == (count, 0, {})
+    assert {number: done for number, (done, _) in last.operations.items()} == {
+        CREATE: result.stats.total(CREATE).operations,
+        READ: result.stats.total(READ).operations,
+    }
+    assert any(sum(update.latencies.values()) for update in observer.updates[Phase.RUN])
+    assert any("Starting scenario run" in text for text in observer.infos)
+
+
+def test_a_threshold_that_is_missed_is_a_reason(tmp_path: Path) -> None:
+    result = ssbench.run(SCENARIO, **settings(tmp_path, thresholds=["rate > 1000000000/s"]))
+    assert result.exit_status is ssbench.ExitStatus.THRESHOLD_MISSED
+
+
+def test_errors_are_exceptions(tmp_path: Path) -> None:
+    with pytest.raises(ssbench.SsbenchError, match="no such file or canned scenario"):
+        ssbench.run("no-such", **settings(tmp_path))
+    with pytest.raises(ssbench.SsbenchError, match="user_count"):
+        ssbench.run({**SCENARIO, "user_count": 0}, **settings(tmp_path))
+
+
+def test_a_sweep_a_search_and_a_comparison(tmp_path: Path) -> None:
+    sweep = ssbench.sweep(SCENARIO, over="users", loads=[1, 2], **settings(tmp_path))
+    assert sweep.complete
+    assert [step.load for step in sweep.steps] == [1, 2]
+    assert len(ssbench.compare(*(step.path for step in sweep.steps)).runs) == 2
+    keys = {"operation_count": None, "crud_profile": [0, 1, 0, 0]}
+    found = ssbench.find_limit(
+        {key: value for key, value in {**SCENARIO, **keys}.items() if value is not None},
+        slos=["p99 < 10s"], step_seconds=0.3, warmup=0.0,
+        how=ssbench.SearchConfig(most=2, confirm=0), **settings(tmp_path),
+    )  # fmt: skip
+    assert found.search is not None
+    assert (found.search.kept, found.exit_status) == (2, ssbench.ExitStatus.OK)
+
+
+def test_a_run_is_stopped_from_another_thread(tmp_path: Path) -> None:
+    stop, observer = ssbench.Stop(), Recorder()
+    observer.on_update = lambda phase: (
+        None if phase is not Phase.RUN or stop.requested else stop("enough")
+    )
+    began_s = time.monotonic()
+    result = ssbench.run(
+        {**SCENARIO, "crud_profile": [1, 5, 0, 0]},
+        **settings(tmp_path, seconds=60, stop=stop, observers=[observer]),
+    )
+    assert time.monotonic() - began_s < 30
+    assert result.reasons == {ssbench.ExitStatus.INTERRUPTED: "enough"}
+    assert result.stats.total().operations > 0
+
+
+def test_a_second_call_ends_it_at_once(tmp_path: Path) -> None:
+    stop, observer = ssbench.Stop(), Recorder()
+    observer.on_update = lambda phase: phase is Phase.RUN and (stop("one"), stop("two"))
+    with pytest.raises(ssbench.Aborted) as caught:
+        ssbench.run(SCENARIO, **settings(tmp_path, seconds=60, stop=stop, observers=[observer]))
+    assert caught.value.result.has_results
+    assert psutil.Process().children() == []
+
+
+# What is left behind ------------------------------------------------------------------------
+
+
+def left() -> tuple[set[str], set[str], list[Any], list[Any]]:
+    """Threads, descriptors, children and signal handlers of this process."""
+    descriptors = {
+        f"{fd.name} {os.readlink(fd)}"
+        for fd in Path("/proc/self/fd").iterdir()
+        if os.path.lexists(fd)
+    }
+    threads = {thread.name for thread in threading.enumerate()}
+    handlers = [signal.getsignal(number) for number in (1, 2, 10, 13, 15)]
+    return threads, descriptors, psutil.Process().children(), handlers
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_two_runs_one_of_them_in_a_thread_leave_nothing_behind(tmp_path: Path) -> None:
+    results: list[ssbench.RunResult] = []
+
+    def run() -> None:
+        results.append(ssbench.run(SCENARIO, **settings(tmp_path)))
+
+    run()  # loads modules, some of which keep a descriptor
+    before = left()
+    native = len(list(Path("/proc/self/task").iterdir()))
+    run()
+    assert left() == before
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(60)
+    assert len(results) == 3
+    assert left() == before
+    assert len(list(Path("/proc/self/task").iterdir())) == native
+
+
+# What is loaded -----------------------------------------------------------------------------
+
+#: Prints the packages of ssbench that are loaded, and numpy.
+LOADED = """
+names = {name.partition(".")[2].partition(".")[0] for name in sys.modules if name[:8] == "ssbench."}
+print(*sorted({*names, *({"numpy", "rich"} & set(sys.modules))}), file=sys.stderr)
+"""
+
+
+def loaded(code: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import atexit, sys\ndef show():\n    exec({LOADED!r})\n{code}"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    assert loaded("import ssbench\nshow()") == set()
+
+
+def test_the_help_loads_no_statistics_and_no_report() -> None:
+    code = """
+from ssbench.cli.master import main
+sys.argv[1:] = ["run-scenario", "-h"]
+try:
+    main()
+except SystemExit:
+    show()
+"""
+    assert loaded(code) <= {"cli", "core", "runner", "storage", "host"}
+
+
+def test_a_worker_loads_neither_runner_nor_master() -> None:
+    code = "import ssbench.cli.worker\nshow()"
+    assert loaded(code) == {"cli", "core", "host", "storage", "transport", "worker"}
+
+
+def test_a_master_has_loaded_no_report_before_its_first_job() -> None:
+    code = """
+import ssbench.runner, ssbench.cli.run_commands, ssbench.runner.single_run
+show()
+"""
+    assert loaded(code).isdisjoint({"numpy", "report", "rich", "worker"})
+
+
+def test_all_public_names_are_there() -> None:
+    for name in ssbench.__all__:
+        assert getattr(ssbench, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        ssbench.no_such_name  # noqa: B018
+
+
+def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs/api.rst").read_text(encoding="utf-8")
+    block = text.split(".. code-block:: python\n\n", 1)[1].split("\n\nA real store", 1)[0]
+    exec(textwrap.dedent(block), {})
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("500 operations, 0 errors, ")
+    assert second.startswith("OK {} /")
+
+
+def test_the_documentation_has_every_setting_and_public_name() -> None:
+    text = (ROOT / "docs/api.rst").read_text(encoding="utf-8")
+    for name in Settings.__annotations__:
+        assert f"\n``{name}``" in text, name
+    for name in set(ssbench.__all__) - {"__version__", "ExitStatus"}:
+        assert name in text, name
