@@ -20,7 +20,7 @@ _INSIDE = "--in-namespace"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Gives the exit status: 1 where anything was wrong."""
+    """Returns the exit status: 1 if anything was wrong."""
     options = parser().parse_args(arguments)
     if "cut" in options.faults and not options.in_namespace:
         prefix = workers.enter_namespace()

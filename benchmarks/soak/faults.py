@@ -1,4 +1,4 @@
-"""Which faults come when: drawn from a table, the same for the same seed. Pure."""
+"""Schedules faults: drawn from a table, equal for equal seeds. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something to be done to a worker, or to the store, and undone."""
+    """A fault of a worker or of the store, and its end."""
 
     at_s: float  #: offset from the beginning of the faults
     kind: str
@@ -50,7 +50,7 @@ class Fault:
 def draw(
     rng: random.Random, seconds: float, kinds: Sequence[str], slots: Sequence[frozenset[str]]
 ) -> list[Fault]:
-    """The faults of a run of so many seconds, in order; each kind comes once before it is chance.
+    """The faults of a run of so many seconds, in order; each kind occurs once before any is random.
 
     A victim has one fault at a time, and one worker at least is always well. All are over when
     the time is.
@@ -92,7 +92,7 @@ def _victim(
     free_s: Mapping[int | None, float],
     slots: Sequence[frozenset[str]],
 ) -> int | None:
-    """A worker that this may happen to now; None where there is none."""
+    """A worker that can have this fault now; None if there is none."""
     well = [slot for slot in range(len(slots)) if free_s[slot] <= at_s]
     fit = [slot for slot in well if kind in slots[slot]]
     return rng.choice(fit) if fit and len(well) > 1 else None

@@ -1,4 +1,4 @@
-"""What processes have in memory, second by second."""
+"""Samples the memory of processes every second."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FIELDS = {
 
 
 def usage(rollup: str) -> Usage:
-    """From the text of a process's smaps_rollup; all 0 for one that is ending."""
+    """Parse a process's smaps_rollup; all 0 for an ending process."""
     sums = dict.fromkeys(Usage._fields, 0)
     for line in rollup.splitlines():
         name, _, rest = line.partition(":")
@@ -49,18 +49,18 @@ def usage(rollup: str) -> Usage:
 
 @dataclass
 class Track:
-    """One process, and what it used when (wall clock)."""
+    """Samples of one process, by wall-clock time."""
 
     name: str
     pid: int
     samples: list[tuple[float, Usage]] = field(default_factory=list)
 
     def of(self, kind: str, from_s: float, to_s: float) -> list[Sample]:
-        """One of the figures of Usage between two moments."""
+        """One field of Usage, between two times."""
         return [(at, getattr(u, kind)) for at, u in self.samples if from_s <= at <= to_s]
 
     def growth(self, kind: str, from_s: float, to_s: float) -> float | None:
-        """Bytes in ten minutes; None where it was watched too shortly."""
+        """Growth in bytes per ten minutes; None if there are too few samples."""
         per_s = slope(self.of(kind, from_s, to_s))
         return None if per_s is None else per_s * TEN_MINUTES_S
 
@@ -75,7 +75,7 @@ def save(tracks: Iterable[Track], path: Path) -> None:
 
 
 class Memory:
-    """Samples all processes that it was told of, for as long as they live."""
+    """Samples all added processes until they end."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.tracks: list[Track] = []
@@ -83,13 +83,13 @@ class Memory:
         self._clock = clock
 
     def watch(self, name: str, pid: int) -> None:
-        """From now on."""
+        """Start sampling this process."""
         track = Track(name, pid)
         self.tracks.append(track)
         self._alive.append(track)
 
     def sample(self) -> None:
-        """One sample of each."""
+        """Take one sample of each."""
         for track in list(self._alive):
             try:
                 now = usage(Path(f"/proc/{track.pid}/smaps_rollup").read_text(encoding="ascii"))

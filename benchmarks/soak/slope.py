@@ -1,4 +1,4 @@
-"""Whether memory grows: a slope that single jumps and noisy samples don't move. Pure."""
+"""Detects memory growth by a slope that is robust against jumps and noise. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENOUGH_S = 300.0
 
 
 def slope(samples: Sequence[Sample], enough_s: float = ENOUGH_S) -> float | None:
-    """How much the value grows in a second; None where the samples span too little.
+    """Growth of the value per second; None if the samples span too little time.
 
     Theil and Sen's: the median of the slopes between any two points, here the medians of windows
     of 10 s. Up to 29 % of the points may be wild without any harm.

@@ -1,4 +1,4 @@
-"""The soak itself: start everything, let the faults come, see it all end."""
+"""Runs a soak: starts everything, causes the faults, waits for the end."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _LOST = re.compile(r"Lost worker .*?pid (\d+)\): .*; (\d+) operations were lost"
 
 @dataclass
 class FaultCount:
-    """What came of the faults of one kind, as the master told it."""
+    """Consequences of the faults of one kind, from the master's messages."""
 
     times: int = 0
     seconds: float = 0.0
@@ -60,7 +60,7 @@ class FaultCount:
 
 @dataclass
 class Outcome:
-    """All there is to say."""
+    """Everything that a soak found."""
 
     memory: Memory
     faults: dict[str, FaultCount] = field(
@@ -90,7 +90,7 @@ class Soak:
         self._read = 0  # of what the master said
 
     def run(self) -> Outcome:
-        """All of it; never longer than ``seconds`` and the limits above."""
+        """Run it, for at most ``seconds`` and the limits above."""
         with contextlib.ExitStack() as opened:
             host = CENTRE if in_namespace() else "127.0.0.1"
             self.swift = opened.enter_context(SoakedSwift(host=host, token_life_s=TOKEN_LIFE_S))
@@ -140,7 +140,7 @@ class Soak:
     # The time of the soak -----------------------------------------------------------------
 
     def _soak(self) -> None:
-        """From the master's first word to its last."""
+        """Run the master, and cause the faults meanwhile."""
         deadline_s = time.monotonic() + START_S
         while "Benchmark run" not in self._said.read_text():
             if self._over(deadline_s, "did not begin its run"):
@@ -190,7 +190,7 @@ class Soak:
             self.swift.kill(role)
 
     def _listen(self) -> None:
-        """Whom the master has given up, and whose fault that was."""
+        """Workers that the master declared lost, by the fault that caused it."""
         text = self._said.read_text(errors="replace")
         whole = text.rfind("\n") + 1
         for pid, lost in _LOST.findall(text[self._read : whole]):
@@ -203,7 +203,7 @@ class Soak:
     # Afterwards ---------------------------------------------------------------------------
 
     def _name_the_well(self) -> None:
-        """Workers that had the time to get over their last fault."""
+        """Workers that had time to recover from their last fault."""
         for slot in self.workers.slots:
             ends_s = [fault.until_s for fault in self.faults if fault.slot == slot.index]
             if max(ends_s, default=0.0) < self.seconds - HUNG_S:
@@ -225,5 +225,5 @@ class Soak:
 
 
 def terminate_with_us() -> None:
-    """SIGTERM ends us as Ctrl-C does: what was started ends with us."""
+    """Handle SIGTERM like Ctrl-C, so that all child processes end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

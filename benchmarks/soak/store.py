@@ -1,4 +1,4 @@
-"""The store that is soaked: a real Swift of four processes, two of which are made to fail."""
+"""The store: a real Swift of four processes, two of which are made to fail."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ TOKEN_LIFE_S = 240
 
 
 class SoakedSwift(FourProcessSwift):
-    """Takes back all tokens that it gave, on demand."""
+    """Revokes all its tokens on demand."""
 
     def kill(self, role: str) -> None:
-        """End the process of a role at once; the proxy forgets which tokens it gave."""
+        """Kill the process of a role; a new proxy doesn't know earlier tokens."""
         super().kill(role)
         if role == "proxy":
             key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
@@ -27,7 +27,7 @@ class SoakedSwift(FourProcessSwift):
 
 
 class Answer(NamedTuple):
-    """What the server's log says of a request for an object."""
+    """A logged request for an object."""
 
     method: str
     name: str
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
 
 def answers(swift: FourProcessSwift) -> Iterator[tuple[bytes, Answer]]:
-    """Transaction id and what was answered, for all requests for objects, in order."""
+    """Transaction id and response of all requests for objects, in order."""
     with swift.access_log().open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             method, target, status, transaction, _size = line.rsplit(" ", 4)

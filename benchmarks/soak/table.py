@@ -1,4 +1,4 @@
-"""What a soak found, as text; and whether it is good."""
+"""The results of a soak as text, and whether it passed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WARM_UP_S = 300.0
 
 
 def judged(outcome: Outcome) -> list[str]:
-    """Everything that is wrong, a line each; nothing where all is well."""
+    """A line per failure; empty if the soak passed."""
     wrong = list(outcome.wrong)
     sums = outcome.accounts
     if sums is None:
@@ -92,7 +92,7 @@ def _memory(outcome: Outcome, sums: Accounts) -> Iterator[str]:
 
 
 def _growth(track: Track, sums: Accounts, kind: str) -> float | None:
-    """Bytes in ten minutes of the run phase, once the process is warm."""
+    """Growth in bytes per ten minutes of the run phase, after the first minutes."""
     if not track.samples:
         return None
     warm_s = min(WARM_UP_S, sums.run_seconds / 4)

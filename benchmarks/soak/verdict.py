@@ -1,4 +1,4 @@
-"""What became of every operation: the stat file against itself and against the server's log."""
+"""Accounts for every operation of a soak, by the stat file and the server's log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HUNG_S = 60.0
 
 @dataclass
 class Accounts:
-    """The sums of a run."""
+    """Sums of a run."""
 
     stats: RunStats
     started_s: float = 0.0  #: of the run phase, wall clock
@@ -46,7 +46,7 @@ class Accounts:
 
     @property
     def finished(self) -> int:
-        """Done and failed."""
+        """Completed operations, failed ones included."""
         return self.stats.total().operations
 
     @property
@@ -55,7 +55,7 @@ class Accounts:
 
     @property
     def longest_silence_s(self) -> int:
-        """The most seconds in a row in which nobody did anything."""
+        """The longest time in seconds without any operation."""
         longest = here = 0
         for count in self.stats.completions():
             here = 0 if count else here + 1
@@ -63,7 +63,7 @@ class Accounts:
         return longest
 
     def wrong(self) -> Iterator[str]:
-        """What doesn't add up, a line each."""
+        """A line per inconsistency."""
         run, total = self.stats.run, self.stats.total()
         if not run.complete:
             yield f"the stat file is not complete: {'; '.join(run.damage) or 'no footer'}"
@@ -90,7 +90,7 @@ class Accounts:
 
 
 def accounts(path: Path, answers: Iterable[tuple[bytes, Answer]]) -> Accounts:
-    """Read a stat file, and hold it against the requests of the server's log."""
+    """Read a stat file, and compare it with the requests in the server's log."""
     with statfile.read(str(path)) as reader:
         stats = RunStats()
         found = Accounts(stats)
@@ -124,7 +124,7 @@ def _add(found: Accounts, record: Record) -> None:
 
 
 def _compare(found: Accounts, answers: Iterable[tuple[bytes, Answer]]) -> None:
-    """In both directions."""
+    """Compare in both directions."""
     missing = dict(found.done)
     for identifier, answer in answers:
         method = found.done.get(identifier)

@@ -1,4 +1,4 @@
-"""The workers of a soak, and what is done to them."""
+"""The workers of a soak, and their faults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ END_S = 30.0
 
 @dataclass
 class Slot:
-    """One worker after another."""
+    """A place for a worker; a new one follows each that ends."""
 
     index: int
     host: Namespace | None  #: its own, where its cable can be cut
@@ -42,7 +42,7 @@ class Slot:
 
 
 class Workers:
-    """``with Workers(...) as workers``: their processes and networks, all gone at the end.
+    """Processes and networks of the workers; a context manager, which removes both.
 
     :param options: of ssbench-worker, the master's ports among them.
     """
@@ -121,7 +121,7 @@ class Workers:
     # The end ------------------------------------------------------------------------------
 
     def dismiss(self) -> list[str]:
-        """Tell all to end; gives what was wrong with those that didn't, or not well."""
+        """End all; returns a line for each that did not end, or not properly."""
         wrong = []
         for slot in self.slots:
             if slot.process is not None and slot.process.poll() is None:
@@ -153,13 +153,13 @@ class Workers:
 
 
 def enter_namespace() -> list[str]:
-    """What to put before our own command to have a network for ourselves, which ends with us."""
+    """Prefix for our own command that gives it a network namespace."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     return ["unshare", *user, "--net"]
 
 
 def in_namespace() -> bool:
-    """Whether this process is in a network of its own that ``set_up`` has made ready."""
+    """Whether this process is in a network namespace prepared by ``set_up``."""
     done = subprocess.run(
         ["ip", "-o", "address", "show", "dev", "lo"], capture_output=True, text=True, check=False
     )
@@ -167,13 +167,13 @@ def in_namespace() -> bool:
 
 
 def set_up() -> None:
-    """Give the new, empty network the address at which master and store are."""
+    """Give the new network the address of master and store."""
     run("ip", "link", "set", "lo", "up")
     run("ip", "address", "add", f"{CENTRE}/32", "dev", "lo")
 
 
 def _connect(index: int, host: Namespace) -> None:
-    """A cable from here to a worker's host."""
+    """Connect a worker's network with ours."""
     peer = ("peer", "name", "eth0", "netns", str(host.pid))
     run("ip", "link", "add", f"v{index}", "type", "veth", *peer)
     run("ip", "address", "add", f"198.18.{index}.1/24", "dev", f"v{index}")
@@ -185,7 +185,7 @@ def _connect(index: int, host: Namespace) -> None:
 
 
 def run(*command: str) -> None:
-    """Run a command, which must succeed."""
+    """Run a command that must succeed."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")

@@ -1,1 +1,1 @@
-"""What ssbench reports against what a server of known delays logged: see __main__."""
+"""Compares ssbench's reports with the log of a server of known delays: see __main__."""

@@ -1,4 +1,4 @@
-"""Holds what ssbench reports against what a server of known delays logged (`make truth`).
+"""Compares ssbench's reports with the log of a server of known delays (`make truth`).
 
     python -m benchmarks.truth [--seconds 10] [--tries 3] [--only stalled]
 
@@ -19,7 +19,7 @@ from benchmarks.truth import place, rows, table
 
 
 def main() -> int:
-    """Print the table; gives the exit status."""
+    """Print the table; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10.0, help="of a run [default: 10]")
     parser.add_argument("--tries", type=int, default=3, help="of each row [default: 3]")

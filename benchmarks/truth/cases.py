@@ -1,4 +1,4 @@
-"""What the server does to requests: delays, stalls, failures and lies that are known. Pure."""
+"""Known delays, stalls, failures and wrong responses of the server. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECOND = 1000 * MS
 
 
 class Plan(NamedTuple):
-    """When a request that came is answered, and how."""
+    """When a request gets its response, and which."""
 
     head_ns: int  #: when the head is to leave, and the first byte of the body with it
     rest_ns: int  #: when the rest is, or its last piece; the same where all leaves at once
@@ -21,7 +21,7 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """One way of being slow or wrong.
+    """A way to be slow or wrong.
 
     :param slow_share: of requests that take ``slow_ms``.
     :param rest_ms: when the body's rest leaves, counted from the request.
@@ -43,7 +43,7 @@ class Case:
     lie: str = "etag"
 
     def plan(self, got_ns: int, origin_ns: int, rng: Random) -> Plan:
-        """For a request that came at ``got_ns`` to a server that was started at ``origin_ns``."""
+        """The plan for a request that arrived at ``got_ns``; the server began at ``origin_ns``."""
         slow = self.slow_share and rng.random() < self.slow_share
         head_ns = got_ns + round((self.slow_ms if slow else self.delay_ms) * MS)
         rest_ns = max(got_ns + round(self.rest_ms * MS), head_ns)
@@ -55,7 +55,7 @@ class Case:
         )
 
     def portions(self, plan: Plan, length: int) -> list[tuple[int, int]]:
-        """When each part of a body leaves, and up to which byte; the first one is one byte long."""
+        """When each part of a body is sent, and up to which byte; the first part is one byte."""
         step_ns = (plan.rest_ns - plan.head_ns) / self.pieces
         return [
             (round(plan.head_ns + step_ns * n), 1 + (length - 1) * n // self.pieces)
@@ -63,7 +63,7 @@ class Case:
         ]
 
     def _after_stall(self, at_ns: int, origin_ns: int) -> int:
-        """The same time, or the end of the stall that it falls into."""
+        """This time, or the end of the stall that it falls into."""
         if not self.stall_ms:
             return at_ns
         every_ns = round(self.stall_every_ms * MS)

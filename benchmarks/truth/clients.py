@@ -1,4 +1,4 @@
-"""Those who measure: ssbench's own commands, and wrk, against a server of known delays."""
+"""Runs ssbench and wrk against a server of known delays."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ _SCENARIO = {
 
 
 class ClientError(Exception):
-    """A command didn't do what it should; the message has its words."""
+    """A command failed; the message has its output."""
 
 
 @dataclass
 class Server:
-    """A server's process."""
+    """A server process."""
 
     url: str
     process: subprocess.Popen[str]
     log_file: Path
 
     def log(self) -> list[Entry]:
-        """End it, and read what it wrote."""
+        """End it, and read its log."""
         assert self.process.stdin
         self.process.stdin.close()
         self.process.wait(30)
@@ -65,7 +65,7 @@ class Server:
 
 @contextmanager
 def serving(case: str, place: Path) -> Iterator[Server]:
-    """A server of this case, on a core of its own where there are two."""
+    """A server of this case, on its own core if there are two."""
     log = place / "server.log"
     command = [sys.executable, "-m", "benchmarks.truth.server", case, "--log", str(log)]
     with placed(SERVER):
@@ -85,18 +85,18 @@ def serving(case: str, place: Path) -> Iterator[Server]:
 
 @dataclass
 class Reported:
-    """What ssbench says of a run."""
+    """Report and results of a run of ssbench."""
 
     report: dict[str, Any]  #: its JSON report
     status: int
     results: dict[str, tuple[int, int, int]]
-    """Of the run phase: transaction id -> due, start, last byte, as the stat file has them."""
+    """Transaction id -> due, start and last byte from the stat file, of the run phase."""
     late_ns: list[int]  #: from due to start, of each operation of the run phase
     others: set[str]  #: transaction ids of the other phases
 
 
 def ssbench(options: Sequence[str], place: Path, timeout_s: float) -> Reported:
-    """Run it with these options, and read its stat file and its report."""
+    """Run ssbench with these options; returns its results and its report."""
     scenario, stats = place / "truth.scenario", place / "truth.stat.gz"
     scenario.write_text(json.dumps(_SCENARIO))
     ports = _free_ports()
@@ -131,7 +131,7 @@ def _master(words: Sequence[object], timeout_s: float) -> subprocess.CompletedPr
 
 @contextmanager
 def _worker(ports: Sequence[str]) -> Iterator[None]:
-    """One worker, that ends with its master."""
+    """A worker that ends with its master."""
     command = [sys.executable, str(WORKER), "--retries", "0", "--exit-with-master", *ports]
     with placed(CLIENT):
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
@@ -144,7 +144,7 @@ def _worker(ports: Sequence[str]) -> Iterator[None]:
 
 
 def _free_ports() -> list[str]:
-    """Options for three that nobody listens on."""
+    """Options for three free ports."""
     with ExitStack() as opened:
         ports = []
         for _ in range(3):
@@ -175,7 +175,7 @@ def _results(stats: Path) -> tuple[dict[str, tuple[int, int, int]], list[int], s
 
 @dataclass
 class WrkReport:
-    """wrk's own words, in ns."""
+    """Latencies that wrk reports, in ns."""
 
     requests: int
     mean: float
@@ -183,7 +183,7 @@ class WrkReport:
 
 
 def wrk(url: str, place: Path, seconds: float) -> WrkReport | None:
-    """64 connections READ one object; None where wrk isn't installed."""
+    """Read one object over 64 connections; None if wrk isn't installed."""
     program = shutil.which("wrk")
     if program is None:
         return None

@@ -1,4 +1,4 @@
-"""Truth and report side by side: which figures are compared, and which may be how far off. Pure."""
+"""Compares figures of reports with the truth, within bounds. Pure."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Figure(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Ours less the truth."""
+        """Our figure minus the truth."""
         return self.ours - self.truth
 
     @property
     def fine(self) -> bool:
-        """Whether the bound is kept."""
+        """Whether the difference is within the bound."""
         return abs(self.error) <= self.bound
 
 
 def quantile(rising: Sequence[float], percent: float) -> float:
-    """As ssbench defines it: the mean of the two neighbours at a whole rank, else the next up."""
+    """As ssbench defines it: at a whole rank the mean of both neighbors, else the next above."""
     rank = len(rising) * Fraction(repr(percent)) / 100
     lower = rank.numerator // rank.denominator
     if rank.denominator != 1:
@@ -97,7 +97,7 @@ def rate_figure(
     seconds: float,
     warmup_s: float = 0.0,
 ) -> Figure:
-    """The average rate, of a run of so many seconds, by what the server saw.
+    """The average rate of a run of so many seconds, from the server's log.
 
     In an open loop the successes that were due in the window; in a closed one each by the share of
     its time, at the server, in it. The load begins with the first request, or due time.
@@ -123,20 +123,20 @@ def rate_figure(
 
 
 def strangers(log: Sequence[Entry], ours: set[str]) -> Figure:
-    """Requests that only one side knows of; HEADs have no result of their own."""
+    """Requests that only one side has; HEADs have no result of their own."""
     theirs = {row.transaction for row in log if row.method != "HEAD"}
     return exact("requests known to one side only", 0, len(theirs ^ ours))
 
 
 def service_times(log: Sequence[Entry], results: Results) -> list[float]:
-    """From the first byte that came to the last that left, of the run's successes."""
+    """Time from the first byte received to the last sent, of the run's successes."""
     return [
         row.last_ns - row.got_ns for row in log if row.transaction in results and row.status < 300
     ]
 
 
 def first_bytes(log: Sequence[Entry], results: Results) -> list[float]:
-    """The same to the body's first byte, of READs."""
+    """Time to the body's first byte, of READs."""
     return [
         row.first_ns - row.got_ns
         for row in log
@@ -145,7 +145,7 @@ def first_bytes(log: Sequence[Entry], results: Results) -> list[float]:
 
 
 def response_times(log: Sequence[Entry], results: Results) -> list[float]:
-    """From due to the last byte that left.
+    """Time from due to the last byte sent.
 
     When the offsets of the due times count from is taken from the request that travelled fastest.
     """

@@ -1,4 +1,4 @@
-"""What the server says about an object in place of the truth. Pure."""
+"""Wrong responses of the server about an object. Pure."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def _wrong_etag(stored: Stored, other: Stored) -> Stored:
 
 
 def _other_object(stored: Stored, other: Stored) -> Stored:
-    """All of it, ETag included: nothing but the content tells."""
+    """Another object, with its ETag: only the content shows it."""
     return other
 
 
 def _cut_short(stored: Stored, other: Stored) -> Stored:
-    """By a byte, and Content-Length agrees."""
+    """One byte shorter, with the matching Content-Length."""
     return stored._replace(body=stored.body[:-1])
 
 
 def _flipped_bit(stored: Stored, other: Stored) -> Stored:
-    """One, in the middle."""
+    """Flip a bit in the middle."""
     body = bytearray(stored.body)
     body[len(body) // 2] ^= 1
     return stored._replace(body=bytes(body))

@@ -1,4 +1,4 @@
-"""The server's log: a line for each answered request."""
+"""The server's log: a line per response."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Entry(NamedTuple):
 
 
 def write_log(path: Path, entries: Iterable[Entry]) -> None:
-    """Tab-separated, under a line of names."""
+    """Write it tab-separated, with a header line."""
     with path.open("w", encoding="ascii") as file:
         file.write("\t".join(Entry._fields) + "\n")
         file.writelines("\t".join(map(str, entry)) + "\n" for entry in entries)
 
 
 def read_log(path: Path) -> Iterator[Entry]:
-    """What ``write_log`` wrote."""
+    """Read a file of ``write_log``."""
     with path.open(encoding="ascii") as file:
         next(file)
         for line in file:
@@ -39,5 +39,5 @@ def read_log(path: Path) -> Iterator[Entry]:
 
 
 def objects_only(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Those that were for objects: ``/v1/ACCOUNT/CONTAINER/OBJECT``."""
+    """Requests for objects: ``/v1/ACCOUNT/CONTAINER/OBJECT``."""
     return (entry for entry in entries if entry.target.count("/") >= 4)

@@ -1,7 +1,7 @@
-"""Where each process stands: its core, and its rank before all others of the machine.
+"""Core and priority of each process.
 
-Other processes of a busy machine would be measured along with ssbench. Who may (root) has the
-server and the client come before them; who may not gets the figures of the machine as it is.
+Other processes of a busy machine would distort the figures. As root, server and client get a
+real-time priority.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """A core, counted among those that we may use, and a real-time priority."""
+    """Index of a usable core, and a real-time priority."""
 
     core: int
     priority: int
@@ -25,14 +25,14 @@ MASTER_PLACE = Place(0, 10)  #: what it does can wait for the client, on a core 
 
 
 def is_ranked() -> bool:
-    """Whether this process may come before others."""
+    """Whether this process may have a real-time priority."""
     with placed(CLIENT):
         return os.sched_getscheduler(0) == os.SCHED_RR
 
 
 @contextmanager
 def placed(place: Place) -> Iterator[None]:
-    """What is started within the block stands there, as far as that is allowed."""
+    """Give processes started in the block this core and, where permitted, priority."""
     allowed = os.sched_getaffinity(0)
     policy, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
     os.sched_setaffinity(0, {sorted(allowed)[place.core]})

@@ -1,4 +1,4 @@
-"""One case under one load: run it, and put truth and report side by side."""
+"""Runs one case under one load, and compares report and truth."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BLIND = (
 
 @dataclass(frozen=True)
 class Row:
-    """What is run."""
+    """A case and its load."""
 
     case: str = ""  #: a name of CASES; "": only the lateness of starts is looked at
     rate: float = 0.0  #: operations a second; 0: a closed loop
@@ -42,7 +42,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """As the table has it."""
+        """Its name in the table."""
         load = f"open loop, {self.rate:,.0f}/s" if self.rate else f"closed loop, {self.users} users"
         load += f", warm-up of {self.warmup_s:g} s" if self.warmup_s else ""
         fast = "no-op" if self.noop else "nginx"
@@ -50,24 +50,24 @@ class Row:
 
     @property
     def lies(self) -> bool:
-        """Whether READs are lied to: how many were is all that is looked at."""
+        """Whether READs get wrong responses; then only their number is compared."""
         return bool(self.case and CASES[self.case].lie_share)
 
 
 @dataclass
 class Outcome:
-    """What came of it."""
+    """Figures of a row, and what is wrong with it."""
 
     row: Row
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     not_run: str = ""  #: why
     wrk: list[tuple[str, float, float]] = field(default_factory=list)
-    """Figure, the truth of wrk's own requests, and what wrk said; in ns."""
+    """Figure, the truth of wrk's own requests, and what wrk reports, in ns."""
 
     @property
     def missed(self) -> list[Figure]:
-        """Figures out of their bounds."""
+        """Figures beyond their bounds."""
         return [figure for figure in self.figures if not figure.fine]
 
 
@@ -146,7 +146,7 @@ def _against_truth(
 def figures(
     row: Row, log: Sequence[Entry], told: clients.Reported, seconds: float, looseness: float = 1.0
 ) -> list[Figure]:
-    """All that is compared."""
+    """All figures of a run."""
     results, total = told.results, told.report["total"]
     if row.lies:
         lies = sum(entry.lied for entry in log if entry.transaction in results)
@@ -174,7 +174,7 @@ def figures(
 
 
 def lateness(told: clients.Reported, looseness: float = 1.0) -> Figure:
-    """From due to start: what 99 of 100 keep."""
+    """The 99th percentile from due to start."""
     late = sorted(told.late_ns)
     return Figure("start after due, p99", 0, judge.quantile(late, 99.0), LATE_NS * looseness)
 

@@ -1,4 +1,4 @@
-"""A small Swift of known delays that logs when each byte came and left.
+"""A small Swift with known delays, which logs when each byte was received and sent.
 
     python -m benchmarks.truth.server CASE --log FILE
 
@@ -43,7 +43,7 @@ _REASONS = {
 
 
 class Answer(NamedTuple):
-    """What is said to a request."""
+    """A response."""
 
     status: int
     body: bytes = b""
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """A client's. One request at a time."""
+    """A client's connection, with one request at a time."""
 
     __slots__ = ("buffer", "got_ns", "sock")
 
@@ -63,7 +63,7 @@ class Connection:
 
 
 class Outgoing:
-    """An answer on its way, in one part or more."""
+    """A response that is being sent, in one or more parts."""
 
     __slots__ = ("connection", "entry", "first_ns", "parts")
 
@@ -96,7 +96,7 @@ class TruthServer:
         self._origin_ns = perf_counter_ns()
 
     def serve(self, until_fd: int) -> None:
-        """Answer until this descriptor is readable."""
+        """Serve until this descriptor is readable."""
         listener_fd, timer_fd = self._listener.fileno(), self._timer.fd
         for fd in (listener_fd, timer_fd, until_fd):
             self._epoll.register(fd, select.EPOLLIN)
@@ -162,7 +162,7 @@ class TruthServer:
         self._take(connection, head, body)
 
     def _arrived_ns(self, notes: list[tuple[int, int, bytes]], now: int) -> int:
-        """When the kernel took in what was received, on our clock."""
+        """When the kernel received the bytes, by our clock."""
         for level, kind, stamp in notes:
             if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
                 seconds, ns = _TIMESPEC.unpack(stamp)
@@ -170,7 +170,7 @@ class TruthServer:
         return now
 
     def _take(self, connection: Connection, head: bytes, body: bytes) -> None:
-        """A whole request: answer it, or put its answer off until it is due."""
+        """Respond to a complete request, or schedule the response."""
         method, target, _ = head[: head.index(b"\r\n")].decode("ascii").split(" ")
         got_ns = connection.got_ns
         target = target.partition("?")[0]
@@ -252,7 +252,7 @@ class TruthServer:
             self._timer.set(self._set_ns)
 
     def _send(self, outgoing: Outgoing) -> None:
-        """The next part; it is logged with the last one."""
+        """Send the next part; the last one is logged."""
         part, sock = outgoing.parts[0], outgoing.connection.sock
         try:
             count = sock.send(part)
@@ -274,7 +274,7 @@ class TruthServer:
 
 
 def main() -> int:
-    """Serve; gives the exit status."""
+    """Serve; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--log", type=Path, required=True, help="where the log is written")
