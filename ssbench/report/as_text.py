@@ -200,8 +200,7 @@ def _count_line(row: Row, *, throughput: bool) -> str:
     )
     if not throughput:  # 0.3.9 does not store the size of what was read
         return line
-    moved = row["moved_bytes_per_s"]
-    return f"{line}  Throughput: {'N/A' if moved is None else f'{moved / 1e6:.2f} MB/s'}"
+    return f"{line}  Throughput: {_number(row['moved_bytes_per_s'], 2, 1e6, ' MB/s')}"
 
 
 def _latency_line(title: str, found: Distribution, percent: float, label: str) -> str:
@@ -228,7 +227,11 @@ def _percentiles(found: Distribution) -> str:
 
 
 def _milliseconds(value_ns: float | None) -> str:
-    return "N/A" if value_ns is None else f"{value_ns / 1e6:.3f} ms"
+    return _number(value_ns, 3, 1e6, " ms")
+
+
+def _number(value: float | None, digits: int, divisor: float = 1, unit: str = "") -> str:
+    return "N/A" if value is None else f"{value / divisor:.{digits}f}{unit}"
 
 
 _STAGE_HEADINGS = (
@@ -245,21 +248,16 @@ def _stages(report: Report) -> Iterator[str]:
     yield table.title
     yield _padded(_STAGE_HEADINGS, _STAGE_WIDTHS)
     for number, row in enumerate(table.rows, 1):
-        seconds, rate, moved = (
-            row["rate_window_s"],
-            row["requests_per_s"],
-            row["moved_bytes_per_s"],
-        )
         latencies = (row["response_time"] or row["last_byte_latency"]).percentiles
         cells = (
             str(number),
-            "N/A" if seconds is None else f"{seconds:.1f}",
+            _number(row["rate_window_s"], 1),
             _users(row["users"], row),
             f"{row['rate_per_s']:g}" if row["rate_per_s"] else "-",
             str(row["count"]),
             str(row["errors"]),
-            "N/A" if rate is None else f"{rate:.1f}",
-            "N/A" if moved is None else f"{moved / 1e6:.2f}",
+            _number(row["requests_per_s"], 1),
+            _number(row["moved_bytes_per_s"], 2, 1e6),
             *(_milliseconds(latencies[percent]) for percent in (50, 99, 100)),
         )
         yield _padded(cells, _STAGE_WIDTHS)

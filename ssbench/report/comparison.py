@@ -18,7 +18,6 @@ from ssbench.report.model import (
     WORD,
     Fact,
     Interval,
-    Level,
     Note,
     Report,
     Section,
@@ -26,6 +25,7 @@ from ssbench.report.model import (
     Unit,
     fact,
     percent_text,
+    plain_note,
 )
 from ssbench.report.notes import notes_of_compared, steadiness_notes
 from ssbench.report.run import host_table
@@ -91,7 +91,7 @@ def of_comparison(found: stats.Comparison) -> Report:
         Section("operations", tables=[Table.of("operations", operations, by="operation")]),
         Section("summary", notes=list(_summary(found)), formats="text"),
         Section("remarks", notes=_remarks(found), formats="text"),
-        Section("closing", notes=[_plain(line) for line in _CLOSING], formats="text"),
+        Section("closing", notes=[plain_note(line) for line in _CLOSING], formats="text"),
     ]
     lines = [line for part in found.sections for line in _lines(found, part, parts)]
     return Report("comparison", sections, rows=Table.of("figures", lines))
@@ -211,14 +211,14 @@ def _summary(found: stats.Comparison) -> Iterator[Note]:
             change = row.changes[other - 1]
             measure = _MEASURES[row.measure.name]
             what = _named(measure.words, row.measure)
-            yield _plain(
+            yield plain_note(
                 f"Run {other + 1} against run 1: {_difference(measure, change)}{what}:"
                 f" {change.verdict.value}."
             )
         taken = [str(at + 1) for at in (0, other) if found.runs[at].disturbed]
         if taken:
             runs = f"run{'s' if len(taken) > 1 else ''} {' and '.join(taken)}"
-            yield _plain(
+            yield plain_note(
                 f"Other processes used the cores in {runs}, which may explain a difference."
             )
 
@@ -239,8 +239,4 @@ def _remarks(found: stats.Comparison) -> list[Note]:
         why = "Without a store (--noop) no bytes are transferred"
     else:
         return []
-    return [_plain(f"{why}: no throughput is compared.")]
-
-
-def _plain(sentence: str) -> Note:
-    return Note(Level.PLAIN, sentence, {}, "text")
+    return [plain_note(f"{why}: no throughput is compared.")]

@@ -171,6 +171,11 @@ class Note:
     formats: str = ALL
 
 
+def plain_note(sentence: str) -> Note:
+    """A line for people, without figures."""
+    return Note(Level.PLAIN, sentence, {}, "text")
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A part of a report.

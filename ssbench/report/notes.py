@@ -30,7 +30,7 @@ from ssbench.core.stats.steady import (
 )
 from ssbench.core.stats.tally import Basis
 from ssbench.core.text import plural, printable
-from ssbench.report.model import Level, Note
+from ssbench.report.model import Level, Note, plain_note
 
 NO_STORE = (
     "No store was involved (--noop): rates and latencies are what ssbench itself can do, and no"
@@ -43,7 +43,7 @@ NO_STORE = (
 def load_notes(stats: RunStats) -> list[Note]:
     """How the load was made, what is excluded, and what the rates cover; nothing on the model of a
     plain closed loop, which is what ssbench 0.3.9 had."""
-    return [_plain(line) for line in _load_lines(stats)]
+    return [plain_note(line) for line in _load_lines(stats)]
 
 
 def _load_lines(stats: RunStats) -> Iterator[str]:
@@ -133,7 +133,7 @@ _MOST_CHANGES = 5  #: of the number of users that a line names
 
 def ending_notes(stats: RunStats) -> list[Note]:
     """What is missing, how the run ended, and whether fewer users ran than asked for."""
-    return [_plain(line) for line in (*_ending_lines(stats), *_missing_users(stats))]
+    return [plain_note(line) for line in (*_ending_lines(stats), *_missing_users(stats))]
 
 
 def _ending_lines(stats: RunStats) -> Iterator[str]:
@@ -173,14 +173,14 @@ def _users_that_ran(users: StageUsers, first: StageUsers) -> str:
 def counter_notes(stats: RunStats) -> list[Note]:
     """Operations that found no object, and those that completed after the load's end."""
     skipped = ", ".join(f"{printable(name)} {n}" for name, n in stats.run.skipped.items() if n)
-    found = [_plain(f"Skipped, no object available: {skipped}")] if skipped else []
+    found = [plain_note(f"Skipped, no object available: {skipped}")] if skipped else []
     if stats.after_end is not None:
         completed, seconds = stats.after_end
         line = (
             f"{plural(completed, 'operation')} completed in the {_short_time(seconds)} after the"
             " load ended"
         )
-        found.append(_plain(line))
+        found.append(plain_note(line))
     return found
 
 
@@ -239,7 +239,7 @@ def steadiness_notes(stats: RunStats) -> list[Note]:
     left = len(lines) - _MOST_LINES
     if left > 0:
         more = f"({left} more finding{'s' * (left > 1)} of this kind: --json has all)"
-        lines[_MOST_LINES:] = [_plain(more)]
+        lines[_MOST_LINES:] = [plain_note(more)]
     return found + lines
 
 
@@ -398,7 +398,7 @@ _MOST_SENTENCES = 4
 
 def load_generator_notes(verdict: HeadroomVerdict) -> list[Note]:
     """A sentence for each cause, or one that there was none; and for each host that was taken."""
-    return [_plain(line) for line in (*_load_generator(verdict), *other_work(verdict.hosts))]
+    return [plain_note(line) for line in (*_load_generator(verdict), *other_work(verdict.hosts))]
 
 
 def _load_generator(verdict: HeadroomVerdict) -> Iterator[str]:
@@ -469,18 +469,14 @@ def notes_of_compared(stats: RunStats, hosts: Sequence[HostLoad]) -> list[Note]:
     """What is wrong with a run that is compared: each line is about its figures."""
     missing = Note(Level.WARNING, "some of its results are missing", {})
     found = [] if stats.run.complete else [missing]
-    found += [_plain(f"{line}; the run is not judged") for line in _missing_users(stats)]
+    found += [plain_note(f"{line}; the run is not judged") for line in _missing_users(stats)]
     found += [note for note in steadiness_notes(stats) if "text" in note.formats]
-    return [*found, *map(_plain, other_work(hosts))]
+    return [*found, *map(plain_note, other_work(hosts))]
 
 
 def error_label(kind: int) -> str:
     """``network timeout``; a number that a later version may know is ``error 99``."""
     return ErrorKind(kind).label if kind in set(ErrorKind) else f"error {kind}"
-
-
-def _plain(sentence: str) -> Note:
-    return Note(Level.PLAIN, sentence, {}, "text")
 
 
 def _note(name: str, sentence: str, level: Level = Level.NOTE, **figures: float | None) -> Note:

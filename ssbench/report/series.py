@@ -26,6 +26,7 @@ from ssbench.report.model import (
     Table,
     fact,
     percent_text,
+    plain_note,
 )
 from ssbench.report.notes import NO_STORE
 from ssbench.report.run import threshold_facts
@@ -93,7 +94,7 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
             fact("capped_by", bound, WORD, "what kept it from higher loads", "json"),
         ]
         lines = _search_lines(search, settings, complete=complete)
-        notes += [Note(Level.PLAIN, line, {}, "text") for line in lines]
+        notes += map(plain_note, lines)
     title = f"{printable(settings.name)}, by {over} (latencies in ms: {which})"
     return Report("series", [Section("", title, facts=facts, notes=notes)], rows=table)
 
