@@ -175,7 +175,7 @@ def _read(stats: Path) -> _Done:
     with statfile.read(stats) as records:
         for record in records:
             if isinstance(record, ResultBatch) and record.phase is Phase.RUN:
-                operations += len(record)
+                operations += record.count
                 faults += sum(map(bool, record.column("error"))) + sum(record.column("retries"))
             elif isinstance(record, PhaseRecord):
                 if record.phase is Phase.RUN:

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgpack
 
-from ssbench.core.columns import pack_results
+from ssbench.core.columns import RESULT_SCHEMAS, pack_results
 from ssbench.core.model import NONE_NS, Phase, Result
 from ssbench.core.records import MarkRecord, PhaseRecord, RunFooter, RunHeader, WorkerRecord
 from ssbench.core.scenario.scenario import Scenario
@@ -75,7 +75,7 @@ def write(path: Path, shape: Shape) -> None:
         writer.write(MarkRecord(0, "stage", users=64, rate=shape.rate))
         for unit in range(units):
             for at, batch in enumerate(_later(batches, unit, span_ns)):
-                writer.append_results(Phase.RUN, at % 2, msgpack.packb(batch))
+                writer.append_results(Phase.RUN, at % 2, RESULT_SCHEMAS[0], msgpack.packb(batch))
             writer.tick(unit * span_ns / _SECOND)
         writer.write(MarkRecord(end_ns, "end", users=64))
         sent = units * _UNIT

@@ -211,7 +211,7 @@ def _read(place: Path) -> tuple[RunStats, list[tuple[str, float]]]:
     """What the stat file says became of the operations, and when the master did what."""
     marks: list[tuple[str, float]] = []
     with statfile.read(str(place / "scale.stat.gz")) as reader:
-        stats = RunStats.of(_noted(reader.merged(), marks))
+        stats = RunStats.of(_noted(reader, marks))
         stats.run.damage += reader.damage
     return stats, marks
 

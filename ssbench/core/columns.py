@@ -1,38 +1,45 @@
-"""Batches of jobs and results as columns: one packed array per field.
+"""Batches of jobs and results as packed columns, each with a name.
 
-A column of whole numbers is packed as
+A packed batch is ``[count, column, ...]``. Its schema says which columns these are: their names and
+kinds, in their order. Schemas are sent apart from batches (a worker's hello, the control state, a
+record in each block of a stat file), so names are resolved once and not per batch. Readers ignore
+columns that they don't know and give missing ones their default.
 
-- an int, where all of its values are that one;
-- ``[base, typecode, bytes]``: value = base + item, items unsigned little-endian of the width
-  that typecode (of the array module: B, H, I, Q) names.
-
-Transaction ids are packed as ``[shape, suffix, bytes]``: shape "uuid" is ``tx`` and 32 hexadecimal
-digits, 16 raw bytes each; shape "swift" is ``tx``, 21 digits, ``-``, 10 digits and the suffix
-that all share, 16 raw bytes each; shape "plain" is one text with a newline after each id.
-
-Details of errors are packed as ``[row, text, row, text, ...]``, rows in rising order. More than
-MAX_DETAILS are packed as several such lists in a list: readers bound the length of each.
-
-History: version 1 (ssbench 1.0). Before its release details were a map, row -> text.
+========== =========================================================================================
+kind       packed as
+========== =========================================================================================
+``int``    an int, where all values are that one; or ``[base, typecode, bytes]``: value = base +
+           item, items unsigned little-endian of the width that typecode (of the array module: B, H,
+           I, Q) names
+``id``     ``[shape, suffix, bytes]``, transaction ids: shape "uuid" is ``tx`` and 32 hexadecimal
+           digits, 16 raw bytes each; "swift" is ``tx``, 21 digits, ``-``, 10 digits and the suffix
+           that all share, 16 raw bytes each; "plain" is one text with a newline after each id
+``text``   ``[row, text, row, text, ...]``, rows in rising order, the others have "". More than
+           MAX_DETAILS are several such lists in a list: readers bound the length of each
+``ints``   ``[lengths, numbers]``, lists of whole numbers: two columns of the kind ``int``
+``values`` a list per row, of whole numbers and bytes
+========== =========================================================================================
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from ssbench.core.errors import MessageError
-from ssbench.core.model import RESULT_NUMBERS, Job, Result
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Job
 
 MAX_ROWS = 65536  #: more rows in one batch are refused
 MAX_DETAILS = 4096  #: rows in one list of details
 MAX_LISTED = 1 << 20  #: numbers in all lists of one column
 MAX_ARGUMENTS = 16  #: of one job
 MAX_ARGUMENT_BYTES = 1024
+#: Of what others send: schemas in a message, columns of a schema, characters of a name or kind.
+MAX_SCHEMAS, MAX_COLUMNS, MAX_NAME = 16, 64, 64
 WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}  #: of a column's items, by their typecode
 BIG_ENDIAN = sys.byteorder == "big"
 ID_BYTES = 16  #: of a transaction id of one of HEX_SHAPES
@@ -40,7 +47,161 @@ HEX_SHAPES = ("uuid", "swift")
 _JOB_NUMBERS = Job._fields.index("others")  # fields that every batch of jobs has
 _job = partial(tuple.__new__, Job)  # Job._make without its detour through Python
 
+Schema = tuple[tuple[str, str], ...]  #: (name, kind) of each column
 PackedColumn = int | list[Any]
+
+
+class Column(NamedTuple):
+    """A column that this version knows."""
+
+    kind: str
+    required: bool = True
+    default: Any = None  #: packed value of all rows of a batch without the column
+
+
+#: By name, in the order of the fields of Result and Job.
+RESULT_COLUMNS: Mapping[str, Column] = {
+    "number": Column("int"),
+    "operation": Column("int"),
+    "size_class": Column("int"),
+    "object": Column("int"),
+    "due_ns": Column("int", False, NONE_NS),
+    "start_ns": Column("int"),
+    "headers_ns": Column("int", False, NONE_NS),
+    "first_byte_ns": Column("int", False, NONE_NS),
+    "last_byte_ns": Column("int"),
+    "bytes_moved": Column("int", False, 0),
+    "retries": Column("int", False, 0),
+    "not_found_retries": Column("int", False, 0),
+    "rate_limited": Column("int", False, 0),
+    "reconnects": Column("int", False, 0),
+    "renewals": Column("int", False, 0),
+    "url": Column("int", False, 0),
+    "status": Column("int", False, 0),
+    "error": Column("int", False, 0),
+    "unknown": Column("int", False, 0),
+    "transaction_id": Column("id", False, ["plain", b"", b""]),
+    "detail": Column("text", False, []),
+    "items": Column("int", False, 0),
+    "others": Column("ints", False, [0, 0]),
+    "statuses": Column("ints", False, [0, 0]),
+    "group": Column("int", False, 0),
+}
+JOB_COLUMNS: Mapping[str, Column] = {
+    "number": Column("int"),
+    "operation": Column("int"),
+    "size_class": Column("int"),
+    "object": Column("int"),
+    "version": Column("int"),
+    "size": Column("int"),
+    "due_ns": Column("int", False, NONE_NS),
+    "others": Column("ints", False, [0, 0]),
+    "arguments": Column("values", False, ()),
+    "group": Column("int", False, 0),
+}
+
+
+def _schemas(columns: Mapping[str, Column], plain: int) -> tuple[Schema, ...]:
+    whole = tuple((name, column.kind) for name, column in columns.items())
+    return whole[:plain], whole
+
+
+#: What this version sends: without, and with, the columns that are absent where all rows have
+#: the default. A batch names its schema by the index here.
+RESULT_SCHEMAS = _schemas(RESULT_COLUMNS, RESULT_NUMBERS + 2)
+JOB_SCHEMAS = _schemas(JOB_COLUMNS, _JOB_NUMBERS)
+
+
+def schema_number(packed: Sequence[Any], schemas: Sequence[Schema]) -> int:
+    """Which of RESULT_SCHEMAS or JOB_SCHEMAS a batch has that was packed here."""
+    return 0 if len(packed) == 1 + len(schemas[0]) else 1
+
+
+def read_schema(value: Any) -> Schema:
+    """A schema that another process wrote, from msgpack.
+
+    :raises MessageError: where it is none.
+    """
+    if type(value) is not list or len(value) > MAX_COLUMNS:
+        raise MessageError("a schema that is no list of columns")
+    for column in value:
+        if type(column) is not list or len(column) != 2:
+            raise MessageError("a schema with a column without name and kind")
+        if not all(type(text) is str and len(text) <= MAX_NAME for text in column):
+            raise MessageError("a schema with a column without name and kind")
+    schema = tuple((name, kind) for name, kind in value)
+    if len(dict(schema)) != len(schema):
+        raise MessageError("a schema that has a column twice")
+    return schema
+
+
+class Layout:
+    """Where the known columns are in the batches of one schema.
+
+    :param known: RESULT_COLUMNS or JOB_COLUMNS.
+    :raises MessageError: where a required column is missing, or one has another kind.
+    """
+
+    def __init__(self, schema: Schema, known: Mapping[str, Column]) -> None:
+        self.schema = schema
+        kinds = dict(schema)
+        for name, column in known.items():
+            if kinds.get(name, None if column.required else column.kind) != column.kind:
+                raise MessageError(f"a schema without a column {name} of the kind {column.kind}")
+        self._width = 1 + len(schema)
+        self._own = schema in (RESULT_SCHEMAS if known is RESULT_COLUMNS else JOB_SCHEMAS)
+        positions = {name: at for at, (name, _) in enumerate(schema, 1)}
+        self._order = [(positions.get(name), column) for name, column in known.items()]
+
+    def __repr__(self) -> str:
+        return f"<Layout of {self._width - 1} columns>"
+
+    def arrange(self, packed: Any) -> list[Any]:
+        """The batch with its columns in the order of the fields of Result or Job, without unknown
+        ones and with the defaults of missing ones. Columns are not read. The batch itself where it
+        has one of our own schemas.
+
+        :raises MessageError: where it is no batch of this schema.
+        """
+        if type(packed) is not list or len(packed) != self._width:
+            raise MessageError("a batch of the wrong form")
+        count = packed[0]
+        if type(count) is not int or not 1 <= count <= MAX_ROWS:
+            raise MessageError("a batch of no, or too many, rows")
+        if self._own:
+            return packed
+        return [count] + [
+            packed[at] if at else default_column(column, count) for at, column in self._order
+        ]
+
+
+def default_column(column: Column, count: int) -> Any:
+    """The packed column of a batch that has none of this name."""
+    if column.kind == "id":
+        return ["plain", b"", b"\n" * count]
+    return [[]] * count if column.kind == "values" else column.default
+
+
+def layouts(schemas: Sequence[Schema], known: Mapping[str, Column]) -> list[Layout | None]:
+    """The layout of each schema; None for one that can't be used."""
+    found: list[Layout | None] = []
+    for schema in schemas:
+        try:
+            found.append(Layout(schema, known))
+        except MessageError:
+            found.append(None)
+    return found
+
+
+def layout(found: Sequence[Layout | None], number: int) -> Layout:
+    """The layout of the schema of this number.
+
+    :raises MessageError: where there is no such schema, or it can't be used.
+    """
+    here = found[number] if number < len(found) else None
+    if here is None:
+        raise MessageError(f"a batch of schema {number}, which is unknown")
+    return here
 
 
 def pack_column(values: Sequence[int]) -> PackedColumn:
@@ -127,6 +288,16 @@ def unpack_ids(packed: Any, count: int) -> Sequence[bytes]:
 
     :raises MessageError: where it is not a column of that length.
     """
+    check_ids(packed, count)
+    shape, suffix, raw = packed
+    return raw.split(b"\n")[:-1] if shape == "plain" else _unpack_hex_ids(shape, suffix, raw)
+
+
+def check_ids(packed: Any, count: int) -> None:
+    """Check packed transaction ids without unpacking them.
+
+    :raises MessageError: where it is not a column of that length.
+    """
     if not (
         type(packed) is list
         and len(packed) == 3
@@ -135,17 +306,13 @@ def unpack_ids(packed: Any, count: int) -> Sequence[bytes]:
         and isinstance(packed[2], bytes)
     ):
         raise MessageError("malformed transaction ids")
-    shape: str = packed[0]
-    suffix: bytes = packed[1]
-    raw: bytes = packed[2]
+    shape, _, raw = packed
     if shape == "plain":
-        ids = raw.split(b"\n")
-        if len(ids) != count + 1:
-            raise MessageError("malformed transaction ids")
-        return ids[:-1]
-    if shape not in HEX_SHAPES or len(raw) != count * ID_BYTES:
+        sound = raw.count(b"\n") == count and (not raw or raw.endswith(b"\n"))
+    else:
+        sound = shape in HEX_SHAPES and len(raw) == count * ID_BYTES
+    if not sound:
         raise MessageError("malformed transaction ids")
-    return _unpack_hex_ids(shape, suffix, raw)
 
 
 def pack_jobs(jobs: Sequence[Job]) -> list[Any]:
@@ -177,24 +344,23 @@ def _pack_in_haste(values: Sequence[int]) -> PackedColumn:
     return [0, "I", packed.tobytes()]
 
 
-def unpack_jobs(packed: Any) -> list[Job]:
-    """The jobs of ``pack_jobs``.
+def unpack_jobs(packed: Sequence[Any]) -> list[Job]:
+    """The jobs of ``pack_jobs``, as ``Layout.arrange`` returns them.
 
-    :raises MessageError: for anything else.
+    :raises MessageError: where a column is malformed.
     """
-    count = _row_count(packed, (1 + _JOB_NUMBERS, 1 + len(Job._fields)))
-    plain = len(packed) == 1 + _JOB_NUMBERS
-    if plain and count == 1 and all(type(value) is int for value in packed):
-        return [_job((*packed[1:], (), (), 0))]
-    columns = [unpack_column(column, count) for column in packed[1 : 1 + _JOB_NUMBERS]]
+    count, *numbers = packed[: 1 + _JOB_NUMBERS]
     optional: list[Iterable[Any]] = [repeat(()), repeat(()), repeat(0)]
-    if not plain:
+    if len(packed) > 1 + _JOB_NUMBERS:
         others, arguments, groups = packed[1 + _JOB_NUMBERS :]
         optional = [
             unpack_ints(others, count),
             _unpack_arguments(arguments, count),
             unpack_column(groups, count),
         ]
+    elif count == 1 and all(type(value) is int for value in numbers):
+        return [_job((*numbers, (), (), 0))]
+    columns = [unpack_column(column, count) for column in numbers]
     return list(map(_job, zip(*columns, *optional, strict=False)))
 
 
@@ -266,31 +432,13 @@ def _pack_details(texts: Iterable[str]) -> list[Any]:
     return [details[at : at + 2 * MAX_DETAILS] for at in starts]
 
 
-def result_count(packed: Any) -> int:
-    """The number of rows of packed results.
+def unpack_named(name: str, packed: Any, count: int) -> Sequence[Any]:
+    """The ``count`` values of the packed column of results of this name.
 
-    :raises MessageError: if the outer list is malformed (columns are not read).
+    :raises MessageError: where it is malformed.
     """
-    return _row_count(packed, (1 + RESULT_NUMBERS + 2, 1 + len(Result._fields)))
-
-
-def unpack_results(packed: Any) -> list[Sequence[Any]]:
-    """The columns of ``pack_results``, in the order of Result's fields.
-
-    :raises MessageError: for anything else.
-    """
-    count = result_count(packed)
-    columns: list[Sequence[Any]] = [
-        unpack_column(column, count) for column in packed[1 : 1 + RESULT_NUMBERS]
-    ]
-    ids, details, *optional = packed[1 + RESULT_NUMBERS :]
-    columns += [unpack_ids(ids, count), unpack_details(details, count)]
-    if not optional:
-        return [*columns, [0] * count, [()] * count, [()] * count, [0] * count]
-    items, others, statuses, groups = optional
-    columns += [unpack_column(items, count), unpack_ints(others, count)]
-    columns += [unpack_ints(statuses, count), unpack_column(groups, count)]
-    return columns
+    unpack = _UNPACKERS[RESULT_COLUMNS[name].kind]
+    return unpack(packed, count)
 
 
 def unpack_details(details: Any, count: int) -> list[str]:
@@ -314,10 +462,9 @@ def unpack_details(details: Any, count: int) -> list[str]:
     return texts
 
 
-def _row_count(packed: Any, widths: tuple[int, int]) -> int:
-    if type(packed) is not list or len(packed) not in widths:
-        raise MessageError("a batch of the wrong form")
-    count = packed[0]
-    if type(count) is not int or not 1 <= count <= MAX_ROWS:
-        raise MessageError("a batch of no, or too many, rows")
-    return count
+_UNPACKERS: Mapping[str, Callable[[Any, int], Sequence[Any]]] = {
+    "int": unpack_column,
+    "id": unpack_ids,
+    "text": unpack_details,
+    "ints": unpack_ints,
+}

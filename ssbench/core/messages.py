@@ -22,7 +22,8 @@ control   master -> worker, control    the control state: all a worker must know
 
 History: protocol 1 (ssbench 1.0, before its release); 2: no map has other keys than text, so
 a heartbeat's live counts, a control state's workers and refused, and details of results are
-arrays; heartbeat, ack and control were called pulse, took and beat.
+arrays; heartbeat, ack and control were called pulse, took and beat; columns have names: a hello
+and a control state carry schemas, and each batch the number of its own.
 
 In every protocol a hello begins with the seven fields that it has in protocol 1, so that a master
 can name a worker of another version.
@@ -36,6 +37,7 @@ from typing import Any, NamedTuple, get_args
 import msgpack
 
 from ssbench.core import unpacking
+from ssbench.core.columns import JOB_SCHEMAS, MAX_SCHEMAS, RESULT_SCHEMAS, Schema, read_schema
 from ssbench.core.errors import MessageError, ProtocolError
 from ssbench.core.text import printable
 
@@ -65,6 +67,8 @@ class Hello(NamedTuple):
     host: str
     pid: int
     version: str
+    #: Of the batches in its results, which name them by their index here.
+    schemas: Sequence[Schema] = RESULT_SCHEMAS
 
 
 class Heartbeat(NamedTuple):
@@ -111,13 +115,14 @@ class Ack(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Completed operations. ``packed`` is columns.pack_results in msgpack, unpacked if needed."""
+    """Completed operations. ``packed`` is columns.pack_results in msgpack: it is stored as sent."""
 
     incarnation: int
     run: str
     phase: int
     acked: Sequence[int]  #: batches that the worker holds since its last message, as in Ack
     packed: bytes
+    schema: int = 0  #: index into the schemas of the worker's hello
 
 
 class Returned(NamedTuple):
@@ -150,6 +155,7 @@ class Jobs(NamedTuple):
     batch: int
     sent_ns: int  #: the master's monotonic clock: workers return batches that arrive too old
     packed: Sequence[Any]
+    schema: int = 0  #: index into the control state's job_schemas
 
 
 class ControlState(NamedTuple):
@@ -176,6 +182,7 @@ class ControlState(NamedTuple):
     think_max_s: float = 0.0  #: maximum
     #: incarnation -> its users by group; {} if the run has no groups of users
     groups: Mapping[int, Sequence[int]] = {}
+    job_schemas: Sequence[Schema] = JOB_SCHEMAS  #: of the batches of jobs
 
     @property
     def is_goodbye(self) -> bool:
@@ -290,6 +297,17 @@ def _figures(value: Any) -> bool:
     )
 
 
+def _schemas(value: Any) -> bool:
+    if type(value) is not list or len(value) > MAX_SCHEMAS:
+        return False
+    try:
+        for schema in value:
+            read_schema(schema)
+    except MessageError:
+        return False
+    return True
+
+
 def _list(value: Any) -> bool:
     return type(value) is list
 
@@ -299,6 +317,7 @@ def _bytes(value: Any) -> bool:
 
 
 _WITH_MAPS = (Heartbeat, ControlState)
+_HELLO_WIDTH = 7  #: fields of a hello in every protocol
 _LIVE, _WORKERS = Heartbeat._fields.index("live"), ControlState._fields.index("workers")
 
 
@@ -306,16 +325,23 @@ def _heartbeat(*values: Any) -> Heartbeat:
     return Heartbeat._make([*values[:_LIVE], dict(values[_LIVE]), *values[_LIVE + 1 :]])
 
 
+def _hello(*values: Any) -> Hello:
+    return Hello._make([*values[:-1], tuple(map(read_schema, values[-1]))])
+
+
 def _control_state(*values: Any) -> ControlState:
     shares, reasons = values[_WORKERS : _WORKERS + 2]
     workers = {incarnation: (users, offset_ns) for incarnation, users, offset_ns in shares}
-    rest = values[_WORKERS + 2 : -1]
-    return ControlState._make([*values[:_WORKERS], workers, dict(reasons), *rest, dict(values[-1])])
+    *rest, groups, schemas = values[_WORKERS + 2 :]
+    job_schemas = tuple(map(read_schema, schemas))
+    return ControlState._make(
+        [*values[:_WORKERS], workers, dict(reasons), *rest, dict(groups), job_schemas]
+    )
 
 
 #: type on the wire -> what makes the message, and what each of its fields must be
 _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
-    "hello": (Hello, (_natural, _natural, _name, _natural, _name, _natural, _name)),
+    "hello": (_hello, (_natural, _natural, _name, _natural, _name, _natural, _name, _schemas)),
     "heartbeat": (
         _heartbeat,
         (_natural, _natural, _clock, _span_ns, _span_ns, _natural, _natural, _counts, _clock),
@@ -323,17 +349,17 @@ _FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
     "ready": (Ready, (_natural, _text, _natural, _flag, _clock_or_none)),
     "host": (Host, (_natural, _clock, _name, _figures)),
     "ack": (Ack, (_natural, _text, _naturals)),
-    "results": (Results, (_natural, _text, _natural, _naturals, _bytes)),
+    "results": (Results, (_natural, _text, _natural, _naturals, _bytes, _natural)),
     "returned": (Returned, (_natural, _text, _naturals)),
     "expired": (Expired, (_natural, _natural)),
     "bye": (Bye, (_natural, _text)),
-    "jobs": (Jobs, (_text, _natural, _natural, _clock, _list)),
+    "jobs": (Jobs, (_text, _natural, _natural, _clock, _list, _natural)),
     "control": (
         _control_state,
         (
             _natural, _natural, _clock, _text, _natural, _clock, _shares, _reasons, _settings,
             _number, _number, _natural, _flag, _flag, _flag, _flag,
-            _number, _number, _groups,
+            _number, _number, _groups, _schemas,
         ),
     ),
 }  # fmt: skip
@@ -401,9 +427,9 @@ def _other_protocol(fields: list[Any]) -> ProtocolError:
         f"protocol {'of another kind' if protocol is None else protocol};"
         f" this ssbench speaks {PROTOCOL}"
     )
-    if protocol is None or fields[1] != "hello" or len(fields) < 2 + len(Hello._fields):
+    if protocol is None or fields[1] != "hello" or len(fields) < 2 + _HELLO_WIDTH:
         return ProtocolError(text, protocol)
-    hello = Hello(*fields[2 : 2 + len(Hello._fields)])
+    hello = Hello(*fields[2 : 2 + _HELLO_WIDTH])
     if not (all(map(_text, (hello.worker_id, hello.host, hello.version))) and _int(hello.pid)):
         return ProtocolError(text, protocol)
     worker_id, host, release = (

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ssbench.core.model import Phase, Result
-
-_OPERATION = Result._fields.index("operation")
+from ssbench.core.columns import RESULT_COLUMNS, default_column, pack_results, unpack_named
+from ssbench.core.model import Phase
 
 MASTER = -1  #: in place of a worker's index
 
@@ -73,21 +72,31 @@ class MarkRecord:
 
 @dataclass(frozen=True, slots=True)
 class ResultBatch:
-    """Results of one worker in one phase, as columns of equal length.
+    """Results of one worker in one phase, as packed columns by name: see core.columns.
 
-    ``columns`` are in the order of Result's fields.
+    Columns are not checked, and unknown ones may be among them.
     """
 
     phase: Phase
     worker: int
-    columns: Sequence[Sequence[Any]]
+    count: int  #: of results, at least 1
+    columns: Mapping[str, Any]
 
-    def __len__(self) -> int:
-        return len(self.columns[_OPERATION])  # who reads packed columns needs this one anyway
+    @classmethod
+    def of_rows(cls, phase: Phase, worker: int, rows: Sequence[tuple[Any, ...]]) -> ResultBatch:
+        """A batch of rows, as ``core.columns.pack_results`` takes them."""
+        count, *packed = pack_results(rows)
+        columns = [int(column) if isinstance(column, int) else column for column in packed]
+        return cls(phase, worker, count, dict(zip(RESULT_COLUMNS, columns, strict=False)))
 
     def column(self, name: str) -> Sequence[Any]:
-        """A column by the name of Result's field."""
-        return self.columns[Result._fields.index(name)]
+        """The values of a column, by the name of Result's field; its default where it is missing.
+
+        :raises MessageError: where it is malformed.
+        """
+        if name not in self.columns:
+            return unpack_named(name, default_column(RESULT_COLUMNS[name], self.count), self.count)
+        return unpack_named(name, self.columns[name], self.count)
 
 
 @dataclass(frozen=True, slots=True)

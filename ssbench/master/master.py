@@ -428,7 +428,8 @@ class Master:
         columns = phase.receive_results(results, now_ns)
         if columns is not None:
             worker = self.registry.workers[results.incarnation]
-            self.recorder.append_results(self._manager.phase, worker.index, results.packed)
+            schema = worker.hello.schemas[results.schema]
+            self.recorder.append_results(self._manager.phase, worker.index, schema, results.packed)
             if self._displays and self._manager.phase is Phase.RUN:
                 self._show_results(columns)
 

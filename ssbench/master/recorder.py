@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from ssbench.core.columns import Schema
 from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import Record
@@ -16,7 +17,7 @@ class Recorder(Protocol):
     def write(self, record: Record) -> None:
         """Write a record."""
 
-    def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
+    def append_results(self, phase: Phase, worker: int, schema: Schema, packed: bytes) -> None:
         """Write packed results."""
 
     def tick(self, now_s: float) -> None:
@@ -48,10 +49,10 @@ class SafeRecorder:
         if self._recorder and not self.error:
             self._try(self._recorder.write, record)
 
-    def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
+    def append_results(self, phase: Phase, worker: int, schema: Schema, packed: bytes) -> None:
         """Write packed results."""
         if self._recorder and not self.error:
-            self._try(self._recorder.append_results, phase, worker, packed)
+            self._try(self._recorder.append_results, phase, worker, schema, packed)
 
     def tick(self, now_s: float) -> None:
         """To be called some times a second."""

@@ -24,11 +24,11 @@ def read_stats(path: str, warn: Callable[[str], None] | None = None) -> RunStats
     restore = tune_garbage_collector()
     try:
         with statfile.read(path) as reader:
-            records = reader.merged()
+            records = iter(reader)
             first = next(records)
             stats = RunStats.of(chain([first], records), _end_of_load_ns(path, first))
             stats.run.damage += reader.damage
-            for line in [*reader.damage, *reader.notes]:
+            for line in [*stats.run.damage, *reader.notes]:
                 if warn is not None:
                     warn(f"{path}: {line}")
         return stats

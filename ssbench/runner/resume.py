@@ -20,7 +20,7 @@ from typing import Any
 from gevent.pool import Pool
 
 from ssbench import statfile
-from ssbench.core.errors import ScenarioError, SsbenchError, StorageError, UsageError
+from ssbench.core.errors import MessageError, ScenarioError, SsbenchError, StorageError, UsageError
 from ssbench.core.naming import (
     ObjectNaming,
     container_name,
@@ -95,7 +95,7 @@ class OrphanedObjects:
 
     def add(self, batch: ResultBatch) -> None:
         """Add results of any phase."""
-        self._results += len(batch)
+        self._results += batch.count
         for operation, size_class, number, error, unknown, others, statuses in zip(
             *map(batch.column, _RESULT_COLUMNS), strict=True
         ):
@@ -200,7 +200,10 @@ def orphans_of(reader: statfile.StatFileReader) -> OrphanedObjects:
         if isinstance(record, RunHeader):
             orphans = _orphans_of_run(path, record)
         elif isinstance(record, ResultBatch) and orphans is not None:
-            orphans.add(record)
+            try:
+                orphans.add(record)
+            except MessageError as error:
+                reader.add_damage(f"a record is malformed: {error}")
     if orphans is None:
         raise UsageError(
             f"{path}: the run's header is lost, and with it the names of its objects; {_INSTEAD}"

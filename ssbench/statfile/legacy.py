@@ -241,8 +241,7 @@ class LegacyRun:
             if worker not in self._workers:
                 self._workers[worker] = len(self._workers)
                 yield WorkerRecord(self._workers[worker], worker, "", 0, 0, "0.3.9")
-            columns = list(zip(*own, strict=True))
-            yield ResultBatch(Phase.RUN, self._workers[worker], columns)
+            yield ResultBatch.of_rows(Phase.RUN, self._workers[worker], own)
 
     def _conclude(self) -> None:
         for reason, count in self._left_out.items():

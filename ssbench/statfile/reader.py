@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from itertools import chain, filterfalse, islice
+from itertools import chain
 from typing import Any, BinaryIO
 
 from ssbench.core.errors import MessageError, StatFileError
@@ -23,9 +22,8 @@ from ssbench.statfile.blocks import (
     read_plain,
 )
 from ssbench.statfile.legacy import LegacyRun
-from ssbench.statfile.merge_batches import is_results, merge_batches
 from ssbench.statfile.path import PACKED, existing_path
-from ssbench.statfile.records import UnknownRecordError, decode, objects
+from ssbench.statfile.records import Decoder, UnknownRecordError, is_results, objects
 
 _DAMAGE_LIMIT = 100
 _LEAST_PIECE = 4096  #: minimum bytes that a piece counts as: empty ones take time, too
@@ -79,7 +77,8 @@ class StatFileReader:
         self.unknown_records = 0  #: number of records of types that this version doesn't know
         self.legacy = False  #: True for a file of ssbench 0.3.9
         self._footer = False
-        self._select: Callable[[Iterable[Any]], Iterable[Any]] = iter
+        self._decoder = Decoder()
+        self._skip_results = False
         source = Source(file)
         self._bounds = Bounds(source) if bounded else None
         with self._named_errors():
@@ -98,18 +97,9 @@ class StatFileReader:
         with self._named_errors():
             yield from self._records
 
-    def merged(self) -> Iterator[Record]:
-        """Iterate with batches of results merged into few large ones, which are faster to count.
-
-        Results of one phase and worker keep their order relative to each other and to phase, mark
-        and clock records.
-        """
-        self._select = merge_batches
-        return iter(self)
-
     def without_results(self) -> Iterator[Record]:
         """Iterate without the results, which are not unpacked."""
-        self._select = partial(filterfalse, is_results)
+        self._skip_results = True
         return (record for record in self if not isinstance(record, ResultBatch))
 
     def close(self) -> None:
@@ -136,7 +126,8 @@ class StatFileReader:
         except OSError as error:
             raise StatFileError(f"{self.name}: can't be read: {error.strerror}") from error
 
-    def _add_damage(self, fault: str) -> None:
+    def add_damage(self, fault: str) -> None:
+        """Count something as damaged, a line of text; of very many only the first are kept."""
         if len(self.damage) < _DAMAGE_LIMIT:
             self.damage.append(fault)
         elif len(self.damage) == _DAMAGE_LIMIT:
@@ -145,19 +136,19 @@ class StatFileReader:
     def _open(self, source: Source) -> Iterator[Record]:
         if looks_like_blocks(source):
             inflate = {"inflate": self._bounds.inflate} if self._bounds else {}
-            blocks = read_blocks(source, self._add_damage, **inflate)
-            each = (objects([block.data], self._add_damage) for block in blocks)
+            blocks = read_blocks(source, self.add_damage, **inflate)
+            each = (objects([block.data], self.add_damage) for block in blocks)
             return self._decoded(chain.from_iterable(each))
-        inflated = self._inflated(read_plain(source, self._add_damage))
+        inflated = self._inflated(read_plain(source, self.add_damage))
         first = next((piece for piece in inflated if piece), b"")
         pieces = chain([first], inflated)
         if first[:1] in MAP_MARKS:
             self.legacy = True
-            items = self._counted(objects(pieces, self._add_damage, raw=True))
+            items = self._counted(objects(pieces, self.add_damage, raw=True))
             run = LegacyRun(items, self.damage, self.notes)
             return self._until_footer(run.records())
         if first[:1] in ARRAY_MARKS:  # blocks that were recompressed into one
-            return self._decoded(objects(pieces, self._add_damage))
+            return self._decoded(objects(pieces, self.add_damage))
         raise StatFileError("it is gzip, but no stat file")
 
     def _within_bounds(self, records: Iterator[Record]) -> Iterator[Record]:
@@ -178,21 +169,21 @@ class StatFileReader:
     def _decoded(self, items: Iterator[Any]) -> Iterator[Record]:
         return self._until_footer(self._one_header(self._known(self._counted(items))))
 
-    def _known(self, items: Iterator[Any]) -> Iterator[Record]:
-        yield from self._decodable(islice(items, 1))
-        yield from self._decodable(self._select(items))  # chosen after the first record was read
-
-    def _decodable(self, items: Iterable[Any]) -> Iterator[Record]:
+    def _known(self, items: Iterable[Any]) -> Iterator[Record]:
         for item in items:
             try:
-                record = item if isinstance(item, ResultBatch) else decode(item)
+                if self._skip_results and is_results(item):
+                    continue
+                record = self._decoder.decode(item)
+                if record is None:
+                    continue
                 if self._bounds is not None and isinstance(record, ResultBatch):
-                    self._bounds.unfold(len(record))
+                    self._bounds.unfold(record.count)
                 yield record
             except UnknownRecordError:
                 self.unknown_records += 1
             except MessageError as error:
-                self._add_damage(f"a record is malformed: {error}")
+                self.add_damage(f"a record is malformed: {error}")
 
     def _one_header(self, records: Iterable[Record]) -> Iterator[Record]:
         """The records with one header, of which the file has two copies."""
@@ -204,10 +195,10 @@ class StatFileReader:
                 header = record
                 yield record
             elif record.run_id != header.run_id:
-                self._add_damage(f"a second run begins, {record.run_id}: only the first is read")
+                self.add_damage(f"a second run begins, {record.run_id}: only the first is read")
                 return
         if header is None:
-            self._add_damage("the run's header is lost")
+            self.add_damage("the run's header is lost")
 
     def _until_footer(self, records: Iterable[Record]) -> Iterator[Record]:
         for record in records:
@@ -215,4 +206,4 @@ class StatFileReader:
                 self._footer = True
             yield record
         if not self._footer:
-            self._add_damage("there is no footer: the run was cut off, or is still going on")
+            self.add_damage("there is no footer: the run was cut off, or is still going on")

@@ -1,9 +1,10 @@
 """Records of a stat file to msgpack and back.
 
 On disk each record is an array: ``[code, map of its fields]``, but for results, which are
-``[RESULTS, phase, worker index, bytes]`` where the bytes are the msgpack of
+``[RESULTS, phase, worker index, schema, bytes]`` where the bytes are the msgpack of
 ``core.columns.pack_results`` as the worker sent it. They are wrapped, not spliced in, so that a
-malformed batch can't spoil the records behind it.
+malformed batch can't spoil the records behind it. ``[SCHEMA, number, [[name, kind], ...]]`` names
+their columns, and stands in each block before the first results that refer to it.
 
 Fields that a reader doesn't know are ignored and those that have a default may be missing: a
 new field needs no new format version.
@@ -11,14 +12,14 @@ new field needs no new format version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
 import msgpack
 
 from ssbench.core import unpacking
-from ssbench.core.columns import pack_results, unpack_results
+from ssbench.core.columns import MAX_ROWS, RESULT_SCHEMAS, Schema, read_schema
 from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import (
@@ -32,10 +33,14 @@ from ssbench.core.records import (
     RunHeader,
     WorkerRecord,
 )
-from ssbench.core.stats.joined import Joined
 from ssbench.statfile.blocks import FORMAT, OnDamage, check_version
 
-RESULTS = 3
+RESULTS_1 = 3  #: results in files of format 1: without a schema
+SCHEMA = 8
+RESULTS = 9
+_RESULTS = (RESULTS_1, RESULTS)
+_COLUMNS_1 = tuple(name for name, _kind in RESULT_SCHEMAS[0])
+_MAX_SCHEMAS = 4096  #: of one file
 #: Code on disk -> record. Append only.
 _RECORD_TYPES: dict[int, type[Any]] = {
     0: RunHeader,
@@ -46,8 +51,6 @@ _RECORD_TYPES: dict[int, type[Any]] = {
     6: MarkRecord,
     7: ClockRecord,
 }
-#: Codes of frequent records that affect no results, so that results may be reordered past them.
-UNORDERED = (1, 4)
 _CODES = {record: code for code, record in _RECORD_TYPES.items()}
 
 MAX_OBJECT = 16 << 20  #: bytes of one msgpack object
@@ -56,31 +59,32 @@ _MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one object
 _MAX_ENTRIES = 65536  #: of one map
 _MAX_DEPTH = 50
 _MAX_NUMBER = 1e18
-_MAX_OF_MANY = 1 << 18  #: bytes of a packed batch that is unpacked together with others
 
 
 def encode(record: Record) -> bytes:
-    """The msgpack of any record.
+    """The msgpack of any record but results.
 
     :raises MessageError: where it has a value that can't be written.
     """
-    if isinstance(record, ResultBatch):
-        rows = list(zip(*record.columns, strict=True))
-        return encode_results(record.phase, record.worker, msgpack.packb(pack_results(rows)))
     values = {field.name: getattr(record, field.name) for field in fields(record)}
     if isinstance(record, RunHeader):
         values["format"] = FORMAT  # also here: recompressing a file loses the block headers
     return _pack([_CODES[type(record)], values])
 
 
-def encode_results(phase: Phase, worker: int, packed: bytes) -> bytes:
+def encode_schema(number: int, schema: Schema) -> bytes:
+    """The record of a schema of this file."""
+    return _pack([SCHEMA, number, schema])
+
+
+def encode_results(phase: Phase, worker: int, schema: int, packed: bytes) -> bytes:
     """The record of a batch that is already msgpack.
 
     :raises StatFileError: if it is longer than readers accept.
     """
     if len(packed) > MAX_OBJECT - 64:
         raise StatFileError(f"a batch of results is {len(packed)} bytes long, above {MAX_OBJECT}")
-    return _pack([RESULTS, phase, worker, packed])
+    return _pack([RESULTS, phase, worker, schema, packed])
 
 
 def _pack(record: list[Any]) -> bytes:
@@ -123,58 +127,71 @@ class UnknownRecordError(Exception):
     """A record type of a newer version."""
 
 
-def decode(item: Any) -> Record:
-    """The record of an unpacked object.
-
-    :raises UnknownRecordError: for a kind that this version doesn't know.
-    :raises MessageError: for anything else that is no record.
-    :raises StatFileError: for a header of a newer format.
-    """
-    if type(item) is not list or not item or type(item[0]) is not int:
-        raise MessageError("no record")
-    if item[0] == RESULTS:
-        return _decode_results(item)
-    record = _RECORD_TYPES.get(item[0])
-    if record is None:
-        raise UnknownRecordError
-    if len(item) != 2 or type(item[1]) is not dict:
-        raise MessageError("no record")
-    if record is RunHeader:
-        check_version(_whole(item[1].get("format", FORMAT)))
-    decoded: Record = record(**_known_fields(record, item[1]))
-    return decoded
+def is_results(item: Any) -> bool:
+    """Whether an object of a stat file claims to be results."""
+    return type(item) is list and bool(item) and item[0] in _RESULTS
 
 
-def merge_packed(phase: int, worker: int, packed: bytearray, sizes: Sequence[int]) -> ResultBatch:
-    """Merge batches of one phase and worker.
+class Decoder:
+    """Makes records of one file's objects."""
 
-    :param packed: each as a record holds it, one behind the other.
-    :param sizes: the bytes of each.
-    :raises MessageError: if any of them is malformed, or too large to merge.
-    """
-    if max(sizes) > _MAX_OF_MANY:
-        raise MessageError("a large batch")
-    # Items are not counted, which would take longer than all else: batches are short, and hold no
-    # maps.
-    unpacker = unpacking.stream_unpacker(MAX_OBJECT, _MAX_ITEMS, 0, raw=False)
-    unpacker.feed(packed)
-    try:
-        joined = Joined(unpacker)
-    except unpacking.FAULTS as error:
-        raise MessageError("malformed results") from error
-    if joined.batches != len(sizes) or unpacker.tell() != len(packed):
-        raise MessageError("malformed results")
-    return ResultBatch(_phase(phase), _whole(worker), joined)
+    def __init__(self) -> None:
+        self._schemas: dict[int, tuple[str, ...]] = {}  # number -> names
 
+    def decode(self, item: Any) -> Record | None:
+        """The record of an unpacked object; None for a schema, which results refer to.
 
-def _decode_results(item: list[Any]) -> ResultBatch:
-    if len(item) != 4 or not isinstance(item[3], bytes):
-        raise MessageError("no record of results")
-    faults: list[str] = []
-    unpacked = list(objects([item[3]], faults.append))
-    if faults or len(unpacked) != 1:
-        raise MessageError("malformed results")
-    return ResultBatch(_phase(item[1]), _whole(item[2]), unpack_results(unpacked[0]))
+        :raises UnknownRecordError: for a kind that this version doesn't know.
+        :raises MessageError: for anything else that is no record.
+        :raises StatFileError: for a header of a newer format.
+        """
+        if type(item) is not list or not item or type(item[0]) is not int:
+            raise MessageError("no record")
+        code = item[0]
+        if code in _RESULTS:
+            return self._results(item)
+        if code == SCHEMA:
+            self._add_schema(item)
+            return None
+        record = _RECORD_TYPES.get(code)
+        if record is None:
+            raise UnknownRecordError
+        if len(item) != 2 or type(item[1]) is not dict:
+            raise MessageError("no record")
+        if record is RunHeader:
+            check_version(_whole(item[1].get("format", FORMAT)))
+        decoded: Record = record(**_known_fields(record, item[1]))
+        return decoded
+
+    def _add_schema(self, item: list[Any]) -> None:
+        if len(item) != 3 or len(self._schemas) >= _MAX_SCHEMAS:
+            raise MessageError("no schema")
+        self._schemas[_whole(item[1])] = tuple(name for name, _kind in read_schema(item[2]))
+
+    def _results(self, item: list[Any]) -> ResultBatch:
+        if item[0] == RESULTS_1 and len(item) == 4:
+            _, phase, worker, data = item
+            names: tuple[str, ...] | None = _COLUMNS_1
+        elif item[0] == RESULTS and len(item) == 5:
+            _, phase, worker, schema, data = item
+            names = self._schemas.get(_whole(schema))
+        else:
+            raise MessageError("no record of results")
+        if names is None:
+            raise MessageError("results of an unknown schema")
+        if type(data) is not bytes:
+            raise MessageError("no record of results")
+        try:
+            packed = unpacking.unpack(data, _MAX_ITEMS, _MAX_TOTAL_ITEMS)
+        except unpacking.FAULTS as error:
+            raise MessageError("malformed results") from error
+        if type(packed) is not list or len(packed) != 1 + len(names):
+            raise MessageError("a batch of the wrong form")
+        count = _whole(packed[0])
+        if not 1 <= count <= MAX_ROWS:
+            raise MessageError("a batch of no, or too many, rows")
+        columns = dict(zip(names, packed[1:], strict=True))
+        return ResultBatch(_phase(phase), _whole(worker), count, columns)
 
 
 def _known_fields(record: type[Any], values: dict[Any, Any]) -> dict[str, Any]:

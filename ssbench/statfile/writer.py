@@ -8,12 +8,15 @@ import stat
 from contextlib import suppress
 from io import BytesIO
 
+import msgpack
+
+from ssbench.core.columns import RESULT_COLUMNS, Schema
 from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import Phase
-from ssbench.core.records import Record, RunFooter, RunHeader
+from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
 from ssbench.statfile.blocks import FAST, SMALL, BlockBuilder, begins_a_block
 from ssbench.statfile.reader import StatFileReader
-from ssbench.statfile.records import encode, encode_results
+from ssbench.statfile.records import encode, encode_results, encode_schema
 
 BLOCK_BYTES = 1 << 20  #: of records; a block is written when it has them, or once a second
 BLOCK_SECONDS = 1.0
@@ -42,6 +45,8 @@ class StatFileWriter:
         self._builder = BlockBuilder(self._level)
         self._due_s: float | None = None
         self._held: list[Record] | None = None  # until ``release``
+        self._schemas: dict[Schema, int] = {}  # numbers of all, in the file
+        self._named: set[int] = set()  # those that stand in the present block
 
     @classmethod
     def create(
@@ -86,6 +91,11 @@ class StatFileWriter:
         if self._held is not None:
             self._held.append(record)
             return
+        if isinstance(record, ResultBatch):
+            schema = tuple((name, RESULT_COLUMNS[name].kind) for name in record.columns)
+            packed = msgpack.packb([record.count, *record.columns.values()])
+            self.append_results(record.phase, record.worker, schema, packed)
+            return
         data = encode(record)
         self._add(data)
         if isinstance(record, RunHeader):
@@ -110,12 +120,18 @@ class StatFileWriter:
         for record in held or ():
             self.write(record)
 
-    def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
+    def append_results(self, phase: Phase, worker: int, schema: Schema, packed: bytes) -> None:
         """Append a batch as it came off the wire: msgpack of ``core.columns.pack_results``.
 
+        :param schema: names and kinds of its columns.
         :raises StatFileError: path, cause and what was kept.
         """
-        self._add(encode_results(phase, worker, packed))
+        number = self._schemas.setdefault(schema, len(self._schemas))
+        data = encode_results(phase, worker, number, packed)
+        if number not in self._named:
+            self._named.add(number)
+            data = encode_schema(number, schema) + data
+        self._add(data)
 
     def tick(self, now_s: float) -> None:
         """Report the time of any monotonic clock. Flushes once a second.
@@ -151,6 +167,7 @@ class StatFileWriter:
         self.blocks += 1
         self.bytes_written += len(member)
         self._builder = BlockBuilder(self._level)
+        self._named.clear()
 
     def close(self) -> None:
         """Write the rest and close; repeated calls do nothing. Removes a new, empty file.

@@ -32,7 +32,15 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ssbench.core.columns import unpack_jobs
+from ssbench.core.columns import (
+    JOB_COLUMNS,
+    RESULT_SCHEMAS,
+    Layout,
+    layout,
+    layouts,
+    schema_number,
+    unpack_jobs,
+)
 from ssbench.core.completed import Completed, latencies_ns, pack_completed
 from ssbench.core.errors import ExitStatus, MessageError
 from ssbench.core.live import buckets
@@ -255,6 +263,7 @@ class WorkerMachine:
         self._clock_sync = ClockSync()
         self._state: ControlState | None = None  # the newest that listed this worker
         self._joined: tuple[str, int] = ("", Phase.IDLE)  # run and phase
+        self._layouts: Sequence[Layout | None] = ()  # of the schemas of its jobs
         self._live = False
         self._rejected = RejectedMessages("work")
         self._unacked: list[int] = []  # batches
@@ -341,6 +350,7 @@ class WorkerMachine:
     def _change_phase(self, state: ControlState) -> None:
         self._end_phase()
         self._joined = state.run, state.phase
+        self._layouts = layouts(state.job_schemas, JOB_COLUMNS)
         if not self.in_phase or not state.run:
             self.actions.append(CloseJobs())
             return
@@ -437,7 +447,7 @@ class WorkerMachine:
         phase = self.phase
         assert phase is not None  # nosec B101 # wants_jobs
         try:
-            message, jobs = _read_jobs(data)
+            message, jobs = _read_jobs(data, self._layouts)
         except MessageError as error:
             self._rejected.add(error)
             return 0
@@ -483,9 +493,12 @@ class WorkerMachine:
         phase.held.reported += len(finished)
         if self._live:
             self.latencies.append(buckets(latencies_ns(finished)))
-        packed = pack(pack_completed(finished, phase.origin_ns))
+        packed = pack_completed(finished, phase.origin_ns)
+        schema = schema_number(packed, RESULT_SCHEMAS)
         acked, self._unacked = self._unacked, []
-        self.outbox.append(Results(phase.incarnation, phase.run, phase.phase, acked, packed))
+        self.outbox.append(
+            Results(phase.incarnation, phase.run, phase.phase, acked, pack(packed), schema)
+        )
 
     def _return(self, numbers: list[int]) -> None:
         if numbers:
@@ -650,8 +663,8 @@ class WorkerMachine:
         self.outbox.append(Bye(self.incarnation, reason[:MAX_TEXT]))
 
 
-def _read_jobs(data: bytes) -> tuple[Jobs, list[Job]]:
+def _read_jobs(data: bytes, job_layouts: Sequence[Layout | None]) -> tuple[Jobs, list[Job]]:
     message = decode(data)
     if not isinstance(message, Jobs):
         raise MessageError(f"a {type(message).__name__} on the work port")
-    return message, unpack_jobs(message.packed)
+    return message, unpack_jobs(layout(job_layouts, message.schema).arrange(message.packed))

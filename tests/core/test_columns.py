@@ -13,26 +13,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssbench.core.columns import (
+    JOB_COLUMNS,
+    JOB_SCHEMAS,
     MAX_DETAILS,
     MAX_ROWS,
+    RESULT_COLUMNS,
+    RESULT_SCHEMAS,
+    Layout,
+    layout,
+    layouts,
     pack_column,
     pack_ids,
     pack_jobs,
     pack_results,
-    result_count,
+    schema_number,
     unpack_column,
     unpack_ids,
-    unpack_jobs,
-    unpack_results,
+)
+from ssbench.core.columns import (
+    unpack_jobs as jobs_of,
 )
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import decode, pack, unpack
 from ssbench.core.model import RESULT_NUMBERS, ErrorKind, Job, Result
 from ssbench.core.operations import READ
 from tests.corpus import recorded
+from tests.fakes.batches import unpack_results
 from tests.fakes.mutations import fuzzed
 
 IDS_AT = RESULT_NUMBERS
+
+
+def unpack_jobs(packed: Any) -> list[Job]:
+    """What a worker does with a message of jobs."""
+    number = schema_number(packed, JOB_SCHEMAS) if type(packed) is list else 0
+    return jobs_of(Layout(JOB_SCHEMAS[number], JOB_COLUMNS).arrange(packed))
+
+
 INT64 = st.integers(-(2**63), 2**63 - 1)
 LETTERS = st.binary(max_size=40).map(lambda text: text.replace(b"\n", b""))
 HEX = st.text("0123456789abcdef", min_size=31, max_size=31)
@@ -194,11 +211,36 @@ def test_malformed_arguments_are_refused(arguments: object) -> None:
         unpack_jobs(packed)
 
 
+@given(JOBS, st.randoms(use_true_random=False))
+def test_jobs_of_another_release_s_schema_come_back(jobs: list[Job], chance: random.Random) -> None:
+    """Columns in another order, and one that is unknown here."""
+    whole = Layout(JOB_SCHEMAS[1], JOB_COLUMNS)
+    packed = pack_jobs(jobs)
+    names = dict(JOB_SCHEMAS[schema_number(packed, JOB_SCHEMAS)])
+    columns = [*zip(names.items(), packed[1:], strict=True), (("colour", "text"), "red")]
+    chance.shuffle(columns)
+    other = Layout(tuple(column for column, _ in columns), JOB_COLUMNS)
+    arranged = other.arrange(over_the_wire([packed[0], *(data for _, data in columns)]))
+    assert jobs_of(arranged) == jobs
+    with pytest.raises(MessageError):
+        whole.arrange([*packed, 0, 0, 0, 0])
+
+
+def test_a_schema_that_lacks_a_required_column_can_not_be_used() -> None:
+    schema = RESULT_SCHEMAS[0]
+    found = layouts(
+        [schema, schema[1:], (("number", "text"), *schema[1:]), schema[:9]], RESULT_COLUMNS
+    )
+    assert [each is not None for each in found] == [True, False, False, True]
+    for number in (1, 2, 4, 10**9):
+        with pytest.raises(MessageError, match="unknown"):
+            layout(found, number)
+
+
 @given(RESULTS)
 def test_results_come_back(rows: list[tuple[Any, ...]]) -> None:
     packed = over_the_wire(pack_results(rows))
     columns = unpack_results(packed)
-    assert result_count(packed) == len(rows)
     assert len(columns) == len(Result._fields)
     assert list(zip(*columns, strict=True)) == rows
 
@@ -232,7 +274,6 @@ VALUES = st.recursive(
 )
 READERS: list[Callable[[Any], Any]] = [
     unpack_jobs,
-    result_count,
     unpack_results,
     lambda packed: unpack_column(packed, 2),
     lambda packed: unpack_ids(packed, 2),
@@ -240,7 +281,7 @@ READERS: list[Callable[[Any], Any]] = [
 
 
 @settings(max_examples=200)
-@pytest.mark.parametrize("read", READERS, ids=["jobs", "count", "results", "column", "ids"])
+@pytest.mark.parametrize("read", READERS, ids=["jobs", "results", "column", "ids"])
 @given(packed=VALUES)
 def test_fuzz_anything(read: Callable[[Any], Any], packed: Any) -> None:
     """Invariant: values, or MessageError; nothing else."""

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.core.columns import unpack_results
 from ssbench.core.completed import Completed, latencies_ns, pack_completed, rows_of
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Job, Result, Timing
 from ssbench.core.operations import OPERATIONS, READ, Operation
+from tests.fakes.batches import unpack_results
 
 ORIGIN_NS = 1000
 NUMBER = st.integers(0, 2**40)

@@ -50,10 +50,13 @@ plain: st.SearchStrategy[object] = st.recursive(
     max_leaves=6,
 )
 shares = st.dictionaries(natural, st.tuples(natural, st.none() | clock), max_size=3)
+schemas = st.lists(
+    st.dictionaries(text, text, max_size=4).map(lambda kinds: tuple(kinds.items())), max_size=3
+).map(tuple)
 span = st.floats(0, 1e6, allow_nan=False)
 
 ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
-    Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text),
+    Hello: st.builds(Hello, natural, natural, text, natural, text, natural, text, schemas),
     Heartbeat: st.builds(
         Heartbeat, natural, natural, clock, span_ns, span_ns, natural, natural,
         st.dictionaries(st.integers(0, MAX_BUCKET - 1), natural, max_size=4), clock,
@@ -63,16 +66,16 @@ ANY_MESSAGE: dict[type, st.SearchStrategy[Message]] = {
         Host, natural, clock, text, st.dictionaries(text, st.floats(0, 1e18), max_size=4)
     ),
     Ack: st.builds(Ack, natural, text, naturals),
-    Results: st.builds(Results, natural, text, natural, naturals, st.binary(max_size=50)),
+    Results: st.builds(Results, natural, text, natural, naturals, st.binary(max_size=50), natural),
     Returned: st.builds(Returned, natural, text, naturals),
     Expired: st.builds(Expired, natural, natural),
     Bye: st.builds(Bye, natural, text),
-    Jobs: st.builds(Jobs, text, natural, natural, clock, st.lists(plain, max_size=4)),
+    Jobs: st.builds(Jobs, text, natural, natural, clock, st.lists(plain, max_size=4), natural),
     ControlState: st.builds(
         ControlState, natural, natural, clock, text, natural, clock, shares,
         st.dictionaries(natural, text, max_size=3), st.dictionaries(text, plain, max_size=4),
         span, span, natural, *[st.booleans()] * 4, span, span,
-        st.dictionaries(natural, naturals, max_size=3),
+        st.dictionaries(natural, naturals, max_size=3), schemas,
     ),
 }  # fmt: skip
 any_message = st.one_of(*ANY_MESSAGE.values())

@@ -7,16 +7,25 @@ from typing import get_args
 
 import pytest
 
-from ssbench.core.model import Phase, Result
+from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Phase, Result
 from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
 
 
 def test_a_batch_knows_its_length_and_its_columns_by_name() -> None:
-    columns = [[index, index] for index in range(len(Result._fields))]
-    batch = ResultBatch(Phase.RUN, 0, columns)
-    assert len(batch) == 2
+    rows = [(*range(n, n + RESULT_NUMBERS), b"tx", "why", 7, (n,), (), 0) for n in (0, 9)]
+    batch = ResultBatch.of_rows(Phase.RUN, 0, rows)
+    assert batch.count == 2
     for index, name in enumerate(Result._fields):
-        assert batch.column(name) == [index, index]
+        assert list(batch.column(name)) == [row[index] for row in rows]
+
+
+def test_unknown_columns_are_ignored_and_missing_ones_have_their_default() -> None:
+    batch = ResultBatch(Phase.RUN, 0, 2, {"number": [0, "B", b"\1\2"], "colour": "red"})
+    assert list(batch.column("number")) == [1, 2]
+    assert list(batch.column("due_ns")) == [NONE_NS] * 2
+    assert list(batch.column("transaction_id")) == [b"", b""]
+    assert list(batch.column("detail")) == ["", ""]
+    assert list(batch.column("others")) == [(), ()]
 
 
 def test_a_run_that_went_well_has_nothing_to_tell_at_its_end() -> None:

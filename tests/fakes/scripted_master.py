@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import zmq
 from gevent import get_hub
 
-from ssbench.core.columns import pack_jobs, unpack_results
+from ssbench.core.columns import pack_jobs
 from ssbench.core.errors import ExitStatus
 from ssbench.core.messages import (
     Bye,
@@ -32,6 +32,7 @@ from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 from ssbench.worker.worker import Worker, local_settings
+from tests.fakes.batches import unpack_results
 
 PATIENCE_S = 5.0
 RUN = "run1"

@@ -20,7 +20,7 @@ import zmq
 from gevent import get_hub
 
 from ssbench import __version__
-from ssbench.core.columns import pack_results
+from ssbench.core.columns import Schema, pack_results
 from ssbench.core.errors import (
     AuthError,
     FewerWorkersError,
@@ -114,7 +114,7 @@ class Recorder:
     def write(self, record: Record) -> None:
         self.records.append(record)
 
-    def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
+    def append_results(self, phase: Phase, worker: int, schema: Schema, packed: bytes) -> None:
         if self.fault:
             raise self.fault
         self.batches += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ssbench.core.columns import RESULT_SCHEMAS, Schema
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import ClockRecord, MarkRecord, Record, RunHeader
@@ -29,7 +30,7 @@ class Disk:
     def write(self, record: Record) -> None:
         self._keep(record)
 
-    def append_results(self, phase: Phase, worker: int, packed: bytes) -> None:
+    def append_results(self, phase: Phase, worker: int, schema: Schema, packed: bytes) -> None:
         self._keep((phase, worker, packed))
 
     def tick(self, now_s: float) -> None:
@@ -38,7 +39,7 @@ class Disk:
 
 def keep_one_of_each(recorder: SafeRecorder) -> None:
     recorder.write(MARK)
-    recorder.append_results(Phase.RUN, 3, b"packed")
+    recorder.append_results(Phase.RUN, 3, RESULT_SCHEMAS[0], b"packed")
     recorder.tick(1.5)
 
 

@@ -119,7 +119,7 @@ def failure(number: int, operation: Operation, **changes: Any) -> Result:
 
 
 def batch(rows: Sequence[Result], phase: Phase = Phase.RUN, worker_index: int = 0) -> ResultBatch:
-    return ResultBatch(phase, worker_index, list(zip(*rows, strict=True)))
+    return ResultBatch.of_rows(phase, worker_index, rows)
 
 
 def host(index: int, second: int, **figures: float) -> HostRecord:

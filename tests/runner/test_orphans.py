@@ -20,6 +20,7 @@ import pytest
 from ssbench import statfile
 from ssbench.cli.cleanup_commands import delete_orphans
 from ssbench.cli.master import main
+from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.model import RESULT_NUMBERS, Phase, Result
 from ssbench.core.naming import RunNaming, is_run_id
@@ -29,7 +30,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.runner.resume import orphans_of, read_orphans
 from ssbench.statfile import StatFileWriter
 from ssbench.statfile.blocks import MAX_BLOCK, BlockBuilder
-from ssbench.statfile.records import encode, encode_results
+from ssbench.statfile.records import encode, encode_results, encode_schema
 from tests.cli.test_cleanup_commands import Command
 from tests.fakes.memory_storage import MemoryStore, status_error
 from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
@@ -299,6 +300,7 @@ MEMORY_MAX = 450 << 20
 MEASURED = """
 import io, resource, sys
 from ssbench.runner.resume import read_orphans
+from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.errors import SsbenchError
 before = resource.getrusage(resource.RUSAGE_SELF)
 said = []
@@ -323,8 +325,9 @@ def _batch(numbers: Any, rows: int) -> bytes:
     columns: list[Any] = [0] * RESULT_NUMBERS
     columns[Result._fields.index("operation")] = int(CREATE)
     columns[Result._fields.index("object")] = numbers
-    packed = [rows, *columns, ["plain", b"", b"\n" * rows], {}]
-    return encode_results(Phase.RUN, 0, msgpack.packb(packed))
+    packed = [rows, *columns, ["plain", b"", b"\n" * rows], []]
+    schema = encode_schema(0, RESULT_SCHEMAS[0])
+    return schema + encode_results(Phase.RUN, 0, 0, msgpack.packb(packed))
 
 
 def _members(*payloads: bytes) -> bytes:

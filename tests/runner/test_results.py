@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from ssbench import report
+from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.errors import ExitStatus, StatFileError, UsageError, gravest
 from ssbench.core.model import RESULT_NUMBERS, Phase, Result
 from ssbench.core.records import MarkRecord, PhaseRecord
@@ -55,8 +56,9 @@ def test_a_crafted_file_of_what_no_operation_can_have_is_reported(
         writer.write(HEADER)
         writer.write(WORKER)
         writer.write(PhaseRecord(Phase.RUN, 1_700_000_000.0, 1))
-        writer.append_results(Phase.RUN, 0, packed(rows))
-        writer.append_results(Phase.RUN, 0, packed([rows[0]._replace(**{field: value})]))
+        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed(rows))
+        changed = [rows[0]._replace(**{field: value})]
+        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed(changed))
         writer.write(FOOTER)
     stats = read_stats(str(path))
     made = report.of_run(stats, [50, 99.9])
@@ -78,7 +80,7 @@ def a_run_with_a_cooldown(path: Path) -> Path:
         writer.write(MarkRecord(0, "stage", users=1))
         for second in range(10):
             row = result(second + 1, start_ns=second * SECOND_NS)
-            writer.append_results(Phase.RUN, 0, packed([row]))
+            writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed([row]))
         writer.write(MarkRecord(10 * SECOND_NS, "end", users=1))
         writer.write(FOOTER)
     return path

@@ -59,7 +59,7 @@ def row(operation: int, number: int, *, size_class: int = 0, error: int = 0, unk
 def leftovers(*rows: Result) -> OrphanedObjects:
     left = OrphanedObjects(SCENARIO, RUN)
     if rows:
-        left.add(ResultBatch(Phase.RUN, 0, list(zip(*rows, strict=True))))
+        left.add(ResultBatch.of_rows(Phase.RUN, 0, rows))
     return left
 
 
@@ -252,7 +252,7 @@ def test_memory_is_by_what_exists_and_not_by_what_the_file_claims() -> None:
         ' "sizes": [{"name": "tiny", "size_min": 1, "size_max": 1}], "initial_files": {"tiny": 1}}'
     )
     rows = [row(CREATE, number << 16) for number in range(1 << 16)]
-    batch = ResultBatch(Phase.RUN, 0, list(zip(*rows, strict=True)))
+    batch = ResultBatch.of_rows(Phase.RUN, 0, rows)
     store = MemoryStore()
     store.add("b_000007", marker=True)
     tracemalloc.start()

@@ -103,19 +103,12 @@ def busy_rows(count: int) -> list[Result]:
 
 
 def batch(rows: list[Result]) -> ResultBatch:
-    return ResultBatch(Phase.RUN, 0, [list(column) for column in zip(*rows, strict=True)])
+    return ResultBatch.of_rows(Phase.RUN, 0, rows)
 
 
 def packed(rows: list[Result]) -> bytes:
     data: bytes = msgpack.packb(pack_results(rows))
     return data
-
-
-def plain(record: Record) -> Record:
-    """With lists for columns, so that records compare."""
-    if isinstance(record, ResultBatch):
-        return ResultBatch(record.phase, record.worker, [list(c) for c in record.columns])
-    return record
 
 
 RECORDS: list[Record] = [

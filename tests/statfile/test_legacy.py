@@ -20,6 +20,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.statfile import read
 from ssbench.statfile.legacy import LegacyRun
 from tests.corpus import recorded
+from tests.fakes.batches import result_rows
 from tests.fakes.mutations import MSGPACK_WORDS, fuzzed
 from tests.statfile.samples import OLD, old_result, old_scenario, write_old
 from tests.statfile.test_reader import reported
@@ -36,7 +37,7 @@ class Old:
             Result(*row)
             for record in self.records
             if isinstance(record, ResultBatch)
-            for row in zip(*record.columns, strict=True)
+            for row in result_rows(record)
         ]
 
     def all(self, kind: type[Any]) -> list[Any]:
@@ -170,14 +171,14 @@ def test_workers_are_told_apart_by_any_id(path: Path) -> None:
     write_old(path, [old_result(worker_id=7), old_result(worker_id="b"), old_result(worker_id=7)])
     old = Old(path)
     assert [(w.index, w.worker_id) for w in old.all(WorkerRecord)] == [(0, "7"), (1, "b")]
-    assert [(b.worker, len(b)) for b in old.all(ResultBatch)] == [(0, 2), (1, 1)]
+    assert [(b.worker, b.count) for b in old.all(ResultBatch)] == [(0, 2), (1, 1)]
 
 
 def test_many_results_come_in_several_batches(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ssbench.statfile.legacy._CHUNK", 2)
     write_old(path, [old_result(completed_at=1000.0 + i) for i in range(5)])
     old = Old(path)
-    assert [len(batch) for batch in old.all(ResultBatch)] == [2, 2, 1]
+    assert [batch.count for batch in old.all(ResultBatch)] == [2, 2, 1]
     assert [row.number for row in old.rows] == [1, 2, 3, 4, 5]
     assert old.all(RunFooter)[0].run_seconds == 4.25
 
@@ -299,9 +300,9 @@ def test_hostile_fields(
     rows = 0
     for record in run.records():
         if isinstance(record, ResultBatch):
-            rows += len(record)
-            for column in record.columns[:RESULT_NUMBERS]:
-                assert all(-(2**63) <= value < 2**63 for value in column)
+            rows += record.count
+            for row in result_rows(record):
+                assert all(-(2**63) <= value < 2**63 for value in row[:RESULT_NUMBERS])
     left_out = sum(int(note.split()[0]) for note in notes if note.endswith("left out"))
     assert rows + left_out == len(changes)
 

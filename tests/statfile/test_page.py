@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import re
+import struct
+import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
@@ -17,7 +21,8 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from ssbench.cli.master import main
-from ssbench.core.model import NONE_NS, RESULT_NUMBERS, ErrorKind, Phase, Result
+from ssbench.core.columns import RESULT_COLUMNS, pack_results
+from ssbench.core.model import NONE_NS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
 from ssbench.core.records import (
     ClockRecord,
@@ -31,7 +36,9 @@ from ssbench.core.records import (
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.statfile import StatFileWriter, read
 from ssbench.statfile.blocks import FORMAT
-from ssbench.statfile.records import _RECORD_TYPES, RESULTS
+from ssbench.statfile.records import _RECORD_TYPES, RESULTS, RESULTS_1, SCHEMA
+from tests.fakes.batches import result_rows
+from tests.golden.compare import FOLDER
 from tests.ports import held_port
 from tests.report import runs
 
@@ -62,23 +69,35 @@ def names(table: str) -> dict[int, str]:
 
 
 CODES = {row[1]: int(row[0]) for row in tables()["Records/code"]}
-COLUMNS = [row[0] for row in tables()["Results/column"]]
+EMPTY = {"id": b"", "text": "", "ints": ()}
+#: Name -> kind, and default, of which those that may not be missing have none.
+COLUMNS = {
+    name.removesuffix(" *"): (kind, EMPTY[kind] if default == "empty" else int(default or -99))
+    for name, kind, default, *_ in tables()["Results/column"]
+}
+FORMAT_1 = [[name, COLUMNS[name][0]] for name in list(COLUMNS)[:21]]
 PHASES, OPERATION_NAMES, ERRORS = (
     names(f"Enumerations/{what}") for what in ("phase", "operation", "error")
 )
+RESULT_CODES = [int(row[0]) for row in tables()["Records/code"] if row[1] == "results"]
+MAGIC = b"\x1f\x8b\x08\x04"  # gzip with an extra field
 WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}
 
 
 def by_the_page(path: Path) -> tuple[list[list[Any]], list[dict[str, Any]]]:
     """All records but results; and all results, offsets corrected, with their phase and worker."""
-    with gzip.open(path) as file:
-        items = list(msgpack.Unpacker(file, raw=False))
     others, results, shifts = [], [], dict[int, int]()
-    for code, *rest in items:
-        if code == CODES["results"]:
-            phase, worker, packed = rest
+    schemas: dict[int, list[list[str]]] = {}
+    for code, *rest in whole_blocks(path.read_bytes()):
+        if code == CODES["schema"]:
+            number, schemas_columns = rest
+            schemas[number] = schemas_columns
+            continue
+        if code in RESULT_CODES:
+            phase, worker, *number, packed = rest
+            schema = schemas[number[0]] if number else FORMAT_1
             shift_ns = shifts.get(worker, 0)
-            for row in rows(msgpack.unpackb(packed)):
+            for row in rows(schema, msgpack.unpackb(packed)):
                 row["start_ns"] += shift_ns
                 row["due_ns"] += shift_ns if row["due_ns"] != -1 else 0
                 results.append({"phase": phase, "worker": worker, **row})
@@ -92,15 +111,29 @@ def by_the_page(path: Path) -> tuple[list[list[Any]], list[dict[str, Any]]]:
     return others, results
 
 
-def rows(batch: list[Any]) -> list[dict[str, Any]]:
+def whole_blocks(data: bytes) -> Iterator[Any]:
+    """The records of each block that is not damaged: its header's length leads to the next one."""
+    at = data.find(MAGIC)
+    while at >= 0:
+        (length,) = struct.unpack_from("<I", data, at + 21)
+        try:
+            records = list(msgpack.Unpacker(io.BytesIO(gzip.decompress(data[at : at + length]))))
+        except (EOFError, OSError, zlib.error, struct.error):
+            at = data.find(MAGIC, at + 1)
+            continue
+        yield from records
+        at = data.find(MAGIC, at + length)
+
+
+def rows(schema: list[list[str]], batch: list[Any]) -> list[dict[str, Any]]:
     count, *packed = batch
-    assert len(packed) == len(COLUMNS)
-    *numbers, ids, details = packed
-    columns = [unpacked(column, count) for column in numbers]
-    columns += [transaction_ids(*ids, count), [""] * count]
-    for at, text in zip(details[::2], details[1::2], strict=True):
-        columns[-1][at] = text
-    return [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
+    assert len(packed) == len(schema)
+    columns = {name: [default] * count for name, (_, default) in COLUMNS.items()}
+    for (name, kind), column in zip(schema, packed, strict=True):
+        if name in COLUMNS:
+            assert COLUMNS[name][0] == kind
+            columns[name] = UNPACKED[kind](column, count)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def unpacked(column: Any, count: int) -> list[Any]:
@@ -114,7 +147,8 @@ def unpacked(column: Any, count: int) -> list[Any]:
     ]
 
 
-def transaction_ids(shape: str, suffix: bytes, data: bytes, count: int) -> list[Any]:
+def transaction_ids(column: list[Any], count: int) -> list[Any]:
+    shape, suffix, data = column
     if shape == "plain":
         return data.split(b"\n")[:count]
     digits = [data[at : at + 16].hex() for at in range(0, 16 * count, 16)]
@@ -124,10 +158,38 @@ def transaction_ids(shape: str, suffix: bytes, data: bytes, count: int) -> list[
     return [f"tx{each[1:22]}-{each[22:]}".encode() + suffix for each in digits]
 
 
+def texts(column: list[Any], count: int) -> list[Any]:
+    if column and isinstance(column[0], list):
+        column = [item for part in column for item in part]
+    found = [""] * count
+    for at, text in zip(column[::2], column[1::2], strict=True):
+        found[at] = text
+    return found
+
+
+def lists(column: list[Any], count: int) -> list[Any]:
+    lengths = unpacked(column[0], count)
+    numbers = iter(unpacked(column[1], sum(lengths)))
+    return [tuple(next(numbers) for _ in range(length)) for length in lengths]
+
+
+UNPACKED = {"int": unpacked, "id": transaction_ids, "text": texts, "ints": lists}
+
+
 # Against what ssbench itself makes of the file --------------------------------------------
 
 
-def agree(path: Path) -> list[dict[str, Any]]:
+def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """A line for each operation."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(COLUMNS))
+    writer.writeheader()
+    writer.writerows({name: row[name] for name in COLUMNS} for row in rows)
+    return text.getvalue()
+
+
+def agree(path: Path, version: int = FORMAT) -> list[dict[str, Any]]:
+    """Assert that the reader of the page finds the operations that ssbench finds."""
     others, results = by_the_page(path)
     with read(path) as reader:
         records = list(reader)
@@ -141,12 +203,12 @@ def agree(path: Path) -> list[dict[str, Any]]:
             shifts[record.worker] = record.shift_ns
         elif isinstance(record, ResultBatch):
             shift_ns = shifts.get(record.worker, 0)
-            columns = [record.column(name) for name in Result._fields]
-            for row in map(Result._make, zip(*columns, strict=True)):
-                due_ns = row.due_ns if row.due_ns == NONE_NS else row.due_ns + shift_ns
+            for row in result_rows(record):
+                due_ns = row.due_ns + shift_ns if row.due_ns != NONE_NS else NONE_NS
                 expected.append(row._replace(start_ns=row.start_ns + shift_ns, due_ns=due_ns))
-    assert [Result(**{name: row[name] for name in COLUMNS}) for row in results] == expected
-    for operation in (CREATE, READ, UPDATE, DELETE):
+    assert results
+    assert as_csv(results) == as_csv(row._asdict() for row in expected)
+    for operation in (CREATE, READ, UPDATE, DELETE) if version == FORMAT else ():
         own = [
             row
             for row in results
@@ -157,11 +219,47 @@ def agree(path: Path) -> list[dict[str, Any]]:
         assert (tally.count, tally.errors) == (len(own) - len(failed), len(failed))
     header, again = (values for code, values in others if code == CODES["RunHeader"])
     assert header == again
-    assert header["format"] == FORMAT
+    assert header["format"] == version
     known = Counter(type(record).__name__ for record in records if type(record) is not ResultBatch)
     by_code = {code: name for name, code in CODES.items()}
     assert Counter(by_code[code] for code, _ in others) - Counter({"RunHeader": 1}) == known
     return results
+
+
+@pytest.mark.parametrize("path", sorted((FOLDER / "format-1").glob("*.stat.gz")), ids=str)
+def test_files_of_format_1(path: Path) -> None:
+    """Damaged ones and one that is cut off are among them."""
+    agree(path, 1)
+
+
+def test_a_file_of_several_schemas(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.stat.gz"
+    several = [
+        runs.result(n, READ, items=n, others=(n, n + 1), statuses=(200, 404), group=n % 2)
+        for n in range(1, 9)
+    ]
+    kinds = {"colour": "text", **{name: kind for name, (kind, _) in COLUMNS.items()}}
+    for name in ("due_ns", "transaction_id", "detail", "status"):
+        del kinds[name]
+    count, *columns = pack_results(several)
+    columns = [int(each) if isinstance(each, int) else each for each in columns]
+    by_name = {"colour": [0, "red"], **dict(zip(COLUMNS, columns, strict=True))}
+    other = msgpack.packb([count, *(by_name[name] for name in reversed(kinds))])
+    with StatFileWriter.create(path) as writer:
+        writer.write(runs.header())
+        writer.write(PhaseRecord(Phase.RUN, 100.0, 4))
+        for turn in range(3):
+            writer.write(runs.batch([runs.result(n, READ) for n in range(9 * turn, 9)] or several))
+            writer.write(runs.batch(several, worker_index=1))
+            if turn != 1:
+                writer.append_results(Phase.RUN, 2, tuple(reversed(kinds.items())), other)
+            writer.flush()
+        writer.write(runs.footer(sent=None))
+    whole = agree(path)
+    data = path.read_bytes()
+    third = [at for at in range(len(data)) if data.startswith(MAGIC, at)][3]
+    path.write_bytes(data[: third + 90] + b"\0\0\0" + data[third + 93 :])
+    assert 0 < len(agree(path)) < len(whole)
 
 
 def test_a_file_of_a_run(tmp_path: Path) -> None:
@@ -220,11 +318,18 @@ def test_a_file_with_all_that_a_run_can_meet(tmp_path: Path) -> None:
 
 
 def test_codes_and_columns_are_those_of_the_code() -> None:
-    assert {code: name for name, code in CODES.items()} == {
-        **{code: record.__name__ for code, record in _RECORD_TYPES.items()},
-        RESULTS: "results",
-    }
-    assert list(Result._fields[: RESULT_NUMBERS + 2]) == COLUMNS
+    assert {
+        **{record.__name__: code for code, record in _RECORD_TYPES.items()},
+        "schema": SCHEMA,
+        "results": RESULTS,
+    } == CODES
+    assert RESULT_CODES == [RESULTS_1, RESULTS]
+    assert list(Result._fields) == list(COLUMNS) == list(RESULT_COLUMNS)
+    for name, column in RESULT_COLUMNS.items():
+        assert COLUMNS[name][0] == column.kind
+        if not column.required:
+            batch = ResultBatch(Phase.RUN, 0, 1, {})
+            assert list(batch.column(name)) == [COLUMNS[name][1]]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssbench.core.columns import MAX_ROWS
+from ssbench.core.columns import MAX_ROWS, RESULT_SCHEMAS
 from ssbench.core.errors import StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import ResultBatch, RunFooter
@@ -33,7 +33,6 @@ from tests.statfile.samples import (
     WORKER,
     batch,
     old_result,
-    plain,
     result,
     write_old,
     write_run,
@@ -51,7 +50,7 @@ def run_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def read_bytes(data: bytes) -> tuple[list[object], list[str], bool]:
     with read(io.BytesIO(data)) as run:
-        records = [plain(record) for record in run]
+        records = list(run)
         return records, run.damage, run.complete
 
 
@@ -184,9 +183,9 @@ def test_what_is_no_stat_file_is_told_with_its_name(tmp_path: Path) -> None:
 def test_files_that_were_unpacked_are_read(run_bytes: bytes) -> None:
     for packed in (run_bytes, (OLD / "noop.stat.gz").read_bytes()):
         with read(io.BytesIO(packed)) as run:
-            expected = [plain(record) for record in run]
+            expected = list(run)
         with read(io.BytesIO(gzip.decompress(packed))) as run:
-            assert [plain(record) for record in run] == expected
+            assert list(run) == expected
             assert run.complete
 
 
@@ -266,7 +265,7 @@ def test_stdin_is_read_and_left_open(run_bytes: bytes, monkeypatch: pytest.Monke
     stdin = io.BytesIO(run_bytes)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
     with read("-") as run:
-        assert [plain(record) for record in run] == RECORDS
+        assert list(run) == RECORDS
     assert not stdin.closed
 
 
@@ -297,41 +296,27 @@ def test_an_old_file_cut_off_anywhere_is_incomplete() -> None:
             assert not found[2]
 
 
-def test_gathered_records_are_the_same_in_fewer_batches(tmp_path: Path) -> None:
-    path = tmp_path / "run.stat.gz"
-    write_run(path, [*RECORDS[:-1], *[RECORDS[5]] * 3, FOOTER])
-    with read(path) as one_by_one, read(path) as together:
-        slow, fast = list(one_by_one), list(together.merged())
-    others = [record for record in slow if not isinstance(record, ResultBatch)]
-    assert [record for record in fast if not isinstance(record, ResultBatch)] == others
-    assert [len(record) for record in fast if isinstance(record, ResultBatch)] == [6]
-    assert together.complete
-
-
-def test_a_damaged_batch_costs_no_other_when_gathered(tmp_path: Path) -> None:
+def test_a_damaged_batch_costs_no_other(tmp_path: Path) -> None:
     path = tmp_path / "run.stat.gz"
     with StatFileWriter.create(path) as writer:
         for record in RECORDS[:4]:
             writer.write(record)
-        writer.append_results(Phase.RUN, 0, b"rubbish")
+        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], b"rubbish")
         for record in RECORDS[4:]:
             writer.write(record)
     with read(path) as reader:
-        batches = [r for r in reader.merged() if isinstance(r, ResultBatch)]
-    assert sum(map(len, batches)) == 3
+        batches = [r for r in reader if isinstance(r, ResultBatch)]
+    assert sum(batch.count for batch in batches) == 3
     assert reader.damage == ["a record is malformed: malformed results"]
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_a_batch_of_as_many_failed_rows_as_there_may_be_is_read(
-    tmp_path: Path, together: bool
-) -> None:
+def test_a_batch_of_as_many_failed_rows_as_there_may_be_is_read(tmp_path: Path) -> None:
     """With more than 8,192 of them the record was refused as damaged."""
     rows = [result(n, error=1, detail="why", transaction_id=b"") for n in range(MAX_ROWS)]
     path = tmp_path / "a.stat.gz"
     write_run(path, [HEADER, PHASE, batch(rows), FOOTER])
     with read(path) as run:
-        found = [r for r in (run.merged() if together else run) if isinstance(r, ResultBatch)]
+        found = [r for r in run if isinstance(r, ResultBatch)]
         assert [list(each.column("detail")) for each in found] == [["why"] * MAX_ROWS]
         assert run.complete
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
+from ssbench.core.columns import RESULT_SCHEMAS
 from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import Phase
 from ssbench.statfile import StatFileWriter, is_being_written, read
@@ -29,7 +30,6 @@ from tests.statfile.samples import (
     batch,
     busy_rows,
     packed,
-    plain,
     result,
     write_run,
 )
@@ -109,10 +109,10 @@ def test_packed_results_come_back_as_rows(path: Path) -> None:
     rows = busy_rows(100)
     with StatFileWriter.create(path) as writer:
         writer.write(HEADER)
-        writer.append_results(Phase.RUN, 0, packed(rows))
+        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed(rows))
         writer.write(FOOTER)
     with read(path) as run:
-        assert [plain(record) for record in run] == [HEADER, batch(rows), FOOTER]
+        assert list(run) == [HEADER, batch(rows), FOOTER]
         assert run.complete
 
 
@@ -121,8 +121,9 @@ def test_zcat_and_pythons_gzip_read_the_file(path: Path) -> None:
     by_python = gzip.decompress(path.read_bytes())
     by_zcat = subprocess.run(["zcat", path], capture_output=True, check=True).stdout
     assert by_python == by_zcat
-    # 2: the header stands twice, on purpose.
-    assert [item[0] for item in msgpack.Unpacker(BytesIO(by_zcat))] == [0, 0, 1, 2, 3, 4, 3, 5]
+    # The header stands twice, on purpose, and the schema in each block with results.
+    codes = [item[0] for item in msgpack.Unpacker(BytesIO(by_zcat))]
+    assert codes == [0, 0, 1, 2, 8, 9, 4, 8, 9, 5]
 
 
 def test_the_header_is_on_disk_at_once(path: Path) -> None:
@@ -150,7 +151,7 @@ def test_a_block_is_written_when_it_is_full(path: Path) -> None:
     batch_bytes = packed(busy_rows(1000))
     with StatFileWriter.create(path) as writer:
         while not writer.blocks:
-            writer.append_results(Phase.RUN, 0, batch_bytes)
+            writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], batch_bytes)
         assert writer.bytes_written < 1.1 * writer_module.BLOCK_BYTES
 
 
@@ -167,7 +168,7 @@ def test_a_slow_run_is_compressed_better(path: Path, monkeypatch: pytest.MonkeyP
     with StatFileWriter.create(path) as writer:
         for second, batches in enumerate((0, 1, 40, 40, 1, 0)):
             for _ in range(batches):
-                writer.append_results(Phase.RUN, 0, batch_bytes)
+                writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], batch_bytes)
             writer.tick(float(second))
     # One short second, two of a full block and a rest each, one short second.
     assert levels == [FAST, SMALL, SMALL, FAST, FAST, FAST, SMALL]
@@ -179,7 +180,9 @@ def test_an_operation_takes_at_most_40_bytes(path: Path, size: int) -> None:
     with StatFileWriter.create(path) as writer:
         # A second's worth at 2,000 operations a second.
         for start in range(0, len(rows), size):
-            writer.append_results(Phase.RUN, 0, packed(rows[start : start + size]))
+            writer.append_results(
+                Phase.RUN, 0, RESULT_SCHEMAS[0], packed(rows[start : start + size])
+            )
             writer.tick(start / 2000)
     assert path.stat().st_size <= 40 * len(rows)
 
@@ -314,7 +317,7 @@ def test_a_full_disk_is_told_and_what_was_written_stays(path: Path, full_disk: i
     fault, written = "", 0
     while not fault:
         try:
-            writer.append_results(Phase.RUN, 0, packed(rows))
+            writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed(rows))
             writer.flush()
             written += 1
         except StatFileError as error:
@@ -325,7 +328,7 @@ def test_a_full_disk_is_told_and_what_was_written_stays(path: Path, full_disk: i
         writer.write(HOST)
     writer.close()
     with read(path) as run:
-        assert [plain(record) for record in run] == [HEADER, *[batch(rows)] * written]
+        assert list(run) == [HEADER, *[batch(rows)] * written]
         assert run.damage == ["there is no footer: the run was cut off, or is still going on"]
 
 
@@ -342,17 +345,17 @@ def test_a_run_that_is_killed_leaves_what_it_flushed(path: Path) -> None:
 
 def test_a_batch_that_no_reader_would_take_is_refused(path: Path) -> None:
     with StatFileWriter.create(path) as writer, pytest.raises(StatFileError, match="batch"):
-        writer.append_results(Phase.RUN, 0, bytes(17 << 20))
+        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], bytes(17 << 20))
 
 
 def test_a_malformed_batch_off_the_wire_spoils_only_itself(path: Path) -> None:
     with StatFileWriter.create(path) as writer:
         writer.write(HEADER)
-        writer.append_results(Phase.RUN, 0, b"\xc1garbage")
-        writer.append_results(Phase.RUN, 0, packed([result(1)]))
+        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], b"\xc1garbage")
+        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], packed([result(1)]))
         writer.write(FOOTER)
     with read(path) as run:
-        assert [plain(record) for record in run] == [HEADER, batch([result(1)]), FOOTER]
+        assert list(run) == [HEADER, batch([result(1)]), FOOTER]
         assert run.damage == ["a record is malformed: malformed results"]
 
 

@@ -20,7 +20,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ssbench.core.columns import result_count, unpack_column, unpack_ints
+from ssbench.core.columns import layout, unpack_column, unpack_ints
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
 from ssbench.core.errors import MessageError
@@ -297,15 +297,23 @@ class Dispatcher:
         counts = Counter(job.group for job in jobs)
         return [(self._loads[group], count) for group, count in counts.items()]
 
-    def results(self, incarnation: int, packed: bytes, now_ns: int) -> list[Any] | None:
-        """Completed operations. Returns the packed columns to store; None if refused.
+    def results(
+        self, incarnation: int, packed: bytes, now_ns: int, schema: int = 0
+    ) -> list[Any] | None:
+        """Completed operations. Returns the packed columns in the order of Result's fields; None
+        if refused.
 
-        A batch is refused as a whole if the worker doesn't hold all of its jobs: it is late (the
-        worker was dropped), a duplicate or forged. Nothing is counted twice.
+        A batch is refused as a whole if its schema is unknown, or the worker doesn't hold all of
+        its jobs: it is late (the worker was dropped), a duplicate or forged. Nothing is counted
+        twice.
         """
+        worker = self.registry.workers.get(incarnation)
+        if worker is None:
+            self.counts.refused += 1
+            return None
         try:
-            columns: list[Any] = unpack(packed)
-            count = result_count(columns)
+            columns = layout(worker.layouts, schema).arrange(unpack(packed))
+            count: int = columns[0]
             self.bounds.check(columns, now_ns)
             numbers = unpack_column(columns[_NUMBER], count)
             errors = unpack_column(columns[_ERROR], count) if columns[_ERROR] != 0 else None

@@ -7,11 +7,12 @@ the maximum of what is above it. The time hardly depends on the number of rows.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from ssbench.core.columns import BIG_ENDIAN, WIDTHS
+from ssbench.core.columns import BIG_ENDIAN, WIDTHS, unpack_column, unpack_ints
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Result, SizeClass
 from ssbench.core.operations import OPERATIONS
@@ -39,6 +40,7 @@ _LEAST = [
     }.get(name, 0)
     for name in _NUMBERS
 ]
+_PLAIN = 1 + RESULT_NUMBERS + 2  #: items of a packed batch without optional columns
 _numbers_of = itemgetter(slice(1, 1 + RESULT_NUMBERS))
 
 
@@ -78,7 +80,7 @@ class ResultBounds:
         self._start_ns = start_ns
 
     def check(self, columns: Sequence[Any], now_ns: int) -> None:
-        """Check packed results whose frame is right (``columns.result_count``).
+        """Check packed results, as ``columns.Layout.arrange`` returns them.
 
         :raises MessageError: where a number is out of bounds, or a column malformed.
         """
@@ -89,6 +91,8 @@ class ResultBounds:
             possible = self._possible(numbers, latest_ns)
         else:
             possible = self._columns_possible(columns[0], numbers, latest_ns)
+        if len(columns) > _PLAIN and possible:
+            possible = self._optional_possible(columns[0], columns[_PLAIN:])
         if not possible:
             raise MessageError("results that no operation can have")
 
@@ -134,6 +138,19 @@ class ResultBounds:
             elif not _in_bounds(column, count, least, high):
                 return False
         return _operations(columns[_OPERATION]) <= OPERATIONS.keys()
+
+    def _optional_possible(self, count: int, columns: Sequence[Any]) -> bool:
+        items, others, statuses, groups = columns
+        return (
+            _all_between(unpack_column(items, count), _MAX_NUMBER)
+            and _all_between(chain.from_iterable(unpack_ints(others, count)), _MAX_OBJECT)
+            and _all_between(chain.from_iterable(unpack_ints(statuses, count)), _MAX_STATUS)
+            and _all_between(unpack_column(groups, count), _MAX_COUNT)
+        )
+
+
+def _all_between(values: Iterable[int], high: int) -> bool:
+    return all(0 <= value <= high for value in values)
 
 
 def _in_bounds(column: Any, count: int, least: int, high: int) -> bool:

@@ -7,8 +7,9 @@ content. Times are nanoseconds of the master's monotonic clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ssbench.core.columns import RESULT_COLUMNS, Layout, layouts
 from ssbench.core.messages import Heartbeat, Hello, in_clock_range
 from ssbench.core.model import Phase
 from ssbench.core.records import ClockRecord
@@ -67,6 +68,11 @@ class WorkerState:
     ready: tuple[str, int, bool] = ("", 0, False)
     jobs: int = 0  #: jobs queued or in flight, by its newest heartbeat
     empty_since_ns: int | None = None  #: since when its heartbeats report no jobs
+    #: of each schema of its results; None: can't be used
+    layouts: Sequence[Layout | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.layouts = layouts(self.hello.schemas, RESULT_COLUMNS)
 
     @property
     def name(self) -> str:

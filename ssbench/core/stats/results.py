@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ssbench.core.columns import WIDTHS
+from ssbench.core.columns import RESULT_COLUMNS, WIDTHS, check_ids
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS
 from ssbench.core.records import ResultBatch
@@ -123,10 +123,25 @@ class Results:
     ) -> None:
         self.batches = batches
         self.open_loop = open_loop
-        self._counts = [len(batch) for batch in batches]
+        self._counts = [batch.count for batch in batches]
         self._starts = list(accumulate(self._counts, initial=0))
         self._shifts_ns = shifts_ns
         self._columns: dict[str, Ints] = {}
+        self._texts: dict[tuple[str, int], Sequence[Any]] = {}  # by column and batch
+
+    def load(self) -> None:
+        """Decode all columns of whole numbers, and check the others.
+
+        :raises MessageError: where one is malformed.
+        """
+        for name, known in RESULT_COLUMNS.items():
+            if known.kind == "int":
+                self.column(name)
+        for batch in self.batches:
+            if "transaction_id" in batch.columns:
+                check_ids(batch.columns["transaction_id"], batch.count)
+            if batch.columns.get("detail"):
+                batch.column("detail")
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -138,8 +153,9 @@ class Results:
         """A column of whole numbers, by the name of Result's field; offsets are corrected."""
         found = self._columns.get(name)
         if found is None:
-            parts = [as_ints(batch.column(name)) for batch in self.batches]
-            found = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            default = RESULT_COLUMNS[name].default
+            pieces = [batch.columns.get(name, default) for batch in self.batches]
+            found = decoded(pieces, self._counts)
             if name in ("start_ns", "due_ns") and any(self._shifts_ns.values()):
                 shifts = [self._shifts_ns.get(batch.worker, 0) for batch in self.batches]
                 later = found + np.repeat(shifts, self._counts)
@@ -173,7 +189,10 @@ class Results:
         found = []
         for row in rows.tolist():
             at = bisect_right(self._starts, row) - 1
-            found.append(self.batches[at].column(name)[row - self._starts[at]])
+            texts = self._texts.get((name, at))
+            if texts is None:
+                texts = self._texts[name, at] = self.batches[at].column(name)
+            found.append(texts[row - self._starts[at]])
         return found
 
     def groups(self, stages: npt.NDArray[np.int64] | None = None) -> Iterator[Group]:

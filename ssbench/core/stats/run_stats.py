@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssbench.core.errors import MessageError
 from ssbench.core.model import ErrorKind, Phase
 from ssbench.core.operations import CRUD, row_of
 from ssbench.core.records import (
@@ -109,7 +110,7 @@ class RunStats:
         for record in records:
             if isinstance(record, ResultBatch):
                 waiting[record.phase].append(record)
-                rows += len(record)
+                rows += record.count
             if rows >= _ENOUGH_ROWS or not isinstance(record, _WITHOUT_EFFECT):
                 for phase, batches in waiting.items():
                     stats._add_results(phase, batches)
@@ -410,10 +411,16 @@ class RunStats:
     # How it is counted
 
     def _add_results(self, phase: Phase, batches: Sequence[ResultBatch]) -> None:
-        batches = [batch for batch in batches if len(batch)]
-        if not batches:
-            return
         results = Results(batches, self._shifts, open_loop=self._windows.open_loop)
+        try:
+            results.load()
+        except MessageError as error:
+            if len(batches) == 1:
+                self.run.damage.append(f"a record is malformed: {error}")
+            else:
+                for batch in batches:
+                    self._add_results(phase, [batch])
+            return
         origin_ns = self._origins.get(phase, 0)
         if phase is Phase.RUN:
             self._add_run(results, origin_ns)
@@ -428,7 +435,7 @@ class RunStats:
         """Count results of the run; those of a warm-up in the series only."""
         for batch in results.batches:
             if batch.worker >= 0:
-                self._requests[self.run.run_id, batch.worker] += len(batch)
+                self._requests[self.run.run_id, batch.worker] += batch.count
         late = results.ends_ns > self._windows.load_end_ns
         if late.any():
             self._after_end += int(np.count_nonzero(late))

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.soak.store import Answer
 from benchmarks.soak.verdict import Accounts, accounts
-from ssbench.core.columns import pack_results
+from ssbench.core.columns import RESULT_SCHEMAS, pack_results
 from ssbench.core.messages import pack
 from ssbench.core.model import ErrorKind, Phase, Result
 from ssbench.core.operations import READ
@@ -39,7 +39,7 @@ def written(path: Path, results: Sequence[Result], *, sent: int, lost: int = 0) 
         writer.write(HEADER)
         writer.write(WorkerRecord(0, "anna", "host", 1, 1, "1"))
         writer.write(PhaseRecord(Phase.RUN, 1e9 + 1, 1))
-        writer.append_results(Phase.RUN, 0, pack(pack_results(results)))
+        writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], pack(pack_results(results)))
         writer.write(RunFooter(1e9 + 9, "complete", "", 5.0, lost=lost, sent=sent))
     return path
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ssbench.core.columns import pack_results
+from ssbench.core.columns import RESULT_SCHEMAS, pack_results
 from ssbench.core.messages import pack
 from ssbench.core.model import ErrorKind, Phase, Result
 from ssbench.core.operations import READ
@@ -41,7 +41,7 @@ def compared(place: Path, results: Sequence[Result], log: Sequence[str], lost: i
     with StatFileWriter.create(str(place / "stat.gz")) as writer:
         writer.write(runs.header())
         if results:
-            writer.append_results(Phase.RUN, 0, pack(pack_results(results)))
+            writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], pack(pack_results(results)))
         writer.write(runs.footer(lost=lost, sent=len(results) + lost))
     return agrees_with_log(Swift(place / "log"), "base", place / "stat.gz")  # type: ignore[arg-type]
 

@@ -1,0 +1,31 @@
+"""Packed results as rows and columns, for tests that look into batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ssbench.core.columns import RESULT_COLUMNS, RESULT_SCHEMAS, Layout, schema_number
+from ssbench.core.errors import MessageError
+from ssbench.core.model import Result
+from ssbench.core.records import ResultBatch
+
+
+def unpack_results(packed: Any) -> list[Sequence[Any]]:
+    """The columns of a batch of this version, in the order of Result's fields.
+
+    :raises MessageError: where it is none.
+    """
+    if type(packed) is not list:
+        raise MessageError("no batch")
+    number = schema_number(packed, RESULT_SCHEMAS)
+    whole = Layout(RESULT_SCHEMAS[number], RESULT_COLUMNS).arrange(packed)
+    names = Result._fields[: len(whole) - 1]
+    batch = ResultBatch(2, 0, whole[0], dict(zip(names, whole[1:], strict=True)))  # type: ignore[arg-type]
+    return [batch.column(name) for name in Result._fields]
+
+
+def result_rows(batch: ResultBatch) -> list[Result]:
+    """The rows of a batch from a stat file."""
+    columns = [batch.column(name) for name in Result._fields]
+    return list(map(Result._make, zip(*columns, strict=True)))
