@@ -153,8 +153,12 @@ def resume_cleanup(ns: argparse.Namespace) -> ExitStatus:
         raise UsageError(
             "--resume-cleanup takes the containers from the stat file: leave out -b and -p"
         )
-    store_options(ns, os.environ)  # before the file is read, which may take long
+    driver = store_options(ns, os.environ).driver  # before the file is read, which may take long
     orphans = resume.read_orphans(ns.resume_cleanup, tell)
+    if orphans.driver != driver:
+        raise UsageError(
+            f"{ns.resume_cleanup}: its run used another store: give --storage {orphans.driver}"
+        )
     with _cleaner(ns) as cleaner:
         return delete_orphans(cleaner, orphans, use_existing=ns.use_existing)
 

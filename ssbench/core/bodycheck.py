@@ -1,10 +1,10 @@
-"""Whether the bytes of a body are those that its object must have: judged as they come.
+"""Checks a body against the content that its object must have, part by part as they arrive.
 
-What an object holds follows from its name and version (``core.content``), so nothing is kept: the
-parts of a body, however it was cut, are held against the block where they must stand in it.
+The content follows from the object's name and version (``core.content``), so nothing is kept: each
+part is compared with the block at the offset where it must be.
 
-Two bodies of different names or versions begin at different places of the block, but for one pair
-in four million: that seldom, another object's content would not be told from the right one.
+Bodies of different names or versions begin at different offsets of the block, except for one pair
+in four million, which this check can't tell apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ssbench.core.content import SyntheticSource
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.naming import VERSION_HEADER, initial_size
 
-#: On answers whose ETag is not the MD5 of the body: Swift's large objects.
+#: On responses whose ETag is not the MD5 of the body: Swift's large objects.
 _MADE_OF_PARTS = ("x-static-large-object", "x-object-manifest")
 _MD5 = re.compile(r'("?)([0-9a-f]{32})\1')
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -27,17 +27,17 @@ _OLDER_VERSIONS = 10_000
 
 
 class Expected(NamedTuple):
-    """What a READ must bring, and what it may bring in place of it from a store that lags."""
+    """The content that a READ must return, and what a store that lags may return instead."""
 
     name: bytes
     version: int
     size: int
-    old_sizes: range  #: those that an earlier version can have had
-    first_size: int | None = None  #: that of version 0, where it is known
+    old_sizes: range  #: that an earlier version may have had
+    first_size: int | None = None  #: of version 0, if known
 
 
 def expected_content(size_class: SizeClass, name: str, job: Job) -> Expected:
-    """What a READ of this object must bring.
+    """What a READ of this object must return.
 
     :param name: the object's.
     """
@@ -59,7 +59,7 @@ class BodyFault(NamedTuple):
 
 
 class BodyCheck:
-    """Holds one body against what is expected; ``finding`` once all of it was there."""
+    """Checks one body: ``add`` each part, then ``finding``."""
 
     def __init__(self, content: SyntheticSource, expected: Expected) -> None:
         self.received = 0
@@ -67,10 +67,10 @@ class BodyCheck:
         self._expected = expected
         self._begin = content.offset(expected.name, expected.version)
         self._wrong_at = -1
-        self._older: list[int] = []  # once a byte was wrong: versions that all of it may be of
+        self._older: list[int] = []  # after a wrong byte: versions that the body may be of
 
     def add(self, part: memoryview) -> None:
-        """The next bytes, cut off anywhere."""
+        """The next bytes, of any number."""
         if self._wrong_at < 0:
             right = self._content.agreement(self._begin + self.received, part)
             if right < len(part):
@@ -83,17 +83,18 @@ class BodyCheck:
         self.received += len(part)
 
     def finding(self, headers: Mapping[str, str]) -> BodyFault | None:
-        """What is wrong with the body; None where it is right.
+        """What is wrong with the body; None: nothing.
 
-        :param headers: of the answer, names in lower case. What the store says of the version
-            counts where the bytes leave it open: of a body so short, or of one repeated letter,
-            that it is right as far as it goes, but not of the right length.
+        :param headers: of the response, names in lower case. The version that they name counts
+            if the bytes are right as far as they go, but too few or too many.
         """
         expected, received = self._expected, self.received
         if self._wrong_at < 0:
             if received == expected.size:
                 return None
-            self._older = [version for version in [_said(headers)] if self._begins_alike(version)]
+            self._older = [
+                version for version in [_stated_version(headers)] if self._begins_alike(version)
+            ]
         for version in self._older:
             if self._had_length(version):
                 return BodyFault(
@@ -141,7 +142,7 @@ def claimed_md5(headers: Mapping[str, str]) -> str | None:
     return found[2] if found else None
 
 
-def _said(headers: Mapping[str, str]) -> int:
+def _stated_version(headers: Mapping[str, str]) -> int:
     """The version that the store says the object has; the first one carries no header."""
     found = _NUMBER.fullmatch(headers.get(VERSION_HEADER.lower(), "0"))
     return int(found[0]) if found else 0

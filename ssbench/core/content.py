@@ -1,9 +1,9 @@
 """Where the content of objects comes from (``SOURCES``): slices of a block of pseudo-random bytes.
 
-A store that compresses or deduplicates must gain nothing by it, and making the bytes must cost
-the client nothing. So there is one block, the same in every run, on every host and Python, and an
-object's body is what stands in it from an offset on that follows from the object's name and
-version. The same name and version give the same body for ever: a later run can check it.
+A store must not gain by compression or deduplication, and the client must not spend time on making
+bytes. So there is one block, the same in every run, on every host and Python. An object's content
+begins at an offset in it that follows from the object's name and version, so a later run can check
+it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SyntheticSource:
         return None
 
     def offset(self, name: bytes, version: int) -> int:
-        """Where in the block the body of this object begins."""
+        """Offset in the block at which this object begins."""
         return (crc32(name) + version * _VERSION_STEP) % PERIOD
 
     def piece(self, name: bytes, version: int, size: int) -> memoryview:
@@ -121,7 +121,7 @@ class SyntheticSource:
         return done
 
     def prepare(self) -> memoryview:
-        """Make what bodies are slices of, which takes some 15 ms; else the first one does it."""
+        """Make the block, which takes 15 ms; otherwise the first operation does it."""
         if self._ready:
             return self._ready
         # The block goes on from its start for another block_size bytes, so that a piece that
@@ -146,7 +146,7 @@ def version_of_copy(source: bytes, version: int, copy: bytes) -> int:
 
 
 def _first_difference(whole: bytes, begin: int, piece: memoryview) -> int:
-    """Where a piece differs that is known to."""
+    """Offset of the first difference in a piece that has one."""
     right, wrong = 0, len(piece)  # so many bytes agree, and so many don't
     while wrong - right > 1:
         middle = (right + wrong) // 2

@@ -33,7 +33,7 @@ ANY_POLICY = "*"
 DEFAULT_POLICY = "default_policy"
 RUN_ID_BYTES = 5  #: of a run's id
 _RUN_ID = re.compile(f"[0-9a-f]{{{2 * RUN_ID_BYTES}}}")
-#: A name of more digits is nobody's: numbers are 4 bytes.
+#: No object has a number of more digits: numbers are 4 bytes.
 _MOST_DIGITS = 10
 _HIGHEST_SIX_DIGITS = 999_999
 

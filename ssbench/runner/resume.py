@@ -77,8 +77,9 @@ class OrphanedObjects:
         scenario: Scenario,
         run_id: str,
         operations: Mapping[int, Operation] = OPERATIONS,
+        driver: str = "",
     ) -> None:
-        self.run_id = run_id
+        self.run_id, self.driver = run_id, driver
         self._operations = operations
         self.base, self.policy = scenario.container_base, scenario.policy
         self.container_count = scenario.container_count
@@ -222,7 +223,7 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
         raise UsageError(f"the scenario in its header can't be used: {error.faults[0]}") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: the scenario in its header can't be used: {error}") from error
-    return OrphanedObjects(scenario, header.run_id, rows_of(header.operations))
+    return OrphanedObjects(scenario, header.run_id, rows_of(header.operations), header.driver)
 
 
 def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:

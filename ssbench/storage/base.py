@@ -13,7 +13,7 @@ server closed while it was idle is sent again over a new connection. The driver 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from ssbench.core.model import Job, Timing
@@ -59,7 +59,6 @@ class StoreLimits:
     listing_limit: int | None = None
     policies: Sequence[str] | None = None  #: storage policies, aliases included
     bulk_delete_max: int | None = None  #: names per request; None: no bulk delete
-    raw: Mapping[str, object] = field(default_factory=dict)
 
 
 class OpenStore(Protocol):

@@ -29,11 +29,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def is_transient(error: StorageError) -> bool:
-    """Whether the same request may succeed on a later attempt."""
-    return error.status in RETRIED_STATUSES or error.kind in RETRIED_KINDS
-
-
 class RetryingClient:
     """Calls methods of a StoreAdmin for many greenlets, with at most ``concurrency`` in flight.
 
@@ -54,7 +49,6 @@ class RetryingClient:
         stopping: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], object] = gevent.sleep,
     ) -> None:
-        self.retried = 0
         self.storage = storage
         self._retries = retries
         self._renew = renew
@@ -88,11 +82,12 @@ class RetryingClient:
                 if rejected and self._renew is not None and renewals < RENEWALS:
                     renewals += 1
                     self._renew_credentials(self._renew, serial)
-                elif is_transient(error) and retries < self._retries:
+                elif retries < self._retries and (
+                    error.status in RETRIED_STATUSES or error.kind in RETRIED_KINDS
+                ):
                     # Outside the slot, so that others can use it during the pause.
                     self.sleep(min(FIRST_PAUSE_S * 2**retries, LONGEST_PAUSE_S))
                     retries += 1
-                    self.retried += 1
                 else:
                     raise
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 from ssbench.core.errors import UsageError
@@ -42,7 +44,7 @@ no credentials: say how to reach the store, in one of these ways
 
 @dataclass(frozen=True, slots=True)
 class LoginOptions:
-    """Everything that options and environment say of authentication; "" where nothing is said.
+    """What options and environment say of authentication; "": nothing.
 
     Fields carry the names of swiftclient's options. No secret is in the repr.
     """
@@ -324,159 +326,82 @@ def check_http_url(url: str, what: str) -> str:
 
 # --- Options
 
-
-def _os(name: str, metavar: str, group: str, text: str, *, secret: bool = False) -> Option:
-    """An option whose flag and variable are derived from its name: --os-x, --os_x and OS_X."""
-    field = f"os_{name}"
-    return Option(
-        (f"--os-{name.replace('_', '-')}",),
-        field,
-        group=group,
-        help=text,
-        secret=secret,
-        metavar=metavar,
-        aliases=(f"--{field}",),
-        variables=(field.upper(),),
-    )
-
-
 _V1_GROUP = "authentication, version 1 (tempauth, swauth)"
 _KEYSTONE_GROUP = "authentication, Keystone"
 _TOKEN_GROUP = "authentication with a token"  # nosec B105 # a title
 _TLS_GROUP = "TLS"
 
+
+def _v1(flags: str, name: str, metavar: str, variables: str, text: str, **more: Any) -> Option:
+    """An option of the ``swift`` command's version 1."""
+    return Option(
+        tuple(flags.split()), name, group=_V1_GROUP, help=text, metavar=metavar,
+        variables=tuple(variables.split()), **more,
+    )  # fmt: skip
+
+
+def _os(name: str, metavar: str, text: str, *, group: str, secret: bool = False) -> Option:
+    """An option whose flag and variable are derived from its name: --os-x, --os_x and OS_X."""
+    field = f"os_{name}"
+    return Option(
+        (f"--os-{name.replace('_', '-')}",), field, group=group, help=text, metavar=metavar,
+        aliases=(f"--{field}",), variables=(field.upper(),), secret=secret,
+    )  # fmt: skip
+
+
+_keystone = partial(_os, group=_KEYSTONE_GROUP)
+_tls = partial(_os, group=_TLS_GROUP)
+
+# fmt: off
 #: The store's options; names are fields of LoginOptions.
 OPTIONS: tuple[Option, ...] = (
-    Option(
-        ("-S", "--storage-url"),
-        "storage_urls",
-        lambda text: check_http_url(text, "the URL"),
-        None,
-        "store",
-        "use this storage URL instead of the one that the login returns; may be repeated: "
-        "each request uses one at random",
-        metavar="STORAGE_URL",
-        repeat=True,
-    ),
-    Option(
-        ("-A", "--auth", "--auth-url"),
-        "auth",
-        str,
-        None,
-        _V1_GROUP,
-        "authentication URL: http://host:8080/auth/v1.0",
-        metavar="AUTH_URL",
-        variables=("ST_AUTH",),
-    ),
-    Option(
-        ("-U", "--user"),
-        "user",
-        str,
-        None,
-        _V1_GROUP,
-        "user name: account:user",
-        metavar="USER",
-        variables=("ST_USER",),
-    ),
-    Option(
-        ("-K", "--key"),
-        "key",
-        str,
-        None,
-        _V1_GROUP,
-        "the user's key; safer in the environment, where ps does not show it",
-        metavar="KEY",
-        variables=("ST_KEY",),
-        secret=True,
-    ),
-    Option(
-        ("-V", "--auth-version", "--os-identity-api-version"),
-        "auth_version",
-        parse_version,
-        None,
-        _V1_GROUP,
+    Option(("-S", "--storage-url"), "storage_urls", lambda text: check_http_url(text, "the URL"),
+           group="store", metavar="STORAGE_URL", repeat=True,
+           help="use this storage URL instead of the one that the login returns; may be repeated: "
+           "each request uses one at random"),
+    _v1("-A --auth --auth-url", "auth", "AUTH_URL", "ST_AUTH",
+        "authentication URL: http://host:8080/auth/v1.0"),
+    _v1("-U --user", "user", "USER", "ST_USER", "user name: account:user"),
+    _v1("-K --key", "key", "KEY", "ST_KEY",
+        "the user's key; safer in the environment, where ps does not show it", secret=True),
+    _v1("-V --auth-version --os-identity-api-version", "auth_version", "VERSION",
+        "ST_AUTH_VERSION OS_AUTH_VERSION OS_IDENTITY_API_VERSION",
         "1.0, 2.0 or 3 [default: 1.0 if -A, -U and -K are all given; otherwise 3 if a domain is "
-        "given, else 2.0]",
-        metavar="VERSION",
-        variables=("ST_AUTH_VERSION", "OS_AUTH_VERSION", "OS_IDENTITY_API_VERSION"),
-        aliases=("--os_identity_api_version",),
-    ),
-    _os("auth_url", "URL", _KEYSTONE_GROUP, "Keystone URL: http://host:5000/v3"),
-    _os(
-        "auth_type",
-        "TYPE",
-        _KEYSTONE_GROUP,
-        "password, token, v1password, v2password, v3password or v3applicationcredential",
-    ),
-    _os("username", "NAME", _KEYSTONE_GROUP, "user name"),
-    _os("user_id", "ID", _KEYSTONE_GROUP, "user ID"),
-    _os(
-        "password",
-        "PASSWORD",
-        _KEYSTONE_GROUP,
-        "the user's password; safer in the environment",
-        secret=True,
-    ),
-    _os("user_domain_id", "ID", _KEYSTONE_GROUP, "domain ID of the user (v3)"),
-    _os("user_domain_name", "NAME", _KEYSTONE_GROUP, "domain name of the user (v3)"),
-    _os("project_id", "ID", _KEYSTONE_GROUP, "project ID"),
-    _os("project_name", "NAME", _KEYSTONE_GROUP, "project name"),
-    _os("project_domain_id", "ID", _KEYSTONE_GROUP, "domain ID of the project (v3)"),
-    _os("project_domain_name", "NAME", _KEYSTONE_GROUP, "domain name of the project (v3)"),
-    _os("tenant_id", "ID", _KEYSTONE_GROUP, "project ID (the v2 name of --os-project-id)"),
-    _os("tenant_name", "NAME", _KEYSTONE_GROUP, "project name (the v2 name of --os-project-name)"),
-    _os(
-        "application_credential_id",
-        "ID",
-        _KEYSTONE_GROUP,
-        "application credential ID, instead of a user (v3)",
-    ),
-    _os(
-        "application_credential_secret",
-        "SECRET",
-        _KEYSTONE_GROUP,
-        "application credential secret",
-        secret=True,
-    ),
-    _os("region_name", "REGION", _KEYSTONE_GROUP, "region of the object store [default: any]"),
-    _os(
-        "service_type",
-        "TYPE",
-        _KEYSTONE_GROUP,
-        "service type in the catalog [default: object-store]",
-    ),
-    _os(
-        "endpoint_type",
-        "TYPE",
-        _KEYSTONE_GROUP,
-        "public, internal or admin endpoint [default: public]",
-    ),
-    Option(
-        ("-T", "--token", "--auth-token", "--os-auth-token"),
-        "os_auth_token",
-        str,
-        None,
-        _TOKEN_GROUP,
-        "use this token with a storage URL, without logging in",
-        metavar="TOKEN",
-        variables=("OS_AUTH_TOKEN",),
-        aliases=("--os_auth_token",),
-        secret=True,
-    ),
-    _os("storage_url", "URL", _TOKEN_GROUP, "the account's URL: http://host:8080/v1/AUTH_account"),
-    _os("cacert", "FILE", _TLS_GROUP, "CA certificates to trust [default: the system's]"),
-    _os("cert", "FILE", _TLS_GROUP, "client certificate (PEM)"),
-    _os("key", "FILE", _TLS_GROUP, "key of the client certificate, if it is in a file of its own"),
-    Option(
-        ("--insecure",),
-        "insecure",
-        bool,
-        None,
-        _TLS_GROUP,
-        "do not verify certificates; for tests only",
-        variables=("SWIFTCLIENT_INSECURE",),
-    ),
+        "given, else 2.0]", type=parse_version, aliases=("--os_identity_api_version",)),
+    _keystone("auth_url", "URL", "Keystone URL: http://host:5000/v3"),
+    _keystone("auth_type", "TYPE",
+              "password, token, v1password, v2password, v3password or v3applicationcredential"),
+    _keystone("username", "NAME", "user name"),
+    _keystone("user_id", "ID", "user ID"),
+    _keystone("password", "PASSWORD", "the user's password; safer in the environment", secret=True),
+    _keystone("user_domain_id", "ID", "domain ID of the user (v3)"),
+    _keystone("user_domain_name", "NAME", "domain name of the user (v3)"),
+    _keystone("project_id", "ID", "project ID"),
+    _keystone("project_name", "NAME", "project name"),
+    _keystone("project_domain_id", "ID", "domain ID of the project (v3)"),
+    _keystone("project_domain_name", "NAME", "domain name of the project (v3)"),
+    _keystone("tenant_id", "ID", "project ID (the v2 name of --os-project-id)"),
+    _keystone("tenant_name", "NAME", "project name (the v2 name of --os-project-name)"),
+    _keystone("application_credential_id", "ID",
+              "application credential ID, instead of a user (v3)"),
+    _keystone("application_credential_secret", "SECRET", "application credential secret",
+              secret=True),
+    _keystone("region_name", "REGION", "region of the object store [default: any]"),
+    _keystone("service_type", "TYPE", "service type in the catalog [default: object-store]"),
+    _keystone("endpoint_type", "TYPE", "public, internal or admin endpoint [default: public]"),
+    Option(("-T", "--token", "--auth-token", "--os-auth-token"), "os_auth_token",
+           group=_TOKEN_GROUP, help="use this token with a storage URL, without logging in",
+           metavar="TOKEN", aliases=("--os_auth_token",), variables=("OS_AUTH_TOKEN",),
+           secret=True),
+    _os("storage_url", "URL", "the account's URL: http://host:8080/v1/AUTH_account",
+        group=_TOKEN_GROUP),
+    _tls("cacert", "FILE", "CA certificates to trust [default: the system's]"),
+    _tls("cert", "FILE", "client certificate (PEM)"),
+    _tls("key", "FILE", "key of the client certificate, if it is in a file of its own"),
+    Option(("--insecure",), "insecure", bool, group=_TLS_GROUP,
+           help="do not verify certificates; for tests only", variables=("SWIFTCLIENT_INSECURE",)),
 )
+# fmt: on
 
 _OLD_LOGIN = ("auth", "user", "key")
 _NEW_LOGIN = ("os_auth_url", "os_username", "os_user_id", "os_application_credential_id")

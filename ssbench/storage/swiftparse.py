@@ -195,7 +195,6 @@ def store_limits(body: bytes) -> StoreLimits:
         listing_limit=_count_of(swift, "container_listing_limit"),
         policies=_policies(swift.get("policies")),
         bulk_delete_max=_count_of(_part(info, "bulk_delete"), "max_deletes_per_request"),
-        raw=info,
     )
 
 

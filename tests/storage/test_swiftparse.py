@@ -280,4 +280,3 @@ def test_missing_or_invalid_limits_are_none() -> None:
     assert limits.max_object_size is None
     assert limits.bulk_delete_max is None
     assert limits.policies == ["gold", "yellow"]
-    assert limits.raw == info
