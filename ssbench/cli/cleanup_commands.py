@@ -24,9 +24,8 @@ from ssbench.runner import cleanup, resume
 from ssbench.runner.cleanup import ContainerCount, Plan
 from ssbench.runner.deletions import CleanupResult
 from ssbench.runner.resume import OrphanedObjects, SearchResult
-from ssbench.runner.session import CountedPhase, own_hub
+from ssbench.runner.session import CountedPhase, own_hub, reach_store
 from ssbench.runner.stop import Stop
-from ssbench.runner.stores import reach_store
 from ssbench.storage.registry import open_admin
 from ssbench.storage.retrying_client import RetryingClient
 

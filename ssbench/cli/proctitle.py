@@ -1,7 +1,7 @@
-"""What the process list shows of us: no password, and local workers by their name.
+"""The process list: masks secrets in command lines, and shows local workers by their name.
 
-Anyone on the host can read a command line (``ps``, /proc/PID/cmdline). Between our start and this
-there is a moment in which the secret is there to be read, so a file or the environment is better.
+Anyone on the host can read a command line (``ps``, /proc/PID/cmdline). For a moment after the start
+a secret can be read there, so a file or the environment is safer.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from collections.abc import Sequence
 from ssbench.cli.store_options import STORE_OPTIONS
 
 MASK = "********"
-#: ``http://user:password@host``: refused later on, but it would be there until then.
+#: ``http://user:password@host``: rejected later, but visible until then.
 _USER_IN_URL = re.compile(r"(?<=://)[^/@\s]*@")
 
 
 def hide_secrets() -> None:
-    """Show our command line with secrets masked; as it was, where there are none in it."""
+    """Mask secrets in this process's command line; without any, leave it as it is."""
     masked = mask(sys.orig_argv)
     if masked != sys.orig_argv:
-        # It overwrites memory, that of our environment too: only where it must be.
+        # It overwrites memory, also of the environment: only if necessary.
         from setproctitle import getthreadtitle, setproctitle, setthreadtitle
 
         name = getthreadtitle()
         setproctitle(" ".join(masked))
-        setthreadtitle(name)  # what pgrep looks for stays as it was
+        setthreadtitle(name)  # pgrep looks for it
 
 
 def show_as_worker() -> None:
-    """Show a worker that a master started as ``ssbench-worker``, to ps and pgrep."""
+    """Show a local worker as ``ssbench-worker`` in ps and pgrep."""
     from setproctitle import setproctitle, setthreadtitle
 
     setproctitle(" ".join(["ssbench-worker", *sys.argv[1:]]))
@@ -40,7 +40,7 @@ def show_as_worker() -> None:
 def mask(words: Sequence[str]) -> list[str]:
     """The words of a command line without the values of secret options.
 
-    Rather a word too many than one too few: what a misspelt option means is not known.
+    Misspelt options are masked as well, if they might mean a secret one.
     """
     found = []
     value_is_next = False
@@ -55,7 +55,7 @@ def mask(words: Sequence[str]) -> list[str]:
 
 
 def _mask_option(word: str) -> tuple[str, bool]:
-    """A word without a secret in it, and whether the next one is a secret."""
+    """A word with its secret masked, and whether the next word is a secret."""
     if word.startswith("--"):
         name, equals, _ = word.partition("=")
         if len(name) < 3 or not any(flag.startswith(name.replace("_", "-")) for flag in _LONG):

@@ -1,4 +1,4 @@
-"""cProfile files for ``--profile`` and ``-p``, and their ten hottest functions in words."""
+"""cProfile files for ``--profile`` and ``-p``, and a text with their ten hottest functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOTTEST = 10
 
 @contextmanager
 def profiled(wanted: bool, what: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Profile the block, then say where the profile is and what was hot."""
+    """Profile the block, then say where the profile is and which functions took most time."""
     if not wanted:
         yield
         return
@@ -35,7 +35,7 @@ def profiled(wanted: bool, what: str, say: Callable[[str], None]) -> Iterator[No
 
 
 def save(profile: cProfile.Profile, what: str) -> str:
-    """Write a profile to a new file; gives text with its path and its hottest functions."""
+    """Write a profile to a new file; returns text with its path and its hottest functions."""
     fd, path = new_file(f"ssbench-{what}-", ".prof")
     os.close(fd)
     profile.dump_stats(path)

@@ -1,34 +1,34 @@
-"""How many users a host can run: what they take of file descriptors, local ports and memory.
+"""How many users a host can run, by file descriptors, local ports and memory.
 
-Pure; ``host.process.host_limits`` says what there is. A user keeps one connection to the store.
+``host.process.host_limits`` measures the limits. A user keeps one connection to the store.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Of a worker, besides its users' connections; 25 were counted, with the master connected.
+#: Descriptors of a worker besides its users' connections; 25 were counted.
 WORKER_DESCRIPTORS = 28
 #: 37 to 46 MB were measured for the process (Python 3.11, x86-64), and 10 kB for each user; the
-#: rest of a user's share is the kernel's, for the buffers of its socket.
+#: rest is for the kernel's socket buffers.
 WORKER_MEMORY_BYTES = 50_000_000
 USER_MEMORY_BYTES = 40_000
 
 
 @dataclass(frozen=True, slots=True)
 class HostLimits:
-    """What a host allows; None where it isn't known, or unlimited."""
+    """What a host allows; None: unknown or unlimited."""
 
     descriptors: int | None = None  #: that a process may have open
     ports: int | None = None  #: local ports, for the connections to one address and port
-    memory_bytes: int | None = None  #: that can be had without swapping
+    memory_bytes: int | None = None  #: available without swapping
 
 
 def most_users(limits: HostLimits, targets: int = 1) -> tuple[int | None, str]:
-    """How many users one worker can run at most, and what doesn't allow more.
+    """The most users that one worker can run, and the reason.
 
     :param targets: storage URLs: each has all the local ports.
-    :returns: (None, "") where nothing is known to bound them; 0 or less: no worker can run.
+    :returns: (None, "") if no limit is known; 0 or less: no worker can run.
     """
     bounds = []
     if limits.descriptors is not None:
@@ -48,7 +48,7 @@ def most_users(limits: HostLimits, targets: int = 1) -> tuple[int | None, str]:
 
 
 def shortage(limits: HostLimits, users: int, workers: int, targets: int = 1) -> str:
-    """Why so many users can't run in so many workers on one host; "" where they can."""
+    """Why one host can't run so many users in so many workers; "" if it can."""
     each = -(-users // workers)
     most, why = most_users(limits, targets)
     if most is not None and each > most:
@@ -63,7 +63,7 @@ def shortage(limits: HostLimits, users: int, workers: int, targets: int = 1) -> 
 
 
 def memory_warning(limits: HostLimits, users: int, workers: int) -> str:
-    """What to say where so many users take more memory than there is; "" where they don't."""
+    """A warning if so many users take more memory than is available; else ""."""
     needed = workers * WORKER_MEMORY_BYTES + users * USER_MEMORY_BYTES
     if limits.memory_bytes is None or needed <= limits.memory_bytes:
         return ""

@@ -1,4 +1,4 @@
-"""Words and figures for people, and what people write: counts, sizes, durations, names."""
+"""Text for people, and from people: counts, sizes, durations, names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 _BYTE_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB")
-#: Unicode categories that may steer a terminal or hide text: controls, formats, surrogates,
+#: Unicode categories that may control a terminal or hide text: controls, formats, surrogates,
 #: private use, unassigned, line and paragraph separators.
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
@@ -33,7 +33,7 @@ _QUANTITY = re.compile(r"([0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})[ ]?([^\W\
 def parse_duration(text: str) -> float:
     """Seconds: ``90s``, ``500ms``, ``2h``, ``1h30m``; without a unit, any number of seconds.
 
-    :raises ValueError: where it is none.
+    :raises ValueError: it is not one.
     """
     number = _plain_number(text)
     return float(_sum(text, _SECONDS, most=len(_SECONDS))) if number is None else number
@@ -42,7 +42,7 @@ def parse_duration(text: str) -> float:
 def parse_size(text: str) -> int:
     """Whole bytes: ``10MiB``, ``4k`` (4,096), ``4kB`` (4,000), ``1.5G``; without a unit, bytes.
 
-    :raises ValueError: where it is none.
+    :raises ValueError: it is not one.
     """
     number = _plain_number(text)
     found = _sum(text, _BYTES, most=1) if number is None else Fraction(number)
@@ -52,7 +52,7 @@ def parse_size(text: str) -> int:
 
 
 def _plain_number(text: str) -> float | None:
-    """None where it is no number at all."""
+    """None if it is not a number."""
     try:
         number = float(text)
     except ValueError:
@@ -63,7 +63,7 @@ def _plain_number(text: str) -> float | None:
 
 
 def _sum(text: str, units: Mapping[str, Fraction], *, most: int) -> Fraction:
-    """Of numbers with units, each unit smaller than the one before."""
+    """Sum of numbers with units, each unit smaller than the one before."""
     total, at = Fraction(0), 0
     smallest: float | Fraction = math.inf
     for _ in range(most):
@@ -79,7 +79,7 @@ def _sum(text: str, units: Mapping[str, Fraction], *, most: int) -> Fraction:
 
 
 def printable(text: str) -> str:
-    """The text without anything that a terminal would obey; such characters as ``\\x1b``."""
+    """The text with control characters escaped, such as ``\\x1b``."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -109,14 +109,14 @@ def bytes_text(count: int) -> str:
 
 
 def clock_text(seconds: float) -> str:
-    """A span as a clock shows it: ``0:07``, ``1:02:03``; whole seconds, never negative."""
+    """A duration as on a clock: ``0:07``, ``1:02:03``; whole seconds, never negative."""
     minutes, secs = divmod(int(max(seconds, 0.0)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{secs:02d}" if hours else f"{minutes}:{secs:02d}"
 
 
 def latency_text(seconds: float | None) -> str:
-    """Three digits or so in the unit that suits: ``0.45 ms``, ``12.3 ms``, ``1.23 s``; ``-``."""
+    """About three digits: ``0.45 ms``, ``12.3 ms``, ``1.23 s``; ``-`` for None."""
     if seconds is None:
         return "-"
     if seconds >= 0.9995:

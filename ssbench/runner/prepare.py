@@ -1,10 +1,9 @@
-"""Preparation before the first job: checks the scenario against the store, makes containers.
+"""Preparation of the store: checks a scenario against its limits, and makes containers.
 
-A container named ``<base>_000061`` (with a policy's suffix) is ours where it carries our marker,
-and becomes ours where it is empty. One that holds objects and has no marker may be somebody's: it
-is refused by name, unless the user says that it may be used (those of ssbench 0.3.9 have none).
-So is one under another storage policy than the scenario's: the run would measure something else
-than it says.
+A container named ``<base>_000061`` (with a policy's suffix) is ours if it carries our mark, and
+becomes ours if it is empty. One that holds objects and has no mark may be another user's: it is
+rejected by name unless the user allows it (containers of ssbench 0.3.9 have no mark). So is one
+under another storage policy than the scenario's, because the run would measure that policy.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ssbench.core.text import plural, printable
 from ssbench.storage.base import StoreAdmin, StoreLimits
 from ssbench.storage.retrying_client import RetryingClient
 
-#: A run by seconds has no count of objects; names are checked as if it made this many.
+#: Objects that a run without an operation count is assumed to create when names are checked.
 _OPEN_END = 10**9
 
 _HINTS: Mapping[int, str] = {
@@ -35,7 +34,7 @@ _HINTS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Result of checking a scenario against a store. With a fault, the run must not start."""
+    """What is wrong with a scenario for a store. With a fault, the run must not start."""
 
     faults: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -43,7 +42,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class ContainerCounts:
-    """Containers made, found there, and not come to because the user stopped it."""
+    """Containers that were made, that existed, and that were left when it was stopped."""
 
     made: int = 0
     there: int = 0
@@ -51,7 +50,7 @@ class ContainerCounts:
 
 
 def check(limits: StoreLimits, scenario: Scenario, run_id: str = "") -> Check:
-    """Names, sizes and policy against the store's limits; what it doesn't say isn't checked."""
+    """Check names, sizes and policy against the limits that the store states."""
     faults = [*_long_names(limits, scenario, run_id), *_big_objects(limits, scenario)]
     warnings: list[str] = []
     if scenario.policy is not None:
@@ -77,13 +76,12 @@ def make_containers(
     use_existing: bool = False,
     changing: Callable[[], None] | None = None,
 ) -> ContainerCounts:
-    """Make the containers that aren't there, ``concurrency`` at once; ``progress(done, total)``.
+    """Make missing containers, ``client.concurrency`` at once; calls ``progress(done, total)``.
 
-    :param policy: the one that the storage's settings ask for; for error messages.
-    :param use_existing: also use containers that hold objects and have no marker of ours.
-    :param changing: called before each request that changes the store; what it raises ends all.
-    :raises SsbenchError: for the first container that can't be made, naming it. Those made
-        before stay: the next run finds them.
+    :param policy: that of the storage's settings, for error messages.
+    :param use_existing: also use containers that hold objects and have no mark.
+    :param changing: called before each request that changes the store; may raise.
+    :raises SsbenchError: a container can't be made. Those made before stay for the next run.
     """
     storage, concurrency = client.storage, client.concurrency
 
@@ -151,7 +149,7 @@ def _policy_of(storage: StoreAdmin, name: str) -> str:
     try:
         found = storage.container_info(name).policy
     except StorageError:
-        found = None  # only a courtesy of the message; the conflict is certain without it
+        found = None  # it would only have made the message clearer
     return f'storage policy "{printable(found)}"' if found else "another storage policy"
 
 

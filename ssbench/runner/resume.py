@@ -1,11 +1,11 @@
 """Finds and deletes the orphaned objects of an aborted run, by its stat file and the listings.
 
-The results tell which objects the run created and did not delete; those of its last moments may
-be missing, so the run's containers are asked for names with its id as well. The file may be made
-by somebody who wants other objects deleted. So an object goes only where three things agree: its
-exact name and place (core.naming), our mark on its container, and the run's id on the object
-itself, which a HEAD shows just before the DELETE. Nothing is kept of what the file claims but a
-few bytes for each of its results; listed names are never kept.
+The results say which objects the run created and did not delete. Results of its last moments may
+be missing, so the run's containers are also searched for names with its ID. The file may have been
+crafted to delete other objects. Therefore an object is deleted only if three things agree: its
+exact name and container (core.naming), our mark on the container, and the run's ID on the object,
+which a HEAD shows just before the DELETE. Memory is a few bytes for each result of the file; listed
+names are not kept.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ _CREATED, _DELETED, _LISTED = (
     4,
 )  # of an object: the results saw it; saw it go; a listing has it
 _PAGE_BITS = 10
-#: A run numbers its objects without gaps: marks may take so many bytes for each result, and so many
-#: for a start. What would take more is no run's.
+#: A run numbers its objects without gaps, so marks take at most so many bytes for each result, and
+#: so many to start with. Results beyond that are ignored.
 _BYTES_PER_RESULT = 4
 _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
-#: Columns of results that say what became of an object.
+#: Columns of results that show what happened to an object.
 _RESULT_COLUMNS = (
     "operation", "size_class", "object", "error", "unknown", "others", "statuses",
 )  # fmt: skip
 
 
 class OrphanedObjects:
-    """The objects that a run may have left: one byte for each number that the results name.
+    """The objects that a run may have left: one byte for each number in the results.
 
-    In pages, so that a number out of a damaged file costs a page and not the memory below it; and
-    in no more of them than so many results can fill.
+    The bytes are in pages, so that a number from a damaged file takes one page. The number of pages
+    is limited by the number of results.
 
     :param operations: the rows of the run's operations.
     """
@@ -85,7 +85,7 @@ class OrphanedObjects:
         self.container_count = scenario.container_count
         self.naming = ObjectNaming(scenario.sizes, run_id, scenario.container_count)
         self.classes = len(scenario.sizes)
-        self.ignored_results = 0  #: results with numbers that no run gives
+        self.ignored_results = 0  #: results with numbers that no run assigns
         self._initial = [size.initial_files for size in scenario.sizes]
         self._pages: list[dict[int, bytearray]] = [{} for _ in scenario.sizes]
         self._held = 0  #: bytes of all pages
@@ -115,8 +115,9 @@ class OrphanedObjects:
                     self._mark(size_class, each, mark)
 
     def listed(self, size_class: int, container: str, name: str) -> bool:
-        """A container lists this name. True where it is that of an object which the run makes,
-        and makes there; then it isn't ``unlisted`` any more."""
+        """Note that a container lists this name; whether it is an object of the run, in its place.
+
+        Such an object is not ``unlisted`` any more."""
         number = self.naming.created_number(size_class, name)
         if number is None or self.container(size_class, number) != container:
             return False
@@ -142,7 +143,7 @@ class OrphanedObjects:
         )
 
     def unlisted(self) -> Iterator[tuple[int, int]]:
-        """Size class and number of each object that the results left there, and no listing has."""
+        """Size class and number of each object that remains by the results, in no listing."""
         for size_class, marked in enumerate(self._pages):
             for index in sorted(marked):
                 for at, marks in enumerate(marked[index], index << _PAGE_BITS):
@@ -240,20 +241,20 @@ def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:
 class SearchResult:
     """The containers and objects of the run that were found."""
 
-    #: The run's containers that are there -> how many objects of the run's names each lists.
+    #: The run's containers that exist -> number of the run's names that each lists.
     containers: dict[str, int] = field(default_factory=dict)
-    unlisted: int = 0  #: objects in these that only the results know of
-    unmarked: int = 0  #: containers that are left alone, as they carry no mark of ours
+    unlisted: int = 0  #: objects in these that only the results name
+    unmarked: int = 0  #: containers that are left alone, because they carry no mark
     unmarked_examples: list[str] = field(default_factory=list)
 
     @property
     def listed(self) -> int:
-        """Objects in listings."""
+        """Number of objects in listings."""
         return sum(self.containers.values())
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Number of all objects."""
         return self.listed + self.unlisted
 
 
@@ -263,15 +264,16 @@ def find(
     *,
     use_existing: bool = False,
 ) -> SearchResult:
-    """Look through the run's containers, and mark in ``orphans`` what they list.
+    """Search the run's containers, and note in ``orphans`` what they list. Ends early once the
+    client is stopping.
 
-    :param use_existing: look into containers that carry no mark of ours, too.
-    :raises SsbenchError: where a container can't be listed.
+    :param use_existing: also search containers without our mark.
+    :raises SsbenchError: a container can't be listed.
     """
     limit = page_size(client.call(client.storage.limits))
 
     def search_container(container: str) -> tuple[str, int | SsbenchError | None]:
-        """How many of the run's names it lists; None for a container that is left alone."""
+        """Number of the run's names that it lists; None: it is left alone."""
         # Returned, not raised: gevent prints exceptions that leave a greenlet.
         try:
             marked = use_existing or client.call(client.storage.owns, container)
@@ -295,7 +297,7 @@ def find(
                 found.unmarked += 1
                 if len(found.unmarked_examples) < EXAMPLES:
                     found.unmarked_examples.append(container)
-            elif getattr(outcome, "status", 0) != 404:  # 404: there is none, or not any more
+            elif getattr(outcome, "status", 0) != 404:  # 404: it does not exist, or no longer
                 raise outcome
     finally:
         pool.kill()
@@ -308,8 +310,8 @@ def _containers_there(
     orphans: OrphanedObjects,
     limit: int,
 ) -> Iterable[str]:
-    """Names of the run's containers that may be there, however many the file claims: those that the
-    account lists. Where the user may not list it, all of them are to be tried."""
+    """Names of the run's containers that the account lists; all of them if the user may not list
+    the account."""
 
     def page_after(marker: str) -> list[ContainerEntry]:
         if client.stopping():
@@ -335,7 +337,7 @@ def _listed(
     container: str,
     limit: int,
 ) -> Iterator[list[str]]:
-    """The run's names that a container lists, page by page."""
+    """Pages of the run's names in a container."""
 
     def page_after(marker: str) -> list[ObjectEntry]:
         if client.stopping():
@@ -343,7 +345,7 @@ def _listed(
         return client.call(client.storage.list_objects, container, marker, limit)
 
     for size_class in range(orphans.classes):
-        # The prefix itself is nobody's name, and all names with it come right behind it.
+        # No object is named by the prefix alone, and all names with it follow in the listing.
         prefix = orphans.naming.created_prefix(size_class)
         for page in pages(page_after, prefix):
             ours = [entry.name for entry in page if entry.name.startswith(prefix)]
@@ -353,7 +355,7 @@ def _listed(
 
 
 def _unlisted(orphans: OrphanedObjects, found: SearchResult) -> Iterator[Work]:
-    """Container and name of what only the results know of, in containers that are there."""
+    """Container and name of objects that only the results name, in containers that exist."""
     for size_class, number in orphans.unlisted():
         container = orphans.container(size_class, number)
         if container in found.containers:
@@ -369,11 +371,11 @@ def delete(
     dry_run: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CleanupResult:
-    """Delete what was found, as far as a HEAD shows each object as the run's. Ends, and fails, as
-    ``cleanup.delete`` does.
+    """Delete the objects that were found, each after a HEAD showed that it is the run's. Ends, and
+    fails, as ``cleanup.delete`` does.
 
-    :param progress: called with objects done with, and how many there are.
-    :param dry_run: look at each object, delete none; ``objects`` are those that would go.
+    :param progress: called with the number of processed objects, and of all.
+    :param dry_run: delete nothing; ``objects`` counts those that would be deleted.
     """
 
     def on_done() -> None:

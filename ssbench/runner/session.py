@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 import gevent
@@ -19,7 +21,7 @@ from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.observer import Observer
-from ssbench.core.settings import StorageSettings
+from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.host.live import HostLive
 from ssbench.host.process import allow_many_connections, tune_garbage_collector
 from ssbench.master.master import Master, MasterOptions
@@ -28,7 +30,8 @@ from ssbench.master.recorder import Recorder
 from ssbench.runner.config import RunConfig, TransportConfig
 from ssbench.runner.local_workers import LocalWorkers
 from ssbench.runner.stop import Stop
-from ssbench.runner.stores import Store, embedded_store, reach_store
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import open_provider
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_address import address_line
 from ssbench.transport.master_transport import MasterTransport, pipe_length
@@ -38,6 +41,14 @@ T = TypeVar("T")
 
 #: Between two turns of the master's loop while the store is waited for.
 _KEEPALIVE_INTERVAL_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A store that we have credentials for."""
+
+    settings: StorageSettings
+    renew: Callable[[], Credentials]
 
 
 class Session:
@@ -233,6 +244,55 @@ class CountedPhase:
     def __exit__(self, *exc: object) -> None:
         for observer in self._observers:
             observer.end_phase()
+
+
+def embedded_store(stack: ExitStack, stop: Stop) -> Store:
+    """A temporary Swift on this host, which ends with the stack.
+
+    :raises SsbenchError: it can't be started.
+    :raises KeyboardInterrupt: it was stopped meanwhile.
+    """
+    from ssbench.embedded import EmbeddedSwift
+
+    swift = stack.enter_context(EmbeddedSwift(sleep=stop.sleep))
+    given = {"auth": swift.auth_url, "user": swift.user, "key": swift.key}
+    return reach_store(StoreOptions("swift", given), lambda note: None, stop)
+
+
+def reach_store(
+    options: StoreOptions,
+    say: Callable[[str], None],
+    stop: Stop,
+    waiting: Callable[[str], None] = lambda text: None,
+) -> Store:
+    """Log in to the store, if it has a login.
+
+    :param waiting: called repeatedly with what is waited for.
+    :raises UsageError: the options are incomplete or not valid.
+    :raises AuthError: the login failed.
+    :raises KeyboardInterrupt: it was stopped meanwhile.
+    """
+    with warnings.catch_warnings():
+        # Of what keystoneauth1 loads; PYTHONWARNINGS=error would be a traceback here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        provider = open_provider(options)
+    for note in provider.notes:
+        say(note)
+    access = (
+        provider.log_in()
+        if not provider.where
+        else stop.run_interruptible(
+            provider.log_in, lambda: waiting(f"Waiting for the login at {provider.where}")
+        )
+    )
+    settings = StorageSettings(
+        options.driver,
+        connect_timeout_s=options.connect_timeout_s,
+        network_timeout_s=options.network_timeout_s,
+        store=access.settings,
+        credentials=(access.credentials,),
+    )
+    return Store(settings, provider.renew)
 
 
 def load_key(transport: TransportConfig) -> CurveKey | None:

@@ -42,7 +42,7 @@ from ssbench.storage.retrying_client import RetryingClient
 if TYPE_CHECKING:
     from ssbench.core.stats.run_stats import RunStats
     from ssbench.master.master import Master
-    from ssbench.runner.stores import Store
+    from ssbench.runner.session import Store
 
 #: Users that upload or delete objects around a run, unless the run itself has more.
 MAX_SETUP_USERS = 64

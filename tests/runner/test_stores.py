@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import AuthError
+from ssbench.runner.session import reach_store
 from ssbench.runner.stop import Stop
-from ssbench.runner.stores import reach_store
 from ssbench.storage.options import StoreOptions
 from ssbench.storage.registry import open_admin
 from tests.fakes.auth_v1 import AuthV1
@@ -81,7 +81,7 @@ class Old(importlib.abc.MetaPathFinder):
             warnings.warn("of old", DeprecationWarning)
 sys.meta_path.insert(0, Old())
 from ssbench.runner.stop import Stop
-from ssbench.runner.stores import reach_store
+from ssbench.runner.session import reach_store
 from ssbench.storage.options import StoreOptions
 try:
     reach_store(StoreOptions(), print, Stop())
