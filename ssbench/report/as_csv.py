@@ -60,7 +60,7 @@ def render_csv(report: Report) -> str:
         columns = [column for column in report.rows.columns if "csv" in column.formats]
         lines = [[_cell(row[column.key], column) for column in columns] for row in report.rows.rows]
         return _text([column.csv or column.key for column in columns], lines)
-    cells = list(_of_run(report) if report.kind == "run" else _facts(report))
+    cells = list(_run(report))
     return _text([printable(name) for name, _value in cells], [[value for _name, value in cells]])
 
 
@@ -121,7 +121,7 @@ def _rows(table: Table) -> Iterator[_Cell]:
 # A run, in the order of the columns' history
 
 
-def _of_run(report: Report) -> Iterator[_Cell]:
+def _run(report: Report) -> Iterator[_Cell]:
     known = dict(_facts(report))
     blocks: list[tuple[str, Row]] = [("total", report["total"].row)]
     for row in report["operations"].tables[0].rows:

@@ -76,9 +76,7 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
         fact("schema_version", SCHEMA_VERSION, COUNT, "version of these keys", "json"),
         fact("scenario", settings.name, WORD, "its name", "json"),
         fact("over", over, WORD, "what the series is over: users or rate", "json"),
-        fact(
-            "thresholds", list(map(str, thresholds)), WORD, "that each step was judged by", "json"
-        ),
+        fact("thresholds", list(map(str, thresholds)), WORD, "that judge a step", "json"),
         fact("steps", table, WORD, "the steps", "json"),
     ]
     notes = []
@@ -93,8 +91,7 @@ def of_series(settings: SeriesSettings, steps: Sequence[Step], *, complete: bool
             fact("complete", complete, WORD, "whether the search came to its end", "json"),
             fact("capped_by", bound, WORD, "what kept it from higher loads", "json"),
         ]
-        lines = _search_lines(search, settings, complete=complete)
-        notes += map(plain_note, lines)
+        notes += map(plain_note, _search_lines(search, settings, complete=complete))
     title = f"{printable(settings.name)}, by {over} (latencies in ms: {which})"
     return Report("series", [Section("", title, facts=facts, notes=notes)], rows=table)
 
@@ -119,11 +116,7 @@ def _step(step: Step, settings: SeriesSettings) -> list[Fact]:
         fact("bytes_per_s", step.bytes_per_s, THROUGHPUT, "by successes", title="MB/s"),
         *_latencies("service", step.service, "from the start to the last byte"),
         *_latencies("response", step.response, "from due to the last byte; open loop only"),
-        *(
-            [fact("kept", kept, COUNT, "1 where all thresholds were met", _DATA)]
-            if thresholds
-            else []
-        ),
+        *([fact("kept", kept, COUNT, "1: all thresholds met", _DATA)] if thresholds else []),
         fact("users_ran", step.users_ran, COUNT, "the fewest users that ran", _DATA),
         fact("counts", counts, COUNT, "0 where fewer users ran than asked for", _DATA),
         fact("load_generator", step.generator.value, WORD, "whether it was the limit", _DATA),

@@ -39,12 +39,6 @@ def test_every_format_renders_every_run(form: str, run: str) -> None:
     assert runs.render(form, runs.stats_of(runs.RUNS[run]())).endswith("\n")
 
 
-@pytest.mark.parametrize("form", sorted(FORMATS))
-def test_rendering_changes_nothing(form: str) -> None:
-    report = of_run(runs.stats_of(runs.normal()))
-    assert render(report, form) == render(report, form)
-
-
 def test_a_new_block_of_figures_is_in_every_format() -> None:
     """A section that no renderer knows."""
     rows = [

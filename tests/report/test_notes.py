@@ -105,12 +105,6 @@ def test_without_a_store_no_format_has_bytes() -> None:
     assert moved_cells == {"N/A"}
 
 
-def test_with_a_store_there_is_no_such_note() -> None:
-    stats = runs.stats_of(runs.normal())
-    assert NO_STORE not in render("text", stats)
-    assert runs.as_json(stats)["run"]["store_involved"] is True
-
-
 def test_a_plain_run_has_no_note() -> None:
     assert note_rows(RunStats.of(runs.lasting(30, 100))) == []
 
@@ -191,13 +185,6 @@ def test_each_finding_is_a_sentence(counts: list[int]) -> None:
     for row in steady_rows(lasting(len(counts), lambda second: counts[second])):
         assert row["sentence"].endswith(".")
         assert row["sentence"].isprintable()
-
-
-def test_a_short_run_has_a_note_and_no_warning() -> None:
-    assert steady_lines(lasting(3, drifting)) == [
-        "Note: Too short to tell whether the rate was steady (only 2 whole seconds completed): run"
-        " for 12 s or more."
-    ]
 
 
 def test_stages_with_the_same_finding_share_a_line() -> None:

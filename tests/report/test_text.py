@@ -81,14 +81,6 @@ def test_counters_that_are_zero_have_no_line() -> None:
         assert word not in text
 
 
-def test_errors_have_count_cause_status_and_example() -> None:
-    text = render("text", runs.stats_of(runs.all_errors()))
-    row = text.split("ERRORS\n")[1].splitlines()[1].split()
-    assert row[:3] == ["20", "status", "503"]
-    assert row[3:7] == ["READ:", "503", "Service", "Unavailable"]
-    assert row[-1] == "tx" + f"{1:032x}"
-
-
 def around() -> RunStats:
     """Uploads and removals that failed, and a run that had no operation."""
     upload = runs.failure(1, ENSURE, status=413, detail="Upload exceeds quota.")

@@ -24,11 +24,6 @@ def line(text: str, records: list[runs.Record] | None = None) -> list[str]:
     return lines(text, records=records)[1].split("  ")[1:]
 
 
-def test_without_a_threshold_there_is_no_section() -> None:
-    assert lines() == []
-    assert "THRESHOLDS" not in render("text", RunStats.of(runs.normal()))
-
-
 def test_each_threshold_has_its_verdict_and_value() -> None:
     assert lines("errors < 5%", "errors <= 20", "p99(READ) < 50ms") == [
         "THRESHOLDS",
