@@ -1,0 +1,355 @@
+"""A master and workers on simulated links and clocks: the real Master and the real WorkerMachine.
+
+``Cluster`` is the master's transport: while the master waits for messages, simulated time passes
+and the workers run. A run of a minute takes about a second.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ssbench import __version__
+from ssbench.core.errors import ExitStatus
+from ssbench.core.messages import ControlState, Heartbeat, Message
+from ssbench.core.model import Job, Phase, Timing, WorkerExit
+from ssbench.core.settings import StorageSettings
+from ssbench.master.master import Master, MasterOptions
+from ssbench.master.phases import Limits, PhaseOutcome
+from ssbench.transport.sockets import Ports
+from ssbench.worker.machine import (
+    CloseJobs,
+    Connect,
+    EndPhase,
+    OpenJobs,
+    WorkerMachine,
+    WorkerPhase,
+    WorkerSettings,
+)
+from tests.core.workload.fleet import Ledger
+
+SECOND = 1_000_000_000
+STEP_NS = SECOND // 100
+PIPE = 2
+_START_NS = 10_000 * SECOND
+_MAX_S = 600  #: simulated seconds; a run that takes longer hangs
+
+
+@dataclass
+class Chaos:
+    """What a link does to each message to the master, and to each control state.
+
+    No real link does this: TCP loses messages only with the connection, and keeps their order.
+    """
+
+    seed: int = 0
+    loses: float = 0.0  #: probability
+    repeats: float = 0.0
+    delay_s: float = 0.0  #: at most; messages overtake each other
+    chance: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+
+    def arrivals_ns(self, now_ns: int) -> list[int]:
+        """When a message arrives: never, once or twice."""
+        if self.chance.random() < self.loses:
+            return []
+        count = 2 if self.chance.random() < self.repeats else 1
+        return [now_ns + int(self.chance.random() * self.delay_s * SECOND) for _ in range(count)]
+
+
+class SimWorker:
+    """The shell of a worker: users that take ``operation_s`` for each job, a clock of its own."""
+
+    def __init__(self, cluster: Cluster, name: str, concurrency: int, ahead_ns: int) -> None:
+        self.name = name
+        self.ahead_ns = ahead_ns  #: its clock minus the master's
+        self.operation_s = 0.03
+        self.connected = True  #: its links are up
+        self.running = True  #: False: SIGSTOP
+        self.alive = True
+        self.pipe: deque[bytes] = deque()  #: messages with jobs that it has not read
+        self.takes_jobs = False  #: its work socket is open
+        self._cluster = cluster
+        self._settings = WorkerSettings(
+            name, concurrency, host="host", pid=cluster.next_pid(), version=__version__
+        )
+        self._state: ControlState | None = None  # in the control socket
+        self._in_flight: list[tuple[int, int, Job, WorkerPhase]] = []  # (end, start, ...)
+        self._replies_ns = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Another process of the same name."""
+        own = self._settings = replace(self._settings, pid=self._cluster.next_pid())
+        chance = random.Random(own.pid)
+        self.machine = WorkerMachine(own, chance, self._cluster.now_ns + self.ahead_ns)
+        self.pipe.clear()
+        self._in_flight.clear()
+        self._state = None
+        self.alive = self.running = self.connected = True
+        self.takes_jobs = False
+
+    def kill(self) -> None:
+        """SIGKILL: operations in flight may have run, their results are gone."""
+        self.alive = self.takes_jobs = False
+        self.pipe.clear()
+
+    def cut(self) -> None:
+        """The links break; what is in the sockets is lost."""
+        self.connected = False
+        self.pipe.clear()
+
+    @property
+    def pid(self) -> int:
+        return self._settings.pid
+
+    @property
+    def can_take(self) -> bool:
+        """Whether the master's socket has room for it."""
+        return self.alive and self.connected and self.takes_jobs and len(self.pipe) < PIPE
+
+    def deliver(self, state: ControlState) -> None:
+        """A control state arrives at its socket; it reads the newest."""
+        if self.alive and self.connected:
+            self._state = state
+
+    def step(self) -> None:
+        """10 ms pass."""
+        if not (self.alive and self.running):
+            return
+        machine, now_ns = self.machine, self._cluster.now_ns + self.ahead_ns
+        state, self._state = self._state, None
+        if state is not None:
+            machine.receive_control_state(state, now_ns, now_ns)
+            self._answer(state, now_ns)
+        machine.tick(now_ns)
+        self._act()
+        self._fetch(now_ns)
+        self._work(now_ns)
+        self._send()
+        hello = machine.hello(now_ns)
+        if hello and self.connected:
+            self._cluster.send(self, hello)
+            machine.hello_sent(now_ns)
+        if machine.status is not None:
+            machine.close()
+            self._act()
+            self._send()
+            self.alive = self.takes_jobs = False
+
+    def _answer(self, state: ControlState, now_ns: int) -> None:
+        phase = self.machine.phase
+        busy = phase.held.busy if phase else 0
+        queued = phase.held.total - busy if phase else 0
+        incarnation = self.machine.incarnation
+        self._cluster.send(
+            self, Heartbeat(incarnation, state.serial, now_ns, 0, 0, busy, queued, {})
+        )
+
+    def _act(self) -> None:
+        while self.machine.actions:
+            action = self.machine.actions.popleft()
+            if isinstance(action, Connect):
+                self.machine.connected(action.phase, action.users)
+            elif isinstance(action, OpenJobs):
+                self.takes_jobs = True
+            elif isinstance(action, CloseJobs):
+                self.takes_jobs = False
+                self.pipe.clear()
+            elif isinstance(action, EndPhase):
+                self._in_flight.clear()
+
+    def _fetch(self, now_ns: int) -> None:
+        while self.machine.wants_jobs and self.pipe:
+            self.machine.receive_jobs(self.pipe.popleft(), now_ns)
+        if self.machine.phase:
+            self.machine.acknowledge()
+
+    def _work(self, now_ns: int) -> None:
+        phase = self.machine.phase
+        if phase is None:
+            return
+        held = phase.held
+        ended = [entry for entry in self._in_flight if entry[0] <= now_ns]
+        self._in_flight = [entry for entry in self._in_flight if entry[0] > now_ns]
+        for end_ns, start_ns, job, _ in ended:
+            held.finished.append((job, start_ns, Timing(end_ns, end_ns, end_ns, job.size, 200)))
+            held.busy -= 1
+        queue, users = held.queues[0], held.users[0]
+        while queue and held.busy < users and now_ns <= held.lease_expires_ns:
+            job = queue.popleft()
+            held.busy += 1
+            self._cluster.note_start(job)
+            end_ns = now_ns + int(self.operation_s * SECOND)
+            self._in_flight.append((end_ns, now_ns, job, phase))
+        self.machine.report()
+
+    def _send(self) -> None:
+        outbox = self.machine.outbox
+        while outbox and self.connected:
+            self._cluster.send(self, outbox.popleft())
+
+
+class Cluster:
+    """A master, its transport and its workers.
+
+    :param options: of Limits.
+    """
+
+    pipe, ports, refused = PIPE, Ports(1, 2, 3), 0
+    ip, is_loopback, has_key, key_hint, port_numbers = "192.0.2.1", False, True, "", (1, 2, 3)
+    wants_results = wants_counts = wants_latencies = False
+
+    def __init__(self, workers: int = 3, chaos: Chaos | None = None, **options: Any) -> None:
+        self.now_ns = _START_NS
+        self.begun: Counter[int] = Counter()  #: how often each object's operation was started
+        self.too_late: list[Job] = []  #: started after the master had given them up
+        self.messages: list[str] = []
+        self.ledger = Ledger(0)
+        self._pids = 100
+        self._chaos = chaos or Chaos()
+        self._coming: list[tuple[int, int, Message]] = []  # (arrival, order, message)
+        self._sent = 0
+        self._turn = 0
+        self._script: list[tuple[int, Callable[[], object]]] = []
+        self._exits: list[WorkerExit] = []
+        self.workers = [
+            SimWorker(self, f"w{n}", 4, (n - 1) * 3600 * SECOND) for n in range(workers)
+        ]
+        limits = Limits(
+            **{"worker_timeout_s": 4.0, "worker_wait_s": 10.0, "max_batch": 4, **options}
+        )
+        self.master = Master(
+            self,  # type: ignore[arg-type]
+            [self],  # type: ignore[list-item]
+            StorageSettings(driver="noop", run_id="run"),
+            MasterOptions(limits=limits, children=self),
+            clock=lambda: self.now_ns,
+        )
+
+    # A run -------------------------------------------------------------------------------------
+
+    def run(self, total: int = 400, users: int = 12, seconds: float | None = None) -> PhaseOutcome:
+        """Wait for the workers, run the phase, check the accounts."""
+        self.ledger = Ledger(total)
+        self.master.wait_for_workers(users, len(self.workers))
+        outcome = self.master.run_phase(Phase.RUN, self.ledger, users, seconds)
+        self.check(outcome)
+        return outcome
+
+    def check(self, outcome: PhaseOutcome) -> None:
+        """Every job ended once, as done, failed, lost or withdrawn, and as the counts say."""
+        counts = outcome.counts
+        assert counts.sent == counts.done + counts.failed + counts.lost + counts.withdrawn
+        told = Counter(self.ledger.outcome.values())
+        by_outcome = (counts.done, counts.failed, counts.lost, counts.withdrawn)
+        assert by_outcome == (told["done"], told["failed"], told["lost"], told["withdrawn"])
+        done = [number for number, what in self.ledger.outcome.items() if what == "done"]
+        assert all(self.begun[number] for number in done)
+        if outcome.ended == "complete" and self.ledger.finished:
+            assert counts.withdrawn == 0
+        elif outcome.ended != "complete":
+            assert outcome.reason
+
+    def at(self, seconds: float, act: Callable[[], object]) -> None:
+        """Let this happen at that time from now on."""
+        self._script.append((self.now_ns + int(seconds * SECOND), act))
+
+    def end(self, seconds: float = 5.0) -> list[ExitStatus | None]:
+        """Release the workers and make them exit; returns their statuses."""
+        self.master.release_workers(quit_=True)
+        until_ns = self.now_ns + int(seconds * SECOND)
+        self.master.keep_workers(lambda: self.now_ns >= until_ns)
+        return [worker.machine.status for worker in self.workers]
+
+    def note_start(self, job: Job) -> None:
+        """A user starts a job; the master must not have given it up before."""
+        self.begun[job.object] += 1
+        if self.ledger.outcome.get(job.object) in ("done", "failed", "lost"):
+            self.too_late.append(job)
+
+    def next_pid(self) -> int:
+        self._pids += 1
+        return self._pids
+
+    # The links ---------------------------------------------------------------------------------
+
+    def send(self, worker: SimWorker, message: Message) -> None:
+        """A worker sends."""
+        if worker.connected:
+            for at_ns in self._chaos.arrivals_ns(self.now_ns):
+                self._sent += 1
+                self._coming.append((at_ns, self._sent, message))
+
+    def send_jobs(self, data: bytes) -> bool:
+        for _ in self.workers:
+            self._turn += 1
+            worker = self.workers[self._turn % len(self.workers)]
+            if worker.can_take:
+                worker.pipe.append(data)
+                return True
+        return False
+
+    def send_control_state(self, state: ControlState) -> None:
+        for worker in self.workers:
+            if self._chaos.arrivals_ns(self.now_ns):
+                worker.deliver(state)
+
+    def receive(self, timeout_s: float, *, or_writable: bool = False) -> Iterator[Message]:
+        until_ns = self.now_ns + max(int(timeout_s * SECOND), 1)
+        while not (found := self._arrived()) and self.now_ns < until_ns:
+            self.now_ns = min(self.now_ns + STEP_NS, until_ns)
+            self._step()
+            if or_writable and any(worker.can_take for worker in self.workers):
+                break
+        yield from found
+
+    def _arrived(self) -> list[Message]:
+        arrived = sorted(entry for entry in self._coming if entry[0] <= self.now_ns)
+        self._coming = [entry for entry in self._coming if entry[0] > self.now_ns]
+        return [message for _, _, message in arrived]
+
+    def _step(self) -> None:
+        assert self.now_ns < _START_NS + _MAX_S * SECOND, f"it hangs: {self.master}"
+        due = [entry for entry in self._script if entry[0] <= self.now_ns]
+        self._script = [entry for entry in self._script if entry[0] > self.now_ns]
+        for _, act in due:
+            act()
+        for worker in self.workers:
+            worker.step()
+
+    def rejected_peers(self, *, last: bool = False) -> list[str]:
+        return []
+
+    # Children and observer ---------------------------------------------------------------------
+
+    def exits(self) -> list[WorkerExit]:
+        found, self._exits = self._exits, []
+        return found
+
+    def all_gone(self) -> bool:
+        return False
+
+    def notice_exit(self, worker: SimWorker) -> None:
+        """The master started this worker, and sees that its process ended."""
+        self._exits.append(WorkerExit(worker.name, worker.pid, "it was killed by SIGKILL"))
+
+    def message(self, text: str) -> None:
+        self.messages.append(text)
+
+    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+        pass
+
+    def update(self, progress: object) -> None:
+        pass
+
+    def wait_for(self, text: str) -> None:
+        pass
+
+    def end_phase(self) -> None:
+        pass

@@ -1,0 +1,184 @@
+"""The fault matrix of workers and links, as scripts in simulated time.
+
+The same faults on real processes, sockets and a real Swift are in tests/e2e/faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ssbench.core.errors import ExitStatus
+from tests.fakes.cluster import Cluster
+
+
+def test_without_faults_every_job_is_done_once() -> None:
+    cluster = Cluster()
+    outcome = cluster.run(1000)
+    assert (outcome.ended, outcome.counts.done) == ("complete", 1000)
+    assert set(cluster.begun.values()) == {1}
+    assert cluster.messages == []
+    assert cluster.end() == [ExitStatus.OK] * 3
+
+
+def test_a_phase_by_time_returns_what_was_not_started() -> None:
+    cluster = Cluster()
+    outcome = cluster.run(10**6, seconds=3.0)
+    assert outcome.ended == "complete"
+    assert outcome.counts.lost == outcome.counts.failed == 0
+    assert outcome.seconds == pytest.approx(3.0, abs=0.3)
+    assert sum(cluster.begun.values()) == outcome.counts.done
+
+
+def kill(cluster: Cluster) -> None:
+    cluster.workers[0].kill()
+
+
+def kill_local(cluster: Cluster) -> None:
+    cluster.workers[0].kill()
+    cluster.notice_exit(cluster.workers[0])
+
+
+def stop(cluster: Cluster) -> None:
+    cluster.workers[0].running = False
+
+
+def stop_and_continue(cluster: Cluster) -> None:
+    stop(cluster)
+    cluster.at(8.0, lambda: setattr(cluster.workers[0], "running", True))
+
+
+def cut(cluster: Cluster) -> None:
+    cluster.workers[0].cut()
+
+
+def cut_and_restore(cluster: Cluster) -> None:
+    cut(cluster)
+    cluster.at(8.0, lambda: setattr(cluster.workers[0], "connected", True))
+
+
+def restart(cluster: Cluster) -> None:
+    kill(cluster)
+    cluster.at(6.0, cluster.workers[0].restart)
+
+
+#: fault, what the master says of the lost worker
+LOSSES: dict[str, tuple[Callable[[Cluster], None], str]] = {
+    "killed": (kill, "no heartbeat for 4 s"),
+    "killed on this host": (kill_local, "it was killed by SIGKILL"),
+    "stopped": (stop, "no heartbeat for 4 s"),
+    "stopped and continued": (stop_and_continue, "no heartbeat for 4 s"),
+    "cut off": (cut, "no heartbeat for 4 s"),
+    "cut off and back": (cut_and_restore, "no heartbeat for 4 s"),
+    "restarted": (restart, "no heartbeat for 4 s"),
+}
+
+
+@pytest.mark.parametrize(("fault", "reason"), LOSSES.values(), ids=LOSSES)
+def test_a_lost_worker_loses_what_it_held_and_nothing_runs_twice(
+    fault: Callable[[Cluster], None], reason: str
+) -> None:
+    cluster = Cluster()
+    cluster.at(3.0, lambda: fault(cluster))
+    outcome = cluster.run(6000)
+    counts = outcome.counts
+    assert (outcome.ended, counts.sent, counts.failed) == ("complete", 6000, 0)
+    assert 0 < counts.lost <= 16  # two per user and those on their way
+    assert max(cluster.begun.values()) == 1
+    lost = [text for text in cluster.messages if text.startswith("Lost worker w0 ")]
+    assert len(lost) == 1
+    assert reason in lost[0]
+    assert [name.split()[0] for name in cluster.master.workers_lost] == ["w0"]
+
+
+@pytest.mark.parametrize("fault", [stop_and_continue, cut_and_restore, restart])
+def test_a_worker_that_comes_back_works_again(fault: Callable[[Cluster], None]) -> None:
+    cluster = Cluster()
+    cluster.at(3.0, lambda: fault(cluster))
+    seen: list[int] = []
+    cluster.at(20.0, lambda: seen.append(cluster.workers[0].machine.phase.held.busy))  # type: ignore[union-attr]
+    cluster.run(12_000)
+    assert seen[0] > 0
+
+
+def test_a_worker_that_was_stopped_and_cut_off_starts_nothing_that_was_given_up() -> None:
+    cluster = Cluster()
+    worker = cluster.workers[0]
+    worker.operation_s = 1.0
+    cluster.at(1.5, worker.cut)
+    cluster.at(1.5, lambda: stop(cluster))
+    cluster.at(8.0, lambda: setattr(worker, "running", True))  # its links are still down
+    outcome = cluster.run(3000)
+    assert 0 < outcome.counts.lost <= 16
+    assert cluster.too_late == []
+
+
+def test_a_short_cut_loses_no_worker() -> None:
+    cluster = Cluster()
+    worker = cluster.workers[0]
+    cluster.at(3.0, worker.cut)
+    cluster.at(4.0, lambda: setattr(worker, "connected", True))
+    outcome = cluster.run(6000)
+    assert outcome.ended == "complete"
+    assert cluster.master.workers_lost == []
+
+
+def test_a_worker_told_to_exit_loses_nothing() -> None:
+    cluster = Cluster()
+    cluster.at(3.0, lambda: cluster.workers[0].machine.stop("SIGTERM"))
+    outcome = cluster.run(6000)
+    assert (outcome.counts.done, outcome.counts.lost) == (6000, 0)
+    assert max(cluster.begun.values()) == 1
+    assert any("left before the end: SIGTERM" in text for text in cluster.messages)
+
+
+def test_all_workers_killed_end_the_run_with_a_reason() -> None:
+    cluster = Cluster()
+    for worker in cluster.workers:
+        cluster.at(3.0, worker.kill)
+    outcome = cluster.run(6000)
+    assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
+    assert outcome.counts.lost > 0
+
+
+def test_a_late_worker_takes_over_when_all_others_are_gone() -> None:
+    cluster = Cluster()
+    for worker in cluster.workers:
+        cluster.at(3.0, worker.kill)
+    cluster.at(9.0, cluster.workers[2].restart)
+    outcome = cluster.run(1000)
+    assert (outcome.ended, outcome.counts.sent) == ("complete", 1000)
+    assert max(cluster.begun.values()) == 1
+
+
+def test_an_interrupt_waits_for_operations_in_flight() -> None:
+    cluster = Cluster()
+    cluster.at(3.0, lambda: cluster.master.interrupt("interrupted by SIGINT"))
+    outcome = cluster.run(10**6)
+    assert (outcome.ended, outcome.reason) == ("interrupted", "interrupted by SIGINT")
+    assert outcome.counts.lost == outcome.counts.failed == 0
+    assert sum(cluster.begun.values()) == outcome.counts.done
+
+
+def test_a_worker_whose_users_hang_is_lost_after_the_drain_timeout() -> None:
+    cluster = Cluster(drain_timeout_s=5.0)
+    cluster.at(2.0, lambda: setattr(cluster.workers[0], "operation_s", 3600.0))
+    outcome = cluster.run(10**6, seconds=4.0)
+    assert outcome.ended == "complete"
+    assert outcome.counts.lost == 4
+    assert any("4 operations did not end within 5 s" in text for text in cluster.messages)
+
+
+def test_another_master_gets_workers_that_dropped_the_first_ones_jobs() -> None:
+    first = Cluster()
+    first.at(2.0, lambda: setattr(first, "send_control_state", lambda state: None))
+    first.at(2.0, lambda: first.master.interrupt("killed"))
+    first.run(10**6)
+    second = Cluster(0)
+    second.now_ns = first.now_ns
+    second.workers = first.workers
+    for worker in second.workers:
+        worker._cluster = second
+    outcome = second.run(500)
+    assert (outcome.ended, outcome.counts.done, outcome.counts.lost) == ("complete", 500, 0)
