@@ -1,4 +1,4 @@
-"""The parts of the child that need no Swift; tests/e2e/test_servers.py runs it whole."""
+"""The parts of the child that need no Swift; tests/e2e/test_servers.py runs all of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Clock:
         return self.now
 
 
-def test_the_line_ends_at_its_newline() -> None:
+def test_read_line_stops_at_the_newline() -> None:
     reader, writer = os.pipe()
     os.write(writer, b'{"a": 1}\nrest')
     assert read_line(reader) == '{"a": 1}'
@@ -29,12 +29,12 @@ def test_the_line_ends_at_its_newline() -> None:
 
 
 class TestCache:
-    def test_gives_back_text_for_bytes_and_all_else_as_it_was(self) -> None:
+    def test_returns_text_for_bytes_and_other_values_unchanged(self) -> None:
         cache = Cache(Clock())
         cache.set_multi({"a": b"x", "b": {"c": 1}})
         assert cache.get_multi(["a", "b", "missing"]) == ["x", {"c": 1}, None]
 
-    def test_forgets_what_has_expired(self) -> None:
+    def test_expired_entries_are_missing(self) -> None:
         clock = Clock()
         cache = Cache(clock)
         cache.set("a", 1, time=10)
@@ -43,14 +43,14 @@ class TestCache:
         assert cache.get("a") is None
         assert cache.get("b") == 2
 
-    def test_counts_up_and_down_but_not_below_nothing(self) -> None:
+    def test_counters_do_not_go_below_zero(self) -> None:
         cache = Cache(Clock())
         assert cache.incr("n") == 1
         assert cache.incr("n", delta=4) == 5
         assert cache.decr("n", delta=2) == 3
         assert cache.decr("n", delta=9) == 0
 
-    def test_a_deleted_key_is_gone(self) -> None:
+    def test_deleted_entries_are_missing(self) -> None:
         cache = Cache(Clock())
         cache.set("a", 1)
         cache.delete("a")
@@ -72,7 +72,7 @@ def app(env: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[byt
     return [b"hello"]
 
 
-def test_a_request_is_in_the_log_before_its_answer_goes_out(tmp_path: Path) -> None:
+def test_a_request_is_logged_before_its_response_is_sent(tmp_path: Path) -> None:
     log = tmp_path / "log"
     seen: list[str] = []
     env = {"REQUEST_METHOD": "GET", "RAW_PATH_INFO": "/v1/a/c%20d", "QUERY_STRING": "x=1"}
@@ -81,16 +81,16 @@ def test_a_request_is_in_the_log_before_its_answer_goes_out(tmp_path: Path) -> N
     assert seen == ["GET /v1/a/c%20d?x=1 200 tx1 5\n"]
 
 
-def test_an_upload_counts_what_was_sent() -> None:
+def test_the_line_of_an_upload_has_the_bytes_sent() -> None:
     headers = [("content-length", "0"), ("x-trans-id", "tx2")]
     assert access_line("PUT", "/o", "", "201 Created", headers, "4096") == "PUT /o 201 tx2 4096\n"
 
 
-def test_what_is_not_known_shows_as_a_dash() -> None:
+def test_unknown_values_are_dashes() -> None:
     assert access_line("GET", "/", "", "500 Error", [], "0") == "GET / 500 - -\n"
 
 
-def test_the_cache_rides_in_the_environment() -> None:
+def test_the_cache_is_in_the_wsgi_environment() -> None:
     cache = Cache(Clock())
     env: dict[str, Any] = {}
     cached(app, cache)(env, lambda *_: None)

@@ -18,24 +18,24 @@ def test_facts_fit_into_a_header() -> None:
     assert len(facts["load_average"]) == 3
 
 
-def test_the_environment_is_no_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_contain_no_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ST_KEY", "s3cr3t-of-mine")
     assert "s3cr3t-of-mine" not in repr((info.facts(), info.versions()))
 
 
-def test_versions_of_what_bears_on_figures() -> None:
+def test_versions_of_relevant_packages() -> None:
     versions = info.versions()
     assert versions["ssbench"] == __version__
     assert {"python", "gevent", "zmq", "msgpack"} <= versions.keys()
     assert all(isinstance(version, str) for version in versions.values())
 
 
-def test_a_package_that_is_missing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(info, "_DISTRIBUTIONS", {"none": "no-such-distribution-of-ours"})
     assert set(info.versions()) == {"ssbench", "python"}
 
 
-def test_the_processor_is_named_where_linux_says_it(tmp_path: Path) -> None:
+def test_the_cpu_model_of_linux(tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("processor\t: 0\nmodel name\t: Abacus 9\nmodel name\t: Abacus 9\n")
     assert info._cpu_model(cpuinfo) == "Abacus 9"

@@ -1,4 +1,4 @@
-"""Live figures of this machine: plausible, cheap, and never in anybody's way."""
+"""Live metrics of this host: plausible, cheap, and never blocking."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def burn(seconds: float) -> None:
         pass
 
 
-def test_all_figures_have_names_that_are_known_and_can_be_true() -> None:
+def test_all_metrics_are_known_and_plausible() -> None:
     here = sampler()
     figures = here.sample()
     assert set(figures) <= {*FIGURES, *map(core_name, range(psutil.cpu_count() or 1))}
@@ -60,7 +60,7 @@ def test_all_figures_have_names_that_are_known_and_can_be_true() -> None:
 
 
 @spoilable
-def test_the_loop_thread_is_told_from_the_process() -> None:
+def test_cpu_time_of_the_loop_thread_is_separate() -> None:
     here = sampler()
     other = threading.Thread(target=burn, args=(0.1,))
     other.start()
@@ -75,7 +75,7 @@ def test_the_loop_thread_is_told_from_the_process() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="no schedstat here")
 @spoilable
-def test_a_thread_that_computes_runs_or_waits_for_a_core() -> None:
+def test_a_busy_thread_runs_or_waits_for_a_core() -> None:
     here = sampler()
     until = time.perf_counter() + 0.2
     while time.perf_counter() < until:
@@ -96,14 +96,14 @@ def test_a_sample_costs_less_than_two_milliseconds() -> None:
     assert (time.thread_time() - began) / 50 < 0.002
 
 
-def test_what_a_hypervisor_takes_is_busy_and_what_waits_for_disks_is_not() -> None:
+def test_stolen_time_is_busy_and_iowait_is_idle() -> None:
     now = Times(user=2, idle=3, iowait=1, steal=4, guest=1)
     assert _busy_percent(Times(), now) == 60
     assert _busy_percent(now, now) == 0
     assert _busy_percent(now, Times()) == 0  # a counter that went back
 
 
-def test_loopback_is_apart_and_the_fullest_interface_counts() -> None:
+def test_loopback_is_separate_and_the_busiest_interface_counts() -> None:
     before = {"lo": Nic(0, 0), "eth0": Nic(100, 0), "eth1": Nic(0, 0), "gone": Nic(5, 5)}
     now = {"lo": Nic(900, 900), "eth0": Nic(300, 10), "eth1": Nic(20, 60), "new": Nic(7, 7)}
     figures = _network(before, now, {"eth0": 1000.0, "eth1": 60.0}, 2.0)
@@ -116,7 +116,7 @@ def test_loopback_is_apart_and_the_fullest_interface_counts() -> None:
     assert "network_busiest_percent" not in _network(before, now, {}, 2.0)
 
 
-def test_tcp_retransmissions_are_none_where_nobody_counts_them(tmp_path: Path) -> None:
+def test_tcp_retransmissions_may_be_unknown(tmp_path: Path) -> None:
     snmp = tmp_path / "snmp"
     assert tcp_retransmits(snmp) is None
     snmp.write_text("Ip: A B\nIp: 1 2\nTcp: InSegs RetransSegs\nTcp: 9 17\n")
@@ -126,7 +126,7 @@ def test_tcp_retransmissions_are_none_where_nobody_counts_them(tmp_path: Path) -
         assert tcp_retransmits(snmp) is None
 
 
-def test_waiting_for_a_core_is_none_where_nobody_counts_it(tmp_path: Path) -> None:
+def test_waiting_for_a_core_may_be_unknown(tmp_path: Path) -> None:
     schedstat = tmp_path / "schedstat"
     assert waited_seconds(schedstat) is None
     schedstat.write_text("1 2500000000 3\n")
@@ -135,7 +135,7 @@ def test_waiting_for_a_core_is_none_where_nobody_counts_it(tmp_path: Path) -> No
     assert waited_seconds(schedstat) is None
 
 
-def test_a_machine_has_one_boot_id() -> None:
+def test_a_host_has_one_boot_id() -> None:
     assert boot_id() == boot_id()
 
 
@@ -157,7 +157,7 @@ def until(condition: object, seconds: float = 10) -> None:
         time.sleep(0.002)
 
 
-def test_only_what_is_wanted_is_kept_and_the_lag_with_it() -> None:
+def test_only_wanted_samples_are_kept_with_the_loop_lag() -> None:
     made: list[Steady] = []
 
     def make(*_thread: int) -> Steady:
@@ -177,14 +177,14 @@ def test_only_what_is_wanted_is_kept_and_the_lag_with_it() -> None:
     assert not live.is_alive()
 
 
-def test_nobody_takes_them_and_memory_stays_bounded() -> None:
+def test_samples_that_are_not_taken_use_bounded_memory() -> None:
     with HostLive(interval_s=0.0001, make_sampler=Steady) as live:  # type: ignore[arg-type]
         live.wanted = True
         until(lambda: live._samples and live._samples[-1].figures["interval_s"] > 100)
         assert len(live._samples) <= 60
 
 
-def test_a_machine_that_tells_nothing_costs_no_run() -> None:
+def test_a_host_without_metrics_is_no_error() -> None:
     def none_here(*_thread: int) -> Sampler:
         raise psutil.AccessDenied(1)
 

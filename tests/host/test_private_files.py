@@ -1,4 +1,4 @@
-"""The folder for files of ours: made, made private, or another one."""
+"""Private folder and files, safe against other users' links."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def mode(folder: Path) -> int:
     return folder.stat().st_mode & 0o7777
 
 
-def test_it_is_made_and_closed_to_others(tmp_path: Path) -> None:
+def test_the_folder_is_private(tmp_path: Path) -> None:
     folder = private_folder(tmp_path, WHAT_HELPS)
     assert (folder, mode(folder)) == (tmp_path / "ssbench-results", 0o700)
     assert private_folder(tmp_path, WHAT_HELPS) == folder
 
 
-def test_an_open_one_of_ours_is_made_private(tmp_path: Path) -> None:
+def test_an_open_folder_of_ours_is_made_private(tmp_path: Path) -> None:
     (tmp_path / "ssbench-results").mkdir()
     (tmp_path / "ssbench-results").chmod(0o777)
     assert mode(private_folder(tmp_path, WHAT_HELPS)) == 0o700
@@ -48,7 +48,7 @@ def test_another_users_folder_is_left_alone(
     assert mode(tmp_path / "ssbench-results") == 0o755
 
 
-def test_where_neither_can_be_had_it_says_what_helps(tmp_path: Path) -> None:
+def test_without_a_folder_the_error_says_what_helps(tmp_path: Path) -> None:
     for name in ("ssbench-results", f"ssbench-results-{os.geteuid()}"):
         (tmp_path / name).symlink_to(tmp_path)
     with pytest.raises(StatFileError, match=f"no folder that can be trusted.*{WHAT_HELPS}"):
@@ -62,7 +62,7 @@ def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_each_is_new_and_private_in_a_private_folder(results: Path) -> None:
+def test_new_files_are_private(results: Path) -> None:
     made = [new_file("log-", ".log") for _ in range(3)]
     for fd, path in made:
         os.close(fd)
@@ -73,7 +73,7 @@ def test_each_is_new_and_private_in_a_private_folder(results: Path) -> None:
     assert len({path for _, path in made}) == 3
 
 
-def test_a_number_is_taken_again_emptied_once_it_is_free(results: Path) -> None:
+def test_a_free_number_is_reused_with_an_empty_file(results: Path) -> None:
     folder = results / "ssbench-results"
     first, path, number = numbered_file("log", ".log", 0)
     assert (path, number) == (str(folder / "log-0.log"), 0)
@@ -87,7 +87,7 @@ def test_a_number_is_taken_again_emptied_once_it_is_free(results: Path) -> None:
     os.close(again)
 
 
-def test_links_pipes_and_folders_of_the_name_are_passed_over(results: Path) -> None:
+def test_links_pipes_and_folders_are_skipped(results: Path) -> None:
     fd, path, _ = numbered_file("log", ".log", 0)
     os.close(fd)
     (results / "victim").write_text("mine")
@@ -103,7 +103,7 @@ def test_links_pipes_and_folders_of_the_name_are_passed_over(results: Path) -> N
     assert (results / "victim").read_text() == "mine"
 
 
-def test_a_folder_that_others_have_planted_is_not_used(results: Path) -> None:
+def test_a_folder_planted_by_others_is_not_used(results: Path) -> None:
     (results / "elsewhere").mkdir()
     (results / "ssbench-results").symlink_to(results / "elsewhere")
     fd, path = new_file("log-", ".log")
@@ -113,7 +113,7 @@ def test_a_folder_that_others_have_planted_is_not_used(results: Path) -> None:
     assert list((results / "elsewhere").iterdir()) == []
 
 
-def test_where_there_is_none_it_says_what_helps(results: Path) -> None:
+def test_without_a_folder_new_file_says_what_helps(results: Path) -> None:
     for name in ("ssbench-results", f"ssbench-results-{os.geteuid()}"):
         (results / name).symlink_to(results / "elsewhere")
     with pytest.raises(StatFileError, match="set TMPDIR to a folder of your own"):

@@ -16,12 +16,12 @@ from ssbench.host.process import (
 )
 
 
-def test_the_limit_of_open_files_goes_up_to_what_is_allowed(few_files: int) -> None:
+def test_the_limit_of_open_files_is_raised_to_the_hard_limit(few_files: int) -> None:
     allow_many_connections()
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (few_files, few_files)
 
 
-def test_what_the_host_allows(tmp_path: Path, few_files: int) -> None:
+def test_limits_of_the_host(tmp_path: Path, few_files: int) -> None:
     ports, memory = tmp_path / "ports", tmp_path / "memory"
     ports.write_text("32768\t60999\n")
     memory.write_text("MemTotal:  9 kB\nMemAvailable:    1000 kB\n")

@@ -15,12 +15,12 @@ def watched() -> Watcher:
     return watcher
 
 
-def test_processor_time_goes_in_a_straight_line_between_looks() -> None:
+def test_cpu_time_is_interpolated_between_samples() -> None:
     assert watched().cpu_between(10, 11) == 0.5
     assert watched().cpu_between(10.5, 12) == 1.25
 
 
-def test_just_before_and_after_it_stands_as_at_the_nearest_look() -> None:
+def test_cpu_time_near_the_ends_is_that_of_the_nearest_sample() -> None:
     assert watched().cpu_between(9.6, 11) == 0.5
     assert watched().cpu_between(11, 13.4) == 2.0
 

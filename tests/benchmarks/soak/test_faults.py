@@ -21,7 +21,7 @@ def test_the_same_seed_draws_the_same_faults_and_another_does_not() -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_they_are_in_order_and_over_when_the_time_is(seed: int) -> None:
+def test_faults_are_in_order_and_end_in_time(seed: int) -> None:
     faults = drawn(seed)
     assert faults == sorted(faults, key=lambda fault: fault.at_s)
     assert max(fault.until_s for fault in faults) <= 1800
@@ -29,7 +29,7 @@ def test_they_are_in_order_and_over_when_the_time_is(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_kind_comes_before_any_comes_twice(seed: int) -> None:
+def test_every_kind_occurs_before_any_occurs_twice(seed: int) -> None:
     assert {fault.kind for fault in drawn(seed)[: len(KINDS)]} == set(KINDS)
 
 
@@ -41,7 +41,7 @@ def test_a_short_run_has_every_kind_too_and_none_that_fills_it(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_happens_only_what_may_happen_to_that_worker(seed: int) -> None:
+def test_workers_have_only_faults_that_they_can_have(seed: int) -> None:
     for fault in drawn(seed):
         assert (fault.slot is not None) == KINDS[fault.kind].hits_worker
         assert fault.slot is None or fault.kind in SLOTS[fault.slot]
@@ -57,11 +57,11 @@ def test_a_victim_has_one_fault_at_a_time_and_one_worker_is_well(seed: int) -> N
         assert len(ill) < len(SLOTS)
 
 
-def test_only_the_kinds_that_are_asked_for() -> None:
+def test_only_chosen_kinds_occur() -> None:
     assert {fault.kind for fault in drawn(1, kinds=("kill", "503"))} == {"kill", "503"}
 
 
-def test_the_weights_are_told_from_each_other() -> None:
+def test_frequencies_follow_the_weights() -> None:
     times = Counter(fault.kind for seed in SEEDS for fault in drawn(seed))
     assert times["stop"] > times["503"]
 

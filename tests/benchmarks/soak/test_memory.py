@@ -20,16 +20,16 @@ Anonymous:          4000 kB
 """
 
 
-def test_a_process_in_four_figures() -> None:
+def test_usage_of_a_process() -> None:
     kib = 1024
     assert usage(ROLLUP) == Usage(own=4000 * kib, uss=7000 * kib, pss=8000 * kib, rss=10000 * kib)
 
 
-def test_one_that_is_ending_has_none() -> None:
+def test_an_ending_process_uses_nothing() -> None:
     assert usage("") == Usage(0, 0, 0, 0)
 
 
-def test_what_a_process_takes_is_seen_and_who_is_gone_is_left_out() -> None:
+def test_running_processes_are_sampled_until_they_end() -> None:
     memory = Memory(clock=iter(range(100)).__next__)
     memory.watch("us", os.getpid())
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:

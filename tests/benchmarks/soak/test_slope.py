@@ -18,11 +18,11 @@ def test_a_straight_line() -> None:
     assert slope(line(-20.0)) == pytest.approx(-20)
 
 
-def test_what_stays_level_has_none() -> None:
+def test_constant_values_have_no_slope() -> None:
     assert slope(line(0.0)) == 0
 
 
-def test_noise_hides_no_growth_and_makes_none() -> None:
+def test_noise_neither_hides_nor_makes_growth() -> None:
     assert slope(line(1700.0, noise=300_000)) == pytest.approx(1700, abs=150)
     assert slope(line(0.0, noise=300_000)) == pytest.approx(0, abs=150)
 
@@ -39,12 +39,12 @@ def test_growth_by_steps_is_growth() -> None:
     assert slope(stairs) == pytest.approx(200_000 / 120, rel=0.1)
 
 
-def test_little_says_nothing() -> None:
+def test_few_samples_have_no_slope() -> None:
     assert slope([]) is None
     assert slope([(1.0, 1.0)]) is None
     assert slope(line(1.0, int(ENOUGH_S) - 20)) is None
 
 
-def test_gaps_do_no_harm() -> None:
+def test_gaps_do_not_change_the_slope() -> None:
     gaps = [(at, value) for at, value in line(1000.0) if not 300 < at < 900]
     assert slope(gaps) == pytest.approx(1000)

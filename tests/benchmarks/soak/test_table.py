@@ -35,11 +35,11 @@ def outcome(per_10_min_mb: float = 0.0, seconds: int = SECONDS, **last_s: float)
     return made
 
 
-def test_level_memory_is_well() -> None:
+def test_constant_memory_passes() -> None:
     assert judged(outcome(0.3)) == []
 
 
-def test_growth_is_told_with_its_figure() -> None:
+def test_growth_is_reported_with_its_rate() -> None:
     assert judged(outcome(1.2)) == ["master grows by 1.20 MB in 10 minutes"]
     (row,) = [line for line in lines(outcome(1.2)) if line.startswith("master")]
     assert row.split()[-4:] == ["1.20", "0.00", "0.00", "0.00"]
@@ -53,19 +53,19 @@ def test_the_first_minutes_are_not_judged() -> None:
     assert judged(made) == []
 
 
-def test_of_a_short_run_nothing_is_said() -> None:
+def test_a_short_run_is_not_judged() -> None:
     made = outcome(9.0, seconds=60)
     assert judged(made) == []
     assert any("too short to say" in line for line in lines(made))
 
 
-def test_who_is_well_and_does_nothing_hangs() -> None:
+def test_a_healthy_worker_without_operations_hangs() -> None:
     made = outcome(anna=1795.0, berta=1200.0)
     made.well += ["anna", "berta"]
     assert judged(made) == ["berta did nothing in the last 600 s of the run"]
 
 
-def test_what_went_wrong_on_the_way_stays_wrong() -> None:
+def test_failures_during_the_run_remain() -> None:
     made = outcome()
     made.wrong.append("the master did not end in time; it is ended")
     assert judged(made) == made.wrong
@@ -78,7 +78,7 @@ def test_without_a_stat_file_there_is_a_table_of_the_faults_and_no_success() -> 
     assert [line.split()[0] for line in lines(made)] == ["fault", *KINDS, NO_FAULT]
 
 
-def test_what_the_report_costs_is_told_apart() -> None:
+def test_memory_of_the_report_is_separate() -> None:
     assert "clean-up and report took the master from 40.0 to 200.0 MB of its own at most" in lines(
         outcome()
     )

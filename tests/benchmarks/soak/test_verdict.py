@@ -52,26 +52,26 @@ def wrong(sums: Accounts) -> str:
     return "; ".join(sums.wrong())
 
 
-def test_a_run_that_adds_up(path: Path) -> None:
+def test_a_consistent_run(path: Path) -> None:
     sums = accounts(three(path), LOG)
     assert (sums.sent, len(sums.done), sums.not_logged, sums.unreported) == (3, 3, 0, 0)
     assert sums.last_s == {"anna": pytest.approx(2.0)}
     assert wrong(sums) == ""
 
 
-def test_what_the_server_never_did(path: Path) -> None:
+def test_results_that_the_server_did_not_log(path: Path) -> None:
     assert "1 operations were done that the server's log doesn't have" in wrong(
         accounts(three(path), LOG[1:])
     )
 
 
 @pytest.mark.parametrize("answer", [Answer("PUT", "x", 201), Answer("GET", "x", 503)])
-def test_what_the_server_did_otherwise(path: Path, answer: Answer) -> None:
+def test_results_that_differ_from_the_log(path: Path, answer: Answer) -> None:
     sums = accounts(three(path), [(b"t1", answer), *LOG[1:]])
     assert sums.not_logged == 1
 
 
-def test_what_nobody_told_of(path: Path) -> None:
+def test_requests_without_a_result(path: Path) -> None:
     more = (b"t9", Answer("DELETE", "tiny_000001", 204))
     assert "did 1 operations that nobody told of, above 0" in wrong(
         accounts(three(path), [*LOG, more])
@@ -93,7 +93,7 @@ def test_an_id_that_two_operations_have(path: Path) -> None:
     assert "1 transaction ids are of more than one operation" in wrong(accounts(path, LOG[:1]))
 
 
-def test_one_without_an_id(path: Path) -> None:
+def test_a_result_without_an_id(path: Path) -> None:
     written(path, [result(1, b"")], sent=1)
     assert "1 operations were done without a transaction id" in wrong(accounts(path, []))
 
