@@ -20,7 +20,6 @@ from ssbench.cli.worker_options import RETRIES, TRANSPORT, VERBOSE, row
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
-from ssbench.core.scenario.fields import ARRIVALS
 from ssbench.runner.config import RunConfig
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ _RATE = (
 _ARRIVALS = (
     _override("--arrivals", "arrivals", str, _LOAD,
               "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
-              choices=ARRIVALS),
+              choices=("uniform", "poisson")),
     _override("--think-time", "think_time", types.think_time, _LOAD,
               "closed loop: pause of a user after each operation; MIN,MAX for a random pause",
               metavar="SECONDS"),

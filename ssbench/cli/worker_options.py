@@ -14,7 +14,6 @@ from ssbench import __version__
 from ssbench.cli.parser import Parser, add_options
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
-from ssbench.core.messages import MAX_NAME_BYTES
 from ssbench.core.option import Option
 
 MAX_WORKER_ID = 64  #: characters
@@ -26,6 +25,8 @@ per CPU core, before or after the master."""
 
 def worker_id(text: str) -> str:
     """A worker's name: short and printable, so that it fits into reports and logs."""
+    from ssbench.core.messages import MAX_NAME_BYTES  # loads slowly
+
     fits = 0 < len(text) <= MAX_WORKER_ID and len(os.fsencode(text)) <= MAX_NAME_BYTES
     if not fits or not text.isprintable() or " " in text:
         raise UsageError(

@@ -1,4 +1,7 @@
-"""The application: runs, series of runs, cleanups; no options, no printing, no signals."""
+"""The application: runs, series of runs, cleanups; no options, no printing, no signals.
+
+The table of options needs the configuration only, so this module imports little at first.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,13 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ssbench.core.errors import UsageError
-from ssbench.core.observer import Observer
-from ssbench.core.scenario.scenario import Scenario
-from ssbench.runner.config import RunConfig
-from ssbench.runner.local_workers import start_local_workers
-from ssbench.runner.stop import Stop
 
 if TYPE_CHECKING:
+    from ssbench.core.observer import Observer
+    from ssbench.core.scenario.scenario import Scenario
+    from ssbench.runner.config import RunConfig
     from ssbench.runner.single_run import RunResult
+    from ssbench.runner.stop import Stop
 
 
 def run(
@@ -27,6 +29,9 @@ def run(
     :raises KeyboardInterrupt: it was stopped before the store was changed.
     :raises Aborted: it was ended at once after that.
     """
+    from ssbench.runner.local_workers import start_local_workers
+    from ssbench.runner.stop import Stop
+
     scenario = resolve(config)
     stop = stop or Stop()
     with ExitStack() as stack:
@@ -52,6 +57,8 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
 
     :raises UsageError: it has errors, or does not go with the configuration.
     """
+    from ssbench.core.scenario.scenario import Scenario
+
     text, source, _ = config.scenario
     scenario = Scenario.resolve(text, source, **{**config.overrides, **changes})
     if config.auto_stop and len(scenario.load) > 1:

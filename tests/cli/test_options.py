@@ -9,6 +9,7 @@ import pytest
 from ssbench import __version__
 from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.worker_options import worker_parser
+from ssbench.core.scenario.fields import ARRIVALS
 
 
 def master(text: str) -> argparse.Namespace:
@@ -212,6 +213,11 @@ def test_a_bad_value_is_named_with_what_would_be_valid(
     with pytest.raises(SystemExit):
         master(f"run-scenario -f s {words}")
     assert f"argument {says}" in capsys.readouterr().err.splitlines()[0]
+
+
+def test_arrivals_are_those_of_a_scenario() -> None:
+    (row,) = (row for row in COMMANDS["run-scenario"].rows if row.name == "arrivals")
+    assert row.choices == ARRIVALS
 
 
 def test_find_limit_has_all_options_of_a_run_that_it_does_not_decide_itself() -> None:
