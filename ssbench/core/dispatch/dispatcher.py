@@ -173,6 +173,7 @@ class Dispatcher:
     _sent: dict[int, _Sent] = field(default_factory=dict)
     _held: dict[int, dict[int, Job]] = field(default_factory=dict)
     _loads: list[_GroupLoad] = field(default_factory=list)  # by group of users
+    _only: _GroupLoad | None = None  # that of all users if there are no groups
     _last_message_ns: dict[int, int] = field(default_factory=dict)  # by incarnation
     _drained_ns: int | None = None  # since when the workload has no more jobs
 
@@ -181,6 +182,7 @@ class Dispatcher:
         self.registry.groups = groups
         self.registry.allocate_users()
         self._loads = [_GroupLoad() for _ in groups or (0,)]
+        self._only = None if groups else self._loads[0]
 
     def __repr__(self) -> str:
         return (
@@ -202,6 +204,8 @@ class Dispatcher:
     @property
     def idle(self) -> bool:
         """Whether no job is held, in transit or waiting to be sent again."""
+        if self._only:
+            return not (self._sent or self._only.held or self._only.resend)
         return not (self._sent or any(load.held or load.resend for load in self._loads))
 
     @property
@@ -280,8 +284,11 @@ class Dispatcher:
         jobs = list(chain.from_iterable(self._pop_sent(n) for n in batches if n in self._sent))
         held = self._held.setdefault(incarnation, {})
         held.update(zip(map(_number_of, jobs), jobs, strict=True))
-        for load, count in self._by_group(jobs):
-            load.held += count
+        if self._only:
+            self._only.held += len(jobs)
+        else:
+            for load, count in self._by_group(jobs):
+                load.held += count
 
     def _pop_sent(self, number: int) -> Sequence[Job]:
         """Remove a batch from those in transit; returns its jobs."""
@@ -292,8 +299,6 @@ class Dispatcher:
 
     def _by_group(self, jobs: Sequence[Job]) -> list[tuple[_GroupLoad, int]]:
         """The loads of these jobs' groups, and how many jobs each has."""
-        if len(self._loads) == 1:
-            return [(self._loads[0], len(jobs))]
         counts = Counter(job.group for job in jobs)
         return [(self._loads[group], count) for group, count in counts.items()]
 
@@ -332,9 +337,13 @@ class Dispatcher:
             self.counts.refused += 1
             return None
         self._last_message_ns[incarnation] = now_ns
-        for load, done in self._by_group(jobs):
-            load.held -= done
-            load.throughput.add(done, now_ns)
+        if self._only:
+            self._only.held -= count
+            self._only.throughput.add(count, now_ns)
+        else:
+            for load, done in self._by_group(jobs):
+                load.held -= done
+                load.throughput.add(done, now_ns)
         if errors is None:
             self.counts.done += count
             self.failures_in_a_row, self.last_success_ns = 0, now_ns
