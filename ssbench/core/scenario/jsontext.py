@@ -1,7 +1,7 @@
-"""Text that a user wrote -> a JSON object, with faults told by line and column.
+"""Parses the text of a scenario to a JSON object; errors name line and column.
 
-The standard library's parser does the parsing; here is what it lets pass (keys given twice,
-brackets without end) and a helpful word for what people get wrong.
+The standard library's parser does the parsing. This module adds what it accepts (keys given twice,
+deep nesting) and says how to correct common mistakes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ssbench.core.scenario.checks import ValidationErrors, clipped, kind, member
 from ssbench.core.unpacking import MAX_KEY
 
 MAX_BYTES = 4 << 20  #: longer texts are refused unread
-MAX_DEPTH = 20  #: brackets within brackets; a scenario needs three
-MAX_TRAILING_COMMAS = 20  #: so many are told at once
+MAX_DEPTH = 20  #: of nested brackets; a scenario needs three
+MAX_TRAILING_COMMAS = 20  #: reported at once
 
 #: A string, closed or not (so that no text takes quadratic time), or a bracket.
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
@@ -24,7 +24,7 @@ _BLANK = " \t\r\n"
 
 
 class _Hint(NamedTuple):
-    """What to say where the parser's message and the text from there on match."""
+    """What to report if the parser's message and the text from there on match."""
 
     message: str
     rest: str
@@ -33,31 +33,52 @@ class _Hint(NamedTuple):
 
 
 _HINTS = [
-    _Hint("Unterminated", "", "this string never ends", 'a " at its end'),
-    _Hint("", r"\s*\Z", "the text ends too early", "close every bracket, brace and quote"),
-    _Hint("", "[‘’“”'`]", "a quote that JSON doesn't have", 'double quotes: "name"'),
-    _Hint("", r"#|//|/\*", "a comment", "leave it out: JSON has none"),
-    _Hint("", r"(True|False|None)\b", "a word of Python's", "true, false or null"),
-    _Hint("Extra data", "", "text behind the end of the object", "one object and nothing else"),
-    _Hint("Expecting ','", "", "a comma is missing before this", "a comma between two entries"),
-    _Hint("Expecting ':'", "", "a colon is missing before this", '"key": value'),
-    _Hint("Expecting property", ",", "a comma too many", "one comma between two entries"),
-    _Hint("Expecting property", "", "no key where one is due", 'a key in double quotes: "name"'),
-    _Hint("Expecting value", ",", "a comma too many", "one comma between two entries"),
-    _Hint("Expecting value", r"[+.\d]", "a number as JSON doesn't write it", "as in 5, 0.5, 1e3"),
-    _Hint("Expecting value", "", "no value where one is due", "a number, string, list or object"),
-    _Hint("Invalid control", "", "a line break or tab within a string", 'a " at its end'),
-    _Hint("Invalid", "", "no escape of JSON's", r"\\ for a backslash"),
-    _Hint("", "", "this is no JSON", "JSON as RFC 8259 has it"),
+    _Hint("Unterminated", "", "invalid JSON: a string is not closed", 'a " at its end'),
+    _Hint(
+        "",
+        r"\s*\Z",
+        "invalid JSON: the text ends too early",
+        "close every bracket, brace and quote",
+    ),
+    _Hint("", "[‘’“”'`]", "invalid JSON: not a JSON quote", 'double quotes: "name"'),
+    _Hint("", r"#|//|/\*", "invalid JSON: a comment", "leave it out"),
+    _Hint("", r"(True|False|None)\b", "invalid JSON: a Python constant", "true, false or null"),
+    _Hint(
+        "Extra data",
+        "",
+        "invalid JSON: text after the end of the object",
+        "one object and nothing else",
+    ),
+    _Hint(
+        "Expecting ','",
+        "",
+        "invalid JSON: expected a comma before this",
+        "a comma between two entries",
+    ),
+    _Hint("Expecting ':'", "", "invalid JSON: expected a colon before this", '"key": value'),
+    _Hint(
+        "Expecting property", ",", "invalid JSON: an extra comma", "one comma between two entries"
+    ),
+    _Hint(
+        "Expecting property", "", "invalid JSON: expected a key", 'a key in double quotes: "name"'
+    ),
+    _Hint("Expecting value", ",", "invalid JSON: an extra comma", "one comma between two entries"),
+    _Hint("Expecting value", r"[+.\d]", "invalid JSON: not a JSON number", "as in 5, 0.5, 1e3"),
+    _Hint(
+        "Expecting value", "", "invalid JSON: expected a value", "a number, string, list or object"
+    ),
+    _Hint("Invalid control", "", "invalid JSON: a line break or tab in a string", 'a " at its end'),
+    _Hint("Invalid", "", "invalid JSON: not a JSON escape", r"\\ for a backslash"),
+    _Hint("", "", "invalid JSON", "JSON as in RFC 8259"),
 ]
 
 
 def read_object(text: str | bytes, faults: ValidationErrors) -> dict[str, object] | None:
-    """The object that the text holds, or None where there is none.
+    """The object in the text; None if there is none.
 
-    Every fault is noted: None always comes with one; an object may (a key that is given twice,
-    a trailing comma), so that the caller can look for more. NaN and Infinity come as floats, and
-    so do whole numbers of more than 25 digits.
+    All errors are added to ``faults``. None always comes with one; an object may, too (a key given
+    twice, a trailing comma), so that the caller can look for more. NaN, Infinity and whole numbers
+    of more than 25 digits become floats.
     """
     unicode = _decoded(text, faults)
     if unicode is None or not _sane(unicode, faults):
@@ -66,12 +87,12 @@ def read_object(text: str | bytes, faults: ValidationErrors) -> dict[str, object
     if isinstance(value, _Object):
         return _plain_object(value, "", faults)
     if value is not _NOTHING:
-        faults.add("1:1", f"{kind(value)}, where the scenario belongs", "an object: {...}")
+        faults.add("1:1", f"the scenario is {kind(value)}", "an object: {...}")
     return None
 
 
 class _Object(dict[str, object]):
-    """A JSON object that remembers which keys it was given more than once."""
+    """A JSON object with the keys that it had more than once."""
 
     repeated: tuple[str, ...] = ()
 
@@ -105,13 +126,13 @@ def _sane(text: str, faults: ValidationErrors) -> bool:
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
         if depth > MAX_DEPTH:
             place = _line_column(text, token.start())
-            faults.add(place, f"{depth} brackets within one another", "a scenario needs three")
+            faults.add(place, f"brackets are nested {depth} deep", "a scenario needs three levels")
             return False
     return True
 
 
 def _parsed(text: str, faults: ValidationErrors) -> object:
-    """The value; past trailing commas, for what comes behind them is to be told as well."""
+    """The value. Trailing commas are skipped, so that errors after them are reported, too."""
     for _ in range(MAX_TRAILING_COMMAS):
         try:
             return json.loads(text, object_pairs_hook=_object, parse_int=_int)
@@ -122,14 +143,16 @@ def _parsed(text: str, faults: ValidationErrors) -> object:
                 return _NOTHING
         closing = text[comma + 1 :].lstrip(_BLANK)[0]
         faults.add(
-            _line_column(text, comma), f'a trailing comma before "{closing}"', "no comma there"
+            _line_column(text, comma),
+            f'invalid JSON: a trailing comma before "{closing}"',
+            "no comma there",
         )
         text = f"{text[:comma]} {text[comma + 1 :]}"
     return _NOTHING
 
 
 def _trailing_comma(text: str, pos: int) -> int | None:
-    # Where the parser points: Python 3.13 at the comma, those before at what comes behind it.
+    # The parser points at the comma (Python 3.13), or at what follows it (before).
     before = text[:pos].rstrip(_BLANK)
     behind = text[pos:].lstrip(_BLANK)
     if behind[:1] in ("]", "}") and before[-1:] == ",":
@@ -162,7 +185,7 @@ def _object(pairs: list[tuple[str, object]]) -> _Object:
 
 
 def _int(digits: str) -> int | float:
-    # int() refuses thousands of digits with an error of its own; as a float they are "too large".
+    # int() refuses thousands of digits with another error; as a float they are "too large".
     return int(digits) if len(digits) <= 25 else float(digits)
 
 
@@ -170,7 +193,7 @@ def _plain_object(value: _Object, place: str, faults: ValidationErrors) -> dict[
     for key in value.repeated:
         faults.add(member(place, key), "the key is given more than once", "give it once")
     for key in value:
-        if len(key) > MAX_KEY:  # no reader would take a stat file with such a header
+        if len(key) > MAX_KEY:  # no reader accepts a stat file with such a header
             faults.add(
                 member(place, clipped(key)), f"a key of {len(key)} characters", f"at most {MAX_KEY}"
             )

@@ -239,7 +239,7 @@ def test_all_faults_of_a_file_and_its_overrides_come_at_once() -> None:
     )
     lines = faults_of(one, container_count=0)
     assert [line.partition("; ")[0] for line in lines] == [
-        'x.scenario: 1:285: a trailing comma before "}"',
+        'x.scenario: 1:285: invalid JSON: a trailing comma before "}"',
         "x.scenario: user_count: the key is given more than once",
         "-c: 0 is below 1",
         "x.scenario: nam: unknown key",
