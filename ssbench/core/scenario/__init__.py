@@ -1,1 +1,1 @@
-"""What a user wrote -> a Scenario, or what is wrong with it, where, and what would be right."""
+"""Reads scenarios. Errors say what is wrong, where, and what would be right."""

@@ -1,7 +1,7 @@
-"""Checks of values that a user wrote, and the list of what was wrong with them.
+"""Checks of values in a scenario, and the list of errors.
 
-A check is a function ``raw value -> value`` that raises ``ValidationError``. A
-``ValidationErrors`` gathers those of one file, so that the user sees all of them at once.
+A check is a function ``raw value -> value`` that raises ``ValidationError``. ``ValidationErrors``
+collects those of a file, so that the user sees all of them at once.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ Check = Callable[[object], T]
 #: The largest whole number that a float holds exactly, so 1e3 and 1000 mean the same.
 MAX_WHOLE = 2**53 - 1
 
-#: A line a fault; nobody reads more, and a hostile file shall not fill a terminal for hours.
+#: Lines in all; a hostile file must not fill a terminal for hours.
 MAX_FAULTS = 1000
 
 _OR_DURATION = 'or a string with a unit, as in "500ms", "90s" or "2h"'
 _OR_SIZE = 'or a string with a unit, as in "4k" or "10MiB"'
 
-PREVIEW_LENGTH = 60  #: characters of a value that a fault quotes
+PREVIEW_LENGTH = 60  #: characters of a value that an error quotes
 MAX_SUGGEST_LENGTH = 64  #: longer words get no suggestion: difflib is quadratic
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ValidationError(ValueError):
-    """A value is wrong: ``wrong`` says what is, ``right`` what would do."""
+    """A value is wrong: ``wrong`` says how, ``right`` what would be accepted."""
 
     def __init__(self, wrong: str, right: str) -> None:
         super().__init__(f"{wrong}; {right}")
 
 
 class ValidationErrors:
-    """The faults of one source, each a line ``source: place: what is wrong; what is right``."""
+    """The errors of one source: lines ``source: place: what is wrong; what would be right``."""
 
     def __init__(self, source: str) -> None:
         self.source = printable(source)
@@ -69,25 +69,25 @@ class ValidationErrors:
 
     @property
     def full(self) -> bool:
-        """Further faults are counted and not kept."""
+        """Whether further errors are only counted."""
         return len(self.lines) >= MAX_FAULTS
 
     def add(self, place: str, wrong: str, right: str) -> None:
-        """Note a fault at a place of the source."""
+        """Add an error at a place of the source."""
         self._note(f"{self.source}: {place}: {wrong}; {right}")
 
     def check(self, place: str, check: Check[T], raw: object) -> T | None:
-        """The checked value, or None and a fault noted at a place of the source."""
+        """The checked value; None after an error, which is added at this place of the source."""
         return self._checked(f"{self.source}: {place}", check, raw)
 
     def check_option(self, option: str, check: Check[T], raw: object) -> T | None:
-        """As ``check``, for a value of the command line: the option is all of the place."""
+        """As ``check``, for a value of the command line: the option is the place."""
         return self._checked(option, check, raw)
 
     def raise_any(self) -> None:
-        """:raises ScenarioError: with all lines, when there are any."""
+        """:raises ScenarioError: with all lines, if there are any."""
         if self.lines:
-            more = [f"{self.source}: and {self._left_out:,} more faults"] if self._left_out else []
+            more = [f"{self.source}: and {self._left_out:,} more errors"] if self._left_out else []
             raise ScenarioError(self.lines + more)
 
     def _checked(self, prefix: str, check: Check[T], raw: object) -> T | None:
@@ -106,12 +106,12 @@ class ValidationErrors:
 
 @dataclass(frozen=True, slots=True)
 class KeyRule:
-    """What a key may hold."""
+    """What a key may have as its value."""
 
     check: Check[Any]
     required: bool = False
-    example: str = ""  #: of a required one
-    option: str = ""  #: of the command line, that overrides it; the place of its faults
+    example: str = ""  #: of a required key
+    option: str = ""  #: that overrides it on the command line; the place of its errors
 
 
 def read_keys(
@@ -121,9 +121,9 @@ def read_keys(
     faults: ValidationErrors,
     others: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The values of the keys that are there; None for one at fault. null is as good as absent.
+    """The values of the keys in ``raw``; None if wrong. A key with null counts as absent.
 
-    :param others: keys that may be there and aren't read here.
+    :param others: further keys that are allowed, but not read here.
     """
     known = list(dict.fromkeys([*keys, *others]))
     for name in raw:
@@ -147,7 +147,7 @@ def member(place: str, key: str) -> str:
 
 
 def integer(low: int, high: int = MAX_WHOLE) -> Check[int]:
-    """A check for whole numbers from low to high; 1e3 is one, true and "3" are none."""
+    """A check for whole numbers from low to high. It accepts 1e3, but not true and "3"."""
     end = "up" if high == MAX_WHOLE else f"to {high}"
     right = f"a whole number from {low} {end}"
 
@@ -155,7 +155,7 @@ def integer(low: int, high: int = MAX_WHOLE) -> Check[int]:
         if isinstance(raw, float) and raw.is_integer():
             raw = int(raw)
         if isinstance(raw, float) and _is_finite(raw):
-            raise ValidationError(f"{preview(raw)} is no whole number", right)
+            raise ValidationError(f"{preview(raw)} is not a whole number", right)
         if isinstance(raw, bool) or not isinstance(raw, int):
             raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
         if raw < low:
@@ -172,7 +172,7 @@ def number(raw: object, right: str = "a number of 0 or more") -> float:
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
     if not _is_finite(raw):
-        raise ValidationError(f"{preview(raw)} is no finite number", right)
+        raise ValidationError(f"{preview(raw)} is not a finite number", right)
     if raw < 0:
         raise ValidationError(f"{preview(raw)} is negative", right)
     return float(raw)
@@ -183,7 +183,7 @@ def seconds(raw: object) -> float:
     right = f"a number of seconds above 0, {_OR_DURATION}"
     value = duration(raw, right)
     if value == 0:
-        raise ValidationError(f"{preview(raw)} is no time at all", right)
+        raise ValidationError(f"{preview(raw)} is zero", right)
     return value
 
 
@@ -206,10 +206,10 @@ def size(low: int, high: int = MAX_WHOLE) -> Check[int]:
 
 
 def _parsed(raw: object, parse: Callable[[str], float], right: str) -> object:
-    """The number that a string stands for; all but strings as they are."""
+    """The number in a string with a unit; other values unchanged."""
     if not isinstance(raw, str):
         return raw
-    if not raw[-1:].isalpha():  # "3" is a slip rather than a duration
+    if not raw[-1:].isalpha():  # "3" is probably a mistake
         raise ValidationError(f"{preview(raw)} is a string without a unit", right)
     try:
         return parse(raw)
@@ -218,23 +218,23 @@ def _parsed(raw: object, parse: Callable[[str], float], right: str) -> object:
 
 
 def text(raw: object) -> str:
-    """A check for strings that are not empty, and that a terminal and UTF-8 can take."""
+    """A check for strings of one or more printable characters that UTF-8 can encode."""
     right = "a string of one or more printable characters"
     if not isinstance(raw, str):
         raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
     if not raw:
         raise ValidationError("the string is empty", right)
     if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in raw):
-        raise ValidationError(f"{preview(raw)} holds a control character", right)
+        raise ValidationError(f"{preview(raw)} has a control character", right)
     if any(0xD800 <= ord(c) < 0xE000 for c in raw):
         raise ValidationError(
-            f"{preview(raw)} holds half a surrogate pair", "characters that UTF-8 has"
+            f"{preview(raw)} has half a surrogate pair", "characters that UTF-8 can encode"
         )
     return raw
 
 
 def suggest(word: str, known: Sequence[str]) -> str:
-    """``did you mean "tiny"?`` where a known word is near, else ``one of ...``."""
+    """``did you mean "tiny"?`` if a known word is similar, otherwise ``one of ...``."""
     close = get_close_matches(word.lower(), known, 1) if len(word) <= MAX_SUGGEST_LENGTH else []
     if close:
         return f"did you mean {preview(close[0])}?"
@@ -242,26 +242,26 @@ def suggest(word: str, known: Sequence[str]) -> str:
 
 
 def kind(raw: object) -> str:
-    """What a JSON value is, in words: ``a string``, ``a list``."""
+    """The type of a JSON value in words: ``a string``, ``a list``."""
     if isinstance(raw, float) and not _is_finite(raw):
-        return "no finite number"
+        return "not a finite number"
     return _KINDS.get(type(raw), f"of type {type(raw).__name__}")
 
 
 def preview(raw: object) -> str:
-    """A value as JSON says it, clipped, and safe to print."""
+    """A value as JSON, clipped and safe to print."""
     if isinstance(raw, int) and raw.bit_length() > 128:
-        return "a number beyond all bounds"
+        return "a very large number"
     return clipped(json.dumps(raw, ensure_ascii=False, default=repr))
 
 
 def clipped(words: str) -> str:
-    """One short line, without what would move a terminal's cursor."""
+    """One short line without control characters."""
     return printable(words if len(words) <= PREVIEW_LENGTH else words[: PREVIEW_LENGTH - 3] + "...")
 
 
 def _is_finite(value: int | float) -> bool:
-    # math.isfinite makes a float of it first, which a whole number may be too large for.
+    # math.isfinite converts to float, for which a whole number may be too large.
     try:
         return math.isfinite(value)
     except OverflowError:

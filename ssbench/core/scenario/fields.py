@@ -1,4 +1,4 @@
-"""The keys that a scenario may hold, and the reading of them: a row each in KEYS and SIZE_KEYS."""
+"""The keys of a scenario: a row each in KEYS, SIZE_KEYS, STAGE_KEYS and GROUP_KEYS."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from ssbench.core.scenario.checks import (
     text,
 )
 
-#: Profile of a class that has no initial files and no profile: no operation ever falls to it.
+#: Of a class without initial files and profile: it gets no operations.
 NO_PROFILE: Profile = ()
-#: Either gives a profile; at one place at most one of them.
+#: At one place at most one of them.
 PROFILE_KEYS = ("crud_profile", "operations")
 
-#: Bytes that naming puts behind a class's name: "_", a run's id, "_", a number.
+#: Bytes that naming appends to a class's name: "_", a run's id, "_", a number.
 OBJECT_SUFFIX_ROOM = 1 + 32 + 1 + 19
 MAX_OBJECT_NAME = 1024  #: Swift's default of max_object_name_length, in bytes
 MAX_CONTAINER_NAME = 256  #: Swift's default of max_container_name_length, in bytes
-MAX_CONTAINERS = 10_000_000  #: every process holds all of their names
+MAX_CONTAINERS = 10_000_000  #: every process has all names in memory
 MAX_BLOCK = 1 << 30
 MAX_SEED = 2**64 - 1
 MAX_GROUPS = 64
@@ -61,7 +61,7 @@ def crud_profile(raw: object) -> Profile:
 
 
 def operations(raw: object) -> Profile:
-    """Names of operations in any case, each with its weight."""
+    """Weights by the name of an operation, in any case."""
     right = 'a weight of 0 or more for each operation, as in {"read": 9, "head": 1}'
     if not isinstance(raw, dict):
         raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
@@ -72,17 +72,17 @@ def operations(raw: object) -> Profile:
             known = [each.name.lower() for each in of_phase(Phase.RUN)]
             raise ValidationError(f"there is no operation {preview(name)}", suggest(name, known))
         if int(row) in weights:
-            raise ValidationError(f"{preview(name)} is there twice", "each operation once")
+            raise ValidationError(f"{preview(name)} is given twice", "each operation once")
         weights[int(row)] = number(weight, right)
     if not any(weights.values()):
         raise ValidationError(
-            "all weights are 0" if raw else "there is none", "at least one above 0"
+            "all weights are 0" if raw else "the object is empty", "at least one above 0"
         )
     return profile(weights)
 
 
 def profile(weights: Mapping[int, float]) -> Profile:
-    """Weights, not all 0, to shares with a sum of 1; shares come back as they are."""
+    """Shares with a sum of 1 from weights that are not all 0; shares stay as they are."""
     total = sum(weights.values())
     if total == math.inf:
         largest = max(weights.values())
@@ -93,7 +93,7 @@ def profile(weights: Mapping[int, float]) -> Profile:
 
 
 def profile_keys(shares: Profile) -> dict[str, object]:
-    """A profile as a scenario has it: ``crud_profile`` where that can say it."""
+    """The keys of a scenario for a profile: ``crud_profile`` if that is enough."""
     by_operation = dict(shares)
     if by_operation.keys() <= {*CRUD}:
         return {"crud_profile": [by_operation.get(each, 0.0) for each in CRUD]}
@@ -102,14 +102,14 @@ def profile_keys(shares: Profile) -> dict[str, object]:
 
 
 def size_name(raw: object) -> str:
-    """A class's name, which begins the names of its objects."""
+    """A class's name, with which the names of its objects begin."""
     name = text(raw)
     room = MAX_OBJECT_NAME - OBJECT_SUFFIX_ROOM
     if len(name.encode()) > room:
         raise ValidationError(
             f"the name has {len(name.encode())} bytes", f"at most {room} bytes of UTF-8"
         )
-    # Such paths are rewritten on their way by clients and proxies.
+    # Clients and proxies rewrite such paths.
     if any(part in ("", ".", "..") for part in name.split("/")[:-1]):
         raise ValidationError(
             f'{preview(name)} has a "/" in front, "//", "./" or "../"', "a plain name"
@@ -118,12 +118,10 @@ def size_name(raw: object) -> str:
 
 
 def container_base(raw: object) -> str:
-    """What the names of containers begin with."""
+    """The start of the containers' names."""
     base = text(raw)
     if "/" in base:
-        raise ValidationError(
-            f"{preview(base)} holds a slash", "a name without: containers can't have one"
-        )
+        raise ValidationError(f"{preview(base)} has a slash", "a name without slashes")
     if len(base.encode()) > MAX_CONTAINER_NAME - len("_000000"):
         raise ValidationError(
             f"the name has {len(base.encode())} bytes", "at most 249 bytes of UTF-8"
@@ -132,16 +130,16 @@ def container_base(raw: object) -> str:
 
 
 def policy(raw: object) -> str:
-    """The name of a storage policy: it ends container names and travels in a header."""
+    """The name of a storage policy, which ends container names and is sent in a header."""
     name = text(raw)
     if not _POLICY.fullmatch(name):
         right = "the name of a storage policy: ASCII without blanks and slashes"
-        raise ValidationError(f"{preview(name)} is no name of a policy", right)
+        raise ValidationError(f"{preview(name)} is not the name of a policy", right)
     return name
 
 
 def delete_after(raw: object) -> int | None:
-    """Whole seconds until objects expire; None (0 in the file) where they don't."""
+    """Whole seconds until objects expire; None (0 in the file): never."""
     return integer(0)(duration(raw) if isinstance(raw, str) else raw) or None
 
 
@@ -150,26 +148,26 @@ def rate(raw: object) -> float:
     right = f"a number of operations a second, above 0 and at most {MAX_RATE:,}"
     value = number(raw, right)
     if not 0 < value <= MAX_RATE:
-        raise ValidationError(f"{preview(raw)} is no rate", right)
+        raise ValidationError(f"{preview(raw)} is not a rate", right)
     return value
 
 
 def arrivals(raw: object) -> str:
-    """How the operations of a rate are spaced."""
+    """The arrival model of an open loop."""
     if raw not in ARRIVALS:
-        raise ValidationError(f"{preview(raw)} is no way to arrive", '"uniform" or "poisson"')
+        raise ValidationError(f"{preview(raw)} is not an arrival model", '"uniform" or "poisson"')
     return str(raw)
 
 
 def think_time(raw: object) -> tuple[float, float] | None:
-    """The least and the longest pause of a user; None for none."""
+    """The shortest and the longest pause of a user; None: no pauses."""
     right = 'a number of seconds, or two: [least, longest]; also with units, as in "500ms"'
     if isinstance(raw, list | tuple):
         if len(raw) != 2:
             raise ValidationError(f"{preview(raw)} has {len(raw)} entries", right)
         least, longest = (duration(entry, right) for entry in raw)
         if least > longest:
-            raise ValidationError(f"{preview(raw)} begins with the longer one", right)
+            raise ValidationError(f"{preview(raw)} has the longer one first", right)
     else:
         least = longest = duration(raw, right)
     return (least, longest) if longest else None
@@ -193,7 +191,7 @@ STAGE_KEYS: dict[str, KeyRule] = {
     "warmup": KeyRule(duration),
 }
 
-#: OWN_READERS' keys aren't among these: their readers see to all of their form.
+#: All but those of OWN_READERS, which have functions of their own.
 KEYS: dict[str, KeyRule] = {
     "name": KeyRule(text, required=True, example='"Small objects"'),
     "operation_count": KeyRule(integer(1), option="-o"),
@@ -220,23 +218,23 @@ OWN_READERS = ("sizes", "initial_files", "stages", "groups")
 def read_initial_files(
     raw: object, names: Sequence[str | None], faults: ValidationErrors
 ) -> dict[str, int] | None:
-    """Class name -> count; None where there is no telling.
+    """Class name -> count; None after an error.
 
-    :param names: of the classes; None for one whose name is at fault.
+    :param names: of the classes; None for one whose name is wrong.
     """
     if not isinstance(raw, dict):
         wrong = "missing" if raw is None else f"{preview(raw)} is {kind(raw)}"
         faults.add("initial_files", wrong, 'a count for each size, as in {"tiny": 100}')
         return None
     known = dict.fromkeys(name for name in names if name is not None)
-    complete = None not in names  # else an unknown name may be that of the size at fault
+    complete = None not in names  # otherwise an unknown name may be that of the wrong size
     before = len(faults.lines)
     counts: dict[str, int] = {}
     for name, value in raw.items():
         place = member("initial_files", name)
         if complete and name not in known:
             right = suggest(name, list(known)) if not faults.full else ""
-            faults.add(place, "there is no size of that name", right)
+            faults.add(place, "no size has this name", right)
         counts[name] = faults.check(place, _COUNT, value) or 0
     sound = len(faults.lines) == before
     if sound and known and not any(counts.values()):
@@ -247,9 +245,9 @@ def read_initial_files(
 def read_sizes(
     raw: object, initial_files: object, default: Profile | None, faults: ValidationErrors
 ) -> tuple[SizeClass, ...]:
-    """The size classes with their shares of the initial files, in the order of the file.
+    """The size classes in the order of the file; () after an error.
 
-    :param default: the profile of classes without one; None where the file gives none.
+    :param default: the profile of classes without one; None if the file has none.
     """
     if not isinstance(raw, list) or not raw:
         wrong = "missing" if raw is None else f"{preview(raw)} is {kind(raw)}"
@@ -294,14 +292,14 @@ def _read_size(raw: object, place: str, faults: ValidationErrors) -> dict[str, A
 def one_profile(
     values: dict[str, Any], raw: Mapping[str, object], place: str, faults: ValidationErrors
 ) -> Profile | None:
-    """Takes the profile out of checked values; NO_PROFILE where it has its fault already.
+    """Removes the profile from checked values and returns it; NO_PROFILE after an error.
 
     :param raw: the object that the values were read from.
     """
     found = [values.pop(key, None) for key in PROFILE_KEYS]
     there = [key for key in PROFILE_KEYS if raw.get(key) is not None]
     if len(there) > 1:
-        faults.add(member(place, "operations"), "crud_profile is there as well", "one of the two")
+        faults.add(member(place, "operations"), "crud_profile is given as well", "one of the two")
     if not there:
         return None
     return found[0] or found[1] or NO_PROFILE
@@ -390,7 +388,7 @@ def _refuse_twins(names: Sequence[str | None], faults: ValidationErrors) -> None
     for i, name in enumerate(names):
         if name is not None and first.setdefault(name, i) != i:
             wrong = f"{preview(name)} is the name of sizes[{first[name]}] as well"
-            faults.add(f"sizes[{i}].name", wrong, "a name of its own")
+            faults.add(f"sizes[{i}].name", wrong, "a unique name")
 
 
 def _want_profiles(
@@ -399,7 +397,7 @@ def _want_profiles(
     counts: Mapping[str, int] | None,
     faults: ValidationErrors,
 ) -> None:
-    """Note it when a class that is used has no profile, and there is none for all."""
+    """Add an error if a class with initial files has no profile, and there is no default."""
     without = [
         f"sizes[{i}]"
         for i, row in enumerate(rows)
@@ -407,12 +405,12 @@ def _want_profiles(
     ]
     if without:
         some = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
-        right = "four weights here or there, as in [3, 4, 2, 2], or operations"
+        right = "four weights here or in the size, as in [3, 4, 2, 2], or operations"
         faults.add("crud_profile", f"missing, and {some} has none of its own", right)
 
 
 def read_stages(raw: object, faults: ValidationErrors) -> tuple[Stage, ...]:
-    """The stages in their order; () where there are none, or all is at fault."""
+    """The stages in their order; () if there are none, and after an error."""
     if raw is None:
         return ()
     if not isinstance(raw, list) or not raw:
@@ -442,7 +440,7 @@ def read_stages(raw: object, faults: ValidationErrors) -> tuple[Stage, ...]:
 
 
 def have_users(raw: object) -> bool:
-    """Whether raw stages say themselves how many users there are."""
+    """Whether all raw stages have users."""
     if not isinstance(raw, list) or not raw:
         return False
     return all(isinstance(row, dict) and row.get("users") is not None for row in raw)
@@ -451,9 +449,9 @@ def have_users(raw: object) -> bool:
 def check_load(
     values: Mapping[str, Any], overrides: Mapping[str, Any], faults: ValidationErrors
 ) -> dict[str, Any]:
-    """Hold the keys of the load against each other; gives what the stages imply.
+    """Check the keys of the load against each other; returns what the stages imply.
 
-    :param values: checked ones, the command line's among them; those at fault are None or absent.
+    :param values: checked values of file and command line; wrong ones are None or absent.
     :param overrides: those of the command line.
     """
     stages: tuple[Stage, ...] = values.get("stages") or ()
@@ -463,11 +461,11 @@ def check_load(
     values = {**values, **implied}
     rates = [stage.rate or values.get("rate") for stage in stages] or [values.get("rate")]
     if any(rates) and not all(rates):
-        faults.add("stages", "some have a rate and some have none", "one for all, or for none")
+        faults.add("stages", "some have a rate and some have none", "a rate for all or for none")
     if any(rates) and values.get("think_time"):
-        faults.add("think_time", "users don't think where there is a rate", "one of the two")
+        faults.add("think_time", "an open loop (rate) has no think time", "one of the two")
     if "arrivals" in values and values["arrivals"] not in (None, "uniform") and not any(rates):
-        faults.add("arrivals", "without a rate nothing arrives", "a rate, as in 500")
+        faults.add("arrivals", "arrivals need a rate", "a rate, as in 500")
     _check_window(values, faults)
     return implied
 
@@ -479,9 +477,9 @@ def _of_stages(
     faults: ValidationErrors,
 ) -> dict[str, Any]:
     total_s = sum(stage.seconds for stage in stages)
-    right = "leave it out: the stages say how long"
+    right = "leave it out: the stages have durations"
     if values.get("operation_count") is not None:
-        faults.add("operation_count", "there are stages, which are of time", right)
+        faults.add("operation_count", "the stages end the run by time", right)
     if values.get("run_seconds") not in (None, total_s):
         wrong = f"{values['run_seconds']:g} is not the {total_s:g} s of the stages"
         faults.add("run_seconds", wrong, right)
@@ -496,7 +494,7 @@ def _of_stages(
 
 
 def _check_window(values: Mapping[str, Any], faults: ValidationErrors) -> None:
-    """Something of the run must be left to count."""
+    """Some of the run must be outside of warm-up and cool-down."""
     warmup, cooldown = (values.get(key) or 0 for key in ("warmup", "cooldown"))
     run_s = values.get("run_seconds")
     if run_s is None or not warmup + cooldown:
@@ -505,12 +503,12 @@ def _check_window(values: Mapping[str, Any], faults: ValidationErrors) -> None:
         wrong = f"with cooldown it is {warmup + cooldown:g} s of a run of {run_s:g} s"
         faults.add("warmup", wrong, "together less than the run")
     elif not _is_left(values.get("stages") or (), warmup, run_s - cooldown):
-        wrong = "with cooldown and those of the stages nothing of the run is left to count"
+        wrong = "with cooldown and those of the stages it excludes the whole run"
         faults.add("warmup", wrong, "shorter ones")
 
 
 def _is_left(stages: Sequence[Stage], low_s: float, high_s: float) -> bool:
-    """Whether any stage counts in that part of the run."""
+    """Whether any stage has a part between these times that counts."""
     ends = list(accumulate(stage.seconds for stage in stages))
     return not stages or any(
         max(low_s, end_s - stage.seconds + stage.warmup) < min(high_s, end_s)

@@ -1,4 +1,4 @@
-"""A scenario: what a benchmark run does. Read from JSON, overridden by the command line.
+"""A scenario: what a run does. Read from JSON; command-line options override it.
 
 ``docs/scenarios.rst`` is the reference of the keys; ``core/scenario/fields.py`` reads them.
 """
@@ -38,7 +38,7 @@ from ssbench.core.text import bytes_text, plural, printable
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A sound scenario. Equal ones make the same run; source, given and overrides don't count.
+    """A valid scenario. source, given and overrides do not count for equality.
 
     Of ``operation_count`` and ``run_seconds`` at most one is set, and exactly one after
     ``resolve`` or ``with_overrides``.
@@ -69,30 +69,30 @@ class Scenario:
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = "scenario") -> Scenario:
-        """The scenario that the text holds; it may lack operation_count and run_seconds.
+        """The scenario of a text, which may lack operation_count and run_seconds.
 
-        :param source: what the faults call the text: the name of its file.
-        :raises ScenarioError: with every fault of the text.
+        :param source: the name of the file, for errors.
+        :raises ScenarioError: with every error of the text.
         """
         return cls._read(text, source, None)
 
     @classmethod
     def resolve(cls, text: str | bytes, source: str = "scenario", **overrides: object) -> Scenario:
-        """``from_json`` and ``with_overrides`` in one, so that the user sees all faults at once.
+        """``from_json`` and ``with_overrides`` in one, so that the user sees all errors at once.
 
-        What an override gives need not be in the text (``user_count``).
+        Overridden keys may be missing in the text (``user_count``).
 
-        :raises ScenarioError: with every fault of the text and of the overrides.
+        :raises ScenarioError: with every error of the text and of the overrides.
         """
         return cls._read(text, source, overrides)
 
     def with_overrides(self, **overrides: object) -> Scenario:
-        """The scenario with values of the command line; None is for "not given".
+        """The scenario with values of the command line; None: not given.
 
-        A limit of either kind (operation_count, run_seconds) takes the place of the scenario's;
-        where both are given, run_seconds counts.
+        Either limit (operation_count, run_seconds) replaces those of the scenario; of both,
+        run_seconds counts.
 
-        :raises ScenarioError: with every fault, also when there is neither limit.
+        :raises ScenarioError: with every error, also if there is no limit.
         """
         faults = ValidationErrors(self.source)
         changes = _read_overrides(overrides, faults)
@@ -108,9 +108,9 @@ class Scenario:
 
     @property
     def load(self) -> tuple[Stage, ...]:
-        """The stages with nothing left open; one where the scenario has none.
+        """The stages with users and rates filled in; a scenario without stages has one.
 
-        Of that one ``seconds`` is infinite where operation_count ends the run.
+        Its ``seconds`` are infinite if operation_count ends the run.
         """
         seconds = math.inf if self.run_seconds is None else self.run_seconds
         return tuple(
@@ -125,13 +125,13 @@ class Scenario:
 
     @property
     def keeps_initial_objects(self) -> bool:
-        """Whether they are after a run what they were before: none updated, deleted or expired."""
+        """Whether a run changes none of them: none is updated, deleted or expires."""
         used = [size for size in self.sizes if size.initial_files]
         effects = {row_of(operation).effect for size in used for operation, _ in size.profile}
         return self.delete_after is None and not effects & {Effect.REPLACES, Effect.REMOVES}
 
     def to_dict(self) -> dict[str, object]:
-        """The scenario as it is run, fit for JSON; ``from_json`` makes an equal one of it."""
+        """The scenario as it is run, as JSON values; ``from_json`` makes an equal one of it."""
         values = {key: value for key, value in self._values().items() if value is not None}
         values["sizes"] = [_size_to_dict(size) for size in self.sizes]
         values["initial_files"] = {size.name: size.initial_files for size in self.sizes}
@@ -153,7 +153,7 @@ class Scenario:
         return values
 
     def summary(self) -> str:
-        """One line of what it does: sizes, initial objects, operations, length, users."""
+        """One line: sizes, initial objects, operations, length, users."""
         used = [size for size in self.sizes if size.initial_files]
         total = sum(size.initial_files for size in used)
         sizes = ", ".join(f"{printable(size.name)} {_size_range(size)}" for size in used)
@@ -176,7 +176,7 @@ class Scenario:
             return f"{self.run_seconds:g} s"
         if self.operation_count is not None:
             return plural(self.operation_count, "operation")
-        return "no length of its own"
+        return "no length"
 
     def _values(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name in KEYS}
@@ -209,17 +209,17 @@ def limits_faults(
     max_object_name_length: int | None = None,
     max_container_name_length: int | None = None,
 ) -> list[str]:
-    """What a store's own limits say against the scenario: a line a fault, none where it fits.
+    """How the scenario exceeds a store's limits, a line each; [] if it does not.
 
-    Classes without initial files don't count. None is for "the store doesn't say". Lengths are
-    bytes of UTF-8, and those of object names include what naming adds.
+    Classes without initial files do not count. None: the store does not report this limit. Lengths
+    are bytes of UTF-8; those of object names include what naming adds.
     """
     faults = ValidationErrors(scenario.source)
     for i, size in enumerate(scenario.sizes):
         if not size.initial_files:
             continue
         if max_object_size is not None and size.size_max > max_object_size:
-            wrong = f"{size.size_max} bytes are more than this store takes"
+            wrong = f"{size.size_max} bytes are more than this store accepts"
             faults.add(f"sizes[{i}].size_max", wrong, f"at most {max_object_size}")
         length = len(size.name.encode()) + OBJECT_SUFFIX_ROOM
         if max_object_name_length is not None and length > max_object_name_length:
@@ -234,7 +234,7 @@ def limits_faults(
 def _read_file(
     given: Mapping[str, object], changes: Mapping[str, object], faults: ValidationErrors
 ) -> dict[str, Any]:
-    """Scenario's fields as the file has them. What the command line gives may be missing."""
+    """Scenario's fields from the file. Those that the command line overrides may be missing."""
     wanted = {key: KEYS[key] for key in KEYS if key not in changes or given.get(key) is not None}
     if given.get("user_count") is None and (
         have_users(given.get("stages")) or given.get("groups") is not None
@@ -253,18 +253,18 @@ def _read_file(
 
 
 def _read_overrides(overrides: Mapping[str, object], faults: ValidationErrors) -> dict[str, Any]:
-    """The sound ones; the place of a fault is the option. An unknown key is a TypeError."""
+    """The valid ones; the place of an error is the option. An unknown key is a TypeError."""
     changes = {}
     for name, raw in overrides.items():
         if name not in KEYS or name in PROFILE_KEYS:
-            raise TypeError(f"{name} is no key that can be overridden")
+            raise TypeError(f"{name} cannot be overridden")
         if raw is not None:
             changes[name] = faults.check_option(KEYS[name].option or name, KEYS[name].check, raw)
     return changes
 
 
 def _one_limit(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the two limits of one level the one that counts; it voids those of lower levels."""
+    """The values with the limit that counts; the other limit is None, also for lower levels."""
     if values.get("run_seconds") is not None:
         return {**values, "operation_count": None}
     if values.get("operation_count") is not None:
@@ -273,7 +273,7 @@ def _one_limit(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_limit(faults: ValidationErrors, *levels: Mapping[str, object]) -> None:
-    # Raw values: a limit that is at fault is there as well, and has its line already.
+    # Raw values: a wrong limit has its error already.
     keys = ("operation_count", "run_seconds", "stages")
     limits = [level.get(key) for level in levels for key in keys]
     if all(limit is None for limit in limits):

@@ -44,7 +44,7 @@ def test_a_profile_is_four_shares() -> None:
         ([1, 2, 3, "4"], '"4" is a string'),
         ([1, 2, 3, True], "true is a truth value"),
         ([1, 2, 3, None], "null is null"),
-        ([1, 2, 3, math.inf], "Infinity is no finite number"),
+        ([1, 2, 3, math.inf], "Infinity is not a finite number"),
         ({"C": 1}, "is an object"),
         (100, "100 is"),
     ],
@@ -114,9 +114,7 @@ def test_keys_are_read_by_their_table() -> None:
 def test_initial_files_of_unknown_sizes_are_told_unless_a_name_is_unreadable() -> None:
     faults = ValidationErrors("x")
     assert read_initial_files({"tinny": 1}, ["tiny"], faults) is None
-    assert faults.lines == [
-        'x: initial_files.tinny: there is no size of that name; did you mean "tiny"?'
-    ]
+    assert faults.lines == ['x: initial_files.tinny: no size has this name; did you mean "tiny"?']
     faults = ValidationErrors("x")
     assert read_initial_files({"tinny": 1}, ["tiny", None], faults) == {"tinny": 1}
     assert not faults
@@ -150,7 +148,7 @@ def test_sizes_without_initial_files_need_no_profile() -> None:
     read_sizes(raw, {"a": 3, "b": 1}, None, faults)
     assert faults.lines == [
         "x: crud_profile: missing, and sizes[1] has none of its own; "
-        "four weights here or there, as in [3, 4, 2, 2], or operations"
+        "four weights here or in the size, as in [3, 4, 2, 2], or operations"
     ]
 
 

@@ -96,7 +96,7 @@ def test_the_command_line_goes_before_the_file() -> None:
         ({"stages": [5]}, "stages[0]: 5 is a number"),
         ({"stages": [{"seconds": 5}]}, "stages[0]: neither users nor rate"),
         ({"stages": [{"users": 5}]}, "stages[0].seconds: missing"),
-        ({"stages": [{"seconds": 0, "users": 1}]}, "stages[0].seconds: 0 is no time"),
+        ({"stages": [{"seconds": 0, "users": 1}]}, "stages[0].seconds: 0 is zero"),
         ({"stages": [{"seconds": 1, "users": 1, "rat": 3}]}, "stages[0].rat: unknown key"),
         (
             {"stages": [{"seconds": 1, "users": 1, "warmup": -1}]},
@@ -108,20 +108,20 @@ def test_the_command_line_goes_before_the_file() -> None:
         ),
         (
             {"stages": [{"seconds": 5, "users": 1, "warmup": 3}], "warmup": 1, "cooldown": 2},
-            "warmup: with cooldown and those of the stages nothing",
+            "warmup: with cooldown and those of the stages it excludes",
         ),
-        ({"stages": STAGES, "operation_count": 9}, "operation_count: there are stages"),
+        ({"stages": STAGES, "operation_count": 9}, "operation_count: the stages end"),
         ({"stages": STAGES, "run_seconds": 9}, "run_seconds: 9 is not the 90 s of the stages"),
         (
             {"stages": [*STAGES, {"seconds": 1, "rate": 5}]},
             "stages: some have a rate and some have none",
         ),
-        ({"run_seconds": 9, "rate": 0}, "rate: 0 is no rate"),
-        ({"run_seconds": 9, "rate": 1e9}, "rate: 1000000000.0 is no rate"),
-        ({"run_seconds": 9, "rate": 5, "arrivals": "bursty"}, 'arrivals: "bursty" is no way'),
-        ({"run_seconds": 9, "arrivals": "poisson"}, "arrivals: without a rate"),
-        ({"run_seconds": 9, "rate": 5, "think_time": 1}, "think_time: users don't think"),
-        ({"run_seconds": 9, "think_time": [2, 1]}, "think_time: [2, 1] begins with the longer"),
+        ({"run_seconds": 9, "rate": 0}, "rate: 0 is not a rate"),
+        ({"run_seconds": 9, "rate": 1e9}, "rate: 1000000000.0 is not a rate"),
+        ({"run_seconds": 9, "rate": 5, "arrivals": "bursty"}, 'arrivals: "bursty" is not an arrival'),
+        ({"run_seconds": 9, "arrivals": "poisson"}, "arrivals: arrivals need a rate"),
+        ({"run_seconds": 9, "rate": 5, "think_time": 1}, "think_time: an open loop (rate) has no think time"),
+        ({"run_seconds": 9, "think_time": [2, 1]}, "think_time: [2, 1] has the longer one"),
         ({"run_seconds": 9, "think_time": [1]}, "think_time: [1] has 1 entries"),
         ({"run_seconds": 9, "think_time": -1}, "think_time: -1 is negative"),
         ({"run_seconds": 9, "warmup": 5, "cooldown": 4}, "warmup: with cooldown it is 9 s"),
@@ -137,7 +137,9 @@ def test_options_that_the_stages_leave_no_room_for() -> None:
     words = "stages (--rate): they have rates of their own; leave out --rate"
     assert fault({"rate": 3.0}, stages=rates, user_count=1) == words
     assert fault({"run_seconds": 3.0}, stages=STAGES).startswith("run_seconds: 3 is not the 90 s")
-    assert fault({"operation_count": 3}, stages=STAGES).startswith("operation_count: there are")
+    assert fault({"operation_count": 3}, stages=STAGES).startswith(
+        "operation_count: the stages end"
+    )
     assert made({"user_count": 3}, stages=rates).most_users == 3
 
 

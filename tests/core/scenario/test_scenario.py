@@ -245,16 +245,16 @@ def test_all_faults_of_a_file_and_its_overrides_come_at_once() -> None:
         "x.scenario: nam: unknown key",
         "x.scenario: name: missing",
         "x.scenario: crud_profile: all four weights are 0",
-        "x.scenario: user_count: 1.5 is no whole number",
+        "x.scenario: user_count: 1.5 is not a whole number",
         "x.scenario: policy: the string is empty",
         "x.scenario: seed: -1 is below 0",
         "x.scenario: sizes[0].size_min: 9 is above size_max 1",
         "x.scenario: sizes[1].size_min: true is a truth value",
-        "x.scenario: sizes[1].size_max: NaN is no finite number",
+        "x.scenario: sizes[1].size_max: NaN is not a finite number",
         "x.scenario: sizes[1].crud_profile: [1, 2, 3] has 3 entries",
         'x.scenario: sizes[1].name: "tiny" is the name of sizes[0] as well',
         "x.scenario: initial_files.tiny: -1 is below 0",
-        "x.scenario: initial_files.tinny: there is no size of that name",
+        "x.scenario: initial_files.tinny: no size has this name",
         "x.scenario: operation_count: missing, and run_seconds as well",
     ]
     assert all("; " in line for line in lines)
@@ -275,7 +275,7 @@ def test_a_store_s_own_limits_give_faults_for_the_sizes_in_use() -> None:
     assert limits_faults(scenario, 65535, 56, 18) == [
         "x.scenario: sizes[0].name: object names of up to 57 bytes are too long for this store; "
         "a name of at most 3 bytes",
-        "x.scenario: sizes[1].size_max: 65536 bytes are more than this store takes; at most 65535",
+        "x.scenario: sizes[1].size_max: 65536 bytes are more than this store accepts; at most 65535",
         "x.scenario: sizes[1].name: object names of up to 57 bytes are too long for this store; "
         "a name of at most 3 bytes",
         'x.scenario: container_base: container names like "ssbench_000099_gold" have 19 bytes; '
