@@ -19,7 +19,6 @@ from ssbench.core.scenario.fields import (
     KEYS,
     MAX_CONTAINER_NAME,
     NO_PROFILE,
-    OBJECT_SUFFIX_ROOM,
     OWN_READERS,
     PROFILE_KEYS,
     check_groups,
@@ -201,34 +200,6 @@ class Scenario:
 
 
 _DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(Scenario)}
-
-
-def limits_faults(
-    scenario: Scenario,
-    max_object_size: int | None = None,
-    max_object_name_length: int | None = None,
-    max_container_name_length: int | None = None,
-) -> list[str]:
-    """How the scenario exceeds a store's limits, a line each; [] if it does not.
-
-    Classes without initial files do not count. None: the store does not report this limit. Lengths
-    are bytes of UTF-8; those of object names include what naming adds.
-    """
-    faults = ValidationErrors(scenario.source)
-    for i, size in enumerate(scenario.sizes):
-        if not size.initial_files:
-            continue
-        if max_object_size is not None and size.size_max > max_object_size:
-            wrong = f"{size.size_max} bytes are more than this store accepts"
-            faults.add(f"sizes[{i}].size_max", wrong, f"at most {max_object_size}")
-        length = len(size.name.encode()) + OBJECT_SUFFIX_ROOM
-        if max_object_name_length is not None and length > max_object_name_length:
-            wrong = f"object names of up to {length} bytes are too long for this store"
-            right = f"a name of at most {max_object_name_length - OBJECT_SUFFIX_ROOM} bytes"
-            faults.add(f"sizes[{i}].name", wrong, right)
-    if max_container_name_length is not None:
-        _check_container_names(scenario._values(), faults, max_container_name_length)
-    return faults.lines
 
 
 def _read_file(

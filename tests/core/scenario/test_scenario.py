@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ssbench.core.errors import ScenarioError
 from ssbench.core.model import SizeClass
 from ssbench.core.scenario.fields import KEYS, OWN_READERS, SIZE_KEYS, crud_profile
-from ssbench.core.scenario.scenario import Scenario, limits_faults
+from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
 from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line, must_be_lines
@@ -266,21 +266,6 @@ def test_a_container_name_with_number_and_policy_has_256_bytes_at_most() -> None
     assert places_of(text(container_base=base + "b")) == ["container_base"]
     assert places_of(text(container_base=base), policy="golden") == ["container_base"]
     assert places_of(text(container_base=base), container_count=1_000_001) == ["container_base"]
-
-
-def test_a_store_s_own_limits_give_faults_for_the_sizes_in_use() -> None:
-    scenario = Scenario.from_json(text(), "x.scenario")
-    assert limits_faults(scenario) == []
-    assert limits_faults(scenario, 65536, 1024, 256) == []
-    assert limits_faults(scenario, 65535, 56, 18) == [
-        "x.scenario: sizes[0].name: object names of up to 57 bytes are too long for this store; "
-        "a name of at most 3 bytes",
-        "x.scenario: sizes[1].size_max: 65536 bytes are more than this store accepts; at most 65535",
-        "x.scenario: sizes[1].name: object names of up to 57 bytes are too long for this store; "
-        "a name of at most 3 bytes",
-        'x.scenario: container_base: container names like "ssbench_000099_gold" have 19 bytes; '
-        "at most 18, number and policy included",
-    ]
 
 
 def test_the_summary_is_one_line_of_what_a_run_does() -> None:
