@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from http.client import HTTPConnection
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,9 +20,10 @@ from ssbench.core.settings import StorageSettings
 from ssbench.embedded import EmbeddedSwift
 from ssbench.runner.cleanup import delete, plan
 from ssbench.runner.prepare import ContainerCounts, make_containers
-from ssbench.storage.base import StoreAdmin, StoreLimits
+from ssbench.storage.base import StoreLimits
 from ssbench.storage.registry import open_admin
-from tests.fakes.drivers import driver_settings
+from ssbench.storage.retrying_client import RetryingClient
+from tests.fakes.drivers import WholeDriver, driver_settings
 
 pytestmark = pytest.mark.e2e
 
@@ -48,16 +50,20 @@ def settings(embedded_swift: EmbeddedSwift) -> StorageSettings:
 
 
 @pytest.fixture
-def storage(settings: StorageSettings) -> Iterator[StoreAdmin]:
-    opened = open_admin(settings)
+def storage(settings: StorageSettings) -> Iterator[WholeDriver]:
+    opened = WholeDriver(settings)
     yield opened
     opened.close()
+
+
+def client(storage: Any) -> RetryingClient:
+    return RetryingClient(storage, 8)
 
 
 class Limited:
     """A storage that says other limits of itself: small pages, with or without bulk delete."""
 
-    def __init__(self, storage: StoreAdmin, limits: StoreLimits) -> None:
+    def __init__(self, storage: WholeDriver, limits: StoreLimits) -> None:
         self._storage = storage
         self._limits = limits
 
@@ -69,26 +75,26 @@ class Limited:
 
 
 @pytest.mark.parametrize("bulk", [10, None])
-def test_what_is_made_is_deleted_and_nothing_else(storage: StoreAdmin, bulk: int | None) -> None:
-    assert make_containers(storage, NAMES + NEIGHBOURS) == ContainerCounts(made=8)
-    assert make_containers(storage, NAMES) == ContainerCounts(there=4)
+def test_what_is_made_is_deleted_and_nothing_else(storage: WholeDriver, bulk: int | None) -> None:
+    assert make_containers(client(storage), NAMES + NEIGHBOURS) == ContainerCounts(made=8)
+    assert make_containers(client(storage), NAMES) == ContainerCounts(there=4)
     create = storage.actions[CREATE]
     Pool(8).map(lambda n: create(Job(n, CREATE, 0, n, 0, 5), 0), range(100))
     limits = replace(storage.limits(), listing_limit=7, bulk_delete_max=bulk)
-    limited: StoreAdmin = Limited(storage, limits)  # type: ignore[assignment]
-    planned = plan(limited, "tidy").entries
+    limited = Limited(storage, limits)
+    planned = plan(client(limited), "tidy").entries
     assert [entry.name for entry in planned] == NAMES
-    result = delete(limited, planned, 8)
+    result = delete(client(limited), planned)
     assert (result.objects, result.containers, result.examples) == (100, 4, [])
     left = storage.list_containers("tidy", "", 100)
     assert [entry.name for entry in left] == sorted(NEIGHBOURS)
-    assert delete(storage, left).ok
+    assert delete(client(storage), left).ok
 
 
-def test_another_policy_is_told(storage: StoreAdmin, settings: StorageSettings) -> None:
-    make_containers(storage, NAMES)
+def test_another_policy_is_told(storage: WholeDriver, settings: StorageSettings) -> None:
+    make_containers(client(storage), NAMES)
     silver = open_admin(replace(settings, placement="silver"))
     with pytest.raises(SsbenchError, match='under storage policy "gold", not "silver"'):
-        make_containers(silver, NAMES, policy="silver")
+        make_containers(client(silver), NAMES, policy="silver")
     silver.close()
-    assert delete(storage, plan(storage, "tidy").entries).ok
+    assert delete(client(storage), plan(client(storage), "tidy").entries).ok

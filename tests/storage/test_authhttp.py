@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import errno
 import ssl
+import time
 from itertools import pairwise
 from urllib.parse import urlsplit
 
 import pytest
 import requests
+from urllib3 import HTTPConnectionPool
 
-from ssbench.storage.authhttp import _same_host, reason_of
+from ssbench.core.errors import AuthError
+from ssbench.storage.authhttp import MAX_RESPONSE, BoundedAdapter, _same_host, reason_of
+from tests.fakes.scripted_server import Peer, Script, ScriptedServer, answering, ok
+from tests.fakes.served_pool import CHUNKED, START, dripping, endless, silent_after
 
 
 @pytest.mark.parametrize(
@@ -61,3 +66,89 @@ def test_errors_that_go_round_in_circles_end() -> None:
     one, two = ValueError("1"), ValueError("2")
     one.__cause__, two.__cause__ = two, one
     assert reason_of(one)
+
+
+# Limits on a response -------------------------------------------------------------------
+
+
+def asked(
+    *scripts: Script, timeout_s: float = 5.0, silence_s: float = 5.0, scheme: str = "http"
+) -> requests.Response:
+    with ScriptedServer(*scripts) as server, requests.Session() as session:
+        session.trust_env = False
+        for prefix in ("http://", "https://"):
+            session.mount(prefix, BoundedAdapter(timeout_s))
+        url = f"{scheme}://127.0.0.1:{server.port}/"
+        return session.get(url, timeout=silence_s, verify=False)
+
+
+@pytest.mark.parametrize("size", [0, 5, MAX_RESPONSE])
+def test_an_answer_is_read(size: int) -> None:
+    answer = asked(answering(ok(b"x" * size, b"A: b")))
+    assert (answer.status_code, answer.headers["A"], answer.content) == (200, "b", b"x" * size)
+    assert asked(answering(CHUNKED + b"2\r\nab\r\n0\r\n\r\n")).text == "ab"
+
+
+def test_logins_leave_no_classes_behind() -> None:
+    before = HTTPConnectionPool.__subclasses__()
+    asked(answering(ok(b"")))
+    assert HTTPConnectionPool.__subclasses__() == before
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        dripping(b"", b"x"),
+        dripping(b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+        dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        dripping(START.replace(b"100", b"10000"), b"x"),
+        dripping(CHUNKED, b"1\r\nx\r\n"),
+        dripping(CHUNKED + b"0\r\n", b"X: y\r\n"),
+    ],
+)
+def test_an_answer_that_drips_is_not_waited_for(script: Script) -> None:
+    started = time.monotonic()
+    with pytest.raises(requests.Timeout):
+        asked(script, timeout_s=0.2)
+    assert time.monotonic() - started < 4
+
+
+@pytest.mark.parametrize("said", [b"", START[:20], START, CHUNKED])
+def test_silence_is_a_timeout(said: bytes) -> None:
+    with pytest.raises(requests.Timeout):
+        asked(silent_after(said), silence_s=0.1)
+
+
+def test_a_handshake_that_drips_is_not_waited_for() -> None:
+    def script(peer: Peer) -> None:
+        # The start of a record of 16 kB, whose end each byte brings a little nearer.
+        peer.say(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03")
+        while not peer.is_over(0.01):
+            peer.say(b"x")
+
+    started = time.monotonic()
+    with pytest.raises(requests.Timeout):
+        asked(script, timeout_s=0.3, scheme="https")
+    assert time.monotonic() - started < 4
+
+
+@pytest.mark.parametrize(
+    ("start", "part"),
+    [(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536), (CHUNKED, b"10000\r\n%b\r\n" % (b"x" * 65536))],
+)
+def test_an_answer_without_end_is_given_up(start: bytes, part: bytes) -> None:
+    with pytest.raises(AuthError, match=f"more than {MAX_RESPONSE} bytes"):
+        asked(endless(start, part))
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"220 ESMTP\r\n\r\n", START + b"half", CHUNKED + b"x\r\n", CHUNKED + b"5\r\nh"]
+)
+def test_what_is_no_whole_answer_is_a_broken_connection(said: bytes) -> None:
+    with pytest.raises(requests.ConnectionError):
+        asked(answering(said))
+
+
+def test_bytes_are_taken_as_they_come() -> None:
+    bomb = ok(b"\x1f\x8b", b"Content-Encoding: gzip")
+    assert asked(answering(bomb)).content == b"\x1f\x8b"
