@@ -71,7 +71,7 @@ setup(
     packages=[*find_packages(include=["ssbench", "ssbench.*"]), "ssbench.scenarios"],
     # scenarios/ stands beside ssbench/ in a checkout and inside of it once installed.
     package_dir={"ssbench.scenarios": "scenarios"},
-    package_data={"ssbench.scenarios": ["*.scenario"]},
+    package_data={"ssbench": ["py.typed"], "ssbench.scenarios": ["*.scenario"]},
     install_requires=requirements(),
     extras_require=EXTRAS,
     entry_points={
