@@ -17,15 +17,24 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from ssbench.core.errors import StatFileError
 
 FORMAT = 2  #: history in docs/stat-file.rst
 MAX_BLOCK = 64 << 20  #: a block that inflates to more bytes is refused
+#: Columns are mostly noise: level 6 of zlib is 2 to 5 % smaller than level 1, and takes twice its
+#: time.
+_FAST, _SMALL = 1, 6
+_PIECE = 1 << 15  #: bytes that are compressed at a time
 
-#: Columns are mostly noise: level 6 is 2 to 5 % smaller than level 1, and takes twice its time.
-FAST, SMALL = 1, 6
+try:
+    from isal import isal_zlib
+except ImportError:  # there are no wheels for this platform
+    ENGINE: Any = zlib
+else:
+    #: ISA-L compresses seven times as fast as zlib, to about the same size, with its interface.
+    ENGINE = isal_zlib
 
 _FRAME = struct.Struct("<16sBIII")
 _MAGIC = struct.pack("<4sIBBH2sH", b"\x1f\x8b\x08\x04", 0, 0, 255, 17, b"SB", 13)
@@ -44,9 +53,6 @@ Item = TypeVar("Item")
 OnDamage = Callable[[str], None]
 
 
-_PIECE = 1 << 15  #: bytes that are compressed at a time
-
-
 class Block(NamedTuple):
     """An undamaged block."""
 
@@ -56,10 +62,16 @@ class Block(NamedTuple):
 
 
 class BlockBuilder:
-    """Compresses one block in pieces: each call is short, and small writes are collected."""
+    """Compresses one block in pieces: each call is short, and small writes are collected.
 
-    def __init__(self, level: int = FAST) -> None:
-        self._engine = zlib.compressobj(level, zlib.DEFLATED, -15, 9)
+    :param small: compress better, and more slowly: always by zlib.
+    """
+
+    def __init__(self, *, small: bool = False) -> None:
+        if small:
+            self._engine = zlib.compressobj(_SMALL, zlib.DEFLATED, -15, 9)
+        else:
+            self._engine = ENGINE.compressobj(_FAST, zlib.DEFLATED, -15)
         self._parts: list[bytes] = []
         self._waiting = bytearray()
         self._crc = 0
@@ -74,7 +86,7 @@ class BlockBuilder:
 
     def _compress(self) -> None:
         self._parts.append(self._engine.compress(self._waiting))
-        self._crc = zlib.crc32(self._waiting, self._crc)
+        self._crc = ENGINE.crc32(self._waiting, self._crc)
         self._waiting.clear()
 
     def finish(self, number: int) -> bytes:
@@ -292,13 +304,13 @@ def _inflate(member: bytes, length: int, inflate: Callable[[int], None]) -> byte
     if size > MAX_BLOCK:
         raise _DamagedError(f"would inflate to {size} bytes; at most {MAX_BLOCK} are read")
     inflate(size)
-    engine = zlib.decompressobj(-15)
+    engine = ENGINE.decompressobj(-15)
     try:
         # One byte more than announced, which detects a decompression bomb and stops it.
-        data = engine.decompress(memoryview(member)[_FRAME.size : -_TAIL.size], size + 1)
-    except zlib.error as error:
+        data: bytes = engine.decompress(memoryview(member)[_FRAME.size : -_TAIL.size], size + 1)
+    except ENGINE.error as error:
         raise _DamagedError("is damaged: it can't be decompressed") from error
-    if not engine.eof or engine.unused_data or len(data) != size or zlib.crc32(data) != crc:
+    if not engine.eof or engine.unused_data or len(data) != size or ENGINE.crc32(data) != crc:
         raise _DamagedError("is damaged: its checksum doesn't match")
     return data
 

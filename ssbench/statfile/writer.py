@@ -14,14 +14,14 @@ from ssbench.core.columns import RESULT_COLUMNS, Schema
 from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import Phase
 from ssbench.core.records import Record, ResultBatch, RunFooter, RunHeader
-from ssbench.statfile.blocks import FAST, SMALL, BlockBuilder, begins_a_block
+from ssbench.statfile.blocks import BlockBuilder, begins_a_block
 from ssbench.statfile.reader import StatFileReader
 from ssbench.statfile.records import encode, encode_results, encode_schema
 
 BLOCK_BYTES = 1 << 20  #: of records; a block is written when it has them, or once a second
 BLOCK_SECONDS = 1.0
 #: With fewer bytes per second, there is time for better compression.
-_SLOW_SECOND = 1 << 19
+_SLOW_SECOND = 1 << 18
 _LOOK = 1 << 20  #: bytes of an existing file that show whether it is a stat file
 
 
@@ -40,9 +40,9 @@ class StatFileWriter:
         self.path = path
         self.blocks = 0  #: written so far
         self.bytes_written = 0
-        self._level = FAST
+        self._small = False  # whether there is time for better compression
         self._added = 0  # bytes of records since the last second began
-        self._builder = BlockBuilder(self._level)
+        self._builder = BlockBuilder(small=self._small)
         self._due_s: float | None = None
         self._held: list[Record] | None = None  # until ``release``
         self._schemas: dict[Schema, int] = {}  # numbers of all, in the file
@@ -142,7 +142,7 @@ class StatFileWriter:
             self._due_s = now_s + BLOCK_SECONDS
         elif now_s >= self._due_s:
             self._due_s = now_s + BLOCK_SECONDS
-            self._level = SMALL if self._added < _SLOW_SECOND else FAST
+            self._small = self._added < _SLOW_SECOND
             self._added = 0
             self.flush()
 
@@ -166,7 +166,7 @@ class StatFileWriter:
             ) from error
         self.blocks += 1
         self.bytes_written += len(member)
-        self._builder = BlockBuilder(self._level)
+        self._builder = BlockBuilder(small=self._small)
         self._named.clear()
 
     def close(self) -> None:

@@ -42,6 +42,8 @@ from tests.statfile.test_blocks import resealed
 FILES = recorded("statfiles") + recorded("legacy")
 NO_FOOTER = "there is no footer: the run was cut off, or is still going on"
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.fixture(scope="module")
 def run_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:

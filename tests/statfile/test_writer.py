@@ -19,7 +19,7 @@ from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import Phase
 from ssbench.statfile import StatFileWriter, is_being_written, read
 from ssbench.statfile import writer as writer_module
-from ssbench.statfile.blocks import FAST, SMALL, BlockBuilder
+from ssbench.statfile.blocks import BlockBuilder
 from tests.statfile.samples import (
     FOOTER,
     HEADER,
@@ -156,12 +156,12 @@ def test_a_block_is_written_when_it_is_full(path: Path) -> None:
 
 
 def test_a_slow_run_is_compressed_better(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    levels: list[int] = []
+    small: list[bool] = []
 
     class Watched(BlockBuilder):
-        def __init__(self, level: int) -> None:
-            levels.append(level)
-            super().__init__(level)
+        def __init__(self, **given: bool) -> None:
+            small.append(given["small"])
+            super().__init__(**given)
 
     monkeypatch.setattr(writer_module, "BlockBuilder", Watched)
     batch_bytes = packed(busy_rows(1000))
@@ -171,7 +171,7 @@ def test_a_slow_run_is_compressed_better(path: Path, monkeypatch: pytest.MonkeyP
                 writer.append_results(Phase.RUN, 0, RESULT_SCHEMAS[0], batch_bytes)
             writer.tick(float(second))
     # One short second, two of a full block and a rest each, one short second.
-    assert levels == [FAST, SMALL, SMALL, FAST, FAST, FAST, SMALL]
+    assert small == [False, True, True, False, False, False, True]
 
 
 @pytest.mark.parametrize("size", [1, 8, 64, 256])
