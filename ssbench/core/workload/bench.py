@@ -391,7 +391,6 @@ class BenchWorkload(Workload):
         self.groups = tuple(group.users for group in groups)
         self.ahead = dues.ahead if dues else 0
         self._dues = dues
-        self._stopped = False
         self._now_s = 0.0
         population.start(verify, exclusive=exclusive)
         self._pools = population.pools
@@ -451,11 +450,11 @@ class BenchWorkload(Workload):
     def finished(self) -> bool:
         if self._dues and self._dues.finished:
             return True
-        return self._stopped or self.taken == self.total or self.exhausted is not None
+        return self.taken == self.total or self.exhausted is not None
 
     @property
     def exhausted(self) -> str | None:
-        if self._stopped or self.taken == self.total:
+        if self.taken == self.total:
             return None
         if any(picker.possible or picker.pool.closing for picker in self._every_picker):
             return None
@@ -469,10 +468,6 @@ class BenchWorkload(Workload):
             sentence += f" (with delete_after {delete_after_s}, objects are used for {stay_s:g} s)"
         return sentence
 
-    def stop(self) -> None:
-        """Give no more jobs."""
-        self._stopped = True
-
     def never_started(self, now_s: float) -> int:
         at_most = None if self.total is None else self.total - self.taken
         return self._dues.never_started(now_s, at_most) if self._dues else 0
@@ -484,7 +479,7 @@ class BenchWorkload(Workload):
         self._now_s = now_s
         if self._dues:
             limit = self._dues.ready(limit, now_s)
-        if self._stopped or not limit:
+        if not limit:
             return []
         self.population.expire(now_s)
         jobs: list[Job] = []

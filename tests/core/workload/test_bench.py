@@ -197,14 +197,11 @@ def test_the_count_is_of_what_was_sent_and_a_held_delete_has_its_place_in_it() -
         assert workload.taken == len(held) <= 3
 
 
-def test_an_endless_run_goes_on_until_it_is_stopped() -> None:
+def test_a_run_by_time_never_finishes_by_itself() -> None:
     workload = bench(size_class((0, 1, 0, 0)), count=None)
     assert workload.total is None
     assert len(workload.take(1, 1000, 0.0)) == 1000
     assert not workload.finished
-    workload.stop()
-    assert workload.finished
-    assert workload.take(1001, 10, 0.0) == []
 
 
 def test_an_unanswered_update_takes_its_object_out_and_calls_off_a_held_delete() -> None:
