@@ -45,8 +45,10 @@ class NoJob(Enum):
     HELD = "a removal, which waits for the operations in flight on its object"
 
 
-#: ``draw(job number, now in seconds[, object, size in bytes])``; the last two for given jobs.
-Draw = Callable[..., "Job | NoJob"]
+Drawn = Job | NoJob
+Given = int | None  #: an object, or a size in bytes; None: drawn
+#: ``draw(job number, now in seconds, given object, given size)``
+Draw = Callable[..., Drawn]
 
 
 class TargetPicker:
@@ -123,8 +125,8 @@ class TargetPicker:
     # One object: each method draws it, or takes the one that is given -----------------------
 
     def _create(
-        self, operation: int, number: int, now_s: float, _: None = None, size: int | None = None
-    ) -> Job | NoJob:
+        self, operation: int, number: int, now_s: float, _: Given = None, size: Given = None
+    ) -> Drawn:
         """A new object."""
         if size is None:
             size = self._draw_size()
@@ -135,13 +137,8 @@ class TargetPicker:
         )
 
     def _use(
-        self,
-        operation: int,
-        number: int,
-        now_s: float,
-        target: int | None = None,
-        size: int | None = None,
-    ) -> Job | NoJob:
+        self, operation: int, number: int, now_s: float, target: Given = None, size: Given = None
+    ) -> Drawn:
         """An open object, with the version and size that it is known to have."""
         pool = self.pool
         if target is None:
@@ -159,19 +156,12 @@ class TargetPicker:
             busy[target] = busy.get(target, 0) + 1
         size = self._size_min if sizes is None else self._size_min + sizes[target]
         version = 0 if versions is None else versions[target]
-        return _new(
-            Job,
-            (number, operation, self.index, target, version, size, NONE_NS, (), (), self.group),
-        )
+        fields = number, operation, self.index, target, version, size, NONE_NS, (), (), self.group
+        return _new(Job, fields)
 
     def _touch(
-        self,
-        operation: int,
-        number: int,
-        now_s: float,
-        target: int | None = None,
-        size: int | None = None,
-    ) -> Job | NoJob:
+        self, operation: int, number: int, now_s: float, target: Given = None, size: Given = None
+    ) -> Drawn:
         """As ``_use``; the object's time starts anew."""
         job = self._use(operation, number, now_s, target)
         if type(job) is Job:
@@ -179,13 +169,8 @@ class TargetPicker:
         return job
 
     def _replace(
-        self,
-        operation: int,
-        number: int,
-        now_s: float,
-        target: int | None = None,
-        size: int | None = None,
-    ) -> Job | NoJob:
+        self, operation: int, number: int, now_s: float, target: Given = None, size: Given = None
+    ) -> Drawn:
         """An open object, with its next version. Several may be in flight, unless exclusive."""
         pool = self.pool
         if size is None:
@@ -200,19 +185,12 @@ class TargetPicker:
             pool.busy[target] = _REPLACING if self._exclusive else pool.busy.get(target, 0) + 1
         pool.writing(target, now_s)
         version = pool.versions[target] + 1 if pool.versions is not None else 1
-        return _new(
-            Job,
-            (number, operation, self.index, target, version, size, NONE_NS, (), (), self.group),
-        )
+        fields = number, operation, self.index, target, version, size, NONE_NS, (), (), self.group
+        return _new(Job, fields)
 
     def _remove(
-        self,
-        operation: int,
-        number: int,
-        now_s: float,
-        target: int | None = None,
-        size: int | None = None,
-    ) -> Job | NoJob:
+        self, operation: int, number: int, now_s: float, target: Given = None, size: Given = None
+    ) -> Drawn:
         """An open object, which is closed by this."""
         if target is None:
             if not self.pool.members:
@@ -231,7 +209,7 @@ class TargetPicker:
 
     # Other targets ------------------------------------------------------------------------
 
-    def _several(self, row: Operation, draw: Draw, number: int, now_s: float) -> Job | NoJob:
+    def _several(self, row: Operation, draw: Draw, number: int, now_s: float) -> Drawn:
         """Up to ``set_size`` objects. All that are written get the same size and version.
 
         Those that a removal takes have nothing in flight: it never waits.
@@ -265,7 +243,7 @@ class TargetPicker:
                 break
         return list(found)
 
-    def _copy(self, operation: int, number: int, now_s: float) -> Job | NoJob:
+    def _copy(self, operation: int, number: int, now_s: float) -> Drawn:
         """An open object, which stays as it is, and a new one with the same content.
 
         Contents follow from name and version. The copy's version is chosen so that it stands for
@@ -282,15 +260,15 @@ class TargetPicker:
             pool.versions[copy] = version_of_copy(source, job.version, name)
         return job._replace(others=(copy,))
 
-    def _container(self, operation: int, number: int, now_s: float) -> Job | NoJob:
+    def _container(self, operation: int, number: int, now_s: float) -> Drawn:
         """A container, by its index."""
         index = int(self._targets() * self._containers)
         return _new(Job, (number, operation, self.index, index, 0, 0, NONE_NS, (), (), self.group))
 
     def _with_arguments(
         self, values: Callable[[Random, int], tuple[int | bytes, ...]], draw: Draw,
-        number: int, now_s: float, *given: int | None,
-    ) -> Job | NoJob:  # fmt: skip
+        number: int, now_s: float, *given: Given,
+    ) -> Drawn:  # fmt: skip
         job = draw(number, now_s, *given)
         if type(job) is not Job:
             return job
