@@ -21,8 +21,8 @@ from ssbench.core.operations import CRUD
 from ssbench.runner.results import read_stats
 from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_master import free_ports
-from tests.fakes.deeds import saying
-from tests.fakes.hostile_swift import Deed, HostileSwift, of_objects, of_the_run
+from tests.fakes.hostile_swift import Behaviour, HostileSwift, of_objects, of_the_run
+from tests.fakes.server_behaviours import saying
 
 
 @pytest.fixture(autouse=True)
@@ -216,7 +216,7 @@ def test_results_that_go_nowhere_have_no_report(
 # How it ends ------------------------------------------------------------------------------
 
 
-def refused_deed(status: int) -> Deed:
+def refused_deed(status: int) -> Behaviour:
     """A whole answer with this status and a short body."""
     return saying(b"HTTP/1.1 %d No\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno\n" % status)
 
@@ -232,7 +232,7 @@ def run_against(swift: HostileSwift, path: Path, tmp_path: Path, *words: str) ->
 
 
 @pytest.mark.parametrize(
-    ("deeds", "status", "last"),
+    ("behaviours", "status", "last"),
     [
         ({"no": refused_deed(403)}, 1, "50 of 50 operations failed; the first error: "),
         (
@@ -245,14 +245,14 @@ def run_against(swift: HostileSwift, path: Path, tmp_path: Path, *words: str) ->
     ids=["all", "two of three", "half"],
 )
 def test_a_run_failed_where_more_than_half_of_its_operations_did(
-    deeds: dict[str, Deed | None],
+    behaviours: dict[str, Behaviour | None],
     status: int,
     last: str | None,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = scenario(tmp_path, crud_profile=[1, 0, 0, 0], user_count=1)
-    with HostileSwift(deeds, of_the_run("PUT")) as swift:
+    with HostileSwift(behaviours, of_the_run("PUT")) as swift:
         assert run_against(swift, path, tmp_path) == status
     line = capsys.readouterr().err.splitlines()[-1]
     if last is None:

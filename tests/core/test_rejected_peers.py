@@ -48,7 +48,7 @@ def test_who_goes_before_anybody_was_let_in_never_was_in() -> None:
     assert there.disconnected(11) is None
 
 
-def test_who_hangs_up_before_it_showed_a_key_is_told_of() -> None:
+def test_a_peer_that_closes_during_the_handshake_is_logged() -> None:
     assert hangs_up(porch())
     assert hangs_up(porch(), "")
     assert hangs_up(porch("192.0.2.9"))
@@ -75,10 +75,10 @@ A, B = RejectedPeer("192.0.2.1", 5, NO_KEY), RejectedPeer("192.0.2.2", 5, OTHER_
 NAMELESS = RejectedPeer("", 5, NO_KEY)
 
 
-def test_each_address_is_told_once() -> None:
-    strangers = RejectedPeers()
-    assert len(strangers.lines([A, B, A, B._replace(port=6)], 0.0)) == 2
-    assert strangers.lines([A, B], 100.0, last=True) == []
+def test_each_address_is_logged_once() -> None:
+    rejected = RejectedPeers()
+    assert len(rejected.lines([A, B, A, B._replace(port=6)], 0.0)) == 2
+    assert rejected.lines([A, B], 100.0, last=True) == []
 
 
 def test_of_many_addresses_ten_are_named() -> None:
@@ -88,20 +88,20 @@ def test_of_many_addresses_ten_are_named() -> None:
     assert lines[-1] == "Rejected peers at more than 10 addresses; no more are named"
 
 
-def test_a_missed_address_is_waited_for_and_told_of_in_the_end() -> None:
-    strangers = RejectedPeers()
-    assert strangers.lines([NAMELESS], 10.0) == []
-    assert strangers.lines([], 11.0) == []
-    (line,) = strangers.lines([], 13.5)
+def test_a_missed_address_is_waited_for_and_logged_in_the_end() -> None:
+    rejected = RejectedPeers()
+    assert rejected.lines([NAMELESS], 10.0) == []
+    assert rejected.lines([], 11.0) == []
+    (line,) = rejected.lines([], 13.5)
     assert "an unknown address, port" in line
-    assert strangers.lines([NAMELESS], 99.0, last=True) == []
+    assert rejected.lines([NAMELESS], 99.0, last=True) == []
 
 
-def test_a_missed_address_that_is_known_later_is_told_once() -> None:
-    strangers = RejectedPeers()
-    assert strangers.lines([NAMELESS], 10.0) == []
-    assert len(strangers.lines([A], 11.0)) == 1
-    assert strangers.lines([], 99.0, last=True) == []
+def test_a_missed_address_that_is_known_later_is_logged_once() -> None:
+    rejected = RejectedPeers()
+    assert rejected.lines([NAMELESS], 10.0) == []
+    assert len(rejected.lines([A], 11.0)) == 1
+    assert rejected.lines([], 99.0, last=True) == []
 
 
 def test_the_last_call_waits_for_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Strangers at the three ports of a real run: refused, counted, and the run is none the worse."""
+"""Hostile peers at the three ports of a real run: rejected and counted, and the run goes on."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from ssbench.core.messages import Heartbeat, Hello, Host, Ready, encode
+from ssbench.core.messages import ControlState, Heartbeat, Hello, Host, Ready, encode
 from ssbench.core.model import Phase
 from tests.e2e.commands import Commands, Ended, Started, finished, free_ports
-from tests.fakes.strangers import (
+from tests.fakes.hostile_peers import (
     OTHER_TOOLS,
     Listener,
     a_gigabyte_announced,
@@ -63,6 +63,10 @@ def must_be_whole(ended: Ended) -> None:
     assert not steering(ended.err), "what strangers say steers no terminal"
 
 
+def _runs_with_two_workers(state: ControlState) -> bool:
+    return state.phase == Phase.RUN and len(state.workers) == 2
+
+
 @pytest.mark.parametrize("options", [[], ["--zmq-bind-ip", "127.0.0.1"]], ids=["key", "no key"])
 def test_other_tools_are_nothing_to_a_run(commands: Commands, options: list[str]) -> None:
     ports = free_ports()
@@ -87,11 +91,13 @@ def test_frames_that_are_none_and_messages_that_lie_are_refused(commands: Comman
     ports = free_ports()
     _, results, control = numbers(ports)
     run = begin(commands, ports, "--zmq-bind-ip", "127.0.0.1")
-    with Listener(control, results) as stranger:
-        beat = stranger.beat(lambda beat: beat.phase == Phase.RUN and len(beat.workers) == 2)
-        for frame in (*nasty_frames(), *forged(beat), hello("nobody\x1b[2J")):
-            stranger.send(frame)
-        stranger.beat(lambda later: later.serial > beat.serial + 1)
+    with Listener(control, results) as listener:
+        state = listener.control_state(
+            lambda state: state.phase == Phase.RUN and len(state.workers) == 2
+        )
+        for frame in (*nasty_frames(), *forged(state), hello("nobody\x1b[2J")):
+            listener.send(frame)
+        listener.control_state(lambda later: later.serial > state.serial + 1)
         memory_mb = peak_mb(run.pid)
         ended = run.wait().fine()
     must_be_whole(ended)
@@ -101,16 +107,16 @@ def test_frames_that_are_none_and_messages_that_lie_are_refused(commands: Comman
     assert memory_mb < MOST_MEMORY_MB
 
 
-def test_with_a_key_a_stranger_s_frames_do_not_even_arrive(commands: Commands) -> None:
+def test_with_a_key_frames_of_other_peers_do_not_arrive(commands: Commands) -> None:
     ports = free_ports()
     _, results, control = numbers(ports)
     run = begin(commands, ports)
     run.wait_for("Benchmark Run")
-    with Listener(control, results) as stranger:
+    with Listener(control, results) as listener:
         for frame in nasty_frames():
-            stranger.send(frame)
-        with pytest.raises(AssertionError, match="no beat"):
-            stranger.beat(lambda beat: True)
+            listener.send(frame)
+        with pytest.raises(AssertionError, match="no control state"):
+            listener.control_state(lambda state: True)
         ended = run.wait().fine()
     must_be_whole(ended)
     assert ended.stats.run.refused == 0
@@ -122,13 +128,15 @@ def test_a_worker_whose_clocks_are_nonsense_ends_no_run(commands: Commands) -> N
     _, results, control = numbers(ports)
     run = begin(commands, ports, "--zmq-bind-ip", "127.0.0.1")
     far = (1 << 62) - 1
-    with Listener(control, results) as stranger:
-        beat = stranger.beat(lambda beat: beat.phase == Phase.RUN and len(beat.workers) == 2)
-        stranger.send(encode(Hello(815, 0, "nobody", 0, "host", 1, "1")))
+    with Listener(control, results) as listener:
+        state = listener.control_state(
+            lambda state: state.phase == Phase.RUN and len(state.workers) == 2
+        )
+        listener.send(encode(Hello(815, 0, "nobody", 0, "host", 1, "1")))
         for clock_ns, wall_ns, origin_ns in ((far, -far, -far), (-far, far, far), (0, 0, far)):
-            beat = stranger.beat(lambda later, past=beat: later.serial > past.serial + 1)
-            stranger.send(encode(Heartbeat(815, beat.serial, clock_ns, 0, 0, 0, 0, {}, wall_ns)))
-            stranger.send(encode(Ready(815, beat.run, beat.phase, False, origin_ns)))
-            stranger.send(encode(Host(815, far, "", {"cpu_percent": 1.0})))
+            state = listener.control_state(lambda later, past=state: later.serial > past.serial + 1)
+            listener.send(encode(Heartbeat(815, state.serial, clock_ns, 0, 0, 0, 0, {}, wall_ns)))
+            listener.send(encode(Ready(815, state.run, state.phase, False, origin_ns)))
+            listener.send(encode(Host(815, far, "", {"cpu_percent": 1.0})))
         ended = run.wait().fine()
     must_be_whole(ended)

@@ -1,4 +1,4 @@
-"""A door in front of a server: it lets connections through, does deeds to them, or is shut."""
+"""A relay before a server: it passes connections on, misbehaves, or is shut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 
-from tests.fakes.hostile_swift import Deed
+from tests.fakes.hostile_swift import Behaviour
 from tests.fakes.scripted_server import Peer
 from tests.ports import held_port
 
@@ -16,13 +16,13 @@ from tests.ports import held_port
 class Gate:
     """A context manager: listens within, and passes everything on to ``port`` of loopback.
 
-    Once ``strike`` was called, each new connection meets a deed, in turn, instead of the server.
+    After ``strike``, each new connection meets a behaviour, in turn, instead of the server.
     """
 
-    def __init__(self, port: int, deeds: Mapping[str, Deed | None] | None = None) -> None:
+    def __init__(self, port: int, behaviours: Mapping[str, Behaviour | None] | None = None) -> None:
         self.struck: Counter[str] = Counter()
         self._target = port
-        self._deeds = list((deeds or {}).items())
+        self._behaviours = list((behaviours or {}).items())
         self._turn: int | None = None
         self._lock = threading.Lock()
         self._gone = threading.Event()
@@ -31,7 +31,7 @@ class Gate:
         self._listener = socket.create_server(("127.0.0.1", self.port))
 
     def strike(self) -> None:
-        """Deeds from now on, after the end of every connection that there is."""
+        """Behaviours from now on, after the end of every connection that there is."""
         self._turn = 0
         self._end_connections()
 
@@ -67,10 +67,10 @@ class Gate:
             threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
     def _serve(self, sock: socket.socket) -> None:
-        deed = self._deed()
+        behaviour = self._behaviour()
         with sock, suppress(OSError):
-            if deed is not None:
-                deed(Peer(sock, self._gone))
+            if behaviour is not None:
+                behaviour(Peer(sock, self._gone))
                 return
             with socket.create_connection(("127.0.0.1", self._target)) as inner:
                 self._keep(sock, inner)
@@ -79,15 +79,15 @@ class Gate:
                 _pump(sock, inner)
                 back.join()
 
-    def _deed(self) -> Deed | None:
+    def _behaviour(self) -> Behaviour | None:
         with self._lock:
-            if self._turn is None or not self._deeds:
+            if self._turn is None or not self._behaviours:
                 return None
-            name, deed = self._deeds[self._turn % len(self._deeds)]
+            name, behaviour = self._behaviours[self._turn % len(self._behaviours)]
             self._turn += 1
-            if deed is not None:
+            if behaviour is not None:
                 self.struck[name] += 1
-            return deed
+            return behaviour
 
     def _keep(self, *socks: socket.socket) -> None:
         with self._lock:

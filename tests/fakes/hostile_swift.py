@@ -1,8 +1,8 @@
 """A small Swift that behaves, but for the requests that a test wants broken.
 
-Deeds take turns: the first request that is to be broken meets the first deed, and so on, round
-and round; ``None`` among them is a request that is answered well. Each deed's strikes are counted,
-so a test knows how many failures a report must show.
+Behaviours take turns: the first request that is to be broken meets the first one, and so on, round
+and round; ``None`` among them is a request with a good response. They are counted, so that a test
+knows how many failures a report must show.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.fakes.http_server import ACCOUNT, FakeSwift, _Handler
 from tests.fakes.scripted_server import Peer
 
 #: What is done to a request whose head has been read. True: the connection goes on.
-Deed = Callable[[Peer], object]
+Behaviour = Callable[[Peer], object]
 Strikes = Callable[[BaseHTTPRequestHandler], bool]
 
 _OBJECT = re.compile(rf"{ACCOUNT}/[^/?]+/([^/?]+)")
@@ -66,13 +66,13 @@ def of_path(path: str) -> Strikes:
 class HostileSwift(FakeSwift):
     """A context manager: listens within. It gives a token to everyone, at ``auth_url``.
 
-    :param deeds: by name, in the order of their turns; ``None`` is to behave.
+    :param behaviours: by name, in the order of their turns; ``None`` is to behave.
     :param strikes: which requests are to be broken.
     """
 
     def __init__(
         self,
-        deeds: Mapping[str, Deed | None],
+        behaviours: Mapping[str, Behaviour | None],
         strikes: Strikes = READS,
         context: ssl.SSLContext | None = None,
     ) -> None:
@@ -80,7 +80,7 @@ class HostileSwift(FakeSwift):
         self.auth_url = self.url.replace(ACCOUNT, "/auth/v1.0")
         self.armed = True
         self.struck: Counter[str] = Counter()
-        self._deeds = list(deeds.items())
+        self._behaviours = list(behaviours.items())
         self._strikes = strikes
         self._turn = 0
         self._lock = threading.Lock()
@@ -93,16 +93,16 @@ class HostileSwift(FakeSwift):
     def strikes_in_all(self) -> int:
         return sum(self.struck.values())
 
-    def deed_for(self, request: BaseHTTPRequestHandler) -> Deed | None:
+    def deed_for(self, request: BaseHTTPRequestHandler) -> Behaviour | None:
         """What this request meets; None where it is to be answered."""
-        if not (self.armed and self._deeds and self._strikes(request)):
+        if not (self.armed and self._behaviours and self._strikes(request)):
             return None
         with self._lock:
-            name, deed = self._deeds[self._turn % len(self._deeds)]
+            name, behaviour = self._behaviours[self._turn % len(self._behaviours)]
             self._turn += 1
-            if deed is not None:
+            if behaviour is not None:
                 self.struck[name] += 1
-            return deed
+            return behaviour
 
     def __exit__(self, *exc: object) -> None:
         self._gone.set()
@@ -119,10 +119,10 @@ class _Hostile(_Handler):
             self.close_connection = True
 
     def answer(self) -> None:
-        deed = self.swift.deed_for(self)
-        if deed is not None:
+        behaviour = self.swift.deed_for(self)
+        if behaviour is not None:
             self.connection.settimeout(_LONGEST_S)
-            self.close_connection = deed(Peer(self.connection, self.swift._gone)) is not True
+            self.close_connection = behaviour(Peer(self.connection, self.swift._gone)) is not True
         elif urlsplit(self.path).path == "/auth/v1.0":
             self.reply(200, X_Storage_Url=self.swift.url, X_Auth_Token=self.swift.token)
         else:

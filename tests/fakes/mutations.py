@@ -1,4 +1,4 @@
-"""Recorded inputs, spoilt: what a broken disk, a stranger, or somebody who means it may send."""
+"""Recorded inputs, spoilt: what a broken disk, a foreign program or an attacker may send."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class ScriptedMaster:
         }  # fmt: skip
         self.serial = 0
         self.batch = 0
-        self.beating = True
+        self.broadcasting = True
 
     def broadcast(self, **changes: Any) -> None:
         """Say how things stand; what is not given stays as it was."""
@@ -80,8 +80,8 @@ class ScriptedMaster:
         )
 
     def listen(self, seconds: float = 0.02) -> None:
-        """Take in what comes; a beat now and then, unless there are to be none."""
-        if self.beating:
+        """Take in what comes; a control_state now and then, unless there are to be none."""
+        if self.broadcasting:
             self.broadcast()
         self.heard += self.transport.receive(seconds)
 
@@ -112,7 +112,7 @@ class ScriptedMaster:
         return incarnation
 
     def share(self, incarnation: int, users: int, phase: Phase = Phase.RUN, **changes: Any) -> None:
-        """Let the beats say that the worker has so many users in this phase."""
+        """Give the worker so many users in this phase."""
         self.broadcast(
             run=RUN, phase=int(phase), start_ns=time.perf_counter_ns(),
             workers={incarnation: (users, None)}, settings=self.settings.to_map(), **changes,

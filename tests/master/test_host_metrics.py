@@ -53,7 +53,7 @@ def test_the_masters_own_seconds_are_written_at_ticks_and_at_the_end() -> None:
     ]
 
 
-def test_a_worker_is_heard_of_each_second_once_and_of_none_that_is_to_come() -> None:
+def test_each_second_of_a_worker_is_recorded_once_and_none_of_the_future() -> None:
     """A file of a run doesn't grow by what a worker makes up."""
     here = Scene()
     here.enter()
@@ -67,7 +67,7 @@ def test_a_worker_is_heard_of_each_second_once_and_of_none_that_is_to_come() -> 
     assert len(here.written) == 3
 
 
-def test_stragglers_are_of_no_phase() -> None:
+def test_late_metrics_belong_to_no_phase() -> None:
     here = Scene()
     here.tell(112 * SECOND)  # none has begun
     here.enter()
@@ -109,7 +109,7 @@ def test_the_loops_lag_counts_in_phases_only() -> None:
     assert repr(here.log) == "<HostMetricsRecorder RUN <ClockSkewTracker 0 workers>>"
 
 
-def test_without_a_sampler_only_workers_are_told_of() -> None:
+def test_without_a_sampler_only_metrics_of_workers_are_recorded() -> None:
     written: list[Record] = []
     log = HostMetricsRecorder(None, written.append, written.append)  # type: ignore[arg-type]
     log.enter("run1", Phase.RUN, 0)

@@ -1,4 +1,4 @@
-"""The master with real workers: in threads, in processes that can be killed, and puppets."""
+"""The master with real workers: in threads, in processes, and scripted ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from ssbench.worker import store as store_module
 from ssbench.worker.worker import Worker, local_settings
 from tests.core.workload.fleet import Ledger, packed, row
 from tests.fakes.drivers import with_token
-from tests.fakes.puppet import Puppet
+from tests.fakes.scripted_worker import ScriptedWorker
 from tests.fakes.slow_storage import DRIVER
 
 RUN = "run1"
@@ -171,9 +171,9 @@ class Scene:
         self.stack.callback(process.kill)
         return process
 
-    def puppet(self, script: Any, **options: Any) -> Puppet:
-        """A puppet."""
-        return self.stack.enter_context(Puppet(self.transport.ports, script, **options))
+    def scripted(self, script: Any, **options: Any) -> ScriptedWorker:
+        """A scripted."""
+        return self.stack.enter_context(ScriptedWorker(self.transport.ports, script, **options))
 
     def run(
         self, ledger: Ledger, users: int = 8, expected: int | None = 1, **options: Any
@@ -322,7 +322,7 @@ def test_a_phase_without_jobs() -> None:
         assert here.run(Ledger(0)).ended == "complete"
 
 
-def test_failures_are_counted_and_end_nothing_unless_told() -> None:
+def test_failures_are_counted_and_end_nothing_without_a_limit() -> None:
     def broken(settings: StorageSettings) -> Any:
         storage = NoopStorage(settings)
 
@@ -350,7 +350,7 @@ def test_failures_are_counted_and_end_nothing_unless_told() -> None:
 # Who comes --------------------------------------------------------------------------------
 
 
-def test_nobody_comes() -> None:
+def test_no_worker_joins() -> None:
     with scene(Limits(worker_wait_s=0.1)) as here:
         with pytest.raises(NoWorkersError) as caught:
             here.master.wait_for_workers(8, None)
@@ -358,14 +358,14 @@ def test_nobody_comes() -> None:
         assert "--workers N" in str(caught.value)
 
 
-def test_with_fewer_than_expected_nothing_is_started() -> None:
+def test_with_fewer_workers_than_expected_nothing_starts() -> None:
     with scene(Limits(worker_wait_s=1.0)) as here:
         here.thread_worker(concurrency=3)
         with pytest.raises(FewerWorkersError, match="only 1 of 2 workers joined within 1 s"):
             here.master.wait_for_workers(8, 2)
 
 
-def test_fewer_come_than_expected_and_that_is_as_good() -> None:
+def test_fewer_workers_than_expected_may_be_enough() -> None:
     with scene(Limits(worker_wait_s=1.0, fewer_workers_ok=True)) as here:
         here.thread_worker(concurrency=3)
         outcome = here.run(Ledger(50), users=8, expected=2)
@@ -388,14 +388,14 @@ def test_the_second_of_two_with_one_id_is_refused_and_the_run_goes_on() -> None:
         assert len(here.master.registry.workers) == 1
 
 
-def test_interrupted_while_gathering() -> None:
+def test_an_interrupt_ends_the_wait_for_workers() -> None:
     with scene() as here:
         here.master.interrupt("interrupted by SIGINT")
         here.master.wait_for_workers(8, 2)
         assert here.master.interrupted == "interrupted by SIGINT"
 
 
-def test_kill_workers_names_those_that_are_gone() -> None:
+def test_kill_workers_names_the_workers_that_exited() -> None:
     with scene() as here:
         here.thread_worker("a")
         here.thread_worker("b")
@@ -412,7 +412,7 @@ def test_kill_workers_without_any_is_quick() -> None:
 # What goes wrong --------------------------------------------------------------------------
 
 
-def test_an_interrupt_ends_a_phase_in_good_order() -> None:
+def test_an_interrupt_waits_for_operations_in_flight() -> None:
     with scene(driver=DRIVER) as here:
         here.thread_worker(concurrency=4)
         here.when(5, lambda: here.master.interrupt("interrupted by SIGINT"))
@@ -428,7 +428,7 @@ def test_an_interrupt_ends_a_phase_in_good_order() -> None:
         assert here.master.run_phase(Phase.CLEANUP, Ledger(8), 4).counts.done == 8
 
 
-def test_operations_that_never_end_are_lost_after_the_drain_time_out() -> None:
+def test_operations_that_never_end_are_lost_after_the_drain_timeout() -> None:
     released: list[bool] = []
 
     def stuck(settings: StorageSettings) -> Any:
@@ -451,7 +451,7 @@ def test_operations_that_never_end_are_lost_after_the_drain_time_out() -> None:
         assert "did not end within 1 s" in here.observer.messages[0]
 
 
-def test_a_stat_file_that_cannot_be_written_ends_the_run_in_good_order() -> None:
+def test_a_stat_file_that_cannot_be_written_ends_the_run() -> None:
     with scene(driver=DRIVER) as here:
         here.thread_worker(concurrency=4)
         here.recorder.fault = StatFileError("run.stat.gz: no space left on device")
@@ -463,7 +463,7 @@ def test_a_stat_file_that_cannot_be_written_ends_the_run_in_good_order() -> None
 
 
 def test_all_workers_leave() -> None:
-    with scene(Limits(worker_timeout_s=1.0, worker_wait_s=3.0), driver=DRIVER) as here:
+    with scene(Limits(worker_timeout_s=1.0, worker_wait_s=20.0), driver=DRIVER) as here:
         process = here.process_worker("only")
         here.master.wait_for_workers(4, 1)
         here.when(5, process.terminate)
@@ -478,7 +478,7 @@ def test_all_workers_leave() -> None:
         assert time.monotonic() - began_s < 8
 
 
-def test_a_worker_that_is_told_to_end_loses_no_operation_but_counts_as_lost() -> None:
+def test_a_worker_that_exits_on_sigterm_loses_no_operation_but_counts_as_lost() -> None:
     with scene(QUICK, driver=DRIVER) as here:
         process = here.process_worker("leaves")
         here.thread_worker("stays", concurrency=4)
@@ -508,7 +508,7 @@ def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
         assert here.master.workers_lost == []
 
 
-def test_workers_may_come_and_go_before_all_are_here_and_after_they_are_let_go() -> None:
+def test_workers_may_leave_before_the_run_and_after_it() -> None:
     with scene(QUICK) as here:
         process = here.process_worker("early")
         here.master.keep_workers(lambda: bool(here.master.registry.workers))
@@ -540,7 +540,7 @@ def test_a_worker_that_is_killed_is_lost_with_what_it_held() -> None:
         assert any(f"{counts.lost} operations were lost" in text for text in here.observer.messages)
 
 
-def test_a_stopped_worker_is_lost_and_comes_back_as_another() -> None:
+def test_a_stopped_worker_is_lost_and_joins_anew() -> None:
     with scene(QUICK, driver=DRIVER) as here:
         process = here.process_worker("sleeper")
         here.thread_worker("stays", concurrency=4)
@@ -634,69 +634,69 @@ def test_a_token_that_cannot_be_renewed_fails_operations_and_not_the_run(
 # Workers that lie -------------------------------------------------------------------------
 
 
-def honest(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-    results = Results(puppet.incarnation, RUN, batch.phase, [batch.batch], packed(jobs))
-    puppet.transport.send(results)
+def honest(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+    results = Results(scripted.incarnation, RUN, batch.phase, [batch.batch], packed(jobs))
+    scripted.transport.send(results)
 
 
-def twice(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-    honest(puppet, batch, jobs)
-    honest(puppet, batch, jobs)
+def twice(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+    honest(scripted, batch, jobs)
+    honest(scripted, batch, jobs)
 
 
-def forged(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+def forged(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
     others = [job._replace(number=job.number + 10**6) for job in jobs]
-    for incarnation in (puppet.incarnation, 99):
-        puppet.transport.send(Results(incarnation, RUN, batch.phase, [10**6], packed(others)))
-    honest(puppet, batch, jobs)
+    for incarnation in (scripted.incarnation, 99):
+        scripted.transport.send(Results(incarnation, RUN, batch.phase, [10**6], packed(others)))
+    honest(scripted, batch, jobs)
 
 
-def malformed(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+def malformed(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
     for data in (b"", b"\xc1", pack([1, 2, 3])):
-        puppet.transport.send(Results(puppet.incarnation, RUN, batch.phase, [], data))
-    honest(puppet, batch, jobs)
+        scripted.transport.send(Results(scripted.incarnation, RUN, batch.phase, [], data))
+    honest(scripted, batch, jobs)
 
 
-def of_another_run(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-    puppet.transport.send(Ack(puppet.incarnation, "another", [batch.batch]))
-    puppet.transport.send(Results(puppet.incarnation, "another", batch.phase, [], packed(jobs)))
-    puppet.transport.send(Results(puppet.incarnation, RUN, Phase.CLEANUP, [], packed(jobs)))
-    honest(puppet, batch, jobs)
+def of_another_run(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+    scripted.transport.send(Ack(scripted.incarnation, "another", [batch.batch]))
+    scripted.transport.send(Results(scripted.incarnation, "another", batch.phase, [], packed(jobs)))
+    scripted.transport.send(Results(scripted.incarnation, RUN, Phase.CLEANUP, [], packed(jobs)))
+    honest(scripted, batch, jobs)
 
 
-def on_the_wrong_port(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-    puppet.transport.send(batch)
-    assert puppet.state is not None
-    puppet.transport.send(puppet.state)
-    honest(puppet, batch, jobs)
+def on_the_wrong_port(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+    scripted.transport.send(batch)
+    assert scripted.state is not None
+    scripted.transport.send(scripted.state)
+    honest(scripted, batch, jobs)
 
 
-def with_odd_columns(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+def with_odd_columns(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
     columns = pack_results([row(job) for job in jobs])
     columns[9] = "no column"
     data = pack(columns)
-    puppet.transport.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
-    honest(puppet, batch, jobs)
+    scripted.transport.send(Results(scripted.incarnation, RUN, batch.phase, [batch.batch], data))
+    honest(scripted, batch, jobs)
 
 
-def with_impossible_results(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+def with_impossible_results(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
     data = pack(pack_results([row(job)._replace(start_ns=10**17) for job in jobs]))
-    puppet.transport.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
-    honest(puppet, batch, jobs)
+    scripted.transport.send(Results(scripted.incarnation, RUN, batch.phase, [batch.batch], data))
+    honest(scripted, batch, jobs)
 
 
-def with_impossible_results_alone(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+def with_impossible_results_alone(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
     data = pack(pack_results([row(job)._replace(size_class=-1) for job in jobs]))
-    puppet.transport.send(Results(puppet.incarnation, RUN, batch.phase, [batch.batch], data))
+    scripted.transport.send(Results(scripted.incarnation, RUN, batch.phase, [batch.batch], data))
 
 
 @pytest.mark.parametrize(
     "script", [honest, twice, forged, malformed, of_another_run, on_the_wrong_port,
                with_odd_columns, with_impossible_results]
 )  # fmt: skip
-def test_lies_are_refused_and_each_job_counts_once(script: Any) -> None:
+def test_false_messages_are_rejected_and_each_job_counts_once(script: Any) -> None:
     with scene() as here:
-        here.puppet(script)
+        here.scripted(script)
         outcome = here.run(Ledger(40), users=4)
         assert (outcome.ended, outcome.counts.done) == ("complete", 40)
         assert adds_up(outcome)
@@ -704,9 +704,9 @@ def test_lies_are_refused_and_each_job_counts_once(script: Any) -> None:
         assert bool(refused) == (script is not honest)
 
 
-def test_jobs_whose_results_were_refused_are_lost_and_the_run_ends() -> None:
+def test_jobs_whose_results_were_rejected_are_lost_and_the_run_ends() -> None:
     with scene(Limits(worker_timeout_s=1, worker_wait_s=20)) as here:
-        here.puppet(with_impossible_results_alone)
+        here.scripted(with_impossible_results_alone)
         outcome = here.run(Ledger(8), users=4)
         assert (outcome.ended, outcome.counts.done, outcome.counts.lost) == ("complete", 0, 8)
         assert adds_up(outcome)
@@ -714,25 +714,25 @@ def test_jobs_whose_results_were_refused_are_lost_and_the_run_ends() -> None:
         assert here.recorder.batches == 0
 
 
-def test_a_worker_that_loses_its_jobs_is_not_waited_for_for_ever() -> None:
-    def forgetful(puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-        puppet.transport.send(Ack(puppet.incarnation, RUN, [batch.batch]))
+def test_a_worker_that_forgets_its_jobs_does_not_hang_the_run() -> None:
+    def forgetful(scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+        scripted.transport.send(Ack(scripted.incarnation, RUN, [batch.batch]))
 
     with scene(QUICK) as here:
-        here.puppet(forgetful)
+        here.scripted(forgetful)
         outcome = here.run(Ledger(4), users=4)
         assert (outcome.ended, outcome.counts.lost) == ("complete", 4)
         assert outcome.seconds < 4
 
 
-def test_a_worker_without_pulses_is_lost() -> None:
+def test_a_worker_without_heartbeats_is_lost() -> None:
     with scene(Limits(worker_timeout_s=0.4, worker_wait_s=20)) as here:
-        here.puppet(lambda puppet, batch, jobs: None, heartbeats=None)
+        here.scripted(lambda scripted, batch, jobs: None, heartbeats=None)
         here.master.wait_for_workers(4, 1)
         object.__setattr__(here.master.limits, "worker_wait_s", 0.1)
         outcome = here.master.run_phase(Phase.RUN, Ledger(4), 4)
         assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
-        assert here.master.workers_lost == ["puppet (host, pid 1)"]
+        assert here.master.workers_lost == ["scripted (host, pid 1)"]
 
 
 def unknown_heartbeat(heartbeat: Heartbeat) -> Heartbeat:
@@ -742,14 +742,14 @@ def unknown_heartbeat(heartbeat: Heartbeat) -> Heartbeat:
     )
 
 
-def test_strange_pulses_harm_nobody() -> None:
+def test_odd_heartbeats_do_no_harm() -> None:
     with scene() as here:
-        here.puppet(honest, heartbeats=unknown_heartbeat)
+        here.scripted(honest, heartbeats=unknown_heartbeat)
         outcome = here.run(Ledger(40), users=4)
         assert (outcome.ended, outcome.counts.done) == ("complete", 40)
 
 
-def test_strangers_on_the_results_port_are_counted() -> None:
+def test_foreign_messages_on_the_results_port_are_counted() -> None:
     with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as rejected:
         rejected.connect(f"tcp://127.0.0.1:{here.transport.ports.results}")
         for data in (b"rubbish", encode(Bye(7, "")), encode(Expired(7, 0))):
@@ -760,20 +760,20 @@ def test_strangers_on_the_results_port_are_counted() -> None:
         assert here.transport.refused == 1
 
 
-def test_a_worker_that_hears_no_beat_is_given_up_once() -> None:
+def test_a_worker_that_receives_no_control_state_is_dropped_once() -> None:
     with scene(Limits(worker_timeout_s=0.4, worker_wait_s=20)) as here:
         here.thread_worker("hears", concurrency=4)
-        here.puppet(lambda puppet, batch, jobs: None, heartbeats=None)
+        here.scripted(lambda scripted, batch, jobs: None, heartbeats=None)
         here.master.wait_for_workers(8, 2)
         ledger = Ledger(10**9)
         outcome = here.master.run_phase(Phase.RUN, ledger, 8, seconds=1.5)
         assert outcome.ended == "complete"
-        assert here.master.workers_lost == ["puppet (host, pid 1)"]
+        assert here.master.workers_lost == ["scripted (host, pid 1)"]
         (text,) = here.observer.messages
         assert f"can it reach port {here.transport.ports.control}, --zmq-control-port?" in text
 
 
-def test_an_open_loop_begins_when_its_first_jobs_have_travelled() -> None:
+def test_an_open_loop_begins_when_its_first_jobs_have_arrived() -> None:
     class Open(Ledger):
         ahead = 10
 
@@ -791,19 +791,19 @@ def test_an_open_loop_begins_when_its_first_jobs_have_travelled() -> None:
         assert ledger.begins_s - ledger.first_asked_s > 0.05
 
 
-def test_a_worker_of_another_release_is_told_of_once() -> None:
+def test_a_worker_of_another_release_is_warned_of_once() -> None:
     with scene() as here:
-        here.puppet(honest, release="0.9\x1b[2J")
+        here.scripted(honest, release="0.9\x1b[2J")
         here.run(Ledger(20), users=4)
         here.master.begin_run("run2", here.recorder)
     told = [line for line in here.observer.messages if "release" in line]
     assert told == [
-        f"Worker puppet (host, pid 1) is of ssbench 0.9\\x1b[2J, this master of {__version__}:"
+        f"Worker scripted (host, pid 1) is of ssbench 0.9\\x1b[2J, this master of {__version__}:"
         " install the same release on every host, or figures may not compare"
     ]
 
 
-def test_a_worker_of_another_protocol_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_worker_of_another_protocol_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     with scene() as here, zmq.Context() as context, context.socket(zmq.PUSH) as sock:
         sock.connect(f"tcp://127.0.0.1:{here.transport.ports.results}")
         for _ in range(7):

@@ -43,7 +43,7 @@ def keep_one_of_each(recorder: SafeRecorder) -> None:
     recorder.tick(1.5)
 
 
-def test_all_goes_to_the_recorder() -> None:
+def test_everything_goes_to_the_recorder() -> None:
     disk, said = Disk(9), list[str]()
     recorder = SafeRecorder(disk, said.append)
     keep_one_of_each(recorder)
@@ -58,7 +58,7 @@ def test_without_a_recorder_nothing_is_kept() -> None:
     assert (recorder.error, said) == (None, [])
 
 
-def test_after_a_failure_it_is_told_once_and_nothing_more_is_written() -> None:
+def test_after_a_failure_nothing_more_is_written_and_one_warning_is_shown() -> None:
     for room in range(3):
         disk, said = Disk(room), list[str]()
         recorder = SafeRecorder(disk, said.append)

@@ -1,4 +1,4 @@
-"""Strangers at each of the three ports: real sockets, and what is told of them."""
+"""Peers that are rejected at each of the three ports: real sockets, and the log lines."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.master_transport import MasterTransport
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import Control, WorkerTransport
-from tests.fakes.strangers import OTHER_TOOLS, call, greeting, subscriptions
+from tests.fakes.hostile_peers import OTHER_TOOLS, call, greeting, subscriptions
 from tests.transport.ends import ANY, PATIENCE_S, all_channels, state, until, worker_of
 
-#: The master's socket -> what a stranger would connect to it.
+#: The master's socket -> the socket that a peer would connect to it.
 PEERS = {"work": zmq.PULL, "results": zmq.PUSH, "control": zmq.SUB}
 #: Long enough for everything on loopback to have happened: handshakes take some 20 ms.
 GRACE_S = 0.4
@@ -68,7 +68,7 @@ LOCKS = {
 
 
 class Guest:
-    """A socket of a stranger's, which takes what it gets."""
+    """A socket of a peer without the key, which receives what it gets."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], kind: int) -> None:
         self.sock = context.socket(kind)
@@ -109,7 +109,7 @@ def told(master: MasterTransport, lines: list[str]) -> bool:
 
 @pytest.mark.parametrize("channel", PEERS)
 @pytest.mark.parametrize(("lock", "whys"), LOCKS.values(), ids=LOCKS)
-def test_a_stranger_gets_nothing_and_nothing_in_and_is_told_of_once(
+def test_a_peer_without_the_key_neither_sends_nor_receives_and_is_logged_once(
     channel: str, lock: Locks, whys: set[str]
 ) -> None:
     key = CurveKey.generate()
@@ -146,7 +146,7 @@ RUBBISH = {
 
 @pytest.mark.parametrize("channel", PEERS)
 @pytest.mark.parametrize("data", RUBBISH.values(), ids=RUBBISH)
-def test_another_tool_is_told_of(channel: str, data: bytes) -> None:
+def test_another_tool_is_logged(channel: str, data: bytes) -> None:
     with MasterTransport("127.0.0.1", ANY, CurveKey.generate()) as master:
         port = getattr(master.ports, channel)
         lines: list[str] = []
@@ -158,7 +158,7 @@ def test_another_tool_is_told_of(channel: str, data: bytes) -> None:
         assert re.match(rf"Rejected a peer at {SOMEWHERE}, port {port}: ", lines[0])
 
 
-def test_workers_with_the_key_come_and_go_without_a_word() -> None:
+def test_workers_with_the_key_are_not_logged() -> None:
     key = CurveKey.generate()
     with MasterTransport("127.0.0.1", ANY, key) as master:
         for _ in range(3):
@@ -168,7 +168,7 @@ def test_workers_with_the_key_come_and_go_without_a_word() -> None:
         assert master.rejected_peers(last=True) == []
 
 
-def test_without_a_key_too_a_worker_that_has_one_is_told_of() -> None:
+def test_without_a_key_a_worker_that_has_one_is_logged() -> None:
     key = CurveKey.generate()
     with (
         MasterTransport("127.0.0.1", ANY, None) as master,
@@ -192,7 +192,7 @@ def test_addresses_of_ipv4_are_plain_where_both_kinds_come_in() -> None:
         assert "it has another key" in lines[0]
 
 
-def test_the_door_stays_shut_where_nobody_answers_for_clients() -> None:
+def test_without_the_authenticator_no_peer_is_accepted() -> None:
     key = CurveKey.generate()
     with zmq.Context() as context, context.socket(zmq.PULL) as sock:
         authenticator = ZapAuthenticator(context, key)
@@ -206,7 +206,7 @@ def test_the_door_stays_shut_where_nobody_answers_for_clients() -> None:
 
 
 @pytest.mark.timeout(30)
-def test_strangers_by_the_hundred_hold_nobody_up() -> None:
+def test_hundreds_of_rejected_peers_do_not_block_workers() -> None:
     key = CurveKey.generate()
     with MasterTransport("127.0.0.1", ANY, key) as master:
         for _ in range(600):
@@ -218,7 +218,7 @@ def test_strangers_by_the_hundred_hold_nobody_up() -> None:
 
 
 @pytest.mark.timeout(30)
-def test_closing_with_strangers_at_the_door_takes_no_time() -> None:
+def test_closing_with_pending_peers_is_quick() -> None:
     key = CurveKey.generate()
     for _ in range(20):
         with MasterTransport("127.0.0.1", ANY, key) as master:
@@ -269,7 +269,7 @@ def refusal_of(transport: WorkerTransport) -> str:
         ),
     ],
 )
-def test_a_worker_is_told_what_is_wrong_with_its_key(
+def test_a_worker_logs_what_is_wrong_with_its_key(
     masters: str | None, workers: str | None, said: str | tuple[str, ...]
 ) -> None:
     key, other = CurveKey.generate(), CurveKey.generate()
@@ -298,7 +298,7 @@ def test_a_worker_tries_again_and_the_next_master_may_fit(first: CurveKey | None
             assert all_channels(second, transport, control, PATIENCE_S) == (True, True, True)
 
 
-def test_a_master_that_went_away_or_is_not_there_refuses_nobody() -> None:
+def test_a_master_that_is_gone_or_absent_rejects_no_worker() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     transport = WorkerTransport("127.0.0.1", Ports(port, port, port), CurveKey.generate())

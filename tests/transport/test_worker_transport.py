@@ -17,7 +17,7 @@ from tests.timing import spoilable
 from tests.transport.ends import ANY, PATIENCE_S, state, until, worker_of
 
 
-def test_rubbish_on_the_control_port_is_no_beat() -> None:
+def test_rubbish_on_the_control_port_is_rejected() -> None:
     with (
         MasterTransport("127.0.0.1", ANY, None) as master,
         worker_of(master) as (_transport, control),
@@ -27,7 +27,7 @@ def test_rubbish_on_the_control_port_is_no_beat() -> None:
         assert control.receive(0.2) is None
 
 
-def test_of_many_beats_the_newest_counts() -> None:
+def test_the_newest_control_state_counts() -> None:
     with (
         MasterTransport("127.0.0.1", ANY, None) as master,
         worker_of(master) as (_transport, control),

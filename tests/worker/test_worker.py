@@ -382,13 +382,13 @@ def test_without_control_states_it_joins_anew() -> None:
         master.send(jobs(1))
         master.send(jobs(2))
         master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 1))
-        master.beating = False
+        master.broadcasting = False
         hello = master.expect(Hello, lambda hello: hello.incarnation != first)
         assert hello.previous == first
         assert [back.numbers for back in master.all_of(Returned)] == [[2]]
         master.wait_until_nobody_takes_jobs()
         gate.open = True
-        master.beating = True
+        master.broadcasting = True
         master.share(hello.incarnation, 1)
         master.expect(Ready, lambda ready: ready.incarnation == hello.incarnation)
         master.send(jobs(3))
@@ -417,11 +417,11 @@ def test_a_lost_master_is_logged_with_what_was_dropped(
         master.broadcast(timeout_s=1.0)
         master.send(jobs(1, 2, 3))
         master.expect(Heartbeat, lambda heartbeat: (heartbeat.busy, heartbeat.queued) == (1, 2))
-        master.beating = False
+        master.broadcasting = False
         master.expect(Hello, lambda hello: hello.incarnation != first)
         _wait_for("The master is gone", caplog)
         gate.open = True
-        master.beating = True
+        master.broadcasting = True
         again = master.begin(1, master=2)
         master.send(jobs(4))
         assert [row.number for row in rows_of(master.expect(Results))] == [4]

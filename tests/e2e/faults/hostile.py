@@ -16,7 +16,7 @@ import psutil
 from ssbench.core.model import ErrorKind
 from tests.e2e.commands import LONGEST_S, Commands, Ended, Started, rows_of
 from tests.e2e.faults.matrix import Account, Row
-from tests.fakes.hostile_swift import Deed, HostileSwift
+from tests.fakes.hostile_swift import Behaviour, HostileSwift
 
 #: Short enough for tests, long enough for a machine that is busy with others.
 CONNECT_S, NETWORK_S = 2.0, 1.0
@@ -32,7 +32,7 @@ RUN_MAX_S = 60.0
 class Fault:
     """What the store does, and what the report is to say of it."""
 
-    deed: Deed
+    behaviour: Behaviour
     kind: ErrorKind
     words: str  #: in the detail, a regular expression
     status: int = 0

@@ -127,7 +127,7 @@ def test_at_the_footer(commands: Commands, embedded_swift: EmbeddedSwift, row: R
 
 
 @pytest.mark.fault("no place for the stat file")
-def test_a_stat_file_that_can_not_be_made_is_told_first(
+def test_a_stat_file_that_can_not_be_made_is_reported_first(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     path = commands.scenario(container_base="nowhere")

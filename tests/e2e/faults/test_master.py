@@ -92,7 +92,7 @@ def _can_be_reported_on(commands: Commands, killed: Started, at_least: int) -> N
 
 
 @pytest.mark.fault("master killed (SIGKILL), and no other comes")
-def test_workers_notice_and_wait_or_end_as_they_were_told(
+def test_workers_notice_and_wait_or_exit_as_their_options_say(
     commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
 ) -> None:
     ports = free_ports()

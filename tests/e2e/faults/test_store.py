@@ -8,7 +8,8 @@ from ssbench.core.model import ErrorKind
 from tests.e2e.commands import Commands
 from tests.e2e.faults.hostile import Fault, survives
 from tests.e2e.faults.matrix import Row
-from tests.fakes.deeds import (
+from tests.fakes.hostile_swift import HostileSwift
+from tests.fakes.server_behaviours import (
     BLOCK,
     CHUNKED,
     OK,
@@ -21,7 +22,6 @@ from tests.fakes.deeds import (
     saying,
     stall,
 )
-from tests.fakes.hostile_swift import HostileSwift
 from tests.fakes.terminal import NASTY
 
 K = ErrorKind
@@ -135,8 +135,8 @@ SLOW = ("stalls in the body", "a body after 204 and 304", "broken chunks", "head
 def test_an_answer_that_is_none(fault: str, commands: Commands, row: Row) -> None:
     faults = FAULTS[fault]
     count = FEW if "stalls" in fault or "drip" in fault else 40
-    deeds = {name: found.deed if found else None for name, found in faults.items()}
-    with HostileSwift(deeds) as swift:
+    behaviours = {name: found.behaviour if found else None for name, found in faults.items()}
+    with HostileSwift(behaviours) as swift:
         ended = survives(commands, row, swift, faults, operation_count=count)
     done, errors, _ = ended.counted()
     assert (done + errors, errors) == (count, sum(swift.struck.values()))

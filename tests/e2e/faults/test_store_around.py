@@ -16,7 +16,14 @@ from tests.e2e.faults.hostile import (
     watch,
 )
 from tests.e2e.faults.matrix import Row
-from tests.fakes.deeds import (
+from tests.fakes.hostile_swift import (
+    Behaviour,
+    HostileSwift,
+    of_containers,
+    of_objects,
+    of_path,
+)
+from tests.fakes.server_behaviours import (
     BLOCK,
     CHUNKED,
     OK,
@@ -28,19 +35,12 @@ from tests.fakes.deeds import (
     saying,
     stall,
 )
-from tests.fakes.hostile_swift import (
-    Deed,
-    HostileSwift,
-    of_containers,
-    of_objects,
-    of_path,
-)
 
 #: ``make test`` has those rows that differ most, ``make faults`` has all.
 slow, param = pytest.mark.slow, pytest.param
 
 #: Where it fails, and what the one line says.
-BEFORE: dict[str, tuple[tuple[str, ...], Deed, str]] = {
+BEFORE: dict[str, tuple[tuple[str, ...], Behaviour, str]] = {
     "a container's HEAD stalls": (("HEAD",), stall, "silent for 1 s"),
     "a container's HEAD is closed": (("HEAD",), leave, "closed unanswered"),
     "a container's HEAD has 100 MB of headers": (
@@ -59,9 +59,9 @@ QUICK = ("a container's HEAD stalls", "a container's PUT has a body without end"
     "fault", [name if name in QUICK else param(name, marks=slow) for name in BEFORE]
 )
 def test_containers_that_cannot_be_made(fault: str, commands: Commands, row: Row) -> None:
-    verbs, deed, words = BEFORE[fault]
+    verbs, behaviour, words = BEFORE[fault]
     path = commands.scenario()
-    with HostileSwift({fault: deed}, of_containers(*verbs)) as swift:
+    with HostileSwift({fault: behaviour}, of_containers(*verbs)) as swift:
         ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
         line = ended.one_line()
         assert words in line
@@ -73,7 +73,7 @@ def test_containers_that_cannot_be_made(fault: str, commands: Commands, row: Row
 
 @pytest.mark.fault("store: /info {fault}")
 @pytest.mark.parametrize(
-    ("fault", "deed", "words"),
+    ("fault", "behaviour", "words"),
     [
         param("stalls", stall, "silent for 1 s", marks=slow),
         param("is garbage", saying(b"\x15\x03\r\n\r\n"), "not an HTTP/1.1", marks=slow),
@@ -89,10 +89,10 @@ def test_containers_that_cannot_be_made(fault: str, commands: Commands, row: Row
     ],
 )
 def test_limits_that_cannot_be_had(
-    fault: str, deed: Deed, words: str, commands: Commands, row: Row
+    fault: str, behaviour: Behaviour, words: str, commands: Commands, row: Row
 ) -> None:
     path = commands.scenario()
-    with HostileSwift({fault: deed}, of_path("/info")) as swift:
+    with HostileSwift({fault: behaviour}, of_path("/info")) as swift:
         ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
     assert ended.took_s < RUN_MAX_S
     assert max(peaks) < MEMORY_MAX_MB
@@ -107,7 +107,7 @@ def test_limits_that_cannot_be_had(
 
 @pytest.mark.fault("store: while it is filled, each {verb} {fault}")
 @pytest.mark.parametrize(
-    ("verb", "fault", "deed", "words"),
+    ("verb", "fault", "behaviour", "words"),
     [
         ("HEAD", "stalls", stall, "silent for 1 s"),
         param(
@@ -129,10 +129,10 @@ def test_limits_that_cannot_be_had(
     ],
 )
 def test_uploads_of_initial_objects(
-    verb: str, fault: str, deed: Deed, words: str, commands: Commands, row: Row
+    verb: str, fault: str, behaviour: Behaviour, words: str, commands: Commands, row: Row
 ) -> None:
     path = commands.scenario()
-    with HostileSwift({fault: deed}, of_objects(verb)) as swift:
+    with HostileSwift({fault: behaviour}, of_objects(verb)) as swift:
         ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
         ended.fine(1)
         assert "no initial object could be uploaded" in ended.out
@@ -146,9 +146,9 @@ def test_uploads_of_initial_objects(
 
 @pytest.mark.fault("store: some uploads of initial objects fail")
 def test_some_initial_objects_are_missing(commands: Commands, row: Row) -> None:
-    deeds = {"closed": saying(START, b"half"), "well": None}
+    behaviours = {"closed": saying(START, b"half"), "well": None}
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
-    with HostileSwift(deeds, of_objects("PUT")) as swift:
+    with HostileSwift(behaviours, of_objects("PUT")) as swift:
         ended, _ = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
         assert swift.struck["closed"] == 5
     account = row.accounted(ended.fine().stats)
@@ -158,16 +158,16 @@ def test_some_initial_objects_are_missing(commands: Commands, row: Row) -> None:
 
 @pytest.mark.fault("store: while the run cleans up, each DELETE {fault}")
 @pytest.mark.parametrize(
-    ("fault", "deed"),
+    ("fault", "behaviour"),
     [
         param("stalls", stall, marks=slow),
         ("drips", dripping(OK + b"Content-Length: 99\r\n\r\n")),
         param("is answered without end", flooding(OK + b"\r\n", BLOCK), marks=slow),
     ],
 )
-def test_clean_up_of_a_run(fault: str, deed: Deed, commands: Commands, row: Row) -> None:
+def test_clean_up_of_a_run(fault: str, behaviour: Behaviour, commands: Commands, row: Row) -> None:
     path = commands.scenario(crud_profile=[1, 0, 0, 0], operation_count=12)
-    with HostileSwift({fault: deed}, of_objects("DELETE")) as swift:
+    with HostileSwift({fault: behaviour}, of_objects("DELETE")) as swift:
         ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
     assert ended.took_s < RUN_MAX_S
     assert max(peaks) < MEMORY_MAX_MB
@@ -186,7 +186,7 @@ AGAIN = OK + b"Content-Length: %d\r\n\r\n[%b]" % (len(ENTRY) + 1, ENTRY[:-1])
 
 @pytest.mark.fault("cleanup-containers: {fault}")
 @pytest.mark.parametrize(
-    ("fault", "deed", "words"),
+    ("fault", "behaviour", "words"),
     [
         param("the listing stalls", saying(START, then=stall), "silent for 0.5 s", marks=slow),
         ("the listing is cut off", saying(START, b"[{"), "2 of 1000 body bytes"),
@@ -202,9 +202,9 @@ AGAIN = OK + b"Content-Length: %d\r\n\r\n[%b]" % (len(ENTRY) + 1, ENTRY[:-1])
     ],
 )
 def test_cleanup_containers(
-    fault: str, deed: Deed, words: str, commands: Commands, row: Row
+    fault: str, behaviour: Behaviour, words: str, commands: Commands, row: Row
 ) -> None:
-    with HostileSwift({fault: deed}, of_containers("GET")) as swift:
+    with HostileSwift({fault: behaviour}, of_containers("GET")) as swift:
         options = [*login_at(swift), "--network-timeout", "0.5"]
         ended, peaks = watch(commands.master("cleanup-containers", "--yes", *options))
         line = ended.one_line()

@@ -7,7 +7,8 @@ import pytest
 from tests.e2e.commands import Commands
 from tests.e2e.faults.hostile import MEMORY_MAX_MB, RUN_MAX_S, options_for, watch
 from tests.e2e.faults.matrix import Row
-from tests.fakes.deeds import (
+from tests.fakes.hostile_swift import Behaviour, HostileSwift, of_path
+from tests.fakes.server_behaviours import (
     BLOCK,
     CHUNKED,
     OK,
@@ -20,10 +21,9 @@ from tests.fakes.deeds import (
     saying,
     stall,
 )
-from tests.fakes.hostile_swift import Deed, HostileSwift, of_path
 
 LATE = "within"
-FAULTS: dict[str, tuple[Deed, str]] = {
+FAULTS: dict[str, tuple[Behaviour, str]] = {
     "closed": (leave, "connection broke"),
     "reset": (reset, "reset"),
     "half closed": (half_close, "connection broke"),
@@ -53,9 +53,9 @@ QUICK = (
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FAULTS],
 )
 def test_no_token_is_one_line(fault: str, commands: Commands, row: Row) -> None:
-    deed, words = FAULTS[fault]
+    behaviour, words = FAULTS[fault]
     path = commands.scenario()
-    with HostileSwift({fault: deed}, of_path("/auth/v1.0")) as swift:
+    with HostileSwift({fault: behaviour}, of_path("/auth/v1.0")) as swift:
         started = commands.start_run("-f", path, *options_for(swift), workers=1)
         ended, peaks = watch(started)
         line = ended.one_line()

@@ -8,8 +8,8 @@ from ssbench.core.model import ErrorKind
 from tests.e2e.commands import Commands
 from tests.e2e.faults.hostile import RUN_MAX_S, Fault, failures, options_for, watch
 from tests.e2e.faults.matrix import Row
-from tests.fakes.deeds import START, saying
 from tests.fakes.hostile_swift import HostileSwift
+from tests.fakes.server_behaviours import START, saying
 
 CUT = Fault(saying(START, b"half"), ErrorKind.TRUNCATED, "4 of 1000 body")
 MANY = 5000
@@ -26,7 +26,7 @@ USERS = 4
 )
 def test_a_run_ends_early(option: str, most: int, words: str, commands: Commands, row: Row) -> None:
     path = commands.scenario(crud_profile=[0, 1, 0, 0], operation_count=MANY, user_count=USERS)
-    with HostileSwift({"cut": CUT.deed}) as swift:
+    with HostileSwift({"cut": CUT.behaviour}) as swift:
         options = [*options_for(swift), *option.split()]
         ended, _ = watch(commands.start_run("-f", path, *options, workers=1))
         ended.fine(1)
@@ -42,7 +42,7 @@ def test_a_run_ends_early(option: str, most: int, words: str, commands: Commands
 @pytest.mark.fault("store: every other operation fails, with --max-consecutive-errors 25")
 def test_a_run_with_a_success_now_and_then_goes_on(commands: Commands, row: Row) -> None:
     path = commands.scenario(crud_profile=[0, 1, 0, 0], operation_count=200, user_count=1)
-    with HostileSwift({"cut": CUT.deed, "well": None}) as swift:
+    with HostileSwift({"cut": CUT.behaviour, "well": None}) as swift:
         options = [*options_for(swift), "--max-consecutive-errors", "25"]
         ended, _ = watch(commands.start_run("-f", path, *options, workers=1))
     account = row.accounted(ended.fine().stats)

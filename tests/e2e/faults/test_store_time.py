@@ -20,9 +20,9 @@ from tests.e2e.faults.hostile import (
     watch,
 )
 from tests.e2e.faults.matrix import Row
-from tests.fakes.deeds import CHUNKED, OK, START, dripping, keep, leave, reset, saying
 from tests.fakes.gate import Gate
 from tests.fakes.hostile_swift import HostileSwift
+from tests.fakes.server_behaviours import CHUNKED, OK, START, dripping, keep, leave, reset, saying
 
 K = ErrorKind
 READS = {"crud_profile": [0, 1, 0, 0]}
@@ -39,7 +39,7 @@ def test_answers_byte_by_byte(commands: Commands, row: Row) -> None:
         "close": Fault(dripping(OK + b"\r\n", b"x", 1), K.OPERATION_TIMEOUT, "took too long"),
         "well": None,
     }
-    with HostileSwift({name: fault and fault.deed for name, fault in faults.items()}) as swift:
+    with HostileSwift({name: fault and fault.behaviour for name, fault in faults.items()}) as swift:
         options = ["--operation-timeout", "3", "--network-timeout", "2"]
         survives(commands, row, swift, faults, *options, operation_count=16)
 
@@ -48,7 +48,7 @@ def test_answers_byte_by_byte(commands: Commands, row: Row) -> None:
 def test_a_token_that_is_never_good_enough(commands: Commands, row: Row) -> None:
     faults = {"401": Fault(saying(UNAUTHORIZED, then=keep), K.UNAUTHORIZED, "answered 401", 401)}
     path = commands.scenario(**READS, operation_count=12)
-    with HostileSwift({"401": faults["401"].deed}) as swift:
+    with HostileSwift({"401": faults["401"].behaviour}) as swift:
         ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
         ended.fine(1)
         account = row.accounted(ended.stats)
@@ -169,9 +169,9 @@ def test_each_request_that_is_broken_is_in_a_count(commands: Commands, row: Row)
 @pytest.mark.fault("store: bytes that nobody asked for, behind an answer")
 def test_bytes_behind_an_answer(commands: Commands, row: Row) -> None:
     # The next request on that connection meets them: one failure for each.
-    deeds = {"garbage": saying(WELL, b"and more\r\n\r\n", then=keep), "well": None}
+    behaviours = {"garbage": saying(WELL, b"and more\r\n\r\n", then=keep), "well": None}
     path = commands.scenario(**READS, operation_count=40, user_count=1)
-    with HostileSwift(deeds) as swift:
+    with HostileSwift(behaviours) as swift:
         ended, _ = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
         ended.fine()
         account = row.accounted(ended.stats)

@@ -18,16 +18,16 @@ from tests.e2e.faults.hostile import (
     watch,
 )
 from tests.e2e.faults.matrix import Row
-from tests.fakes.deeds import leave, reset, saying, stall
 from tests.fakes.gate import Gate
-from tests.fakes.hostile_swift import Deed, HostileSwift
+from tests.fakes.hostile_swift import Behaviour, HostileSwift
 from tests.fakes.scripted_server import Peer
+from tests.fakes.server_behaviours import leave, reset, saying, stall
 from tests.servers.certificates import Certificates
 
 GIVEN_TOKEN = ["--os-auth-token", "tk", *TIMEOUTS, "--retries", 0]
 
 #: What the server does to connections, and what the one line says of it.
-HANDSHAKES: dict[str, tuple[Deed, str]] = {
+HANDSHAKES: dict[str, tuple[Behaviour, str]] = {
     "closes in the handshake": (leave, "TLS failed"),
     "resets in the handshake": (reset, "TLS failed: connection reset by peer"),
     "stalls in the handshake": (stall, "no connection within 2 s"),
@@ -87,13 +87,13 @@ def test_a_plain_url_for_tls(commands: Commands, row: Row, context: ssl.SSLConte
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(name, marks=[] if deed is stall else pytest.mark.slow)
-        for name, (deed, _) in HANDSHAKES.items()
+        pytest.param(name, marks=[] if behaviour is stall else pytest.mark.slow)
+        for name, (behaviour, _) in HANDSHAKES.items()
     ],
 )
 def test_no_handshake(fault: str, commands: Commands, row: Row, certificates: Certificates) -> None:
-    deed, words = HANDSHAKES[fault]
-    with Gate(0, {fault: deed}) as gate:
+    behaviour, words = HANDSHAKES[fault]
+    with Gate(0, {fault: behaviour}) as gate:
         gate.strike()
         url = f"https://127.0.0.1:{gate.port}/v1/AUTH_test"
         assert words in refused(commands, row, url, "--os-cacert", certificates.authority)
@@ -110,10 +110,12 @@ def test_handshakes_in_the_midst_of_a_run(
     def mask(peer: Peer) -> None:
         stranger.wrap_socket(peer.sock, server_side=True)
 
-    at_once = {name: deed for name, (deed, _) in HANDSHAKES.items() if deed is not stall}
-    deeds = {**at_once, "shows another certificate": mask}
+    at_once = {
+        name: behaviour for name, (behaviour, _) in HANDSHAKES.items() if behaviour is not stall
+    }
+    behaviours = {**at_once, "shows another certificate": mask}
     path = commands.scenario(crud_profile=[0, 1, 0, 0], operation_count=400)
-    with HostileSwift({}, context=context) as swift, Gate(swift.port, deeds) as gate:
+    with HostileSwift({}, context=context) as swift, Gate(swift.port, behaviours) as gate:
         url = swift.url.replace(str(swift.port), str(gate.port))
         options = [*GIVEN_TOKEN, "-S", url, "--os-cacert", certificates.authority]
         started = commands.start_run("-f", path, *options, workers=1)

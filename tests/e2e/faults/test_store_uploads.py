@@ -16,8 +16,17 @@ from tests.e2e.faults.hostile import (
     watch,
 )
 from tests.e2e.faults.matrix import Row
-from tests.fakes.deeds import OK, dripping, flooding, half_close, reading, reset, saying, stall
 from tests.fakes.hostile_swift import HostileSwift, of_the_run
+from tests.fakes.server_behaviours import (
+    OK,
+    dripping,
+    flooding,
+    half_close,
+    reading,
+    reset,
+    saying,
+    stall,
+)
 
 K = ErrorKind
 #: More than the buffers on the way take, so that the server decides what becomes of it.
@@ -63,8 +72,8 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_upload_that_fails(fault: str, commands: Commands, row: Row) -> None:
     faults = FAULTS[fault]
-    deeds = {name: found and found.deed for name, found in faults.items()}
-    with HostileSwift(deeds, of_the_run("PUT")) as swift:
+    behaviours = {name: found and found.behaviour for name, found in faults.items()}
+    with HostileSwift(behaviours, of_the_run("PUT")) as swift:
         ended = survives(commands, row, swift, faults, operation_count=12, user_count=2, **LARGE)
         names = [n for there in swift.containers.values() for n in there.objects]
         # What may have been uploaded was deleted, too.
@@ -82,8 +91,8 @@ def test_an_upload_that_is_cut_off_is_no_idle_connection(
         "reset": (reading(100_000, then=reset), "reset by peer|broken pipe"),
         "half closed": (half_close, "closed unanswered"),
     }[fault]
-    deeds = {"first": cut, "second": cut, "well": None}
-    with HostileSwift(deeds, of_the_run("PUT")) as swift:
+    behaviours = {"first": cut, "second": cut, "well": None}
+    with HostileSwift(behaviours, of_the_run("PUT")) as swift:
         path = commands.scenario(operation_count=8, user_count=1, **LARGE)
         ended, peaks = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
         ended.fine(1)

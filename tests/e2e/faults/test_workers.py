@@ -178,7 +178,7 @@ def test_one_that_comes_late_gets_its_share(
 
 
 @pytest.mark.fault("a worker is told to end (SIGTERM)")
-def test_one_that_is_told_to_end_loses_no_operation(commands: Commands, row: Row) -> None:
+def test_a_worker_that_exits_on_sigterm_loses_no_operation(commands: Commands, row: Row) -> None:
     ports = free_ports()
     leaving = commands.worker(*ports, "leaving")
     commands.worker(*ports, "staying")
@@ -198,7 +198,7 @@ def test_one_that_is_told_to_end_loses_no_operation(commands: Commands, row: Row
     row.saw("it ends what is in flight and gives back the rest: no operation is lost, status 6")
 
 
-def test_nobody_comes(commands: Commands) -> None:
+def test_no_worker_joins(commands: Commands) -> None:
     path = commands.scenario()
     ports = free_ports()
     ended = commands.run("-f", path, "--noop", "--worker-wait", "1", workers=None, ports=ports)
@@ -223,7 +223,7 @@ def test_two_of_one_name_are_refused_by_name(commands: Commands) -> None:
     assert ended.stats.total(READ).errors == 0
 
 
-def test_fewer_than_expected_are_told(commands: Commands) -> None:
+def test_fewer_workers_than_expected_are_reported(commands: Commands) -> None:
     ports = free_ports()
     path = commands.scenario(operation_count=100)
     commands.worker(*ports)

@@ -16,7 +16,7 @@ from tests.e2e.commands import Commands, free_ports, login, requests, until, wor
 from tests.e2e.faults.agreement import agrees_with_log
 from tests.e2e.faults.matrix import Row
 from tests.fakes.paced_swift import PacedSwift
-from tests.fakes.puppet import Puppet
+from tests.fakes.scripted_worker import ScriptedWorker
 
 USERS = 8
 
@@ -83,33 +83,33 @@ def test_one_that_stops_for_a_moment_loses_nothing(
 
 
 class Sleeper:
-    """What a puppet does that falls silent with its first job of the run, and once it is given up
+    """What a scripted does that falls silent with its first job of the run, and once it is given up
     sends the results of all it held."""
 
     def __init__(self) -> None:
         self.held: list[tuple[Jobs, list[Job]]] = []
         self.results = 0  #: that came too late
-        self.puppet: Puppet | None = None
+        self.scripted: ScriptedWorker | None = None
 
-    def play(self, puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
-        self.puppet = puppet
+    def play(self, scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
+        self.scripted = scripted
         if batch.phase == Phase.RUN:
-            puppet.transport.send(Ack(puppet.incarnation, batch.run, [batch.batch]))
+            scripted.transport.send(Ack(scripted.incarnation, batch.run, [batch.batch]))
             self.held.append((batch, jobs))
         else:
-            self._report(puppet, batch, jobs)
+            self._report(scripted, batch, jobs)
 
     def pulse(self, pulse: Heartbeat) -> Heartbeat:
-        puppet = self.puppet
-        if not self.held or puppet is None or puppet.state is None:
+        scripted = self.scripted
+        if not self.held or scripted is None or scripted.state is None:
             return pulse
-        if puppet.incarnation not in puppet.state.workers:
+        if scripted.incarnation not in scripted.state.workers:
             while self.held:
-                self._report(puppet, *self.held.pop())
+                self._report(scripted, *self.held.pop())
                 self.results += 1
         return pulse._replace(answered_serial=0)  # an answer to no beat of today
 
-    def _report(self, puppet: Puppet, batch: Jobs, jobs: list[Job]) -> None:
+    def _report(self, scripted: ScriptedWorker, batch: Jobs, jobs: list[Job]) -> None:
         rows = [
             (job.number, job.operation, job.size_class, job.object, job.due_ns, 0, 1, 1, 1, 0,
              *[0] * 6, 200, 0, 0, b"tx", "")
@@ -117,7 +117,7 @@ class Sleeper:
         ]  # fmt: skip
         took = [batch.batch]
         packed = pack(pack_results(rows))
-        puppet.transport.send(Results(puppet.incarnation, batch.run, batch.phase, took, packed))
+        scripted.transport.send(Results(scripted.incarnation, batch.run, batch.phase, took, packed))
 
 
 @pytest.mark.fault("results of a worker arrive after it was given up")
@@ -132,7 +132,7 @@ def test_stale_results_are_refused_by_number(commands: Commands, row: Row) -> No
         started = commands.start_run(
             "-f", path, *words, "--expect-workers", 2, workers=None, ports=options
         )
-        with Puppet(Ports(work, results, control), sleeper.play, heartbeats=sleeper.pulse):
+        with ScriptedWorker(Ports(work, results, control), sleeper.play, heartbeats=sleeper.pulse):
             ended = started.wait().fine(6)
     stats = ended.stats
     account = row.accounted(stats)

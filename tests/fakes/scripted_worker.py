@@ -13,11 +13,11 @@ from ssbench.core.model import Job
 from ssbench.transport.sockets import Ports
 from ssbench.transport.worker_transport import WorkerTransport
 
-#: Called with the puppet, a batch and its jobs.
-Script = Callable[["Puppet", Jobs, list[Job]], None]
+#: Called with the scripted, a batch and its jobs.
+Script = Callable[["ScriptedWorker", Jobs, list[Job]], None]
 
 
-class Puppet:
+class ScriptedWorker:
     """A context manager: plays within, in a thread, and leaves with a bye.
 
     :param pulses: how it changes its pulses; None for none at all.
@@ -28,7 +28,7 @@ class Puppet:
         ports: Ports,
         script: Script,
         *,
-        worker_id: str = "puppet",
+        worker_id: str = "scripted",
         heartbeats: Callable[[Heartbeat], Heartbeat] | None = lambda heartbeat: heartbeat,
         release: str = __version__,
     ) -> None:
@@ -40,7 +40,7 @@ class Puppet:
         self._control = self.transport.control()
         self._ready: tuple[str, int, bool] | None = None
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._play, name="puppet")
+        self._thread = threading.Thread(target=self._play, name="scripted")
 
     def _play(self) -> None:
         next_hello = 0.0
@@ -72,7 +72,7 @@ class Puppet:
             self.transport.open_work(state.pipe)
             self.transport.send(Ready(self.incarnation, *ready))
 
-    def __enter__(self) -> Puppet:
+    def __enter__(self) -> ScriptedWorker:
         self._thread.start()
         return self
 

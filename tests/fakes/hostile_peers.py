@@ -1,4 +1,4 @@
-"""Who comes to the master's ports without being asked: other tools, broken ones, and worse."""
+"""Hostile peers at the master's ports: other tools, broken ones, and attackers."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def nasty_frames() -> list[bytes]:
     return frames
 
 
-def forged(beat: ControlState) -> list[bytes]:
-    """Messages of the right form that lie, in a run of which a beat tells."""
-    someone, nobody = next(iter(beat.workers)), 4711
-    run, phase = beat.run, beat.phase
+def forged(control_state: ControlState) -> list[bytes]:
+    """Messages of the right form that lie, in the run of a control state."""
+    someone, nobody = next(iter(control_state.workers)), 4711
+    run, phase = control_state.run, control_state.phase
     rows = [Result(*[0] * RESULT_NUMBERS)._replace(number=10**9 + n, status=200) for n in range(3)]
     packed = pack(pack_results(rows))
     mine = pack(pack_results([rows[0]._replace(number=number) for number in (1, 2, 3)]))
@@ -109,7 +109,7 @@ def forged(beat: ControlState) -> list[bytes]:
         Returned(nobody, run, [1, 2, 3]), Returned(someone, run, [10**9]),
         Ready(nobody, run, phase, True), Bye(nobody, "gone\x1b[2J"),
         Expired(nobody, 10**9),
-        Jobs(run, phase, 1, 0, []), beat,
+        Jobs(run, phase, 1, 0, []), control_state,
     ]  # fmt: skip
     return [encode(lie) for lie in lies]
 
@@ -120,7 +120,7 @@ def hello(worker_id: str) -> bytes:
 
 
 class Listener:
-    """Hears beats, and sends to the results port whatever it is told to. A context manager."""
+    """Receives control states, and sends anything to the results port. A context manager."""
 
     def __init__(self, control: int, results: int) -> None:
         self._context = zmq.Context()
@@ -131,14 +131,16 @@ class Listener:
         self._results.setsockopt(zmq.SNDTIMEO, 10_000)
         self._results.connect(f"tcp://127.0.0.1:{results}")
 
-    def beat(self, fits: Callable[[ControlState], object], beats: int = 100) -> ControlState:
-        """The first beat that fits."""
-        for _ in range(beats):
-            assert self._beats.poll(10_000), "no beat"
+    def control_state(
+        self, fits: Callable[[ControlState], object], most: int = 100
+    ) -> ControlState:
+        """The first control_state that fits."""
+        for _ in range(most):
+            assert self._beats.poll(10_000), "no control state"
             heard = decode(self._beats.recv())
             if isinstance(heard, ControlState) and fits(heard):
                 return heard
-        raise AssertionError("no such beat")
+        raise AssertionError("no such control state")
 
     def send(self, frame: bytes) -> None:
         self._results.send(frame)

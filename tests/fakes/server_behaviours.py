@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from tests.fakes.hostile_swift import Deed
+from tests.fakes.hostile_swift import Behaviour
 from tests.fakes.scripted_server import Peer
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -48,48 +48,48 @@ def keep(peer: Peer) -> bool:
 # What is said -------------------------------------------------------------------------------
 
 
-def saying(*parts: bytes, then: Deed = leave) -> Deed:
+def saying(*parts: bytes, then: Behaviour = leave) -> Behaviour:
     """Say it in several segments."""
 
-    def deed(peer: Peer) -> object:
+    def behaviour(peer: Peer) -> object:
         for part in parts:
             peer.say(part)
             time.sleep(_PAUSE_S)
         return then(peer)
 
-    return deed
+    return behaviour
 
 
-def flooding(start: bytes, part: bytes, times: int = 10**9) -> Deed:
+def flooding(start: bytes, part: bytes, times: int = 10**9) -> Behaviour:
     """Say the part as often as the client takes it."""
 
-    def deed(peer: Peer) -> None:
+    def behaviour(peer: Peer) -> None:
         peer.say(start)
         for _ in range(times):
             peer.say(part)
         stall(peer)
 
-    return deed
+    return behaviour
 
 
-def dripping(start: bytes, drop: bytes = b"x", every_s: float = 0.2) -> Deed:
+def dripping(start: bytes, drop: bytes = b"x", every_s: float = 0.2) -> Behaviour:
     """Say a drop now and then: a network time-out that heeds any byte never comes."""
 
-    def deed(peer: Peer) -> None:
+    def behaviour(peer: Peer) -> None:
         peer.say(start)
         while not peer.is_over(every_s):
             peer.say(drop)
 
-    return deed
+    return behaviour
 
 
-def reading(count: int, then: Deed) -> Deed:
+def reading(count: int, then: Behaviour) -> Behaviour:
     """Take so many bytes of the request's body first."""
 
-    def deed(peer: Peer) -> object:
+    def behaviour(peer: Peer) -> object:
         left = count
         while left > 0 and (data := peer.sock.recv(min(left, 65536))):
             left -= len(data)
         return then(peer)
 
-    return deed
+    return behaviour
