@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
 from ssbench import runner
 from ssbench.cli.config import run_config, search_config
@@ -18,7 +19,6 @@ from ssbench.core.errors import ExitStatus
 from ssbench.runner.config import RunConfig
 from ssbench.runner.stop import Stop
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ssbench.runner.series import Series
     from ssbench.runner.single_run import RunResult

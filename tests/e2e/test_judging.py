@@ -29,7 +29,9 @@ def test_a_fifth_more_is_more_than_noise_and_the_same_rate_is_not(commands: Comm
 
     ended = compare(commands, slow, same)
     assert "The scenarios are the same.\n" in ended.out
-    assert re.search(r"^Run 2 against run 1: .* a second: no more than noise\.$", ended.out, re.M)
+    assert re.search(
+        r"^Run 2 against run 1: .* operations/s: no more than noise\.$", ended.out, re.M
+    )
     for block in ("TOTAL", "CREATE", "READ", "UPDATE", "DELETE"):
         assert f"\n{block} " in ended.out
 
