@@ -293,6 +293,31 @@ def unpack_ids(packed: Any, count: int) -> Sequence[bytes]:
     return raw.split(b"\n")[:-1] if shape == "plain" else _unpack_hex_ids(shape, suffix, raw)
 
 
+def packed_count(packed: bytes, columns: int) -> int:
+    """The number of rows of packed results, read without unpacking the rest.
+
+    :param packed: msgpack of ``[count, column, ...]``.
+    :raises MessageError: where it isn't a list of a count and so many columns.
+    """
+    # Of msgpack: the length of an array up to 15 is in its first byte, else in two more. A number
+    # below 128 is a byte of its own, else its type says how many bytes follow.
+    if packed[:1] == b"\xdc":
+        length, at = int.from_bytes(packed[1:3], "big"), 3
+    else:
+        length, at = (packed[0] - 0x90 if packed else -1), 1
+    if not (0 <= length <= 15 or at == 3) or len(packed) <= at:
+        raise MessageError("malformed results")
+    if length != 1 + columns:
+        raise MessageError("a batch of the wrong form")
+    count = packed[at]
+    if count >= 0x80:
+        width = {0xCC: 1, 0xCD: 2, 0xCE: 4}.get(count, 0)
+        count = int.from_bytes(packed[at + 1 : at + 1 + width], "big")
+    if not 1 <= count <= MAX_ROWS:
+        raise MessageError("a batch of no, or too many, rows")
+    return count
+
+
 def check_ids(packed: Any, count: int) -> None:
     """Check packed transaction ids without unpacking them.
 

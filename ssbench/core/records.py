@@ -10,10 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ssbench.core.columns import RESULT_COLUMNS, default_column, pack_results, unpack_named
+import msgpack
+
+from ssbench.core import unpacking
+from ssbench.core.columns import (
+    RESULT_COLUMNS,
+    default_column,
+    pack_results,
+    unpack_named,
+)
+from ssbench.core.errors import MessageError
 from ssbench.core.model import Phase
 
 MASTER = -1  #: in place of a worker's index
+_MAX_ITEMS = 16384  #: of one array (msgpack makes room for all of them before the first is read)
+_MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one batch
+_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +84,45 @@ class MarkRecord:
 
 @dataclass(frozen=True, slots=True)
 class ResultBatch:
-    """Results of one worker in one phase, as packed columns by name: see core.columns.
+    """Results of one worker in one phase: packed columns by name, see core.columns.
 
-    Columns are not checked, and unknown ones may be among them.
+    Nothing is unpacked, or checked, until it is asked for: statistics unpack many batches at once.
+    Whatever is malformed raises MessageError then.
     """
 
     phase: Phase
     worker: int
     count: int  #: of results, at least 1
-    columns: Mapping[str, Any]
+    names: tuple[str, ...]  #: of the columns; unknown ones may be among them
+    packed: bytes  #: msgpack of ``[count, column, ...]``
+    _columns: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of_rows(cls, phase: Phase, worker: int, rows: Sequence[tuple[Any, ...]]) -> ResultBatch:
         """A batch of rows, as ``core.columns.pack_results`` takes them."""
-        count, *packed = pack_results(rows)
-        columns = [int(column) if isinstance(column, int) else column for column in packed]
-        return cls(phase, worker, count, dict(zip(RESULT_COLUMNS, columns, strict=False)))
+        packed = pack_results(rows)
+        names = tuple(RESULT_COLUMNS)[: len(packed) - 1]
+        return cls(phase, worker, len(rows), names, msgpack.packb(packed))
+
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """The packed columns, which are not checked."""
+        if not self._columns:
+            try:
+                found = unpacking.unpack(self.packed, _MAX_ITEMS, _MAX_TOTAL_ITEMS)
+            except unpacking.FAULTS as error:
+                raise MessageError("malformed results") from error
+            if type(found) is not list or len(found) != 1 + len(self.names):
+                raise MessageError("a batch of the wrong form")
+            self._columns.update(zip(self.names, found[1:], strict=True))
+        return self._columns
 
     def column(self, name: str) -> Sequence[Any]:
-        """The values of a column, by the name of Result's field; its default where it is missing.
-
-        :raises MessageError: where it is malformed.
-        """
-        if name not in self.columns:
-            return unpack_named(name, default_column(RESULT_COLUMNS[name], self.count), self.count)
-        return unpack_named(name, self.columns[name], self.count)
+        """The values of a column, by the name of Result's field; defaults where it is missing."""
+        packed = self.columns.get(name, _MISSING)
+        if packed is _MISSING:
+            packed = default_column(RESULT_COLUMNS[name], self.count)
+        return unpack_named(name, packed, self.count)
 
 
 @dataclass(frozen=True, slots=True)

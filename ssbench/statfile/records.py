@@ -19,7 +19,7 @@ from typing import Any
 import msgpack
 
 from ssbench.core import unpacking
-from ssbench.core.columns import MAX_ROWS, RESULT_SCHEMAS, Schema, read_schema
+from ssbench.core.columns import RESULT_SCHEMAS, Schema, packed_count, read_schema
 from ssbench.core.errors import MessageError, StatFileError
 from ssbench.core.model import Phase
 from ssbench.core.records import (
@@ -51,6 +51,7 @@ _RECORD_TYPES: dict[int, type[Any]] = {
     6: MarkRecord,
     7: ClockRecord,
 }
+_PHASES = {int(phase): phase for phase in Phase}
 _CODES = {record: code for code, record in _RECORD_TYPES.items()}
 
 MAX_OBJECT = 16 << 20  #: bytes of one msgpack object
@@ -66,6 +67,7 @@ def encode(record: Record) -> bytes:
 
     :raises MessageError: where it has a value that can't be written.
     """
+    assert not isinstance(record, ResultBatch)  # nosec B101 # for mypy
     values = {field.name: getattr(record, field.name) for field in fields(record)}
     if isinstance(record, RunHeader):
         values["format"] = FORMAT  # also here: recompressing a file loses the block headers
@@ -181,17 +183,10 @@ class Decoder:
             raise MessageError("results of an unknown schema")
         if type(data) is not bytes:
             raise MessageError("no record of results")
-        try:
-            packed = unpacking.unpack(data, _MAX_ITEMS, _MAX_TOTAL_ITEMS)
-        except unpacking.FAULTS as error:
-            raise MessageError("malformed results") from error
-        if type(packed) is not list or len(packed) != 1 + len(names):
-            raise MessageError("a batch of the wrong form")
-        count = _whole(packed[0])
-        if not 1 <= count <= MAX_ROWS:
-            raise MessageError("a batch of no, or too many, rows")
-        columns = dict(zip(names, packed[1:], strict=True))
-        return ResultBatch(_phase(phase), _whole(worker), count, columns)
+        known = _PHASES.get(phase) if type(phase) is int else None
+        if known is None:
+            raise MessageError("a phase is wanted")
+        return ResultBatch(known, _whole(worker), packed_count(data, len(names)), names, data)
 
 
 def _known_fields(record: type[Any], values: dict[Any, Any]) -> dict[str, Any]:

@@ -8,8 +8,6 @@ import stat
 from contextlib import suppress
 from io import BytesIO
 
-import msgpack
-
 from ssbench.core.columns import RESULT_COLUMNS, Schema
 from ssbench.core.errors import StatFileError, UsageError
 from ssbench.core.model import Phase
@@ -92,9 +90,8 @@ class StatFileWriter:
             self._held.append(record)
             return
         if isinstance(record, ResultBatch):
-            schema = tuple((name, RESULT_COLUMNS[name].kind) for name in record.columns)
-            packed = msgpack.packb([record.count, *record.columns.values()])
-            self.append_results(record.phase, record.worker, schema, packed)
+            schema = tuple((name, RESULT_COLUMNS[name].kind) for name in record.names)
+            self.append_results(record.phase, record.worker, schema, record.packed)
             return
         data = encode(record)
         self._add(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError, fields
 from typing import get_args
 
+import msgpack
 import pytest
 
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Phase, Result
@@ -20,7 +21,8 @@ def test_a_batch_knows_its_length_and_its_columns_by_name() -> None:
 
 
 def test_unknown_columns_are_ignored_and_missing_ones_have_their_default() -> None:
-    batch = ResultBatch(Phase.RUN, 0, 2, {"number": [0, "B", b"\1\2"], "colour": "red"})
+    packed = msgpack.packb([2, [0, "B", b"\1\2"], "red"])
+    batch = ResultBatch(Phase.RUN, 0, 2, ("number", "colour"), packed)
     assert list(batch.column("number")) == [1, 2]
     assert list(batch.column("due_ns")) == [NONE_NS] * 2
     assert list(batch.column("transaction_id")) == [b"", b""]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgpack
+
 from ssbench.core.columns import RESULT_COLUMNS, RESULT_SCHEMAS, Layout, schema_number
 from ssbench.core.errors import MessageError
-from ssbench.core.model import Result
+from ssbench.core.model import Phase, Result
 from ssbench.core.records import ResultBatch
 
 
@@ -21,7 +23,7 @@ def unpack_results(packed: Any) -> list[Sequence[Any]]:
     number = schema_number(packed, RESULT_SCHEMAS)
     whole = Layout(RESULT_SCHEMAS[number], RESULT_COLUMNS).arrange(packed)
     names = Result._fields[: len(whole) - 1]
-    batch = ResultBatch(2, 0, whole[0], dict(zip(names, whole[1:], strict=True)))  # type: ignore[arg-type]
+    batch = ResultBatch(Phase.RUN, 0, whole[0], names, msgpack.packb(whole))
     return [batch.column(name) for name in Result._fields]
 
 

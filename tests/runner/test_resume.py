@@ -79,7 +79,7 @@ def test_each_object_of_an_operation_on_several_counts() -> None:
         row(BULK_DELETE, 22, error=1)._replace(others=(23, 33), statuses=(204, 500, 0)),
         row(LIST, 40),
     ]  # fmt: skip
-    left.add(ResultBatch(Phase.RUN, 0, list(zip(*rows, strict=True))))
+    left.add(ResultBatch.of_rows(Phase.RUN, 0, rows))
     assert known(left) == [(0, 23), (0, 30), (0, 31), (0, 33)]
 
 
@@ -253,6 +253,7 @@ def test_memory_is_by_what_exists_and_not_by_what_the_file_claims() -> None:
     )
     rows = [row(CREATE, number << 16) for number in range(1 << 16)]
     batch = ResultBatch.of_rows(Phase.RUN, 0, rows)
+    assert batch.columns  # unpacked: only what is kept of it is measured
     store = MemoryStore()
     store.add("b_000007", marker=True)
     tracemalloc.start()

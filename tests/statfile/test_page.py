@@ -328,7 +328,7 @@ def test_codes_and_columns_are_those_of_the_code() -> None:
     for name, column in RESULT_COLUMNS.items():
         assert COLUMNS[name][0] == column.kind
         if not column.required:
-            batch = ResultBatch(Phase.RUN, 0, 1, {})
+            batch = ResultBatch(Phase.RUN, 0, 1, (), b"\x91\x01")
             assert list(batch.column(name)) == [COLUMNS[name][1]]
 
 

@@ -7,16 +7,26 @@ whatever a damaged file holds is added up exactly, by the same code.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import accumulate, compress
-from operator import mul
+from functools import cached_property, lru_cache
+from itertools import accumulate, compress, groupby, islice
+from operator import attrgetter, mul
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ssbench.core.columns import RESULT_COLUMNS, WIDTHS, check_ids
+from ssbench.core import unpacking
+from ssbench.core.columns import (
+    HEX_SHAPES,
+    ID_BYTES,
+    RESULT_COLUMNS,
+    WIDTHS,
+    check_ids,
+    unpack_details,
+    unpack_ids,
+)
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS
 from ssbench.core.records import ResultBatch
@@ -26,6 +36,14 @@ Ints = npt.NDArray[Any]  #: whole numbers: int64, or Python's
 _LARGEST = 1 << 60  # of either part of a packed number
 _HALF = 31  # bits
 _LOW_HALF = (1 << _HALF) - 1
+#: The columns of whole numbers that figures are made of; others stay packed.
+_COLUMNS = (
+    "operation", "size_class", "error", "status", "due_ns", "start_ns", "headers_ns",
+    "first_byte_ns", "last_byte_ns", "bytes_moved", "retries", "not_found_retries", "rate_limited",
+    "reconnects", "renewals",
+)  # fmt: skip
+_AT_A_TIME = 256  #: batches; what many more unpack to would leave the processor's cache
+_LARGE = 1 << 14  #: bytes of a batch that is unpacked by itself
 
 
 def as_ints(values: Sequence[int] | npt.NDArray[Any]) -> Ints:
@@ -112,6 +130,7 @@ class Results:
 
     :param shifts_ns: by worker: what is added to its offsets, because its clock was wrong.
     :param open_loop: whether the load has an arrival rate.
+    :raises MessageError: where a batch is malformed.
     """
 
     def __init__(
@@ -121,46 +140,64 @@ class Results:
         *,
         open_loop: bool = False,
     ) -> None:
-        self.batches = batches
         self.open_loop = open_loop
-        self._counts = [batch.count for batch in batches]
+        self._workers = [batch.worker for batch in batches]
+        self._counts: list[int] = []
+        self._ids: list[Any] = []  # packed, of each batch
+        self._details: list[Any] = []
+        parts: dict[str, list[Ints]] = {name: [] for name in _COLUMNS}
+        for names, alike in groupby(batches, key=attrgetter("names")):
+            while some := list(islice(alike, _AT_A_TIME)):
+                self._add(parts, names, some)
+        self._columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
         self._starts = list(accumulate(self._counts, initial=0))
-        self._shifts_ns = shifts_ns
-        self._columns: dict[str, Ints] = {}
-        self._texts: dict[tuple[str, int], Sequence[Any]] = {}  # by column and batch
+        if any(shifts_ns.values()):
+            self._shift([shifts_ns.get(worker, 0) for worker in self._workers])
 
-    def load(self) -> None:
-        """Decode all columns of whole numbers, and check the others.
+    def _add(
+        self, parts: dict[str, list[Ints]], names: Sequence[str], batches: Sequence[ResultBatch]
+    ) -> None:
+        """Decode some batches of one schema, a column of all of them at once."""
+        try:
+            counts, *packed = zip(*_unpacked(batches), strict=True)
+            columns = dict(zip(names, packed, strict=True))
+        except (TypeError, ValueError) as error:
+            raise MessageError("a batch of the wrong form") from error
+        if list(counts) != [batch.count for batch in batches]:
+            raise MessageError("malformed results")
+        rows = sum(counts)
+        for name, arrays in parts.items():
+            if name in columns:
+                arrays.append(decoded(columns[name], counts))
+            elif RESULT_COLUMNS[name].required:
+                raise MessageError(f"results without {name}")
+            else:
+                arrays.append(np.full(rows, RESULT_COLUMNS[name].default))
+        self._counts += counts
+        self._ids += _checked_ids(columns.get("transaction_id"), counts)
+        self._details += _checked_details(columns.get("detail"), counts)
 
-        :raises MessageError: where one is malformed.
-        """
-        for name, known in RESULT_COLUMNS.items():
-            if known.kind == "int":
-                self.column(name)
-        for batch in self.batches:
-            if "transaction_id" in batch.columns:
-                check_ids(batch.columns["transaction_id"], batch.count)
-            if batch.columns.get("detail"):
-                batch.column("detail")
+    def _shift(self, of_batches_ns: Sequence[int]) -> None:
+        shifts = np.repeat(as_ints(of_batches_ns), self._counts)
+        self._columns["start_ns"] = self._columns["start_ns"] + shifts
+        dues = self._columns["due_ns"]
+        self._columns["due_ns"] = np.where(dues == NONE_NS, NONE_NS, dues + shifts)
 
     def __len__(self) -> int:
         return self._starts[-1]
 
     def __repr__(self) -> str:
-        return f"<Results {len(self)} rows of {len(self.batches)} batches>"
+        return f"<Results {len(self)} rows of {len(self._counts)} batches>"
 
     def column(self, name: str) -> Ints:
         """A column of whole numbers, by the name of Result's field; offsets are corrected."""
-        found = self._columns.get(name)
-        if found is None:
-            default = RESULT_COLUMNS[name].default
-            pieces = [batch.columns.get(name, default) for batch in self.batches]
-            found = decoded(pieces, self._counts)
-            if name in ("start_ns", "due_ns") and any(self._shifts_ns.values()):
-                shifts = [self._shifts_ns.get(batch.worker, 0) for batch in self.batches]
-                later = found + np.repeat(shifts, self._counts)
-                found = np.where(found == NONE_NS, found, later) if name == "due_ns" else later
-            self._columns[name] = found
+        return self._columns[name]
+
+    def by_worker(self) -> Counter[int]:
+        """The number of rows of each worker."""
+        found: Counter[int] = Counter()
+        for worker, count in zip(self._workers, self._counts, strict=True):
+            found[worker] += count
         return found
 
     @cached_property
@@ -184,15 +221,27 @@ class Results:
         dues = self.column("due_ns")
         return np.where(dues < 0, starts, dues)
 
-    def texts(self, name: str, rows: npt.NDArray[np.int64]) -> list[Any]:
-        """The ``transaction_id`` or ``detail`` of each of these rows."""
-        found = []
+    def ids(self, rows: npt.NDArray[np.int64]) -> list[bytes]:
+        """The transaction ids of these rows: next to none are ever unpacked."""
+        found: list[bytes] = []
         for row in rows.tolist():
             at = bisect_right(self._starts, row) - 1
-            texts = self._texts.get((name, at))
-            if texts is None:
-                texts = self._texts[name, at] = self.batches[at].column(name)
-            found.append(texts[row - self._starts[at]])
+            shape, suffix, data = self._ids[at]
+            at_row = row - self._starts[at]
+            if shape in HEX_SHAPES:
+                raw = data[at_row * ID_BYTES : (at_row + 1) * ID_BYTES]
+                found += unpack_ids([shape, suffix, raw], 1)
+            else:
+                found.append(_plain_ids(data)[at_row])
+        return found
+
+    def details(self, rows: npt.NDArray[np.int64]) -> list[str]:
+        """The details of the errors of these rows."""
+        found: list[str] = []
+        for row in rows.tolist():
+            at = bisect_right(self._starts, row) - 1
+            details = self._details[at]
+            found.append(details[row - self._starts[at]] if details else "")
         return found
 
     def groups(self, stages: npt.NDArray[np.int64] | None = None) -> Iterator[Group]:
@@ -211,6 +260,58 @@ class Results:
         sorted_kinds = kinds[order]
         for rows in np.split(order, np.flatnonzero(np.diff(sorted_kinds)) + 1):
             yield Group(self, rows, 0 if stages is None else int(stages[rows[0]]))
+
+
+def _unpacked(batches: Sequence[ResultBatch]) -> Sequence[Any]:
+    """What each batch unpacks to.
+
+    Together where they are small: a batch of a few rows costs as much to unpack as a larger one.
+
+    :raises MessageError: where one is malformed.
+    """
+    if len(batches) == 1 or max(len(batch.packed) for batch in batches) > _LARGE:
+        return [[batch.count, *batch.columns.values()] for batch in batches]
+    whole = b"".join([batch.packed for batch in batches])
+    # Items are not counted, which would take longer than all else: batches are short, without maps.
+    unpacker = unpacking.stream_unpacker(len(whole), _LARGE, 0, raw=False)
+    try:
+        unpacker.feed(whole)
+        found = list(unpacker)
+    except unpacking.FAULTS as error:
+        raise MessageError("malformed results") from error
+    if len(found) != len(batches) or unpacker.tell() != len(whole):
+        raise MessageError("malformed results")
+    return found
+
+
+def _checked_ids(pieces: Sequence[Any] | None, counts: Sequence[int]) -> Sequence[Any]:
+    """The packed transaction ids of each batch.
+
+    :raises MessageError: where they are malformed.
+    """
+    if pieces is None:
+        return [["plain", b"", b"\n" * count] for count in counts]
+    for piece, count in zip(pieces, counts, strict=True):
+        check_ids(piece, count)
+    return pieces
+
+
+def _checked_details(pieces: Sequence[Any] | None, counts: Sequence[int]) -> Sequence[Any]:
+    """The details of each batch, nothing where no row has any.
+
+    :raises MessageError: where they are malformed.
+    """
+    if pieces is None:
+        return [None] * len(counts)
+    return [
+        None if type(piece) is list and not piece else unpack_details(piece, count)
+        for piece, count in zip(pieces, counts, strict=True)
+    ]
+
+
+@lru_cache(maxsize=4)
+def _plain_ids(data: bytes) -> list[bytes]:
+    return data.split(b"\n")
 
 
 def _numbered(columns: Sequence[Ints]) -> npt.NDArray[Any] | None:
@@ -293,6 +394,10 @@ class Group:
         """By all of its rows."""
         return exact_sum(self.column("bytes_moved"))
 
-    def texts(self, name: str, rows: npt.NDArray[np.int64]) -> list[Any]:
-        """The ``transaction_id`` or ``detail`` of some of its rows."""
-        return self._results.texts(name, rows if self._rows is None else self._rows[rows])
+    def ids(self, rows: npt.NDArray[np.int64]) -> list[bytes]:
+        """The transaction ids of some of its rows."""
+        return self._results.ids(rows if self._rows is None else self._rows[rows])
+
+    def details(self, rows: npt.NDArray[np.int64]) -> list[str]:
+        """The details of some of its rows."""
+        return self._results.details(rows if self._rows is None else self._rows[rows])

@@ -12,6 +12,8 @@ from ssbench.core.records import MarkRecord, RunFooter, RunHeader, WorkerRecord
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.windows import SECOND_NS, Span, joined, load_end_ns, spans
 
+_MOST_DAMAGE = 100  #: lines
+
 
 @dataclass(frozen=True, slots=True)
 class StageUsers:
@@ -67,6 +69,13 @@ class RunRecords:
     def _add_operations(self) -> None:
         maps = (entry for header in self.headers.values() for entry in header.operations)
         self.operations = rows_of(maps)
+
+    def add_damage(self, fault: str) -> None:
+        """Note a fault of the file, one line; of very many only the first are kept."""
+        if len(self.damage) < _MOST_DAMAGE:
+            self.damage.append(fault)
+        elif len(self.damage) == _MOST_DAMAGE:
+            self.damage.append("and more")
 
     def merge(self, other: RunRecords) -> None:
         """Add the records of ``other``, which stays as it is."""

@@ -40,7 +40,6 @@ from ssbench.core.stats.tally import Basis, Counts, Errors, Tallies, Tally, Thro
 from ssbench.core.stats.windows import LEFT_OUT, SECOND_NS, LastStart, Span, Windows, gaps_ns
 
 _ENOUGH_ROWS = 1 << 17  #: that are counted at a time
-_WITHOUT_EFFECT = (ResultBatch, HostRecord, WorkerRecord)  #: on how results are counted
 _LONG_TAIL = 0.05  #: of the span of the rates; a shorter one doesn't bend them
 
 
@@ -111,11 +110,15 @@ class RunStats:
             if isinstance(record, ResultBatch):
                 waiting[record.phase].append(record)
                 rows += record.count
-            if rows >= _ENOUGH_ROWS or not isinstance(record, _WITHOUT_EFFECT):
-                for phase, batches in waiting.items():
-                    stats._add_results(phase, batches)
-                waiting.clear()
-                rows = 0
+                if rows < _ENOUGH_ROWS:
+                    continue
+            elif isinstance(record, HostRecord | WorkerRecord):  # no result's figures depend on it
+                stats.add(record)
+                continue
+            for phase, batches in waiting.items():
+                stats._add_results(phase, batches)
+            waiting.clear()
+            rows = 0
             if not isinstance(record, ResultBatch):
                 stats.add(record)
         for phase, batches in waiting.items():
@@ -411,15 +414,15 @@ class RunStats:
     # How it is counted
 
     def _add_results(self, phase: Phase, batches: Sequence[ResultBatch]) -> None:
-        results = Results(batches, self._shifts, open_loop=self._windows.open_loop)
         try:
-            results.load()
+            results = Results(batches, self._shifts, open_loop=self._windows.open_loop)
         except MessageError as error:
             if len(batches) == 1:
-                self.run.damage.append(f"a record is malformed: {error}")
-            else:
-                for batch in batches:
-                    self._add_results(phase, [batch])
+                self.run.add_damage(f"a record is malformed: {error}")
+                return
+            middle = len(batches) // 2
+            self._add_results(phase, batches[:middle])
+            self._add_results(phase, batches[middle:])
             return
         origin_ns = self._origins.get(phase, 0)
         if phase is Phase.RUN:
@@ -433,9 +436,9 @@ class RunStats:
 
     def _add_run(self, results: Results, origin_ns: int) -> None:
         """Count results of the run; those of a warm-up in the series only."""
-        for batch in results.batches:
-            if batch.worker >= 0:
-                self._requests[self.run.run_id, batch.worker] += batch.count
+        for worker, count in results.by_worker().items():
+            if worker >= 0:
+                self._requests[self.run.run_id, worker] += count
         late = results.ends_ns > self._windows.load_end_ns
         if late.any():
             self._after_end += int(np.count_nonzero(late))

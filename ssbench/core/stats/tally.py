@@ -82,7 +82,7 @@ class Latency:
         if slowest < 0:
             return
         if self.worst is None or slowest >= self.worst[0]:
-            ids = group.texts("transaction_id", np.flatnonzero(durations_ns == slowest))
+            ids = group.ids(np.flatnonzero(durations_ns == slowest))
             found = (slowest, max(ids))
             self.worst = max(self.worst or found, found)
         self.histogram.record_many(durations_ns if least >= 0 else durations_ns[durations_ns >= 0])
@@ -296,7 +296,7 @@ def _earliest(group: Group, chosen: Ints, origin_ns: int) -> ErrorExample:
     ends_ns = group.ends_ns[rows]
     first_ns = ends_ns.min()
     rows = rows[ends_ns == first_ns]
-    texts = zip(*(group.texts(name, rows) for name in ("detail", "transaction_id")), strict=True)
+    texts = zip(group.details(rows), group.ids(rows), strict=True)
     return ErrorExample(origin_ns + int(first_ns), group.operation, *min(texts))
 
 

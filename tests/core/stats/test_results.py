@@ -35,13 +35,15 @@ def test_each_row_is_in_the_group_of_its_kind(
 ) -> None:
     """Invariant: the groups have all rows once, each of its kind, in order, of any batches."""
     made = [
-        runs.result(number, operation, size_class=cls, error=ErrorKind(int(failed)))
+        runs.result(
+            number, operation, size_class=cls, error=ErrorKind(int(failed)), bytes_moved=number
+        )
         for number, (operation, cls, failed) in enumerate(rows)
     ]
     batches = [runs.batch(part) for part in (made[:cut], made[cut:]) if part]
     seen = []
     for group in results_of(*batches).groups():
-        numbers = group.column("number").tolist()
+        numbers = group.column("bytes_moved").tolist()
         assert numbers == sorted(numbers)
         kind = group.operation, group.size_class, group.failed
         assert all(rows[number] == kind for number in numbers)
@@ -49,7 +51,7 @@ def test_each_row_is_in_the_group_of_its_kind(
     assert sorted(seen) == list(range(len(rows)))
 
 
-@given(st.lists(st.sampled_from([0, 1, 9, -3, 1 << 40, -(1 << 63), 1 << 64]), min_size=1))
+@given(st.lists(st.sampled_from([0, 1, 9, -3, 1 << 40, -(1 << 62), (1 << 63) - 1]), min_size=1))
 def test_numbers_that_no_run_has_make_groups_like_others(classes: list[int]) -> None:
     rows = [runs.result(n, READ, size_class=cls) for n, cls in enumerate(classes)]
     groups = list(results_of(*(runs.batch([row]) for row in rows)).groups())
@@ -78,11 +80,12 @@ def test_the_response_time_counts_from_the_due_time() -> None:
 
 def test_texts_of_a_group_are_its_rows_own() -> None:
     rows = [
-        runs.result(n, READ, transaction_id=b"tx%d" % n, error=ErrorKind(n % 2)) for n in range(6)
+        runs.result(n, READ, transaction_id=b"tx%d" % n, error=ErrorKind(n % 2), bytes_moved=n)
+        for n in range(6)
     ]
     for group in results_of(runs.batch(rows[:2]), runs.batch(rows[2:])).groups():
-        wanted = [b"tx%d" % number for number in group.column("number").tolist()]
-        assert group.texts("transaction_id", as_ints([0, 2])) == [wanted[0], wanted[2]]
+        wanted = [b"tx%d" % number for number in group.column("bytes_moved").tolist()]
+        assert group.ids(as_ints([0, 2])) == [wanted[0], wanted[2]]
 
 
 whole = st.one_of(
@@ -137,7 +140,10 @@ def test_one_malformed_column_is_noticed_among_many(piece: Any) -> None:
             decoded(pieces, [3] * len(pieces))
 
 
-@given(st.lists(st.tuples(whole, whole, whole), min_size=1, max_size=9))
+half = st.integers(-(1 << 62), (1 << 62) - 1)
+
+
+@given(st.lists(st.tuples(half, half, half), min_size=1, max_size=9))
 def test_times_that_no_run_has_are_reckoned_exactly(times: list[tuple[int, int, int]]) -> None:
     rows = [
         runs.result(1, READ, start_ns=start, last_byte_ns=last, bytes_moved=moved)

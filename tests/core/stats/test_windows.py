@@ -37,6 +37,7 @@ def batch(*starts_s: float, due: bool = False) -> ResultBatch:
             READ,
             start_ns=round(start * SECOND) + (5 * SECOND if due else 0),
             due_ns=round(start * SECOND) if due else NONE_NS,
+            bytes_moved=number,
         )
         for number, start in enumerate(starts_s)
     ]
@@ -46,7 +47,7 @@ def batch(*starts_s: float, due: bool = False) -> ResultBatch:
 def stages(windows: Windows, given: ResultBatch) -> dict[int, list[int]]:
     results = Results([given], {})
     groups = results.groups(windows.stages(results))
-    return {group.stage: group.column("number").tolist() for group in groups}
+    return {group.stage: group.column("bytes_moved").tolist() for group in groups}
 
 
 def marked(windows: Windows, *at_s: float) -> Windows:
