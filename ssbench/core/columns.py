@@ -45,6 +45,7 @@ BIG_ENDIAN = sys.byteorder == "big"
 ID_BYTES = 16  #: of a transaction id of one of HEX_SHAPES
 HEX_SHAPES = ("uuid", "swift")
 _JOB_NUMBERS = Job._fields.index("others")  # fields that every batch of jobs has
+_JOB_DEFAULTS = ((), (), 0)  # of the other fields
 _job = partial(tuple.__new__, Job)  # Job._make without its detour through Python
 
 Schema = tuple[tuple[str, str], ...]  #: (name, kind) of each column
@@ -343,13 +344,13 @@ def check_ids(packed: Any, count: int) -> None:
 def pack_jobs(jobs: Sequence[Job]) -> list[Any]:
     """``[count, column, ...]`` in the order of Job's fields; at least one job. The optional ones
     are absent where all have their default."""
-    columns = list(zip(*jobs, strict=True))
-    if len(jobs) == 1:
-        packed: list[Any] = [1, *jobs[0][:_JOB_NUMBERS]]
-    else:
-        packed = [len(jobs), *map(_pack_in_haste, columns[:_JOB_NUMBERS])]
-    others, arguments, groups = columns[_JOB_NUMBERS:]
-    if any(others) or any(arguments) or any(groups):
+    count = len(jobs)
+    if count == 1 and jobs[0][_JOB_NUMBERS:] == _JOB_DEFAULTS:
+        return [1, *jobs[0][:_JOB_NUMBERS]]
+    *numbers, others, arguments, groups = zip(*jobs, strict=True)
+    packed: list[Any] = [count, *map(_pack_in_haste, numbers)]
+    # Counting is the fastest check: it compares by identity first.
+    if not others.count(()) == arguments.count(()) == groups.count(0) == count:
         packed += [pack_ints(others), list(map(list, arguments)), pack_column(groups)]
     return packed
 
@@ -374,18 +375,19 @@ def unpack_jobs(packed: Sequence[Any]) -> list[Job]:
 
     :raises MessageError: where a column is malformed.
     """
-    count, *numbers = packed[: 1 + _JOB_NUMBERS]
-    optional: list[Iterable[Any]] = [repeat(()), repeat(()), repeat(0)]
-    if len(packed) > 1 + _JOB_NUMBERS:
+    count = packed[0]
+    plain = len(packed) == 1 + _JOB_NUMBERS
+    if plain and count == 1 and list(map(type, packed)).count(int) == len(packed):
+        return [_job((*packed[1:], *_JOB_DEFAULTS))]
+    columns = [unpack_column(column, count) for column in packed[1 : 1 + _JOB_NUMBERS]]
+    optional: list[Iterable[Any]] = [repeat(default) for default in _JOB_DEFAULTS]
+    if not plain:
         others, arguments, groups = packed[1 + _JOB_NUMBERS :]
         optional = [
             unpack_ints(others, count),
             _unpack_arguments(arguments, count),
             unpack_column(groups, count),
         ]
-    elif count == 1 and all(type(value) is int for value in numbers):
-        return [_job((*numbers, (), (), 0))]
-    columns = [unpack_column(column, count) for column in numbers]
     return list(map(_job, zip(*columns, *optional, strict=False)))
 
 

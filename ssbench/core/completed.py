@@ -51,7 +51,8 @@ def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:
         began, headers, first, last, pack_column(moved), 0, 0, 0, pack_column(reconnects), 0,
         pack_column(urls), pack_column(statuses), 0, 0, pack_ids(ids), [],
     ]  # fmt: skip
-    if any(groups) or any(items) or any(others) or any(each):
+    count = len(finished)
+    if not others.count(()) == each.count(()) == items.count(0) == groups.count(0) == count:
         packed += pack_optional(items, others, each, groups)
     return packed
 
