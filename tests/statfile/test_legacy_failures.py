@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ssbench.core.model import ErrorKind
-from ssbench.statfile.legacy_failures import collect_secrets, kind_of, safe_detail, text_of
+from ssbench.statfile.legacy import collect_secrets, kind_of, safe_detail, text_of
 
 
 @pytest.mark.parametrize(
