@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ssbench.core.dispatch.worker_registry import MAX_NAMES, SECOND, WorkerRegistry, WorkerState
 from ssbench.core.errors import FewerWorkersError, NoWorkersError
@@ -17,6 +17,9 @@ from ssbench.core.messages import Bye, ControlState, Expired, Hello, Ready
 from ssbench.core.model import Phase, WorkerExit
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.master.phases import Limits
+
+if TYPE_CHECKING:
+    from ssbench.transport.master_transport import MasterTransport
 
 _STATE_INTERVAL_NS = SECOND
 #: Between control states at first, while a new worker has answered none: subscribing takes a
@@ -56,22 +59,6 @@ class Children(Protocol):
 
     def all_gone(self) -> bool:
         """Whether all of them have ended, and no other worker can join."""
-
-
-class MasterAddress(Protocol):
-    """Where workers reach the master: MasterTransport."""
-
-    ip: str
-    has_key: bool
-    key_hint: str
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only workers of this host can connect."""
-
-    @property
-    def port_numbers(self) -> tuple[int, int, int]:
-        """Work, results, control."""
 
 
 class WorkerManager:
@@ -302,13 +289,13 @@ class WorkerWait:
     def __init__(
         self,
         manager: WorkerManager,
-        address: MasterAddress,
+        transport: MasterTransport,
         limits: Limits,
         users: int,
         expected: int | None,
     ) -> None:
         self._manager = manager
-        self._address = address
+        self._transport = transport
         self._limits = limits
         self._users = users
         self._expected = expected
@@ -371,7 +358,7 @@ class WorkerWait:
     def _why_none(self, because: str) -> str:
         if self._manager.none_can_join:
             return "all local workers have ended, and no other can join"
-        address = self._address
+        address = self._transport
         work, results, control = address.port_numbers
         reach = ""
         if address.is_loopback:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -42,9 +41,8 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
-from ssbench.core.records import MarkRecord, PhaseRecord, Record, WorkerRecord
+from ssbench.core.records import PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits, PhaseOutcome
@@ -269,35 +267,6 @@ def test_a_phase_by_time_ends_with_its_time() -> None:
         assert len(ledger.outcome) == ledger.taken
 
 
-class Enough(SteadyStateDetector):
-    """Has had enough when so many are done."""
-
-    def __init__(self, enough: int) -> None:
-        super().__init__()
-        self.enough = enough
-        self.began_ns = 0
-
-    def begin(self, now_ns: int) -> None:
-        self.began_ns = now_ns
-
-    def reason_to_end(self, now_ns: int, done: int) -> str:
-        assert self.began_ns <= now_ns
-        return "steady enough" if done >= self.enough else ""
-
-
-def test_a_phase_ends_in_good_order_when_it_is_steady() -> None:
-    with scene(driver=DRIVER) as here:
-        here.thread_worker(concurrency=4)
-        outcome = here.run(Ledger(10**9), users=4, seconds=60, steady_state=Enough(20))
-        assert (outcome.ended, outcome.reason) == ("complete", "steady enough")
-        assert adds_up(outcome)
-        assert 20 <= outcome.counts.done < 200
-        assert outcome.counts.lost == outcome.counts.failed == 0
-        assert here.told(MarkRecord)[-1].name == "end"
-        here.master.begin_run("run2", None)
-        assert here.run(Ledger(40)).counts.done == 40  # in the next one nobody asks
-
-
 def test_another_run_goes_on_with_the_same_workers() -> None:
     with scene() as here:
         here.thread_worker("a")
@@ -428,29 +397,6 @@ def test_an_interrupt_waits_for_operations_in_flight() -> None:
         assert here.master.run_phase(Phase.CLEANUP, Ledger(8), 4).counts.done == 8
 
 
-def test_operations_that_never_end_are_lost_after_the_drain_timeout() -> None:
-    released: list[bool] = []
-
-    def stuck(settings: StorageSettings) -> Any:
-        storage = NoopStorage(settings)
-
-        def act(job: Job, deadline_ns: int) -> Timing:
-            while not released:
-                gevent.sleep(0.01)
-            raise StorageError(ErrorKind.TLS, "")
-
-        storage.actions = dict.fromkeys(OPERATIONS, act)
-        return storage
-
-    with scene(Limits(worker_wait_s=20, drain_timeout_s=1.0)) as here:
-        here.thread_worker(open_driver=stuck, concurrency=2)
-        outcome = here.run(Ledger(10), users=2, seconds=0.2)
-        released.append(True)
-        assert outcome.counts.lost == 2
-        assert adds_up(outcome)
-        assert "did not end within 1 s" in here.observer.messages[0]
-
-
 def test_a_stat_file_that_cannot_be_written_ends_the_run() -> None:
     with scene(driver=DRIVER) as here:
         here.thread_worker(concurrency=4)
@@ -460,37 +406,6 @@ def test_a_stat_file_that_cannot_be_written_ends_the_run() -> None:
         assert adds_up(outcome)
         assert here.master.recorder.error is here.recorder.fault
         assert here.observer.messages == [str(here.recorder.fault)]
-
-
-def test_all_workers_leave() -> None:
-    with scene(Limits(worker_timeout_s=1.0, worker_wait_s=20.0), driver=DRIVER) as here:
-        process = here.process_worker("only")
-        here.master.wait_for_workers(4, 1)
-        here.when(5, process.terminate)
-        object.__setattr__(here.master.limits, "worker_wait_s", 0.2)
-        outcome = here.master.run_phase(Phase.RUN, Ledger(10**6), 4)
-        assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
-        assert adds_up(outcome)
-        # They have been waited for: no later phase does that again, nor for their connections.
-        began_s = time.monotonic()
-        outcome = here.master.run_phase(Phase.CLEANUP, Ledger(8), 4)
-        assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
-        assert time.monotonic() - began_s < 8
-
-
-def test_a_worker_that_exits_on_sigterm_loses_no_operation_but_counts_as_lost() -> None:
-    with scene(QUICK, driver=DRIVER) as here:
-        process = here.process_worker("leaves")
-        here.thread_worker("stays", concurrency=4)
-        here.master.wait_for_workers(8, 2)
-        here.when(20, process.terminate)
-        outcome = here.master.run_phase(Phase.RUN, Ledger(400), 8)
-        assert (outcome.ended, outcome.counts.done) == ("complete", 400)
-        (lost,) = here.master.workers_lost
-        assert lost.startswith("leaves (")
-        assert process.wait(5) == 0
-        (told,) = here.observer.messages
-        assert told == f"Worker {lost} left before the end: SIGTERM"
 
 
 def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
@@ -521,46 +436,6 @@ def test_workers_may_leave_before_the_run_and_after_it() -> None:
         here.master.keep_workers(lambda: not here.master.registry.workers)
         here.master.begin_run("again", here.recorder)
         assert here.master.workers_lost == []
-
-
-def test_a_worker_that_is_killed_is_lost_with_what_it_held() -> None:
-    with scene(QUICK, driver=DRIVER) as here:
-        process = here.process_worker("victim")
-        here.thread_worker("stays", concurrency=4)
-        here.master.wait_for_workers(8, 2)
-        here.when(20, process.kill)
-        outcome = here.master.run_phase(Phase.RUN, Ledger(400), 8)
-        counts = outcome.counts
-        assert outcome.ended == "complete"
-        assert counts.sent == 400
-        assert counts.lost <= 16  # none, where it was caught with empty hands
-        assert counts.done == 400 - counts.lost
-        (name,) = here.master.workers_lost
-        assert name.startswith("victim (")
-        assert any(f"{counts.lost} operations were lost" in text for text in here.observer.messages)
-
-
-def test_a_stopped_worker_is_lost_and_joins_anew() -> None:
-    with scene(QUICK, driver=DRIVER) as here:
-        process = here.process_worker("sleeper")
-        here.thread_worker("stays", concurrency=4)
-        here.master.wait_for_workers(8, 2)
-        (first,) = [i for i, w in here.master.registry.workers.items() if _named(w, "sleeper")]
-        go_on = threading.Timer(1.5, process.send_signal, [signal.SIGCONT])
-        here.when(20, lambda: (process.send_signal(signal.SIGSTOP), go_on.start()))
-        # The one that stays does about 400 a second, so there is work to come back to.
-        ledger = Ledger(1000)
-        outcome = here.master.run_phase(Phase.RUN, ledger, 8)
-        go_on.join()
-        counts = outcome.counts
-        assert outcome.ended == "complete"
-        assert counts.done + counts.lost == counts.sent == 1000
-        assert counts.lost <= 16  # none, where it was caught with empty hands
-        assert len(here.master.workers_lost) == 1
-        sleepers = [w for w in here.told(WorkerRecord) if w.worker_id == "sleeper"]
-        assert len(sleepers) == 2
-        assert first not in here.master.registry.workers
-        assert any(_named(w, "sleeper") for w in here.master.registry.workers.values())
 
 
 def _named(worker: Any, worker_id: str) -> bool:
@@ -723,16 +598,6 @@ def test_a_worker_that_forgets_its_jobs_does_not_hang_the_run() -> None:
         outcome = here.run(Ledger(4), users=4)
         assert (outcome.ended, outcome.counts.lost) == ("complete", 4)
         assert outcome.seconds < 4
-
-
-def test_a_worker_without_heartbeats_is_lost() -> None:
-    with scene(Limits(worker_timeout_s=0.4, worker_wait_s=20)) as here:
-        here.scripted(lambda scripted, batch, jobs: None, heartbeats=None)
-        here.master.wait_for_workers(4, 1)
-        object.__setattr__(here.master.limits, "worker_wait_s", 0.1)
-        outcome = here.master.run_phase(Phase.RUN, Ledger(4), 4)
-        assert (outcome.ended, outcome.reason) == ("failed", "all workers are gone")
-        assert here.master.workers_lost == ["scripted (host, pid 1)"]
 
 
 def unknown_heartbeat(heartbeat: Heartbeat) -> Heartbeat:
