@@ -1,7 +1,7 @@
-"""What results of a phase can have: numbers outside of it never reach the stat file.
+"""Bounds of the numbers in results: numbers out of bounds never reach the stat file.
 
-Checked for each batch while it is packed: by a column's one value, or by its base and the width or
-the maximum of what is above it. The time hardly depends on the number of rows.
+Packed batches are checked: a column's one value, or its base and the width or the maximum of its
+items. The time hardly depends on the number of rows.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, UNCERTAIN_NS, Result, SizeClass
 from ssbench.core.operations import OPERATIONS
 
-#: How far a worker's times may be off: it counts from a phase's start that it takes from the
-#: master's clock, and the distance of the clocks is not well known at first.
+#: How far a worker's times may be off: it counts from the phase's start on the master's clock, and
+#: the offset between the clocks is not well known at first.
 MARGIN_NS = 300 * 1_000_000_000
 #: Bytes that the body of any response may have, whatever the object's size (storage.httpbody).
 ANY_RESPONSE = 1 << 20

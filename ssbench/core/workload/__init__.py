@@ -1,1 +1,1 @@
-"""What is to be done, when and by whom: jobs drawn, paced, sent out, and accounted for."""
+"""Which jobs there are, on which objects, and when they are due."""

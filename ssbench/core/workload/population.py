@@ -1,12 +1,12 @@
 """Which objects exist, per size class, and what is known of them.
 
-An object is (size class, number). A pool keeps what a scenario can ask of it and no more, in
-arrays of 4 bytes a number:
+An object is (size class, number). A pool stores only what the scenario needs, in arrays of 4 bytes
+per number:
 
-- members: the numbers that may be drawn. ``range`` until one leaves or joins;
-- positions: where in members a number is, once one has left (so that leaving takes no search);
-- sizes, where they vary; versions, where objects are updated; expiry, with delete_after;
-- one byte for each *created* object: is it in the store, or may it be? (What clean-up removes.)
+- members: the numbers that may be drawn; a ``range`` until one leaves or joins;
+- positions: the index of a number in members, once one has left, so that leaving needs no search;
+- sizes, if they vary; versions, if objects are updated; expiry, with delete_after;
+- one byte per *created* object: whether it is, or may be, in the store (and cleanup removes it).
 
 The life of an object::
 
@@ -15,8 +15,8 @@ The life of an object::
                             │ └────reopen─────┘
                             └──quarantine, expiry──▶ left, perhaps still in the store
 
-An initial object of unknown outcome is left where it is: the next run's populate phase asks for
-it by HEAD, and repairs it.
+An initial object of unknown outcome stays in the store: the next run's populate phase checks and
+repairs it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from ssbench.core.model import SizeClass
 from ssbench.core.naming import initial_size
 from ssbench.core.operations import Effect, Target, row_of
 
-NOWHERE = 0xFFFFFFFF  #: the position of a number that is not a member
-#: Of a created object: it isn't in the store; it is; nobody knows.
+NOWHERE = 0xFFFFFFFF  #: the position of a number that is no member
+#: A created object is not in the store; is; is or is not.
 _ABSENT, _PRESENT, _UNKNOWN = 0, 1, 2
 
 
 def lifetime_s(delete_after_s: int) -> float:
     """How long an object with delete_after stays in the population, from when its job was drawn.
 
-    One second less, since Swift counts whole seconds, and as much again as an operation on it
-    may need until it reaches the store: half of its time, at most five seconds.
+    That is one second less, since Swift counts whole seconds, and less the time that an operation
+    on it may need to reach the store: half of its lifetime, at most five seconds.
     """
     return delete_after_s - 1 - min(5.0, delete_after_s / 2)
 
@@ -48,7 +48,7 @@ def lifetime_s(delete_after_s: int) -> float:
 class Population:
     """A pool per size class, in the scenario's order.
 
-    :param delete_after_s: all that is written expires, initial objects too; None: nothing does.
+    :param delete_after_s: lifetime of all objects, initial ones too; None: they do not expire.
     """
 
     def __init__(self, sizes: Sequence[SizeClass], delete_after_s: int | None = None) -> None:
@@ -67,18 +67,18 @@ class Population:
             pool.exclusive = pool.exclusive and exclusive
 
     def expire(self, now_s: float) -> None:
-        """Objects whose time is nearly over leave."""
+        """Remove objects from the population that will expire soon."""
         for pool in self.pools:
             pool.expire(now_s)
 
     @property
     def left_behind(self) -> int:
-        """How many objects that the run created may be in the store, ``left_unknown`` included."""
+        """Number of created objects that may be in the store, including ``left_unknown``."""
         return sum(pool.left_behind for pool in self.pools)
 
     @property
     def left_unknown(self) -> int:
-        """How many of these failed to be created, or were to be deleted, with unknown outcome."""
+        """Number of those whose creation or removal had an unknown outcome."""
         return sum(pool.left_unknown for pool in self.pools)
 
     def __len__(self) -> int:
@@ -89,19 +89,16 @@ class Population:
 
 
 class ObjectPool:
-    """The objects of one size class.
-
-    The attributes are for reading, by those who draw on the hot path; the methods change them.
-    """
+    """The objects of one size class. Draws read the attributes; only the methods change them."""
 
     def __init__(self, size_class: SizeClass, lifetime_s: float | None = None) -> None:
         self.size_class = size_class
         self.members: range | MutableSequence[int] = range(size_class.initial_files)
-        self.sizes: array[int] | None = None  #: above size_min; None where all are of one size
-        self.versions: array[int] | None = None  #: None where all are 0
-        #: Object -> operations in flight on it; None where nobody needs to know.
+        self.sizes: array[int] | None = None  #: minus size_min; None if all are equal
+        self.versions: array[int] | None = None  #: None if all are 0
+        #: Object -> operations in flight on it; None if that does not matter.
         self.busy: dict[int, int] | None = None
-        #: Whether an operation that replaces an object's content has the object for itself.
+        #: Whether an operation that replaces an object's content excludes all others on it.
         self.exclusive = False
         #: By group: (object, operation) of removals that waited for the object and can go out now.
         self.ready: defaultdict[int, deque[tuple[int, int]]] = defaultdict(deque)
@@ -119,8 +116,8 @@ class ObjectPool:
     # What is there ------------------------------------------------------------------------
 
     def size(self, number: int) -> int:
-        """Bytes of an object. An initial object's size is worked out when first asked for, so
-        ask in order: 10 million of them take 10 s, which the populate phase has anyway.
+        """Bytes of an object. Sizes of initial objects are computed on the first call for a number,
+        with all before it: 10 s for 10 million, spread over the populate phase.
         """
         size_min = self.size_class.size_min
         if self.sizes is None:
@@ -130,7 +127,7 @@ class ObjectPool:
         return size_min + self.sizes[number]
 
     def start(self, verify: bool) -> None:
-        """Keep from now on what this class's profile will ask for.
+        """Prepare the arrays that the class's profile needs.
 
         An operation that touches or copies an object depends on its version, so none may be in
         flight while another one replaces the content.
@@ -153,17 +150,17 @@ class ObjectPool:
 
     @property
     def held(self) -> int:
-        """Removals that were drawn and not yet sent."""
+        """Number of removals that were drawn and not yet sent."""
         return len(self._held) + sum(map(len, self.ready.values()))
 
     @property
     def left_behind(self) -> int:
-        """How many created objects may be in the store, ``left_unknown`` included."""
+        """Number of created objects that may be in the store, including ``left_unknown``."""
         return len(self._in_store) - self._in_store.count(_ABSENT)
 
     @property
     def left_unknown(self) -> int:
-        """How many of these were created, or deleted, with unknown outcome."""
+        """Number of those whose creation or removal had an unknown outcome."""
         return self._in_store.count(_UNKNOWN)
 
     def created(self) -> Iterator[int]:
@@ -180,8 +177,8 @@ class ObjectPool:
     # Creating -----------------------------------------------------------------------------
 
     def reserve(self, size: int) -> int:
-        """The number of an object that is about to be created. It counts as present: most will
-        be, and of the others is told.
+        """The number of an object that is about to be created. It counts as present until
+        ``set_may_exist`` or ``set_unknown``.
         """
         number = self._next
         self._next += 1
@@ -197,18 +194,18 @@ class ObjectPool:
         return number
 
     def join(self, number: int) -> None:
-        """An object is there and open."""
+        """An object exists and may be drawn."""
         members, positions = self._settle(positions=False)
         if positions is not None:
             positions[number] = len(members)
         members.append(number)
 
     def set_may_exist(self, number: int, may_exist: bool) -> None:
-        """Whether clean-up has to remove an object. Initial ones it leaves alone."""
+        """Whether cleanup must remove an object. Ignored for initial ones."""
         self._set_state(number, _PRESENT if may_exist else _ABSENT)
 
     def set_unknown(self, number: int) -> None:
-        """It was created, or deleted, without anybody knowing whether that happened."""
+        """The creation or removal of an object has an unknown outcome."""
         self._set_state(number, _UNKNOWN)
 
     def _set_state(self, number: int, state: int) -> None:
@@ -255,9 +252,9 @@ class ObjectPool:
     # Leaving ------------------------------------------------------------------------------
 
     def leave(self, number: int) -> bool:
-        """Not to be drawn any more. False where it was not a member.
+        """Remove a number from the members; False if it was none.
 
-        The first to leave a class without removals takes about 0.1 µs for each member.
+        The first call in a class without removals takes about 0.1 µs per member.
         """
         members, positions = self._settle(positions=True)
         assert positions is not None  # nosec B101 # for the type checker
@@ -272,7 +269,7 @@ class ObjectPool:
         return True
 
     def quarantine(self, number: int) -> int | None:
-        """The object's state is unknown: it leaves for good.
+        """The object's state is unknown: it leaves the population.
 
         :return: the held removal that this cancels; None if there is none.
         """
@@ -284,7 +281,7 @@ class ObjectPool:
         return held[0]
 
     def _settle(self, positions: bool) -> tuple[MutableSequence[int], array[int] | None]:
-        """Members as an array that can change, and positions if there are, or must be, any."""
+        """Members as an array, and positions, which are made if ``positions`` is true."""
         whole = isinstance(self.members, range)
         if isinstance(self.members, range):
             self.members = array("I", self.members)
@@ -299,7 +296,7 @@ class ObjectPool:
     # In flight ----------------------------------------------------------------------------
 
     def release(self, number: int) -> None:
-        """An operation that was counted in ``busy`` is over."""
+        """An operation that was counted in ``busy`` has ended."""
         if self.busy is None:
             return
         count = self.busy[number]
@@ -320,16 +317,16 @@ class ObjectPool:
             self._expiry.writing(number, now_s)
 
     def written(self, number: int, happened: bool) -> None:
-        """Such a job is over; where it happened, the object's time starts anew."""
+        """Such a job has ended; if it happened, the object's lifetime starts anew."""
         if self._expiry is not None:
             self._expiry.written(number, happened)
 
     def expired(self, number: int, now_s: float) -> bool:
-        """Whether an object's time is nearly over."""
+        """Whether an object will expire soon."""
         return self._expiry is not None and 0 < self._expiry.seconds[number] <= now_s
 
     def expire(self, now_s: float) -> None:
-        """Objects whose time is nearly over leave; the store removes them."""
+        """Objects that will expire soon leave; the store removes them."""
         if self._expiry is not None:
             for number in self._expiry.due(now_s):
                 if self.leave(number):
@@ -337,7 +334,7 @@ class ObjectPool:
 
 
 class _Expiry:
-    """When objects leave: whole seconds, and a bucket of numbers for each."""
+    """When objects leave: a bucket of numbers per whole second."""
 
     def __init__(self, lifetime_s: float, initial: int) -> None:
         self.seconds = array("I", bytes(4 * initial))  #: 0: never
@@ -350,8 +347,8 @@ class _Expiry:
         self._drawn.setdefault(number, []).append(now_s)
 
     def written(self, number: int, happened: bool) -> None:
-        """The store's time starts when the request arrives, so no earlier than the draw. Of
-        several writes in flight which one this was isn't known: the choice errs to an early end.
+        """A lifetime starts when the request reaches the store, not before the draw. Which of
+        several writes in flight this was is unknown: the choice errs towards an early end.
         """
         drawn = self._drawn[number]
         start_s = drawn.pop(0 if happened else -1)
@@ -367,7 +364,7 @@ class _Expiry:
         self._buckets[second].append(number)
 
     def due(self, now_s: float) -> Iterator[int]:
-        """The numbers whose second has come and that were not written again."""
+        """The numbers whose second has come, unless they were written again."""
         while self._order and self._order[0] <= now_s:
             second = heappop(self._order)
             for number in self._buckets.pop(second):
