@@ -58,9 +58,7 @@ _BYTES_PER_RESULT = 4
 _BYTES_TO_START = 1 << 20
 _HIGHEST = (1 << 32) - 1
 #: Columns of results that show what happened to an object.
-_RESULT_COLUMNS = (
-    "operation", "size_class", "object", "error", "unknown", "others", "statuses",
-)  # fmt: skip
+_RESULT_COLUMNS = ("operation", "size_class", "object", "error", "unknown")
 
 
 class OrphanedObjects:
@@ -97,8 +95,13 @@ class OrphanedObjects:
     def add(self, batch: ResultBatch) -> None:
         """Add results of any phase."""
         self._results += batch.count
+        # Only operations on several objects have these, so most batches need no lists of them.
+        lists = [
+            batch.column(name) if name in batch.columns else repeat((), batch.count)
+            for name in ("others", "statuses")
+        ]
         for operation, size_class, number, error, unknown, others, statuses in zip(
-            *map(batch.column, _RESULT_COLUMNS), strict=True
+            *map(batch.column, _RESULT_COLUMNS), *lists, strict=True
         ):
             row = self._operations.get(operation)
             if row is None or row.target is Target.CONTAINER:

@@ -6,7 +6,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +64,14 @@ def ended() -> bool:
 
 
 def children() -> list[psutil.Process]:
-    return [
-        child
-        for child in psutil.Process().children()
-        if child.status() != psutil.STATUS_ZOMBIE
-        and any(word in line_of(child) for word in ("ssbench.cli.worker", "ssbench-worker"))
-    ]
+    """Worker processes of this one, without those that have just ended."""
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            line = line_of(child) if child.status() != psutil.STATUS_ZOMBIE else ""
+            if "ssbench.cli.worker" in line or "ssbench-worker" in line:
+                found.append(child)
+    return found
 
 
 def line_of(child: psutil.Process) -> str:
