@@ -645,9 +645,9 @@ def test_an_open_loop_begins_when_its_first_jobs_have_arrived() -> None:
         def begin(self, now_s: float, offset_ns: int) -> None:
             self.begins_s = now_s
 
-        def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+        def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
             self.first_asked_s = min(getattr(self, "first_asked_s", now_s), now_s)
-            return super().take(first_number, limit, now_s)
+            return super().take(first_number, limit, now_s, group)
 
     with scene() as here:
         here.thread_worker()

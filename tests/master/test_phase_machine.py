@@ -470,7 +470,7 @@ class Dues(Ledger):
     def finished(self) -> bool:
         return self.taken >= self.dues
 
-    def take(self, first_number: int, limit: int, now_s: float) -> list[Job]:
+    def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         self.taken += (count := min(limit, self.dues - self.taken))
         return [Job(first_number + i, READ, 0, first_number + i, 0, 1) for i in range(count)]
 
