@@ -40,15 +40,6 @@ class Check:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerCounts:
-    """Containers that were made, that existed, and that were left when it was stopped."""
-
-    made: int = 0
-    there: int = 0
-    left: int = 0
-
-
 def check(limits: StoreLimits, scenario: Scenario, run_id: str = "") -> Check:
     """Check names, sizes and policy against the limits that the store states."""
     faults = [*_long_names(limits, scenario, run_id), *_big_objects(limits, scenario)]
@@ -75,7 +66,7 @@ def make_containers(
     policy: str | None = None,
     use_existing: bool = False,
     changing: Callable[[], None] | None = None,
-) -> ContainerCounts:
+) -> None:
     """Make missing containers, ``client.concurrency`` at once; calls ``progress(done, total)``.
 
     :param policy: that of the storage's settings, for error messages.
@@ -85,7 +76,7 @@ def make_containers(
     """
     storage, concurrency = client.storage, client.concurrency
 
-    def make(name: str) -> bool | SsbenchError:
+    def make(name: str) -> SsbenchError | None:
         # Returned, not raised: gevent prints exceptions that leave a greenlet.
         try:
             found = client.call(storage.make_container, name, changing)
@@ -94,7 +85,7 @@ def make_containers(
         except SsbenchError as error:
             return error
         if found is None or use_existing or found.marked or found.object_count == 0:
-            return found is None
+            return None
         return SsbenchError(_not_ours(name, found.object_count))
 
     def wanted() -> Iterator[str]:
@@ -104,17 +95,14 @@ def make_containers(
             yield name
 
     pool = Pool(concurrency)
-    made = done = 0
+    outcomes = pool.imap_unordered(make, wanted(), maxsize=concurrency)
     try:
-        for outcome in pool.imap_unordered(make, wanted(), maxsize=concurrency):
-            if isinstance(outcome, SsbenchError):
-                raise outcome
-            made += outcome
-            done += 1
+        for done, error in enumerate(outcomes, start=1):
+            if error is not None:
+                raise error
             progress(done, len(names))
     finally:
         pool.kill()
-    return ContainerCounts(made, done - made, len(names) - done)
 
 
 def _not_ours(name: str, object_count: int | None) -> str:
