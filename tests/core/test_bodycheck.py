@@ -137,6 +137,11 @@ def test_an_old_version_is_told_by_its_number() -> None:
     assert kind(judged([body(9, 700)], 3)) is CORRUPT  # nobody ever lags ahead
 
 
+def test_the_latest_10_000_earlier_versions_are_stale_and_older_ones_corrupt() -> None:
+    assert judged([body(1, 700)], 10_001) == (STALE, "version 1 of it, not 10001")
+    assert kind(judged([body(0, 700)], 10_001)) is CORRUPT
+
+
 def test_the_first_version_of_an_initial_object_has_one_size() -> None:
     assert kind(judged([body(0, 700)], 1, first_size=700)) is STALE
     assert kind(judged([body(0, 700)], 1, first_size=701)) is CORRUPT
