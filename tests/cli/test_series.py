@@ -12,10 +12,12 @@ import pytest
 
 from ssbench.cli.master import main
 from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.messages import ControlState
 from ssbench.core.model import Phase
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.runner.results import read_stats
 from ssbench.runner.series import check_paths, step_path
+from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_master import free_ports
 from tests.cli.test_run_scenario import scenario
 
@@ -174,6 +176,49 @@ def test_scenarios_that_can_not_be_searched(
 ) -> None:
     assert find(tmp_path, slo, **keys) is ExitStatus.USAGE
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["sweep", "find-limit"])
+def test_an_error_after_the_first_step_still_prints_the_table(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.users2.stat.gz").mkdir()
+    if command == "sweep":
+        status = sweep(tmp_path, "users=1,2,3", "--force", "--json")
+    else:
+        status = find(tmp_path, "p99 < 10s", "--force", "--json")
+    out, err = capsys.readouterr()
+    assert status is ExitStatus.FAILED
+    assert [step["users"] for step in json.loads(out)["steps"]] == [1]
+    assert "WARNING: " in err
+    assert f"{tmp_path}/x.users2.stat.gz" in err.splitlines()[-1]
+
+
+def test_an_error_of_the_first_step_prints_no_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.users1.stat.gz").mkdir()
+    assert sweep(tmp_path, "users=1,2", "--force") is ExitStatus.FAILED
+    assert capsys.readouterr().out == ""
+
+
+def test_workers_are_released_at_the_end_of_a_series(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states: list[ControlState] = []
+    send = MasterTransport.send_control_state
+
+    def send_and_record(self: MasterTransport, state: ControlState) -> None:
+        states.append(state)
+        send(self, state)
+
+    monkeypatch.setattr(MasterTransport, "send_control_state", send_and_record)
+    assert sweep(tmp_path, "users=1,2", "-q", "-R") is ExitStatus.OK
+    assert states[-1].is_goodbye
+    between = [state.run for state in states if state.run]
+    first = next(n for n, state in enumerate(states) if state.run)
+    assert len(set(between)) == 2
+    assert not any(state.is_goodbye for state in states[first:-1])
 
 
 def test_a_first_load_above_the_highest_is_refused(
