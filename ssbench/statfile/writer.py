@@ -35,6 +35,7 @@ class StatFileWriter:
         self._new = new  # there was no such file before
         self.readable = readable  #: False if the file can't be read again: /dev/null
         self._closed = False
+        self._error = ""  # why writing failed
         self.path = path
         self.blocks = 0  #: written so far
         self.bytes_written = 0
@@ -111,8 +112,11 @@ class StatFileWriter:
     def release(self) -> None:
         """Write what was held, and from now on all that comes; a second time does nothing.
 
-        :raises StatFileError: path, cause and what was kept.
+        :raises StatFileError: path, cause and what was kept; again and again, so that each of
+            several greenlets that are about to change the store stops.
         """
+        if self._error:
+            raise StatFileError(self._error)
         held, self._held = self._held, None
         for record in held or ():
             self.write(record)
@@ -158,9 +162,8 @@ class StatFileWriter:
             _write_all(self._file, member)
         except OSError as error:
             self._give_up()
-            raise StatFileError(
-                f"{self.path}: can't be written: {error.strerror}; {self._what_is_kept()}"
-            ) from error
+            self._error = f"{self.path}: can't be written: {error.strerror}; {self._what_is_kept()}"
+            raise StatFileError(self._error) from error
         self.blocks += 1
         self.bytes_written += len(member)
         self._builder = BlockBuilder(small=self._small)

@@ -100,8 +100,9 @@ def test_a_disk_that_is_full_when_it_is_released_is_told(
     monkeypatch.setattr(writer_module, "_write_all", full)
     with StatFileWriter.create(path, hold=True) as writer:
         writer.write(HEADER)
-        with pytest.raises(StatFileError, match="nothing was kept"):
-            writer.release()
+        for _ in ("the first to change the store", "another at the same time"):
+            with pytest.raises(StatFileError, match="nothing was kept"):
+                writer.release()
     assert not path.exists()
 
 
