@@ -4,18 +4,23 @@ import io
 import re
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from ssbench.cli.cleanup_commands import Cleaner, delete_containers
+from ssbench.cli.master import main
 from ssbench.cli.progress import make_progress
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.naming import container_name
 from ssbench.runner import cleanup
 from ssbench.storage.base import ContainerEntry
 from ssbench.storage.retrying_client import RetryingClient
+from tests.cli.test_run_scenario import run_against, scenario
+from tests.fakes.hostile_swift import HostileSwift
+from tests.fakes.http_server import FakeContainer
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
 
 
@@ -243,3 +248,39 @@ def test_what_is_not_counted_to_its_end_is_told_so(monkeypatch: pytest.MonkeyPat
         "Large containers were counted only in part. The account reports 2,502 objects (2.5 MB)"
         " in total; its counters lag behind.",
     ]
+
+
+# Options ----------------------------------------------------------------------------------
+
+
+def login(swift: HostileSwift) -> list[str]:
+    return ["-A", swift.auth_url, "-U", "a:b", "-K", "secret"]
+
+
+def test_an_empty_policy_is_none() -> None:
+    """Scripts give it when their variable is empty."""
+    with HostileSwift({}) as swift:
+        for name in ("ssbench_000000", "ssbench_000000_gold"):
+            swift.containers[name] = FakeContainer("gold", {})
+        assert main(["cleanup-containers", "-p", "", "--yes", *login(swift)]) == 0
+        assert list(swift.containers) == ["ssbench_000000_gold"]
+
+
+def test_containers_without_our_mark_are_searched_for_a_run_s_objects_if_wanted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with HostileSwift({}) as swift:
+        path = scenario(tmp_path, crud_profile=[1, 0, 0, 0])
+        assert run_against(swift, path, tmp_path, "--keep-objects", "-q", "-R") == 0
+        for container in swift.containers.values():
+            container.headers.clear()
+        words = ["--resume-cleanup", str(tmp_path / "x.stat.gz"), *login(swift)]
+        assert main(["cleanup-containers", *words]) == 1
+        assert "--use-existing looks there as well" in capsys.readouterr().out
+        assert main(["cleanup-containers", "--dry-run", "--use-existing", *words]) == 0
+        assert "Would delete 50 objects" in capsys.readouterr().out
+        assert main(["run-scenario", "--use-existing", *words]) == 0
+        assert sum(len(container.objects) for container in swift.containers.values()) == 5
+        assert main(["cleanup-containers", "--use-existing", *login(swift)]) == 2
+    assert "--use-existing requires --resume-cleanup" in capsys.readouterr().err

@@ -254,12 +254,40 @@ def test_reports_of_a_run(shell: Shell, done: Path, tmp_path: Path) -> None:
     assert "can't be written" in said.err
 
 
-def test_a_report_that_cannot_be_written(shell: Shell, done: Path, tmp_path: Path) -> None:
-    said = shell("report-scenario", "-s", done, "-f", tmp_path / "none" / "x")
-    assert said.status == 1
-    assert "can't be written" in said.err
-    said = shell("report-scenario", "-s", done, "-r", tmp_path)
-    assert said.status == 1
+REPORT_FILES = pytest.mark.parametrize("option", ["-f", "-r", "--time-series", "--host-stats"])
+
+
+@REPORT_FILES
+def test_a_report_that_cannot_be_written_names_the_place(
+    option: str, shell: Shell, done: Path, tmp_path: Path
+) -> None:
+    for path in (tmp_path, tmp_path / "none" / "x"):
+        said = shell("report-scenario", "-s", done, option, path)
+        assert said.status == 1
+        assert f"ssbench-master: {path}: can't be written: " in said.err
+
+
+@REPORT_FILES
+def test_a_report_never_overwrites_a_stat_file(
+    option: str, shell: Shell, done: Path, tmp_path: Path
+) -> None:
+    own, link, other, report = (tmp_path / name for name in ("own.gz", "link", "other.gz", "old"))
+    for path in (own, other):
+        path.write_bytes(done.read_bytes())
+    link.symlink_to(own)
+    why_not = {
+        own: "this is the stat file itself",
+        link: "this is the stat file itself",
+        other: "is a stat file and is not overwritten",
+    }
+    for path, why in why_not.items():
+        said = shell("report-scenario", "-s", own, option, path)
+        assert said.status == 2
+        assert f"{path}: {why}" in said.err
+    assert own.read_bytes() == other.read_bytes() == done.read_bytes()
+    report.write_text("an older report")
+    assert shell("report-scenario", "-s", own, option, report).status == 0
+    assert "an older report" not in report.read_text()
 
 
 def test_a_profile_of_the_report(shell: Shell, done: Path) -> None:

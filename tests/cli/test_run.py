@@ -12,12 +12,17 @@ import gevent
 import pytest
 
 from ssbench.core.errors import ExitStatus, SsbenchError
+from ssbench.core.messages import ControlState
+from ssbench.core.model import Phase
 from ssbench.core.records import Record, RunFooter, RunHeader
+from ssbench.core.settings import StorageSettings
 from ssbench.master.master import Master
+from ssbench.runner.local_workers import LocalWorkers
 from ssbench.runner.results import read_stats
 from ssbench.statfile import StatFileWriter
-from ssbench.storage.base import ContainerInfo
+from ssbench.storage.base import ContainerInfo, StoreLimits
 from ssbench.storage.noop import NoopStorage
+from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_run_scenario import _own_folder, run, scenario
 
 __all__ = ["_own_folder"]
@@ -160,3 +165,124 @@ def test_no_worker_is_lost_while_a_thousand_containers_are_made(
     assert status is ExitStatus.OK
     assert "Lost worker" not in capsys.readouterr().err
     assert len(read_stats(str(results)).run.workers) == 2, "nobody had to come again"
+
+
+# What options give to the master, the workers and the store ---------------------------------
+
+
+def test_limits_and_settings_of_the_options_reach_the_master_and_the_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    masters: list[Master] = []
+    states: list[ControlState] = []
+    gather, send = Master.wait_for_workers, MasterTransport.send_control_state
+
+    def gather_and_record(self: Master, *args: Any) -> None:
+        masters.append(self)
+        gather(self, *args)
+
+    def send_and_record(self: MasterTransport, state: ControlState) -> None:
+        states.append(state)
+        send(self, state)
+
+    monkeypatch.setattr(Master, "wait_for_workers", gather_and_record)
+    monkeypatch.setattr(MasterTransport, "send_control_state", send_and_record)
+    words = (
+        "--workers 1 --operation-timeout 9 --retries 7 --drain-timeout 5 --batch-size 8"
+        " --max-consecutive-errors 3 --worker-timeout 8 --think-time 0.001 --connect-timeout 4"
+        " --compressible -p gold -R"
+    )
+    status, results = run(scenario(tmp_path), tmp_path, *words.split())
+    assert status is ExitStatus.OK
+    limits = masters[0].limits
+    assert (limits.drain_timeout_s, limits.max_consecutive_errors, limits.max_batch) == (5, 3, 8)
+    assert (limits.worker_timeout_s, limits.connect_timeout_s) == (8, 4)
+    assert "--concurrency 4 --retries 7 local-0-" in capsys.readouterr().err
+    state = next(state for state in states if state.phase == Phase.RUN)
+    assert (state.operation_timeout_s, state.think_min_s, state.timeout_s) == (9, 0.001, 8)
+    settings = StorageSettings.from_map(state.settings)
+    header = read_stats(str(results)).run.header
+    assert header is not None
+    assert (settings.driver, settings.run_id) == ("noop", header.run_id)
+    assert (settings.placement, settings.compressible, settings.container_count) == (
+        "gold", True, 2,
+    )  # fmt: skip
+    assert [size.name for size in settings.sizes] == ["tiny"]
+    assert (header.overrides["policy"], header.scenario["policy"]) == ("gold", "gold")
+
+
+def test_a_scenario_that_the_store_can_not_take_is_refused_before_anything_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = StoreLimits(max_object_size=50, policies=("gold",))
+    changed: list[str] = []
+    monkeypatch.setattr(NoopStorage, "limits", lambda self: limits)
+    monkeypatch.setattr(
+        NoopStorage, "make_container", lambda self, name, changing: changed.append(name)
+    )
+    path = scenario(tmp_path)
+    status, results = run(path, tmp_path, "--workers", "1", "-p", "silver")
+    assert status is ExitStatus.USAGE
+    err = capsys.readouterr().err
+    assert f'{path}: the store has no storage policy "silver"; those it has: gold' in err
+    assert f'{path}: sizes[0] "tiny": size_max 99 is more than the 50 bytes' in err
+    assert changed == []
+    assert not results.exists()
+
+
+def test_a_warning_is_shown_and_recorded_even_if_quiet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, results = run(scenario(tmp_path), tmp_path, "--workers", "1", "-p", "gold", "-q", "-R")
+    footer = read_stats(str(results)).run.footer
+    assert footer is not None
+    (warning,) = footer.warnings
+    assert 'whether "gold" is one shows with the first container' in warning
+    assert capsys.readouterr() == ("", f"WARNING: {warning}\n")
+
+
+def test_local_workers_get_a_key_of_their_own_and_end_before_the_transport_closes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    send, end, close = LocalWorkers.send_address, LocalWorkers.end, MasterTransport.__exit__
+
+    def send_and_record(self: LocalWorkers, line: str) -> None:
+        events.append(line)
+        send(self, line)
+
+    def end_and_record(self: LocalWorkers) -> None:
+        events.append("workers end")
+        end(self)
+
+    def close_and_record(self: MasterTransport, *exc: object) -> None:
+        events.append("transport closes")
+        close(self, *exc)
+
+    monkeypatch.setattr(LocalWorkers, "send_address", send_and_record)
+    monkeypatch.setattr(LocalWorkers, "end", end_and_record)
+    monkeypatch.setattr(MasterTransport, "__exit__", close_and_record)
+    keys = []
+    for _ in range(2):
+        events.clear()
+        assert run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")[0] is ExitStatus.OK
+        assert events[1:3] == ["workers end", "transport closes"]
+        host, _, _, _, form, *key = events[0].split()
+        assert (host, form) == ("127.0.0.1", "ssbench-key-1")
+        keys.append(key)
+    assert keys[0] != keys[1]
+
+
+def test_local_workers_connect_over_loopback_to_a_master_on_all_interfaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[str] = []
+    send = LocalWorkers.send_address
+    monkeypatch.setattr(
+        LocalWorkers, "send_address", lambda self, line: (lines.append(line), send(self, line))
+    )
+    words = ("--workers", "1", "--zmq-bind-ip", "0.0.0.0", "-q", "-R")
+    assert run(scenario(tmp_path), tmp_path, *words)[0] is ExitStatus.OK
+    (line,) = lines
+    assert len(line.split()) == 4
+    assert line.startswith("127.0.0.1 ")

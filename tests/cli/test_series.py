@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.messages import ControlState
 from ssbench.core.model import Phase
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.stats.run_stats import RunStats
 from ssbench.runner.results import read_stats
 from ssbench.runner.series import check_paths, step_path
+from ssbench.storage.noop import NoopStorage
 from ssbench.transport.master_transport import MasterTransport
 from tests.cli.test_master import free_ports
 from tests.cli.test_run_scenario import scenario
@@ -202,10 +205,11 @@ def test_an_error_of_the_first_step_prints_no_table(
     assert capsys.readouterr().out == ""
 
 
-def test_workers_are_released_at_the_end_of_a_series(
+def test_a_series_makes_containers_once_and_releases_its_workers_at_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states: list[ControlState] = []
+    made: list[str] = []
     send = MasterTransport.send_control_state
 
     def send_and_record(self: MasterTransport, state: ControlState) -> None:
@@ -213,12 +217,27 @@ def test_workers_are_released_at_the_end_of_a_series(
         send(self, state)
 
     monkeypatch.setattr(MasterTransport, "send_control_state", send_and_record)
+    monkeypatch.setattr(
+        NoopStorage, "make_container", lambda self, name, changing: made.append(name)
+    )
     assert sweep(tmp_path, "users=1,2", "-q", "-R") is ExitStatus.OK
+    assert sorted(made) == ["ssbench_000000", "ssbench_000001"]
     assert states[-1].is_goodbye
-    between = [state.run for state in states if state.run]
+    assert len({state.run for state in states if state.run}) == 2
     first = next(n for n, state in enumerate(states) if state.run)
-    assert len(set(between)) == 2
     assert not any(state.is_goodbye for state in states[first:-1])
+
+
+def test_no_worker_is_lost_while_the_results_of_a_step_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slowly(path: str) -> RunStats:
+        time.sleep(2)
+        return read_stats(path)
+
+    monkeypatch.setattr("ssbench.runner.series.read_stats", slowly)
+    assert sweep(tmp_path, "users=1,2", "--worker-timeout", "1") is ExitStatus.OK
+    assert "Lost worker" not in capsys.readouterr().err
 
 
 def test_a_first_load_above_the_highest_is_refused(

@@ -308,6 +308,28 @@ def test_a_container_is_made_with_marker_and_policy(swift: FakeSwift, opened: Op
     assert made.headers["X-Container-Meta-Ssbench"] == "run1"
 
 
+def test_administrative_requests_carry_length_token_run_and_their_headers(
+    swift: FakeSwift, opened: Opener
+) -> None:
+    driver = opened(placement="gold", worker_id="w1")
+    driver.make_container("ssbench_000007")
+    driver.bulk_delete("ssbench_000007", ["a", "b c"])
+    driver.list_objects("ssbench_000007", "", 10)
+    _, put, post, get = swift.seen
+    common = {
+        "Host": f"127.0.0.1:{swift.port}",
+        "User-Agent": "ssbench",
+        "X-Auth-Token": "tk",
+        "X-Trans-Id-Extra": "run1-w1",
+    }
+    own = {"X-Container-Meta-Ssbench": "run1", "X-Storage-Policy": "gold"}
+    assert put.headers == {**common, **own, "Content-Length": "0"}
+    assert post.body == b"ssbench_000007/a\nssbench_000007/b%20c\n"
+    form = {"Content-Type": "text/plain", "Accept": "application/json"}
+    assert post.headers == {**common, **form, "Content-Length": str(len(post.body))}
+    assert get.headers == common
+
+
 def test_a_container_that_holds_objects_gets_no_marker(swift: FakeSwift, opened: Opener) -> None:
     there = swift.containers["ssbench_000000"]
     there.objects["precious"] = FakeObject(b"", {})

@@ -1,0 +1,46 @@
+"""The driver without a store: every operation succeeds at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import perf_counter_ns
+
+import pytest
+
+from ssbench.core.model import Job
+from ssbench.core.operations import OPERATIONS, Body, Effect, Operation, Target, register
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.noop import NoopStorage
+from tests.fakes.drivers import with_token
+
+
+@pytest.fixture
+def own_row() -> Iterator[Operation]:
+    """A row that another module registers."""
+    row = register(
+        Operation(1999, "OWN_FETCH", Effect.NONE, target=Target.OBJECTS, body=Body.RECEIVED)
+    )
+    yield row
+    del OPERATIONS[row]
+
+
+def test_every_registered_operation_succeeds_at_once_and_moves_its_bytes(
+    own_row: Operation,
+) -> None:
+    storage = NoopStorage(StorageSettings(driver="noop"))
+    assert own_row in storage.actions
+    for number, row in OPERATIONS.items():
+        began_ns = perf_counter_ns()
+        timing = storage.actions[number](Job(1, number, 0, 0, 0, 77), 0)
+        assert began_ns <= timing.headers_ns == timing.last_byte_ns <= perf_counter_ns()
+        assert timing.bytes_moved == (77 if row.moves_content else 0)
+        assert timing.status // 100 == 2
+
+
+def test_it_keeps_the_serial_of_credentials_and_no_secret() -> None:
+    settings = StorageSettings(driver="noop", credentials=(with_token("s3cret", 2),))
+    storage = NoopStorage(settings)
+    assert storage.credentials_serial == 2
+    storage.set_credentials(with_token("s3cret too", 3))
+    assert storage.credentials_serial == 3
+    assert "s3cret" not in repr(storage) + repr(vars(storage)) + repr(settings)
