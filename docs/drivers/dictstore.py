@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, cast
 from ssbench.core import operations as ops
 from ssbench.core.bodycheck import BodyCheck, expected_content
 from ssbench.core.content import source_of
-from ssbench.core.errors import AuthError, StorageError
+from ssbench.core.errors import AuthError, StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.option import Option
@@ -42,8 +42,18 @@ from ssbench.storage.registry import StoreRow
 #: An operation of the store's own. Numbers below 1000 are ssbench's.
 APPEND_TAG = ops.register(ops.Operation(1000, "APPEND_TAG", ops.Effect.TOUCHES))
 
+
+def host_port(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UsageError(f"address {text!r}: expected HOST:PORT, as in 127.0.0.1:7070")
+    return text
+
+
 OPTIONS = (
-    Option(("--dict-address",), "address", str, "127.0.0.1:7070", help="HOST:PORT of the store"),
+    Option(
+        ("--dict-address",), "address", host_port, "127.0.0.1:7070", help="HOST:PORT of the store"
+    ),
     Option(("--dict-key",), "key", secret=True, variables=("DICTSTORE_KEY",), help="its key"),
 )
 

@@ -8,17 +8,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from ssbench import runner
+from ssbench.core.errors import UsageError
 from ssbench.core.observer import Observer
+from ssbench.core.scenario.checks import suggest
 from ssbench.core.stats.compare import Comparison, comparison
 from ssbench.core.stats.run_stats import RunStats
+from ssbench.core.stats.steps import OVER
 from ssbench.runner.config import RunConfig, TransportConfig
 from ssbench.runner.results import parse_thresholds, read_stats
 from ssbench.runner.scenarios import ScenarioText, find_scenario
 from ssbench.runner.series import LimitSearch, SearchConfig, Sweep
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
-from ssbench.storage.options import StoreOptions
-from ssbench.storage.registry import row_of
+from ssbench.storage.options import StoreOptions, check_names
+from ssbench.storage.registry import options_of, row_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -73,6 +76,10 @@ def sweep(
     :returns: its ``steps`` have the results.
     :raises SsbenchError: the first run failed before there were results.
     """
+    if over not in OVER:
+        raise UsageError(f"over {over!r}: {suggest(over, list(OVER))}")
+    if not loads:
+        raise UsageError("loads: there is none; at least one")
     series = Sweep(_config(scenario, settings), over, loads, *_control(settings))
     for _ in series:
         pass
@@ -123,26 +130,40 @@ def compare(first: str, *others: str) -> Comparison:
 
 
 def _config(scenario: str | Mapping[str, object], settings: Settings) -> RunConfig:
-    storage = settings.get("storage", "swift")
+    for name in settings:
+        if name not in Settings.__annotations__:
+            raise TypeError(
+                f"{name}: no such setting; {suggest(name, [*Settings.__annotations__])}"
+            )
+    workers = settings.get("workers", 2)
+    if workers < 1:
+        raise UsageError(f"workers: {workers} is below 1; a whole number from 1 up")
+    for percent in settings.get("percentiles", ()):
+        if not 0 <= percent <= 100:
+            raise UsageError(f"percentiles: {percent:g} is not between 0 and 100")
+    storage, given = settings.get("storage", "swift"), settings.get("storage_options", {})
     store = None
-    if storage != "embedded-swift":
-        store = StoreOptions(storage, settings.get("storage_options", {}), os.environ)
+    if storage == "embedded-swift":
+        check_names("storage_options", given, ())
+    else:
+        check_names("storage_options", given, options_of(row_of(storage)))
+        store = StoreOptions(storage, given, os.environ)
     short = {
         "user_count": settings.get("users"),
         "operation_count": settings.get("operations"),
         "run_seconds": settings.get("seconds"),
     }
-    given = {key: value for key, value in short.items() if value is not None}
+    overrides = {key: value for key, value in short.items() if value is not None}
     return RunConfig(
         scenario=_scenario_text(scenario),
-        overrides={**settings.get("overrides", {}), **given},
+        overrides={**settings.get("overrides", {}), **overrides},
         store=store,
         is_noop=store is not None and not row_of(store.driver).is_real,
         keep_objects=settings.get("keep_objects", False),
         verify=settings.get("verify", False),
         retries=settings.get("retries", 10),
         transport=FREE_PORTS,
-        workers=settings.get("workers", 2),
+        workers=workers,
         stats_file=settings.get("stats_file"),
         force=settings.get("force", False),
         percentiles=tuple(settings.get("percentiles", (95.0,))),

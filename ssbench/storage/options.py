@@ -60,12 +60,10 @@ def parse_storage_options(texts: Iterable[str], rows: Sequence[Option]) -> dict[
         file_of = known.get(name.removesuffix(_FILE))
         if option is None and file_of is not None and file_of.secret and equals:
             values[name] = value
-        elif option is None or not equals:
-            plain = sorted(n if not o.secret else f"{n}{_FILE}" for n, o in known.items())
-            raise UsageError(
-                f"--storage-option {name if equals else ''}: expected KEY=VALUE, and this store has"
-                f" {'the keys ' + ', '.join(plain) if plain else 'no such options'}"
-            )
+        elif not equals:
+            raise UsageError(f"--storage-option: expected KEY=VALUE; {_keys(rows)}")
+        elif option is None:
+            raise UsageError(f"--storage-option {name}: no such key; {_keys(rows)}")
         elif option.secret:
             raise UsageError(
                 f"--storage-option {name}: is secret, and a command line can be read by others: set"
@@ -73,10 +71,24 @@ def parse_storage_options(texts: Iterable[str], rows: Sequence[Option]) -> dict[
                 f" --storage-option {name}{_FILE}=PATH"
             )
         elif option.repeat:
-            values.setdefault(name, []).append(option.type(value))
+            values.setdefault(name, []).extend(_converted(option, value))
         else:
             values[name] = _converted(option, value)
     return values
+
+
+def check_names(place: str, given: Iterable[str], rows: Sequence[Option]) -> None:
+    """:raises UsageError: one of the names is not of a store's option, or of a secret's file."""
+    known = {name for row in rows for name in (row.name, f"{row.name}{_FILE}" * row.secret)}
+    for name in given:
+        if name not in known:
+            raise UsageError(f"{place}: no such key {name!r}; {_keys(rows, secrets=True)}")
+
+
+def _keys(rows: Sequence[Option], *, secrets: bool = False) -> str:
+    names = (f"{row.name}{_FILE}" if row.secret and not secrets else row.name for row in rows)
+    text = ", ".join(sorted(names))
+    return f"this store has the keys {text}" if text else "this store has no options"
 
 
 def option_values(
@@ -107,9 +119,13 @@ def option_values(
 
 
 def _converted(option: Option, text: str) -> Any:
-    if option.type is not bool:
-        return [option.type(text)] if option.repeat else option.type(text)
-    return option.const if text.strip().lower() in _TRUE else None
+    if option.type is bool:
+        return option.const if text.strip().lower() in _TRUE else None
+    try:
+        value = option.type(text)
+    except ValueError as error:  # its text may show a secret
+        raise UsageError(f"--storage-option {option.name}: not valid; {option.help}") from error
+    return [value] if option.repeat else value
 
 
 def _secret_in(path: Path, name: str) -> str:

@@ -81,8 +81,9 @@ def load(place: str) -> Any:
     module, _, attribute = place.partition(":")
     try:
         return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f'driver "{place}" can\'t be loaded: {error}') from error
+    except Exception as error:  # whatever a module outside of the package raises
+        what = str(error) if isinstance(error, ImportError | AttributeError) else repr(error)
+        raise UsageError(f'driver "{place}" can\'t be loaded: {what}') from error
 
 
 def options_of(row: StoreRow) -> tuple[Option, ...]:

@@ -83,7 +83,7 @@ def test_storage_options_are_those_of_the_store() -> None:
         ("--storage swfit", 'store "swfit" is unknown: one of swift, noop, or your own as'),
         ("--storage no.such:Class", "no.such"),
         ("--storage noop -A http://h", "-A is an option of --storage swift, not of noop"),
-        ("--storage noop --storage-option x=s3cret", "this store has no such options"),
+        ("--storage noop --storage-option x=s3cret", "this store has no options"),
         ("--storage-option key=s3cret", "key: is secret, and a command line can be read"),
         ("--noop --storage swift", "--noop is short for --storage noop"),
     ],

@@ -69,6 +69,35 @@ def test_errors_are_exceptions(tmp_path: Path) -> None:
         ssbench.run({**SCENARIO, "user_count": 0}, **settings(tmp_path))
 
 
+def test_a_setting_that_does_not_exist_is_never_ignored(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r'wrokers: no such setting; did you mean "workers"\?'):
+        ssbench.run(SCENARIO, **settings(tmp_path, wrokers=4))
+    with pytest.raises(TypeError, match="nix"):
+        ssbench.run(SCENARIO, **settings(tmp_path, overrides={"nix": 1}))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"workers": 0}, "workers: 0 is below 1"),
+        ({"percentiles": [101]}, "percentiles: 101 is not between"),
+        ({"storage_options": {"kee": "s3cret"}}, "no such key 'kee'; this store has no options"),
+        ({"storage": "swift", "storage_options": {"kee": "s3cret"}}, "has the keys .*key, "),
+        ({"storage": "embedded-swift", "storage_options": {"user": "x"}}, "has no options"),
+        ({"over": "usres"}, 'did you mean "users"'),
+        ({"loads": []}, "at least one"),
+    ],
+)
+def test_values_that_are_not_valid_fail_at_once(
+    tmp_path: Path, given: dict[str, Any], text: str
+) -> None:
+    series = {"over": "users", "loads": [1], **given}
+    with pytest.raises(ssbench.SsbenchError, match=text) as raised:
+        ssbench.sweep(SCENARIO, **settings(tmp_path, **series))
+    assert raised.value.exit_status is ssbench.ExitStatus.USAGE
+    assert "s3cret" not in str(raised.value)
+
+
 def test_a_sweep_a_search_and_a_comparison(tmp_path: Path) -> None:
     sweep = ssbench.sweep(SCENARIO, over="users", loads=[1, 2], **settings(tmp_path))
     assert sweep.complete

@@ -141,3 +141,22 @@ def test_names_of_options_are_unique_within_a_store() -> None:
     for row in ROWS.values():
         names = [option.name for option in options_of(row)]
         assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("code", ["def x(:", "raise OSError('no such library')", "import nix_nix"])
+def test_a_module_that_fails_to_load_is_named(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"driver_{abs(hash(code))}"
+    (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(
+        UsageError, match=f'driver "{name}:X" can.t be loaded: .*(invalid|no such|nix)'
+    ):
+        row_of(f"{name}:X")
+
+
+def test_the_type_of_a_drivers_option_may_raise_value_error() -> None:
+    rows = (Option(("--own-size",), "size", int, help="a whole number"),)
+    with pytest.raises(UsageError, match="size: not valid; a whole number"):
+        parse_storage_options(["size=big"], rows)

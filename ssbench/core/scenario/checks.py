@@ -238,7 +238,7 @@ def suggest(word: str, known: Sequence[str]) -> str:
     close = get_close_matches(word.lower(), known, 1) if len(word) <= MAX_SUGGEST_LENGTH else []
     if close:
         return f"did you mean {preview(close[0])}?"
-    return "one of " + ", ".join(map(clipped, known[:20])) if known else "leave it out"
+    return "one of " + ", ".join(map(clipped, known[:40])) if known else "leave it out"
 
 
 def kind(raw: object) -> str:
