@@ -187,6 +187,10 @@ def delete_orphans(
         result = resume.delete(
             cleaner.client, orphans, found, progress.count, dry_run=cleaner.dry_run
         )
+    if cleaner.dry_run and result.ok and not (result.objects or result.interrupted):
+        print(f"Nothing is left of run {orphans.run_id}.")
+        _report_unmarked(found, sys.stdout)
+        return searched_all
     if cleaner.dry_run:
         named = len(found.containers)
         _announce_objects("Would delete", orphans, found, named, sys.stdout, result.objects)
@@ -292,7 +296,8 @@ def _announce_objects(
     """Print ``Deleting 30 objects of run 1f2e3d4c5b, in 3 containers:``, and their names."""
     holding = sorted((name, count) for name, count in found.containers.items() if count)
     containers = plural(len(found.containers), "container")
-    unlisted = f" ({found.unlisted:,} of them not in listings)" if found.unlisted else ""
+    looked_for = found.unlisted if objects is None else min(found.unlisted, objects)
+    unlisted = f" ({looked_for:,} of them not in listings)" if looked_for else ""
     total = plural(found.total if objects is None else objects, "object")
     print(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}:", file=file)
     for name, count in holding[:most]:

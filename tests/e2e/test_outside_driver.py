@@ -64,7 +64,7 @@ def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
 def test_a_killed_worker_is_survived(commands: Commands, store: DictStore) -> None:
     path = scenario(commands)
     started = commands.start_run(
-        "-f", path, "-r", 5, *store.options, environment=environment(store)
+        "-f", path, "-r", 12, *store.options, environment=environment(store)
     )
     until("operations", lambda: done(started, "READ") > 20)
     started.workers()[0].send_signal(signal.SIGKILL)

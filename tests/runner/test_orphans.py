@@ -109,6 +109,8 @@ def test_it_says_what_it_deletes_and_what_it_did(path: Path) -> None:
 def test_again_there_is_nothing(path: Path) -> None:
     store = filled()
     resumed(path, store)
+    dry = resumed(path, store, dry_run=True)
+    assert (dry.status, dry.out) == (ExitStatus.OK, f"Nothing is left of run {RUN}.\n")
     again = resumed(path, store)
     assert (again.status, again.out) == (ExitStatus.OK, f"Nothing was left of run {RUN}.\n")
     nothing = resumed(stat_file(path.with_name("y"), created=0), store)
