@@ -145,12 +145,13 @@ def test_without_a_store_a_clean_up_that_fails_leaves_nothing_to_delete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     send_jobs = MasterTransport.send_jobs
+    others = psutil.Process().children()  # servers of other tests
 
     def send_and_kill(self: MasterTransport, data: bytes) -> bool:
         message = decode(data)
         if isinstance(message, Jobs) and message.phase == Phase.CLEANUP:
-            for child in psutil.Process().children():
-                child.kill()
+            for worker in set(psutil.Process().children()).difference(others):
+                worker.kill()
         return send_jobs(self, data)
 
     monkeypatch.setattr(MasterTransport, "send_jobs", send_and_kill)
@@ -298,12 +299,13 @@ def test_a_worker_that_was_told_to_end_before_the_run_did_is_missed(
 ) -> None:
     sent = threading.Event()
     send_jobs = MasterTransport.send_jobs
+    others = psutil.Process().children()  # servers of other tests
 
     def send_and_end_one(self: MasterTransport, data: bytes) -> bool:
         message = decode(data)
         if isinstance(message, Jobs) and message.phase == Phase.RUN and not sent.is_set():
             sent.set()
-            psutil.Process().children()[0].terminate()
+            set(psutil.Process().children()).difference(others).pop().terminate()
         return send_jobs(self, data)
 
     monkeypatch.setattr(MasterTransport, "send_jobs", send_and_end_one)

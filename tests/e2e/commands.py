@@ -292,10 +292,8 @@ def login(swift: EmbeddedSwift) -> list[str]:
 
 def stats_of(path: Path, *, damaged: bool = False) -> RunStats:
     """What a stat file holds; unless ``damaged``, it must be whole."""
-    stats = RunStats()
     with statfile.read(str(path)) as reader:
-        for record in reader:
-            stats.add(record)
+        stats = RunStats.of(reader)
         assert damaged or not reader.damage, reader.damage
     return stats
 

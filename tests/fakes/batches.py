@@ -23,7 +23,11 @@ def unpack_results(packed: Any) -> list[Sequence[Any]]:
     number = schema_number(packed, RESULT_SCHEMAS)
     whole = Layout(RESULT_SCHEMAS[number], RESULT_COLUMNS).arrange(packed)
     names = Result._fields[: len(whole) - 1]
-    batch = ResultBatch(Phase.RUN, 0, whole[0], names, msgpack.packb(whole))
+    try:
+        data = msgpack.packb(whole)
+    except OverflowError as error:
+        raise MessageError("a number of more than 64 bits") from error
+    batch = ResultBatch(Phase.RUN, 0, whole[0], names, data)
     return [batch.column(name) for name in Result._fields]
 
 

@@ -313,7 +313,9 @@ except SsbenchError as error:
     said.append(str(error))
 after = resource.getrusage(resource.RUSAGE_SELF)
 print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-print(after.ru_maxrss * 1024)
+# ru_maxrss would be that of the process that forked this one, if that was larger.
+status = open("/proc/self/status").read()
+print(int(status.split("VmHWM:")[1].split()[0]) * 1024)
 print(*said)
 """
 
