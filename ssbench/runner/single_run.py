@@ -124,7 +124,7 @@ class Run:
                     )
                 self._execute(writer)
         except KeyboardInterrupt as interrupt:
-            if writer is None:
+            if writer is None or not writer.blocks:
                 raise
             raise Aborted(str(interrupt), self._result(writer)) from None
         return self._result(writer)

@@ -128,6 +128,15 @@ def test_a_run_is_stopped_from_another_thread(tmp_path: Path) -> None:
     assert result.stats.total().operations > 0
 
 
+def test_a_run_that_was_stopped_before_it_began_leaves_nothing(tmp_path: Path) -> None:
+    stop = ssbench.Stop()
+    stop("not now")
+    with pytest.raises(KeyboardInterrupt, match="not now") as caught:
+        ssbench.run(SCENARIO, **settings(tmp_path, stop=stop))
+    assert not isinstance(caught.value, ssbench.Aborted)
+    assert list(tmp_path.glob("*.gz")) == []
+
+
 def test_a_second_call_ends_it_at_once(tmp_path: Path) -> None:
     stop, observer = ssbench.Stop(), Recorder()
     observer.on_update = lambda phase: phase is Phase.RUN and (stop("one"), stop("two"))

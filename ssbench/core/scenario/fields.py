@@ -328,6 +328,9 @@ def read_groups(raw: object, faults: ValidationErrors) -> tuple[Group, ...]:
     groups = []
     for name, item in raw.items():
         place = member("groups", name)
+        if not name.strip():
+            faults.add("groups", f"{preview(name)} is no name", f"a name for each, as in {example}")
+            continue
         if not isinstance(item, dict):
             faults.add(place, f"{preview(item)} is {kind(item)}", f"an object, as in {example}")
             continue

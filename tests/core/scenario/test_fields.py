@@ -196,6 +196,7 @@ def test_groups_have_users_and_operations_of_their_own() -> None:
     [
         ({"groups": {}}, "groups: the object is empty; an object like"),
         ({"groups": [1]}, "groups: [1] is a list; an object like"),
+        ({"groups": {" ": GROUPS["puts"]}}, 'groups: " " is no name; a name for each'),
         ({"groups": {"a": 7}}, "groups.a: 7 is a number; an object, as in"),
         ({"groups": {"a": {"users": 2}}}, 'groups.a: no operations; as in "operations"'),
         ({"groups": {"a": {**GROUPS["puts"], "user": 1}}}, 'unknown key; did you mean "users"'),
