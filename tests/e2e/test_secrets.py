@@ -140,7 +140,8 @@ def test_of_a_verbose_run_in_which_things_fail(
             account("DELETE", name)
         ended = started.wait().fine()
     assert ended.counted()[0] > 60
-    assert f"with a new token: {ended.stats.total().renewals}" in ended.out
+    renewals = ended.stats.total().renewals  # 0 where each token was renewed before its expiry
+    assert not renewals or f"with a new token: {renewals}" in ended.out
     assert len(watcher.public) >= 3
     none_has(watcher.public, KEY, account.token)
     none_has(watcher.inherited, KEY, "ST_KEY")

@@ -44,7 +44,7 @@ def test_one_that_runs_out_of_memory(
     keys = {"sizes": [LARGE], "initial_files": {"large": 8}, "user_count": 32}
     path = commands.scenario(container_base=base, crud_profile=[1, 2, 0, 0], **keys)
     options = ["--worker-timeout", 6, *login(embedded_swift)]
-    started = commands.start_run("-f", path, "-r", 6, *options)
+    started = commands.start_run("-f", path, "-r", 12, *options)
     until("reads", lambda: any(r.method == "GET" for r in requests(embedded_swift, base)))
     starved = started.workers()[0]
     row.strike()
