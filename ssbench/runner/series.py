@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ _LOWEST_RATE = 1 / 64
 _FIRST = {"users": 1.0, "rate": 10.0}
 
 
-class Series:
+class Series(ABC):
     """Runs step by step. Iterate over it to run it: each step is yielded when it is over.
 
     :param over: a key of core.stats.steps.OVER.
@@ -62,14 +63,14 @@ class Series:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self.over}: {len(self.steps)} steps>"
 
+    @abstractmethod
     def __iter__(self) -> Generator[Step, None, None]:
         """Run it. An iterator that is not exhausted must be closed."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The scenario's name."""
-        raise NotImplementedError
 
     @property
     def settings(self) -> SeriesSettings:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
-from typing import Literal
 from urllib.parse import quote
 
 from ssbench.core import operations
@@ -13,11 +12,11 @@ from ssbench.core.content import source_of
 from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, SizeClass, Timing
 from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, naming_of
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action
 from ssbench.storage.httpbody import HEAD_ONLY, Collector
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.swiftaccount import RESPONSE_MAX, Account
+from ssbench.storage.swiftaccount import RESPONSE_MAX, AccountClient
 from ssbench.storage.verify import Verifier
 
 #: Minimum size in bytes of a body's pieces. The kernel accepts megabytes per call, and evicts
@@ -25,14 +24,12 @@ from ssbench.storage.verify import Verifier
 _PIECE = 1024 * 1024
 
 
-class SwiftStorage:
+class SwiftStorage(AccountClient):
     """Implements ``ssbench.storage.base.ObjectStore``.
 
     :param seed: of the choice among several storage URLs.
     :raises UsageError: a storage URL, token or certificate is invalid.
     """
-
-    concurrency: Literal["greenlets", "threads"] = "greenlets"
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._settings = settings
@@ -41,7 +38,8 @@ class SwiftStorage:
         self._content = source_of(settings, _PIECE)
         self._needs_content = settings.verify or any(map(_is_written, settings.sizes))
         self._longest = [size.size_max for size in settings.sizes]
-        self._account = account = Account(settings, seed)
+        super().__init__(settings, seed)
+        account = self._account
         # Copied from the account to save attribute lookups per operation.
         self._pools, self._sites = account.pools, account.sites
         self._suffixes, self._upload_suffixes = (
@@ -192,25 +190,12 @@ class SwiftStorage:
         first = content.piece(name, job.version, content.block_size)
         return Upload(job.size, first, rest)
 
-    # --- Credentials and connections
+    # --- Connections
 
     def connect(self, count: int) -> None:
         if self._needs_content:
             self._content.prepare()
         self._account.connect(count)
-
-    def set_credentials(self, credentials: Credentials) -> None:
-        self._account.set_credentials(credentials)
-
-    @property
-    def credentials_serial(self) -> int:
-        return self._account.serial
-
-    def close(self) -> None:
-        self._account.close()
-
-    def __repr__(self) -> str:
-        return f"<SwiftStorage {self._account!r}>"
 
 
 def _is_initial(headers: Mapping[str, str], size: int, compressible: bool) -> bool:

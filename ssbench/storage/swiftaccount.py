@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Literal
 from urllib.parse import quote
 
 from ssbench.core.errors import StorageError, UsageError
@@ -35,9 +36,8 @@ class Account:
         self.sites = [parse_storage_url(url) for url in http.urls]
         self.pools = open_pools(http, settings, self.sites)
         self.random = random.Random(seed).random  # nosec B311 # picks storage URLs
-        self.header_suffixes: list[
-            str
-        ] = []  #: per storage URL: the end of the request line, and headers
+        #: Per storage URL: the end of the request line, and headers.
+        self.header_suffixes: list[str] = []
         self.upload_header_suffixes: list[str] = []  #: the same for uploads
         self.serial = 0  #: of the token
         self._token = ""  # nosec B105 # none yet
@@ -101,6 +101,28 @@ class Account:
     def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response. Call it before any other wait."""
         return self.pools[timing.url].status_error(method, timing, self._token)
+
+
+class AccountClient:
+    """What both halves of the Swift driver do with their account."""
+
+    concurrency: Literal["greenlets", "threads"] = "greenlets"
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        self._account = Account(settings, seed)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._account!r}>"
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        self._account.set_credentials(credentials)
+
+    @property
+    def credentials_serial(self) -> int:
+        return self._account.serial
+
+    def close(self) -> None:
+        self._account.close()
 
 
 def _upload_headers(settings: StorageSettings) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
-from typing import Literal
 from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import MARKER_HEADER, RUN_HEADER, has_dot_segment
-from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 from ssbench.storage.httpbody import Collector, StreamingCollector
-from ssbench.storage.swiftaccount import RESPONSE_MAX, Account
+from ssbench.storage.swiftaccount import RESPONSE_MAX, AccountClient
 from ssbench.storage.swiftparse import (
     Listing,
     bulk_failures,
@@ -30,34 +29,19 @@ _LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrive
 _TIMEOUTS = 15
 
 
-class SwiftAdmin:
+class SwiftAdmin(AccountClient):
     """Implements ``ssbench.storage.base.StoreAdmin``.
 
     :raises UsageError: a storage URL, token, policy or certificate is invalid.
     """
-
-    concurrency: Literal["greenlets", "threads"] = "greenlets"
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._policy = settings.placement
         if self._policy and not self._policy.isprintable():
             raise UsageError(f"policy {self._policy!r} can't be sent in a header")
         self._run_id = settings.run_id
-        self._account = Account(settings, seed)
+        super().__init__(settings, seed)
         self._timeout_ns = int(_TIMEOUTS * settings.network_timeout_s * 1e9)
-
-    def __repr__(self) -> str:
-        return f"<SwiftAdmin {self._account!r}>"
-
-    def set_credentials(self, credentials: Credentials) -> None:
-        self._account.set_credentials(credentials)
-
-    @property
-    def credentials_serial(self) -> int:
-        return self._account.serial
-
-    def close(self) -> None:
-        self._account.close()
 
     def limits(self) -> StoreLimits:
         # /info needs no token.
