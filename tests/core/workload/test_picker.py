@@ -8,7 +8,7 @@ from itertools import cycle
 from ssbench.core.model import NONE_NS, Job, SizeClass
 from ssbench.core.operations import CREATE, CRUD, DELETE, POST, READ, UPDATE
 from ssbench.core.scenario.fields import crud_profile, operations
-from ssbench.core.workload.bench import NoJob, TargetPicker, draw_table
+from ssbench.core.workload.picker import NoJob, TargetPicker, draw_table
 from ssbench.core.workload.population import Population
 
 ALL = (0.25, 0.25, 0.25, 0.25)

@@ -1,0 +1,294 @@
+"""Which object an operation goes to: the jobs of one group of users on one size class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import partial
+from itertools import accumulate
+from random import Random
+
+from ssbench.core.content import version_of_copy
+from ssbench.core.model import NONE_NS, Job, Profile
+from ssbench.core.naming import ObjectNaming
+from ssbench.core.operations import Effect, Operation, Target, row_of
+from ssbench.core.workload.population import ObjectPool
+
+#: Random targets that are tried for an operation that excludes others on the same object.
+TRIES = 8
+
+_REPLACING = -1  # in ObjectPool.busy of an exclusive pool: nothing else may be in flight
+_new = tuple.__new__  # Job(...) takes twice as long
+
+
+class NoJob(Enum):
+    """Why a draw gave no job."""
+
+    NO_OBJECT = "the class has no object"
+    BUSY = "an operation in flight on the object rules this one out"
+    HELD = "a removal, which waits for the operations in flight on its object"
+
+
+Drawn = Job | NoJob
+Given = int | None  #: an object, or a size in bytes; None: drawn
+#: ``draw(job number, now in seconds, given object, given size)``
+Draw = Callable[..., Drawn]
+
+
+class TargetPicker:
+    """Draws the jobs of one group of users on one size class, whose pool was started.
+
+    :param profile: the group's, for this class.
+    :param sizes: a stream of numbers in [0, 1), one for each content drawn.
+    :param targets: another, one for each choice of an object.
+    :param arguments: a stream for rows with arguments.
+    :param containers: how many there are.
+    :param naming: of the run's objects if their contents are verified.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        pool: ObjectPool,
+        sizes: Callable[[], float],
+        targets: Callable[[], float],
+        *,
+        profile: Profile | None = None,
+        group: int = 0,
+        arguments: Random | None = None,
+        containers: int = 1,
+        naming: ObjectNaming | None = None,
+    ) -> None:
+        size_class = pool.size_class
+        self.pool = pool
+        self.group = group
+        self.profile = size_class.profile if profile is None else profile
+        rows = [row_of(operation) for operation, _share in self.profile]
+        self.index = index  #: of the size class
+        self._sizes = sizes
+        self._targets = targets
+        self._arguments = arguments or Random(0)  # nosec B311 # choices that can be repeated
+        self._containers = containers
+        self._naming = naming
+        self._exclusive = pool.exclusive
+        self._size_min = size_class.size_min
+        self._spread = size_class.size_max - size_class.size_min + 1
+        self.by_operation: dict[int, Draw] = {int(row): self._draw_of(row) for row in rows}
+        #: Whether an operation of the profile can be drawn without any object.
+        self._always = any(
+            row.target is Target.CONTAINER
+            or (row.effect is Effect.CREATES and row.target is not Target.PAIR)
+            for row in rows
+        )
+        #: Whether successes change nothing that is known of the objects.
+        self.nothing_changes = pool.busy is None and {row.effect for row in rows} <= {Effect.NONE}
+
+    def _draw_of(self, row: Operation) -> Draw:
+        by_effect: dict[Effect, Draw] = {
+            Effect.NONE: self._use,
+            Effect.CREATES: self._create,
+            Effect.REPLACES: self._replace,
+            Effect.TOUCHES: self._touch,
+            Effect.REMOVES: self._remove,
+        }
+        number = int(row)
+        draw: Draw = partial(by_effect[row.effect], number)
+        if row.target is Target.OBJECTS:
+            draw = partial(self._several, row, draw)
+        elif row.target is Target.PAIR:
+            draw = partial(self._copy, number)
+        elif row.target is Target.CONTAINER:
+            draw = partial(self._container, number)
+        return partial(self._with_arguments, row.draw, draw) if row.draw else draw
+
+    @property
+    def possible(self) -> bool:
+        """Whether any operation of the profile can be drawn now."""
+        return self._always or len(self.pool.members) > 0
+
+    # One object: each method draws it, or takes the one that is given -----------------------
+
+    def _create(
+        self, operation: int, number: int, now_s: float, _: Given = None, size: Given = None
+    ) -> Drawn:
+        """A new object."""
+        if size is None:
+            size = self._draw_size()
+        target = self.pool.reserve(size)
+        self.pool.writing(target, now_s)
+        return _new(
+            Job, (number, operation, self.index, target, 0, size, NONE_NS, (), (), self.group)
+        )
+
+    def _use(
+        self, operation: int, number: int, now_s: float, target: Given = None, size: Given = None
+    ) -> Drawn:
+        """An open object, with the version and size that it is known to have."""
+        pool = self.pool
+        if target is None:
+            members = pool.members
+            if not members:
+                return NoJob.NO_OBJECT
+            if self._exclusive:
+                target = self._free_target(shared=True)
+                if target is None:
+                    return NoJob.BUSY
+            else:
+                target = members[int(self._targets() * len(members))]
+        busy, sizes, versions = pool.busy, pool.sizes, pool.versions
+        if busy is not None:
+            busy[target] = busy.get(target, 0) + 1
+        size = self._size_min if sizes is None else self._size_min + sizes[target]
+        version = 0 if versions is None else versions[target]
+        fields = number, operation, self.index, target, version, size, NONE_NS, (), (), self.group
+        return _new(Job, fields)
+
+    def _touch(
+        self, operation: int, number: int, now_s: float, target: Given = None, size: Given = None
+    ) -> Drawn:
+        """As ``_use``; the object's time starts anew."""
+        job = self._use(operation, number, now_s, target)
+        if type(job) is Job:
+            self.pool.writing(job.object, now_s)
+        return job
+
+    def _replace(
+        self, operation: int, number: int, now_s: float, target: Given = None, size: Given = None
+    ) -> Drawn:
+        """An open object, with its next version. Several may be in flight, unless exclusive."""
+        pool = self.pool
+        if size is None:
+            size = self._draw_size()
+        if target is None:
+            if not pool.members:
+                return NoJob.NO_OBJECT
+            target = self._free_target(shared=False) if self._exclusive else self._any_target()
+            if target is None:
+                return NoJob.BUSY
+        if pool.busy is not None:
+            pool.busy[target] = _REPLACING if self._exclusive else pool.busy.get(target, 0) + 1
+        pool.writing(target, now_s)
+        version = pool.versions[target] + 1 if pool.versions is not None else 1
+        fields = number, operation, self.index, target, version, size, NONE_NS, (), (), self.group
+        return _new(Job, fields)
+
+    def _remove(
+        self, operation: int, number: int, now_s: float, target: Given = None, size: Given = None
+    ) -> Drawn:
+        """An open object, which is closed by this."""
+        if target is None:
+            if not self.pool.members:
+                return NoJob.NO_OBJECT
+            target = self._any_target()
+            if not self.pool.close(target):
+                self.pool.hold(target, operation, self.group)
+                return NoJob.HELD
+        else:
+            self.pool.close(target)
+        return self.removal(operation, number, target)
+
+    def removal(self, operation: int, number: int, target: int) -> Job:
+        """The job that removes an object which was closed before."""
+        return _new(Job, (number, operation, self.index, target, 0, 0, NONE_NS, (), (), self.group))
+
+    # Other targets ------------------------------------------------------------------------
+
+    def _several(self, row: Operation, draw: Draw, number: int, now_s: float) -> Drawn:
+        """Up to ``set_size`` objects. All that are written get the same size and version.
+
+        Those that a removal takes have nothing in flight: it never waits.
+        """
+        writes = row.effect in (Effect.CREATES, Effect.REPLACES)
+        size = self._draw_size() if writes else None
+        if row.effect is Effect.CREATES:
+            targets: Sequence[int | None] = [None] * row.set_size
+        else:
+            targets = self._distinct_targets(row)
+        jobs = [draw(number, now_s, target, size) for target in targets]
+        if not jobs:
+            return NoJob.BUSY if self.pool.members else NoJob.NO_OBJECT
+        first, *others = [job for job in jobs if type(job) is Job]
+        version = max([first.version, *(job.version for job in others if writes)])
+        return first._replace(version=version, others=tuple(job.object for job in others))
+
+    def _distinct_targets(self, row: Operation) -> list[int]:
+        """Open objects of which none excludes the operation."""
+        busy = self.pool.busy
+        found: dict[int, None] = {}
+        for _ in range(TRIES * min(row.set_size, len(self.pool.members))):
+            target = self._any_target()
+            in_flight = busy.get(target, 0) if busy else 0
+            if self._exclusive or row.effect is Effect.REMOVES:
+                shared = row.effect in (Effect.NONE, Effect.TOUCHES)
+                if in_flight != 0 and not (shared and in_flight > 0):
+                    continue
+            found[target] = None
+            if len(found) == row.set_size:
+                break
+        return list(found)
+
+    def _copy(self, operation: int, number: int, now_s: float) -> Drawn:
+        """An open object, which stays as it is, and a new one with the same content.
+
+        Contents follow from name and version. The copy's version is chosen so that it stands for
+        the source's content under the copy's name: reading the copy is verified as any reading.
+        """
+        job = self._use(operation, number, now_s)
+        if type(job) is not Job:
+            return job
+        pool, naming = self.pool, self._naming
+        copy = pool.reserve(job.size)
+        pool.writing(copy, now_s)
+        if naming is not None and pool.versions is not None:
+            source, name = (naming.object(self.index, each).encode() for each in (job.object, copy))
+            pool.versions[copy] = version_of_copy(source, job.version, name)
+        return job._replace(others=(copy,))
+
+    def _container(self, operation: int, number: int, now_s: float) -> Drawn:
+        """A container, by its index."""
+        index = int(self._targets() * self._containers)
+        return _new(Job, (number, operation, self.index, index, 0, 0, NONE_NS, (), (), self.group))
+
+    def _with_arguments(
+        self, values: Callable[[Random, int], tuple[int | bytes, ...]], draw: Draw,
+        number: int, now_s: float, *given: Given,
+    ) -> Drawn:  # fmt: skip
+        job = draw(number, now_s, *given)
+        if type(job) is not Job:
+            return job
+        return job._replace(arguments=values(self._arguments, job.size))
+
+    # Choices ------------------------------------------------------------------------------
+
+    def _draw_size(self) -> int:
+        return self._size_min + int(self._sizes() * self._spread)
+
+    def _any_target(self) -> int:
+        members = self.pool.members
+        return members[int(self._targets() * len(members))]
+
+    def _free_target(self, shared: bool) -> int | None:
+        """An object on which nothing is in flight or, if shared, nothing that replaces it."""
+        busy = self.pool.busy
+        assert busy is not None  # nosec B101 # for the type checker
+        for _ in range(TRIES):
+            target = self._any_target()
+            in_flight = busy.get(target, 0)
+            if in_flight == 0 or (shared and in_flight > 0):
+                return target
+        return None
+
+
+def draw_table(pickers: Sequence[TargetPicker]) -> tuple[list[tuple[int, Draw]], list[float]]:
+    """Rows of (operation, its draw) and their cumulative probabilities, the last one 1.
+
+    The class is drawn by its share of the initial objects, the operation by its profile.
+    """
+    rows = [row for each in pickers for row in each.by_operation.items()]
+    weights = [
+        share * each.pool.size_class.initial_files
+        for each in pickers
+        for _operation, share in each.profile
+    ]
+    cumulative = list(accumulate(weights))
+    return rows, [value / cumulative[-1] for value in cumulative]
