@@ -6,6 +6,7 @@ Times are whole nanoseconds on a monotonic clock, sizes are bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -115,6 +116,15 @@ class Job(NamedTuple):
     others: tuple[int, ...] = ()
     arguments: tuple[int | bytes, ...] = ()  #: of the operation's row, in the row's order
     group: int = 0  #: index into the scenario's groups of users
+
+
+class Failure(NamedTuple):
+    """What a failed job's workload must know."""
+
+    status: int = 0  #: of the last response; 0: there was none
+    unknown: bool = False  #: the store may have applied the operation nevertheless
+    #: HTTP status of each of the job's objects, 0 if unknown; empty: all failed alike.
+    statuses: Sequence[int] = ()
 
 
 class Timing(NamedTuple):

@@ -180,13 +180,14 @@ class PhaseMachine:
     def _start(self, now_ns: int) -> None:
         workload, start_ns = self._plan.workload, self._manager.start_ns
         self.state = PhaseState.SENDING
-        self._started_ns = now_ns + (START_DELAY_NS if workload.ahead else 0)
+        self._started_ns = now_ns + (START_DELAY_NS if workload.dues else 0)
         self._manager.expect_workers(self._started_ns)
         self.dispatcher.bounds.begin(start_ns)
         self.schedule.begin(self._started_ns)
         if self._plan.steady_state:
             self._plan.steady_state.begin(self._started_ns)
-        workload.begin(self._started_ns / SECOND, self._started_ns - start_ns)
+        if workload.dues:
+            workload.dues.begin(self._started_ns / SECOND, self._started_ns - start_ns)
         self._mark("stage", self.schedule.began_ns)
 
     def _advance(self, now_ns: int) -> None:
@@ -236,7 +237,7 @@ class PhaseMachine:
         ended, reason = self._ending
         if ended == "complete" and workload.exhausted:
             ended, reason = "exhausted", workload.exhausted
-        never = workload.never_started(self.schedule.ended_ns / SECOND)
+        never = self._never_started()
         return PhaseOutcome(
             dispatcher.counts, self._duration_s, ended, reason, dispatcher.first_error, never,
             self._short_of_users,
@@ -368,8 +369,8 @@ class PhaseMachine:
         """Operations that are due and not started: an estimate, and exact once the load ended."""
         dispatcher, workload = self.dispatcher, self._plan.workload
         if dispatcher.stopping:
-            return workload.never_started(self.schedule.ended_ns / SECOND)
-        since_s = workload.waiting_since(now_ns / SECOND)
+            return self._never_started()
+        since_s = workload.dues.waiting_since(now_ns / SECOND) if workload.dues else None
         if since_s is None:
             return 0
         waiting = int(self.schedule.due_between(round(since_s * SECOND), now_ns))
@@ -377,3 +378,8 @@ class PhaseMachine:
             waiting = min(waiting, workload.total - workload.taken)
         # All jobs that workers hold were due before that; those above the number of users wait.
         return waiting + max(dispatcher.in_flight - self._manager.registry.assigned_users, 0)
+
+    def _never_started(self) -> int:
+        """Operations of an open loop that fell due before the load's end and were not started."""
+        dues = self._plan.workload.dues
+        return dues.never_started(self.schedule.ended_ns / SECOND) if dues else 0

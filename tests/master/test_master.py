@@ -43,6 +43,7 @@ from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.records import PhaseRecord, Record, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.workload.pacing import DueTimes
 from ssbench.master import renewal as renewal_module
 from ssbench.master.master import Master, MasterOptions
 from ssbench.master.phases import Limits, PhaseOutcome
@@ -639,11 +640,12 @@ def test_a_worker_that_receives_no_control_state_is_dropped_once() -> None:
 
 
 def test_an_open_loop_begins_when_its_first_jobs_have_arrived() -> None:
-    class Open(Ledger):
-        ahead = 10
-
+    class Begins(DueTimes):
         def begin(self, now_s: float, offset_ns: int) -> None:
-            self.begins_s = now_s
+            ledger.begins_s = now_s
+
+    class Open(Ledger):
+        dues = Begins(iter(()), 50.0)
 
         def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
             self.first_asked_s = min(getattr(self, "first_asked_s", now_s), now_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from ssbench.core.model import ErrorKind, Job, Phase, Stage
 from ssbench.core.operations import READ
 from ssbench.core.records import MarkRecord, PhaseRecord
 from ssbench.core.stats.auto_stop import SteadyStateDetector
-from ssbench.core.workload.pacing import START_DELAY_NS
+from ssbench.core.workload.pacing import START_DELAY_NS, DueTimes, uniform
 from ssbench.master.phase_machine import WAIT_S, PhaseMachine, PhasePlan, PhaseState
 from ssbench.master.phases import PhaseOutcome
 from tests.core.workload.fleet import Ledger, packed, row
@@ -172,7 +173,7 @@ def test_an_abort_ends_the_wait_for_workers() -> None:
 
 def test_an_open_loop_starts_later() -> None:
     here = Scene(0)
-    here.ledger.ahead = 1
+    here.ledger.dues = DueTimes(iter(()), 1.0)
     here.end()
     assert here.marks()[0][0] == START_DELAY_NS / SECOND
 
@@ -458,20 +459,16 @@ def test_the_load_ends_when_its_time_is_over_however_late_the_step_is() -> None:
 class Dues(Ledger):
     """An open loop whose operations are sent before its time is over."""
 
-    @property
-    def total(self) -> int | None:  # type: ignore[override]
-        return None
-
-    @total.setter
-    def total(self, total: int) -> None:
-        self.dues = total
+    def __init__(self, planned: int) -> None:
+        super().__init__(planned)
+        self.total, self.planned = None, planned  # type: ignore[assignment]
 
     @property
     def finished(self) -> bool:
-        return self.taken >= self.dues
+        return self.taken >= self.planned
 
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
-        self.taken += (count := min(limit, self.dues - self.taken))
+        self.taken += (count := min(limit, self.planned - self.taken))
         return [Job(first_number + i, READ, 0, first_number + i, 0, 1) for i in range(count)]
 
 
@@ -506,11 +503,10 @@ def test_progress_has_counts_latencies_and_workers() -> None:
 def test_progress_of_an_open_loop_has_its_target_and_late_operations() -> None:
     here = Scene(10**6, Stage(5, 4, 100.0))
     seen: list[RunProgress] = []
-    here.ledger.waiting_since = lambda now_s: now_s - 2  # type: ignore[method-assign, assignment, return-value]
-    here.ledger.never_started = lambda now_s: 77  # type: ignore[method-assign]
+    here.ledger.dues = DueTimes(uniform(100.0, Random()), 100.0)  # no job uses any
     here.then = lambda: seen.append(here.machine.progress(here.now_ns))
     here.end()
     assert {progress.target_rate for progress in seen} == {100}
-    assert seen[10].late == pytest.approx(11 * WAIT_S * 100, abs=1), "since the load began"
-    assert max(progress.late for progress in seen) == 200
-    assert seen[-1].late == 77, "now it is known"
+    began_s = START_DELAY_NS / SECOND
+    assert seen[10].late == pytest.approx((11 * WAIT_S - began_s) * 100, abs=1)
+    assert seen[-1].late == 500, "now it is known"

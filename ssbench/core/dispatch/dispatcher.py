@@ -25,7 +25,7 @@ from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
 from ssbench.core.errors import MessageError
 from ssbench.core.messages import unpack
-from ssbench.core.model import ErrorKind, Job, Phase, Result
+from ssbench.core.model import ErrorKind, Failure, Job, Phase, Result
 from ssbench.core.workload.workload import Workload
 
 MAX_BATCH = 256
@@ -175,10 +175,12 @@ class Dispatcher:
     _loads: list[_GroupLoad] = field(default_factory=list)  # by group of users
     _only: _GroupLoad | None = None  # that of all users if there are no groups
     _last_message_ns: dict[int, int] = field(default_factory=dict)  # by incarnation
+    _ahead: int = 0  # jobs that may wait at workers for their due time
     _drained_ns: int | None = None  # since when the workload has no more jobs
 
     def __post_init__(self) -> None:
-        groups = self.workload.groups
+        groups, dues = self.workload.groups, self.workload.dues
+        self._ahead = dues.ahead if dues else 0
         self.registry.groups = groups
         self.registry.allocate_users()
         self._loads = [_GroupLoad() for _ in groups or (0,)]
@@ -242,7 +244,7 @@ class Dispatcher:
             if not self.ending:
                 few = max(most, 2 * quick) * workers
                 limit = CREDIT * users + max(few, min(int(in_transit), MAX_IN_TRANSIT * workers))
-            credit = limit + self.workload.ahead - load.held - load.in_transit
+            credit = limit + self._ahead - load.held - load.in_transit
             if credit <= 0:
                 continue
             # In one call: with batches of one job, the call costs more than drawing the job.
@@ -387,7 +389,7 @@ class Dispatcher:
             self.failures_in_a_row = self.failures_in_a_row + 1 if error else 0
             self.most_failures_in_a_row = max(self.most_failures_in_a_row, self.failures_in_a_row)
             if error:
-                self.workload.failed(job, error, status, bool(unknown), now_s, each)
+                self.workload.failed(job, Failure(status, bool(unknown), each), now_s)
 
     def returned(self, incarnation: int, numbers: Iterable[int]) -> None:
         """A worker returned jobs unstarted: send them again, or withdraw them when stopping."""

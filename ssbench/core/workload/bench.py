@@ -9,16 +9,17 @@ removed.
 from __future__ import annotations
 
 from bisect import bisect
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from random import Random
 
-from ssbench.core.model import Group, Job, Phase
+from ssbench.core.model import Failure, Job, Phase
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import OPERATIONS, Effect, Target, row_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.pacing import MODELS, DueTimes, due_times
-from ssbench.core.workload.picker import NoJob, TargetPicker, draw_table
+from ssbench.core.workload.picker import BenchPlan, NoJob, TargetPicker, draw_table, pickers_of
 from ssbench.core.workload.population import Population, lifetime_s
 from ssbench.core.workload.workload import Workload
 
@@ -31,7 +32,7 @@ BUSY_SKIPS_AT_ONCE = 4
 
 def bench_jobs(
     scenario: Scenario,
-    rng_seed: int,
+    seed: int,
     population: Population,
     verify: bool = False,
     run_id: str = "",
@@ -44,15 +45,19 @@ def bench_jobs(
     rates = [stage.rate for stage in scenario.load if stage.rate]
     dues = None
     if rates:
-        rng = Random(f"{rng_seed}/arrivals")  # nosec B311 # choices that can be repeated
-        dues = DueTimes(due_times(scenario.load, MODELS[scenario.arrivals], rng), max(rates))
-    return BenchWorkload(
-        population, rng_seed, scenario.operation_count, verify,
+        rng = Random(f"{seed}/arrivals")  # nosec B311 # choices that can be repeated
+        offsets = due_times(scenario.load, MODELS[scenario.arrivals], rng)
+        dues = DueTimes(islice(offsets, scenario.operation_count), max(rates))
+    plan = BenchPlan(
+        seed=seed,
+        total=scenario.operation_count,
+        verify=verify,
         dues=dues,
         groups=scenario.groups,
         containers=scenario.container_count,
         naming=ObjectNaming(scenario.sizes, run_id, scenario.container_count),
-    )  # fmt: skip
+    )
+    return BenchWorkload(population, plan)
 
 
 class BenchWorkload(Workload):
@@ -60,59 +65,24 @@ class BenchWorkload(Workload):
 
     An operation that finds no object is skipped and counted, and another is drawn. ``take`` may
     give [] for such reasons with nothing in flight: ask again.
-
-    :param dues: of an open loop; None: a closed loop.
-    :param groups: of users, with profiles of their own; (): one group, with those of the classes.
-    :param containers: how many there are.
-    :param naming: of the run's objects.
-    :param exclusive: see Population.start.
     """
 
     phase = Phase.RUN
 
-    def __init__(
-        self,
-        population: Population,
-        rng_seed: int,
-        total: int | None,
-        verify: bool = False,
-        *,
-        dues: DueTimes | None = None,
-        groups: Sequence[Group] = (),
-        containers: int = 1,
-        naming: ObjectNaming | None = None,
-        exclusive: bool = True,
-    ) -> None:
-        super().__init__(population)
-        self.total = total
-        self.groups = tuple(group.users for group in groups)
-        self.ahead = dues.ahead if dues else 0
-        self._dues = dues
+    def __init__(self, population: Population, plan: BenchPlan) -> None:
+        self.population = population
+        self.total = plan.total
+        self.groups = tuple(group.users for group in plan.groups)
+        self.dues = plan.dues
+        self.skipped: Counter[int] = Counter()  #: draws that found no object, by operation
         self._now_s = 0.0
-        population.start(verify, exclusive=exclusive)
+        population.start(plan.verify, exclusive=plan.exclusive)
         self._pools = population.pools
-        self._pickers: list[list[TargetPicker]] = []  # by group
-        self._tables = []
-        for group in range(len(groups) or 1):
-            suffix = f"/{group}" if group else ""
-            operations, sizes, targets, arguments = (
-                Random(f"{rng_seed}/{stream}{suffix}")  # nosec B311 # choices that can be repeated
-                for stream in ("operations", "sizes", "targets", "arguments")
-            )
-            pickers = [
-                TargetPicker(
-                    index, pool, sizes.random, targets.random,
-                    profile=groups[group].profile if groups else None,
-                    group=group,
-                    arguments=arguments,
-                    containers=containers,
-                    naming=naming if verify else None,
-                )
-                for index, pool in enumerate(self._pools)
-                if pool.size_class.initial_files
-            ]  # fmt: skip
-            self._pickers.append(pickers)
-            self._tables.append((*draw_table(pickers), operations.random))
+        self._pickers = [pickers_of(population, plan, at) for at in range(len(plan.groups) or 1)]
+        self._tables = [
+            (*draw_table(pickers), plan.stream("operations", group).random)
+            for group, pickers in enumerate(self._pickers)
+        ]
         self._every_picker = [picker for pickers in self._pickers for picker in pickers]
         self._nothing_changes = all(picker.nothing_changes for picker in self._every_picker)
         self._on_success: dict[Effect, Callable[[Job], None]] = {
@@ -137,15 +107,14 @@ class BenchWorkload(Workload):
             for number, row in OPERATIONS.items()
         }
 
-    def begin(self, now_s: float, offset_ns: int) -> None:
-        if self._dues:
-            self._dues.begin(now_s, offset_ns)
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {self.skipped.total()} skipped>"
 
     # Asking -------------------------------------------------------------------------------
 
     @property
     def finished(self) -> bool:
-        if self._dues and self._dues.finished:
+        if self.dues and self.dues.finished:
             return True
         return self.taken == self.total or self.exhausted is not None
 
@@ -165,17 +134,10 @@ class BenchWorkload(Workload):
             sentence += f" (with delete_after {delete_after_s}, objects are used for {stay_s:g} s)"
         return sentence
 
-    def never_started(self, now_s: float) -> int:
-        at_most = None if self.total is None else self.total - self.taken
-        return self._dues.never_started(now_s, at_most) if self._dues else 0
-
-    def waiting_since(self, now_s: float) -> float | None:
-        return None if self._dues is None or self.finished else self._dues.waiting_since(now_s)
-
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         self._now_s = now_s
-        if self._dues:
-            limit = self._dues.ready(limit, now_s)
+        if self.dues:
+            limit = self.dues.ready(limit, now_s)
         if not limit:
             return []
         self.population.expire(now_s)
@@ -191,7 +153,7 @@ class BenchWorkload(Workload):
         if wanted > 0:
             self._draw(jobs, first_number + len(jobs), wanted, group)
         self.taken += len(jobs)
-        return self._dues.stamp(jobs) if self._dues else jobs
+        return self.dues.stamp(jobs) if self.dues else jobs
 
     def _take_ready(
         self, picker: TargetPicker, jobs: list[Job], first_number: int, limit: int
@@ -239,17 +201,10 @@ class BenchWorkload(Workload):
         for job in jobs:
             succeeded[job[1]](job)
 
-    def failed(
-        self,
-        job: Job,
-        error: int,
-        status: int,
-        unknown: bool,
-        now_s: float,
-        statuses: Sequence[int] = (),
-    ) -> None:
+    def failed(self, job: Job, failure: Failure, now_s: float) -> None:
         self._now_s = now_s
         parts = _parts(job)
+        status, unknown, statuses = failure
         each = statuses if len(statuses) == len(parts) else None
         for at, (effect, part) in enumerate(parts):
             if each:
@@ -269,8 +224,8 @@ class BenchWorkload(Workload):
 
     def withdrawn(self, jobs: Iterable[Job]) -> None:
         jobs = list(jobs)
-        if self._dues:
-            self._dues.returned(jobs)
+        if self.dues:
+            self.dues.returned(jobs)
         for job in jobs:
             for effect, part in _parts(job):
                 self._on_known_failure[effect](part)
@@ -359,7 +314,7 @@ class ReplayWorkload(BenchWorkload):
     def __init__(self, population: Population, jobs: Iterable[Job], most_per_s: float) -> None:
         self._given: deque[Job] = deque()  # read from jobs, not yet taken
         dues = DueTimes(self._offsets(jobs), most_per_s)
-        super().__init__(population, 0, None, dues=dues, exclusive=False)
+        super().__init__(population, BenchPlan(dues=dues, exclusive=False))
         self._draws = {picker.index: picker.by_operation for picker in self._every_picker}
 
     def _offsets(self, jobs: Iterable[Job]) -> Iterator[int]:

@@ -67,7 +67,7 @@ class DueTimes:
 
     A due time belongs to no job until one is drawn, so a skipped operation uses none.
 
-    :param offsets: rising, in ns from the begin of the load.
+    :param offsets: rising, in ns from the begin of the load; no more than there may be jobs.
     :param most_per_s: their highest rate.
     """
 
@@ -80,7 +80,6 @@ class DueTimes:
         self._begin_ns = 0
         self._begin_s = 0.0
         self._returned: list[int] = []  # due times of jobs that were returned unstarted
-        self._newest_ns = 0  # of the jobs that were stamped
 
     def __repr__(self) -> str:
         return f"<DueTimes {len(self._next)} known{', ended' if self._ended else ''}>"
@@ -101,31 +100,23 @@ class DueTimes:
 
     def stamp(self, jobs: Sequence[Job]) -> list[Job]:
         """These jobs with the next due times, as offsets from the phase's start."""
-        stamped = [job._replace(due_ns=self._begin_ns + self._next.popleft()) for job in jobs]
-        if stamped:
-            self._newest_ns = stamped[-1].due_ns - self._begin_ns
-        return stamped
+        return [job._replace(due_ns=self._begin_ns + self._next.popleft()) for job in jobs]
 
     def returned(self, jobs: Iterable[Job]) -> None:
         """These jobs were returned unstarted and will not be sent again."""
         self._returned += [job.due_ns for job in jobs]
 
-    def never_started(self, now_s: float, at_most: int | None) -> int:
-        """How many jobs fell due before this time and were not started.
-
-        :param at_most: jobs that the workload can still give; None: any number.
-        """
+    def never_started(self, now_s: float) -> int:
+        """How many jobs fell due before this time and were not started."""
         now_ns = self._since_begin_ns(now_s)
-        waiting = self._due_before(now_ns, 1 << 62)
-        if at_most is not None:
-            waiting = min(waiting, at_most)
-        return waiting + sum(due_ns - self._begin_ns < now_ns for due_ns in self._returned)
+        returned = sum(due_ns - self._begin_ns < now_ns for due_ns in self._returned)
+        return self._due_before(now_ns, 1 << 62) + returned
 
     def waiting_since(self, now_s: float) -> float | None:
         """Since when due times wait for a job; None if none does."""
-        oldest_ns = self._next[0] if self._next else self._newest_ns
-        since_s = self._begin_s + oldest_ns / SECOND_NS
-        return since_s if since_s < now_s else None
+        if not self._due_before(self._since_begin_ns(now_s), 1):
+            return None
+        return self._begin_s + self._next[0] / SECOND_NS
 
     def _since_begin_ns(self, now_s: float) -> int:
         return round((now_s - self._begin_s) * SECOND_NS)

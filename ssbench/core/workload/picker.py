@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from itertools import accumulate
 from random import Random
+from typing import NamedTuple
 
 from ssbench.core.content import version_of_copy
-from ssbench.core.model import NONE_NS, Job, Profile
+from ssbench.core.model import NONE_NS, Group, Job
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import Effect, Operation, Target, row_of
-from ssbench.core.workload.population import ObjectPool
+from ssbench.core.workload.pacing import DueTimes
+from ssbench.core.workload.population import ObjectPool, Population
 
 #: Random targets that are tried for an operation that excludes others on the same object.
 TRIES = 8
@@ -35,41 +38,66 @@ Given = int | None  #: an object, or a size in bytes; None: drawn
 Draw = Callable[..., Drawn]
 
 
-class TargetPicker:
-    """Draws the jobs of one group of users on one size class, whose pool was started.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchPlan:
+    """What a run draws."""
 
-    :param profile: the group's, for this class.
-    :param sizes: a stream of numbers in [0, 1), one for each content drawn.
-    :param targets: another, one for each choice of an object.
-    :param arguments: a stream for rows with arguments.
-    :param containers: how many there are.
-    :param naming: of the run's objects if their contents are verified.
+    seed: int = 0
+    total: int | None = None  #: operations; None: the run ends by time
+    verify: bool = False  #: see Population.start
+    exclusive: bool = True  #: the same
+    dues: DueTimes | None = None  #: of an open loop
+    groups: Sequence[Group] = ()  #: of users, with profiles of their own; (): one group
+    containers: int = 1  #: how many there are
+    naming: ObjectNaming | None = None  #: of the run's objects; needed where COPY is verified
+
+    def stream(self, name: str, group: int) -> Random:
+        """A source of random numbers for one purpose of one group."""
+        suffix = f"/{group}" if group else ""
+        return Random(f"{self.seed}/{name}{suffix}")  # nosec B311 # choices that can be repeated
+
+
+class Streams(NamedTuple):
+    """The chance of one group of users."""
+
+    sizes: Callable[[], float]  #: a number in [0, 1) for each content drawn
+    targets: Callable[[], float]  #: one for each choice of an object
+    arguments: Random  #: for rows with arguments
+
+
+def pickers_of(population: Population, plan: BenchPlan, group: int) -> list[TargetPicker]:
+    """The pickers of one group of users, for each size class in use."""
+    sizes, targets, arguments = (
+        plan.stream(name, group) for name in ("sizes", "targets", "arguments")
+    )
+    streams = Streams(sizes.random, targets.random, arguments)
+    return [
+        TargetPicker(index, pool, streams, plan, group)
+        for index, pool in enumerate(population.pools)
+        if pool.size_class.initial_files
+    ]
+
+
+class TargetPicker:
+    """Draws the jobs of one group of users on one size class.
+
+    :param index: of the size class.
+    :param pool: its objects; started.
+    :param streams: shared by the group's pickers.
     """
 
     def __init__(
-        self,
-        index: int,
-        pool: ObjectPool,
-        sizes: Callable[[], float],
-        targets: Callable[[], float],
-        *,
-        profile: Profile | None = None,
-        group: int = 0,
-        arguments: Random | None = None,
-        containers: int = 1,
-        naming: ObjectNaming | None = None,
+        self, index: int, pool: ObjectPool, streams: Streams, plan: BenchPlan, group: int = 0
     ) -> None:
         size_class = pool.size_class
+        self.index = index
         self.pool = pool
         self.group = group
-        self.profile = size_class.profile if profile is None else profile
+        self.profile = plan.groups[group].profile if plan.groups else size_class.profile
         rows = [row_of(operation) for operation, _share in self.profile]
-        self.index = index  #: of the size class
-        self._sizes = sizes
-        self._targets = targets
-        self._arguments = arguments or Random(0)  # nosec B311 # choices that can be repeated
-        self._containers = containers
-        self._naming = naming
+        self._sizes, self._targets, self._arguments = streams
+        self._containers = plan.containers
+        self._naming = plan.naming if plan.verify else None
         self._exclusive = pool.exclusive
         self._size_min = size_class.size_min
         self._spread = size_class.size_max - size_class.size_min + 1

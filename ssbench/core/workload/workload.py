@@ -7,39 +7,34 @@ job number: operation and object identify a job.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from ssbench.core.model import NONE_NS, Job, Phase
+from ssbench.core.model import NONE_NS, Failure, Job, Phase
 from ssbench.core.operations import of_phase
 from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.workload.pacing import DueTimes
 from ssbench.core.workload.population import ObjectPool, Population
 
 _new = tuple.__new__  # Job(...) takes twice as long
 
 
-class Workload:
+class Workload(ABC):
     """A source of jobs. The defaults are those of a closed loop with one group of users."""
 
     phase: Phase
     #: Users of each group; a job is for the users of its group only. (): there is one group.
     groups: tuple[int, ...] = ()
-    ahead = 0  #: jobs that may wait at workers for their due time
+    dues: DueTimes | None = None  #: of an open loop
     total: int | None = None  #: number of jobs; None if the phase ends by time
-
-    def __init__(self, population: Population) -> None:
-        self.population = population
-        self.taken = 0  #: jobs given so far
-        self.skipped: Counter[int] = Counter()  #: draws that found no object, by operation
+    taken = 0  #: jobs given so far
 
     def __repr__(self) -> str:
         total = "" if self.total is None else f" of {self.total}"
-        return f"<{type(self).__name__} {self.taken}{total} taken, {self.skipped.total()} skipped>"
-
-    def begin(self, now_s: float, offset_ns: int) -> None:
-        """The load begins now, ``offset_ns`` after the phase's start."""
+        return f"<{type(self).__name__} {self.taken}{total} taken>"
 
     @property
     def finished(self) -> bool:
@@ -51,39 +46,23 @@ class Workload:
         """Why no more jobs are possible before the total is reached, as a sentence; else None."""
         return None
 
+    @abstractmethod
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         """Up to ``limit`` jobs, numbered from ``first_number``; [] if there is none now."""
-        raise NotImplementedError
 
-    def never_started(self, now_s: float) -> int:
-        """Number of jobs due before this time that were not started (open loop)."""
-        return 0
-
-    def waiting_since(self, now_s: float) -> float | None:
-        """Since when jobs are due that were not taken (open loop); None if there are none."""
-        return None
-
+    @abstractmethod
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         """These jobs succeeded."""
 
-    def failed(
-        self,
-        job: Job,
-        error: int,
-        status: int,
-        unknown: bool,
-        now_s: float,
-        statuses: Sequence[int] = (),
-    ) -> None:
-        """This job failed.
+    @abstractmethod
+    def failed(self, job: Job, failure: Failure, now_s: float) -> None:
+        """This job failed."""
 
-        :param unknown: the store may have applied it nevertheless.
-        :param statuses: of each object of a job with several, 0 if unknown; empty: all failed.
-        """
-
+    @abstractmethod
     def lost(self, jobs: Iterable[Job]) -> None:
         """These jobs were held by a worker that is lost."""
 
+    @abstractmethod
     def withdrawn(self, jobs: Iterable[Job]) -> None:
         """These jobs were returned unstarted and will not be sent again."""
 
@@ -102,7 +81,7 @@ class _ListWorkload(Workload):
     def __init__(
         self, population: Population, objects: Iterator[tuple[int, int, int]], total: int
     ) -> None:
-        super().__init__(population)
+        self.population = population
         self.total = total
         operation = int(of_phase(self.phase)[0])
         self._fields = (  # of jobs, all but their number
@@ -128,8 +107,15 @@ class _ListWorkload(Workload):
                 self._again.append(job[1:])
                 self.taken -= 1
 
+    def failed(self, job: Job, failure: Failure, now_s: float) -> None:
+        self.withdrawn([job])
+
+    def withdrawn(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            self._give_up(job)
+
     def _give_up(self, job: Job) -> None:
-        """A job was lost twice."""
+        """A job failed, was withdrawn, or was lost twice."""
 
     def _pool(self, job: Job) -> ObjectPool:
         return self.population.pools[job.size_class]
@@ -161,17 +147,6 @@ class InitialWorkload(_ListWorkload):
         for job in jobs if self.population.delete_after_s else ():
             self._pool(job).written(job.object, True)
 
-    def failed(
-        self,
-        job: Job,
-        error: int,
-        status: int,
-        unknown: bool,
-        now_s: float,
-        statuses: Sequence[int] = (),
-    ) -> None:
-        self.withdrawn([job])
-
     def lost(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
             self._pool(job).written(job.object, False)
@@ -180,7 +155,7 @@ class InitialWorkload(_ListWorkload):
     def withdrawn(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
             self._pool(job).written(job.object, False)
-            self._give_up(job)
+            super().withdrawn([job])
 
     def _give_up(self, job: Job) -> None:
         self._pool(job).leave(job.object)

@@ -13,9 +13,8 @@ from ssbench.core.columns import pack_results
 from ssbench.core.dispatch.dispatcher import Batch, Dispatcher
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
 from ssbench.core.messages import Ack, Bye, Heartbeat, Hello, Message, Results, Returned, pack
-from ssbench.core.model import ErrorKind, Job, Phase, Result
+from ssbench.core.model import ErrorKind, Failure, Job, Phase, Result
 from ssbench.core.operations import READ
-from ssbench.core.workload.population import Population
 from ssbench.core.workload.workload import Workload
 
 MS = SECOND // 1000
@@ -29,7 +28,6 @@ class Ledger(Workload):
     exhausted: str | None = None
 
     def __init__(self, total: int) -> None:
-        super().__init__(Population([]))
         self.total = total
         self.outcome: dict[int, str] = {}
 
@@ -42,8 +40,7 @@ class Ledger(Workload):
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         self._note(jobs, "done")
 
-    def failed(self, job: Job, error: int, status: int, unknown: bool, now_s: float,
-               statuses: Sequence[int] = ()) -> None:  # fmt: skip
+    def failed(self, job: Job, failure: Failure, now_s: float) -> None:
         self._note([job], "failed")
 
     def lost(self, jobs: Iterable[Job]) -> None:
@@ -113,11 +110,18 @@ class SimWorker:
 class Fleet:
     """A master's machines and the workers that they talk to."""
 
-    def __init__(self, total: int = 100, *, timeout_s: float = 10.0, max_batch: int = 2) -> None:
+    def __init__(
+        self,
+        total: int = 100,
+        *,
+        timeout_s: float = 10.0,
+        max_batch: int = 2,
+        workload: Workload | None = None,
+    ) -> None:
         self.now_ns = 1000 * SECOND
         self.roster = WorkerRegistry(timeout_s)
         self.ledger = Ledger(total)
-        self.dispatcher = Dispatcher(self.ledger, self.roster, max_batch)
+        self.dispatcher = Dispatcher(workload or self.ledger, self.roster, max_batch)
         self.workers: list[SimWorker] = []
         self._incarnation = 100
 

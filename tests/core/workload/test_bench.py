@@ -11,12 +11,12 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.model import Failure, Job, SizeClass
 from ssbench.core.naming import initial_size
 from ssbench.core.operations import CREATE, DELETE, READ, UPDATE, row_of
 from ssbench.core.workload.bench import BenchWorkload, bench_jobs
 from ssbench.core.workload.workload import CleanupWorkload, Workload, initial_jobs
-from tests.core.workload.scenes import STATUS, all_jobs, bench, scenario, size_class
+from tests.core.workload.scenes import all_jobs, bench, scenario, size_class
 from tests.core.workload.workload_model import RunModel, key_of
 
 # Draws ------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_a_run_that_only_deletes_ends_and_says_so() -> None:
     assert sorted(job.object for job in jobs) == [0, 1, 2, 3, 4]
     assert workload.take(6, 100, 0.0) == []
     assert not workload.finished, "a DELETE may yet fail, and its object be there again"
-    workload.failed(jobs[0], STATUS, 503, False, 0.0)
+    workload.failed(jobs[0], Failure(503), 0.0)
     workload.succeeded(jobs[1:], 0.0)
     again = workload.take(6, 100, 0.0)
     assert [job.object for job in again] == [jobs[0].object]
@@ -213,7 +213,7 @@ def test_an_unanswered_update_takes_its_object_out_and_calls_off_a_held_delete()
             continue
         while not workload.population.pools[0].closing:
             updates += workload.take(1 + len(updates), 1, 0.0)
-        workload.failed(updates[0], int(ErrorKind.NETWORK_TIMEOUT), 0, True, 0.0)
+        workload.failed(updates[0], Failure(0, True), 0.0)
         workload.succeeded(updates[1:], 0.0)
         assert workload.take(99, 5, 0.0) == []
         assert workload.exhausted
@@ -226,8 +226,8 @@ def test_what_is_left_behind_is_told_from_what_may_be() -> None:
     workload = bench(size_class((1, 0, 0, 0)))
     done, refused, unanswered, lost, back = workload.take(1, 5, 0.0)
     workload.succeeded([done], 0.0)
-    workload.failed(refused, STATUS, 413, False, 0.0)
-    workload.failed(unanswered, int(ErrorKind.NETWORK_TIMEOUT), 0, True, 0.0)
+    workload.failed(refused, Failure(413), 0.0)
+    workload.failed(unanswered, Failure(0, True), 0.0)
     workload.lost([lost])
     workload.withdrawn([back])
     population = workload.population
@@ -242,7 +242,7 @@ def test_a_delete_without_an_answer_leaves_an_object_that_may_be_there() -> None
         jobs = workload.take(1, 1, 0.0)
         workload.succeeded([job for job in jobs if job.operation != DELETE or not job.object], 0.0)
     before = workload.population.left_behind
-    workload.failed(found[0], int(ErrorKind.RESET), 0, True, 0.0)
+    workload.failed(found[0], Failure(0, True), 0.0)
     population = workload.population
     assert (population.left_behind, population.left_unknown) == (before, 1)
 
@@ -250,14 +250,14 @@ def test_a_delete_without_an_answer_leaves_an_object_that_may_be_there() -> None
 def test_a_delete_that_was_answered_not_found_does_not_offer_its_object_again() -> None:
     workload = bench(size_class((0, 0, 0, 1), initial=1))
     (job,) = workload.take(1, 5, 0.0)
-    workload.failed(job, STATUS, 404, False, 0.0)
+    workload.failed(job, Failure(404), 0.0)
     assert workload.exhausted
 
 
 def test_a_read_that_was_answered_not_found_leaves_its_object_in_the_population() -> None:
     workload = bench(size_class((0, 1, 0, 0), initial=1))
     (job,) = workload.take(1, 1, 0.0)
-    workload.failed(job, STATUS, 404, False, 0.0)
+    workload.failed(job, Failure(404), 0.0)
     assert workload.take(2, 1, 0.0)[0].object == job.object
 
 
@@ -377,13 +377,13 @@ class RunMachine(RuleBasedStateMachine):
         settle = self.model.did_not_happen
         if operation == DELETE and status == 404:
             settle = self.model.nobody_knows
-        self.workload.failed(settle(at, "failed"), STATUS, status, False, self.now_s)
+        self.workload.failed(settle(at, "failed"), Failure(status), self.now_s)
 
     @precondition(lambda self: self.model.in_flight)
     @rule(data=st.data())
     def one_stays_unanswered(self, data: st.DataObject) -> None:
         job = self.model.nobody_knows(self._one(data), "failed")
-        self.workload.failed(job, int(ErrorKind.RESET), 0, True, self.now_s)
+        self.workload.failed(job, Failure(0, True), self.now_s)
 
     @precondition(lambda self: self.model.in_flight)
     @rule(data=st.data())

@@ -23,6 +23,7 @@ from ssbench.core.workload.pacing import (
     poisson,
     uniform,
 )
+from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import Population
 from tests.core.workload.scenes import size_class
 
@@ -33,10 +34,14 @@ def open_loop(*stages: Stage, model: str = "uniform") -> Iterator[int]:
     return due_times(stages, MODELS[model], Random(1))
 
 
-def paced_reads(total: int, dues: Iterator[int], rate: float) -> BenchWorkload:
-    """READs at due times."""
+def paced_reads(
+    total: int, offsets: Iterator[int], rate: float, at: tuple[float, int] = (0.0, 0)
+) -> tuple[BenchWorkload, DueTimes]:
+    """READs at due times, which begin ``at`` (now, offset of the phase)."""
     population = Population([size_class((0, 1, 0, 0))])
-    return BenchWorkload(population, 1, total, dues=DueTimes(dues, rate))
+    dues = DueTimes(islice(offsets, total), rate)
+    dues.begin(*at)
+    return BenchWorkload(population, BenchPlan(seed=1, total=total, dues=dues)), dues
 
 
 def test_evenly_spaced_arrivals_stay_so_for_a_week() -> None:
@@ -82,34 +87,30 @@ def test_the_same_seed_gives_the_same_arrivals() -> None:
 
 
 def test_jobs_are_given_as_far_ahead_as_they_travel() -> None:
-    paced = paced_reads(1000, open_loop(Stage(math.inf, 4, 100)), 100)
-    paced.begin(50.0, 7 * SECOND)
+    paced, dues = paced_reads(1000, open_loop(Stage(math.inf, 4, 100)), 100, (50.0, 7 * SECOND))
     first = paced.take(1, 500, 50.0)
     assert [job.due_ns - 7 * SECOND for job in first] == [n * SECOND // 100 for n in range(20)]
     assert paced.take(21, 500, 50.0) == []
     assert len(paced.take(21, 500, 50.1)) == 10
     assert len(paced.take(31, 3, 51.0)) == 3, "what is late waits for the next time"
     assert paced.take(34, 500, 51.0)[0].due_ns - 7 * SECOND == 33 * SECOND // 100
-    assert paced.ahead >= 100 * LOOKAHEAD_NS // SECOND
+    assert dues.ahead >= 100 * LOOKAHEAD_NS // SECOND
 
 
 def test_jobs_travel_in_helpings_not_one_by_one() -> None:
-    paced = paced_reads(10_000, open_loop(Stage(math.inf, 4, 1000)), 1000)
-    paced.begin(0.0, 0)
+    paced, _ = paced_reads(10_000, open_loop(Stage(math.inf, 4, 1000)), 1000)
     given = [len(paced.take(1, 500, n / 1000)) for n in range(150)]
     assert sum(given) == 150 + 150
     assert sorted(given)[-4:] == [0, 50, 50, 200]
 
 
 def test_it_is_over_with_its_stages_or_its_operations() -> None:
-    paced = paced_reads(1000, open_loop(Stage(1, 4, 10)), 10)
-    paced.begin(0.0, 0)
+    paced, _ = paced_reads(1000, open_loop(Stage(1, 4, 10)), 10)
     assert len(paced.take(1, 100, 0.5)) == 7
     assert not paced.finished
     assert len(paced.take(8, 100, 5.0)) == 3
     assert paced.finished
-    paced = paced_reads(5, open_loop(Stage(math.inf, 4, 10)), 10)
-    paced.begin(0.0, 0)
+    paced, _ = paced_reads(5, open_loop(Stage(math.inf, 4, 10)), 10)
     assert len(paced.take(1, 100, 5.0)) == 5
     assert paced.finished
 
@@ -117,8 +118,8 @@ def test_it_is_over_with_its_stages_or_its_operations() -> None:
 def test_an_operation_that_found_no_object_takes_no_due_time() -> None:
     population = Population([size_class((0, 0, 1, 0), initial=2)])
     dues_of = DueTimes(open_loop(Stage(math.inf, 4, 10)), 10)
-    paced = BenchWorkload(population, 1, 100, verify=True, dues=dues_of)
-    paced.begin(0.0, 0)
+    paced = BenchWorkload(population, BenchPlan(seed=1, total=100, verify=True, dues=dues_of))
+    dues_of.begin(0.0, 0)
     dues = []
     for _ in range(3):
         jobs = paced.take(1, 100, 10.0)
@@ -129,34 +130,31 @@ def test_an_operation_that_found_no_object_takes_no_due_time() -> None:
 
 
 def test_what_fell_due_and_was_never_started_is_known() -> None:
-    paced = paced_reads(1000, open_loop(Stage(math.inf, 4, 100)), 100)
-    paced.begin(10.0, SECOND)
+    paced, dues = paced_reads(1000, open_loop(Stage(math.inf, 4, 100)), 100, (10.0, SECOND))
     jobs = paced.take(1, 500, 10.0)
     assert len(jobs) == 20
     paced.withdrawn(jobs[5:])
     # Due until 0.1 s: 10, of which 5 were kept.
-    assert paced.never_started(10.1) == 5
+    assert dues.never_started(10.1) == 5
     # Nobody asked for those from 0.2 s to 1 s.
-    assert paced.never_started(11.0) == 15 + 80
+    assert dues.never_started(11.0) == 15 + 80
 
 
 def test_since_when_jobs_wait_that_nobody_took_is_known() -> None:
-    paced = paced_reads(1000, open_loop(Stage(20, 4, 100)), 100)
-    paced.begin(10.0, SECOND)
+    paced, dues = paced_reads(1000, open_loop(Stage(20, 4, 100)), 100, (10.0, SECOND))
     paced.take(1, 10, 10.0)
-    assert paced.waiting_since(10.05) is None, "what is due was taken"
-    assert paced.waiting_since(12.0) == pytest.approx(10.09, abs=0.011)
+    assert dues.waiting_since(10.05) is None, "what is due was taken"
+    assert dues.waiting_since(12.0) == pytest.approx(10.09, abs=0.011)
     paced.take(1, 500, 12.0)
-    assert paced.waiting_since(12.0) is None
-    paced = paced_reads(5, open_loop(Stage(20, 4, 100)), 100)
+    assert dues.waiting_since(12.0) is None
+    paced, dues = paced_reads(5, open_loop(Stage(20, 4, 100)), 100)
     paced.take(1, 5, 1.0)
-    assert paced.waiting_since(9.0) is None, "there are no more"
+    assert dues.waiting_since(9.0) is None, "there are no more"
 
 
 def test_nothing_is_owed_beyond_the_operations_of_the_run() -> None:
-    paced = paced_reads(25, open_loop(Stage(math.inf, 4, 100)), 100)
-    paced.begin(0.0, 0)
+    paced, dues = paced_reads(25, open_loop(Stage(math.inf, 4, 100)), 100)
     assert len(paced.take(1, 500, 0.0)) == 20
-    assert paced.never_started(9.0) == 5
+    assert dues.never_started(9.0) == 5
     assert len(paced.take(1, 500, 1.0)) == 5
-    assert paced.never_started(9.0) == 0
+    assert dues.never_started(9.0) == 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import cycle
+from random import Random
 
 from ssbench.core.model import NONE_NS, Job, SizeClass
 from ssbench.core.operations import CREATE, CRUD, DELETE, POST, READ, UPDATE
 from ssbench.core.scenario.fields import crud_profile, operations
-from ssbench.core.workload.picker import NoJob, TargetPicker, draw_table
+from ssbench.core.workload.picker import BenchPlan, NoJob, Streams, TargetPicker, draw_table
 from ssbench.core.workload.population import Population
 
 ALL = (0.25, 0.25, 0.25, 0.25)
@@ -16,6 +17,11 @@ ALL = (0.25, 0.25, 0.25, 0.25)
 
 def stream(*values: float) -> Callable[[], float]:
     return cycle(values).__next__
+
+
+def picker_of(population: Population, *targets: float) -> TargetPicker:
+    streams = Streams(stream(0.5), stream(*targets), Random(1))
+    return TargetPicker(0, population.pools[0], streams, BenchPlan())
 
 
 def draws(
@@ -26,7 +32,7 @@ def draws(
 ) -> TargetPicker:
     population = Population([SizeClass("tiny", 10, 19, crud_profile([*profile]), initial)])
     population.start(verify)
-    return TargetPicker(0, population.pools[0], stream(0.5), stream(*targets))
+    return picker_of(population, *targets)
 
 
 def test_each_operation_gives_its_job() -> None:
@@ -56,7 +62,7 @@ def test_a_post_waits_for_no_update_but_meets_reads() -> None:
     profile = operations({"read": 1, "update": 1, "post": 1})
     population = Population([SizeClass("tiny", 10, 19, profile, 1)])
     population.start()
-    each = TargetPicker(0, population.pools[0], stream(0.5), stream(0.0))
+    each = picker_of(population, 0.0)
     assert isinstance(each.by_operation[READ](1, 0.0), Job)
     assert isinstance(each.by_operation[POST](2, 0.0), Job)
     assert each.by_operation[UPDATE](3, 0.0) is NoJob.BUSY

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ssbench.core import operations
 from ssbench.core.content import PERIOD, SyntheticSource, version_of_copy
-from ssbench.core.model import ErrorKind, Group, Job, SizeClass
+from ssbench.core.dispatch.worker_registry import SECOND
+from ssbench.core.model import Failure, Group, Job, SizeClass
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import (
     CREATE,
@@ -25,9 +26,10 @@ from ssbench.core.operations import (
 )
 from ssbench.core.scenario.fields import mix
 from ssbench.core.workload.bench import BenchWorkload, ReplayWorkload
+from ssbench.core.workload.picker import BenchPlan
 from ssbench.core.workload.population import Population
 from ssbench.core.workload.workload import CleanupWorkload
-from tests.core.workload.scenes import STATUS
+from tests.core.workload.fleet import Fleet
 
 COPY, BULK_DELETE, BULK_PUT, LIST, BULK_UPDATE, BULK_READ = range(500, 506)
 
@@ -67,7 +69,8 @@ def bench(*drawn: int, initial: int = 10, verify: bool = False, seed: int = 1) -
     profile = tuple((each, 1 / len(drawn)) for each in sorted(drawn))
     sizes = [SizeClass("tiny", 10, 99, profile, initial)]
     naming = ObjectNaming(sizes, "0123456789", 7)
-    return BenchWorkload(Population(sizes), seed, None, verify, containers=7, naming=naming)
+    plan = BenchPlan(seed=seed, verify=verify, containers=7, naming=naming)
+    return BenchWorkload(Population(sizes), plan)
 
 
 def objects(job: Job) -> list[int]:
@@ -104,7 +107,7 @@ def test_each_object_of_a_removal_has_its_own_outcome() -> None:
     pool = workload.population.pools[0]
     job = next(job for job in workload.take(1, 1, 0.0) if len(objects(job)) == 3)
     gone, failed, unknown = objects(job)
-    workload.failed(job, STATUS, 500, False, 0.0, (204, 409, 0))
+    workload.failed(job, Failure(500, statuses=(204, 409, 0)), 0.0)
     assert failed in pool.members
     assert not {gone, unknown} & set(pool.members)
     assert pool.closing == 0
@@ -114,10 +117,10 @@ def test_a_failure_without_statuses_is_that_of_every_object() -> None:
     workload = bench(BULK_DELETE, initial=4)
     pool = workload.population.pools[0]
     (job,) = workload.take(1, 1, 0.0)
-    workload.failed(job, int(ErrorKind.CONNECT), 0, False, 0.0)
+    workload.failed(job, Failure(), 0.0)
     assert sorted(pool.members) == [0, 1, 2, 3]
     (job,) = workload.take(1, 1, 0.0)
-    workload.failed(job, int(ErrorKind.NETWORK_TIMEOUT), 0, True, 0.0)
+    workload.failed(job, Failure(0, True), 0.0)
     assert len(pool.members) == 1
 
 
@@ -127,7 +130,7 @@ def test_created_sets_are_of_one_size_and_all_are_cleaned_up() -> None:
     pool = workload.population.pools[0]
     assert {pool.size(number) for number in objects(there)} == {there.size}
     workload.succeeded([there], 0.0)
-    workload.failed(partly, STATUS, 500, False, 0.0, (201, 507, 0))
+    workload.failed(partly, Failure(500, statuses=(201, 507, 0)), 0.0)
     workload.lost([lost])
     workload.withdrawn([back])
     assert set(objects(there)) | {partly.object} < set(pool.members)
@@ -180,7 +183,7 @@ def test_a_listing_names_a_container_and_reserves_nothing() -> None:
     assert len({job.object for job in jobs}) > 1
     assert {(job.size, job.others, job.arguments) for job in jobs} == {(0, (), (b"tiny",))}
     workload.succeeded(jobs[:1], 0.0)
-    workload.failed(jobs[1], STATUS, 404, False, 0.0)
+    workload.failed(jobs[1], Failure(404), 0.0)
     workload.lost(jobs[2:3])
     workload.withdrawn(jobs[3:])
     assert not workload.finished, "a container can always be listed"
@@ -235,27 +238,39 @@ def test_jobs_and_due_times_come_from_outside() -> None:
         Job(0, UPDATE, 0, 1, 0, 77, 9 * 10**8),
     ]  # fmt: skip
     workload = ReplayWorkload(population, given, 10)
-    workload.begin(50.0, 7)
-    first = workload.take(1, 10, 50.0)
+    fleet = Fleet(workload=workload)
+    worker = fleet.hello("w")
+    assert workload.dues
+    workload.dues.begin(fleet.now_ns / SECOND, 7)
+
+    def sent() -> list[Job]:
+        return [job for batch in fleet.send_all(worker) for job in batch.jobs]
+
+    first = sent()
     assert [(job.number, job.operation, job.due_ns - 7) for job in first] == [
         (1, READ, 0), (2, operations.CREATE, 10**8), (3, operations.DELETE, 10**8),
     ]  # fmt: skip
     assert (first[1].object, first[1].size) == (3, 55)
-    later = workload.take(4, 10, 50.3)
-    assert [job.object for job in later] == [2], "also where the object is gone"
-    workload.succeeded([*first, *later], 50.4)
-    assert (workload.never_started(50.4), workload.never_started(51.0)) == (0, 1)
-    (last,) = workload.take(5, 10, 51.0)
+    fleet.now_ns += 3 * SECOND // 10
+    assert [job.object for job in sent()] == [2], "also where the object is gone"
+    fleet.round(worker)
+    fleet.now_ns += 7 * SECOND // 10
+    assert workload.dues.never_started(fleet.now_ns / SECOND) == 1
+    (last,) = sent()
     assert (last.version, last.size, last.due_ns) == (1, 77, 9 * 10**8 + 7)
-    assert workload.finished
-    workload.lost([last])
+    worker.take()
+    fleet.deliver(worker)
+    fleet.dispatcher.worker_lost(worker.incarnation)
+    assert fleet.dispatcher.finished
+    counts = fleet.dispatcher.counts
+    assert (counts.sent, counts.done, counts.lost) == (5, 4, 1)
     assert {job.object for job in CleanupWorkload(population).take(1, 9, 0.0)} == {3}
 
 
 def test_groups_draw_operations_of_their_own_on_one_population() -> None:
     groups = [Group("puts", 2, ((int(CREATE), 1.0),)), Group("deletes", 1, ((int(DELETE), 1.0),))]
     sizes = [SizeClass("tiny", 10, 99, mix(groups), 1)]
-    workload = BenchWorkload(Population(sizes), 1, None, groups=groups)
+    workload = BenchWorkload(Population(sizes), BenchPlan(seed=1, groups=groups))
     assert workload.groups == (2, 1)
     (gone,) = workload.take(1, 1, 0.0, 1)
     assert (gone.operation, gone.group) == (DELETE, 1)

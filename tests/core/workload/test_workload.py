@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ssbench.core.model import NONE_NS, ErrorKind, Phase
+from ssbench.core.model import NONE_NS, Failure, Phase
 from ssbench.core.naming import initial_size
 from ssbench.core.operations import ENSURE, REMOVE
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.workload import CleanupWorkload, initial_jobs
-from tests.core.workload.scenes import STATUS, all_jobs, bench, scenario, size_class
+from tests.core.workload.scenes import all_jobs, bench, scenario, size_class
 from tests.core.workload.workload_model import key_of
 
 # Populate ---------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def test_an_initial_object_that_could_not_be_made_is_no_target(fate: str) -> Non
     first, second, third = workload.take(1, 10, 0.0)
     workload.succeeded([first, third], 0.0)
     if fate == "failed":
-        workload.failed(second, STATUS, 507, True, 0.0)
+        workload.failed(second, Failure(507, True), 0.0)
     else:
         getattr(workload, fate)([second])
     if fate == "lost":
@@ -62,9 +62,9 @@ def test_cleanup_removes_what_was_created_and_is_not_known_to_be_gone() -> None:
     workload = bench(size_class((1, 0, 0, 0), initial=2), count=6)
     there, unknown, lost, never, back, in_flight = workload.take(1, 10, 0.0)
     workload.succeeded([there], 0.0)
-    workload.failed(unknown, int(ErrorKind.NETWORK_TIMEOUT), 0, True, 0.0)
+    workload.failed(unknown, Failure(0, True), 0.0)
     workload.lost([lost])
-    workload.failed(never, STATUS, 507, False, 0.0)
+    workload.failed(never, Failure(507), 0.0)
     workload.withdrawn([back])
     cleanup = CleanupWorkload(workload.population)
     assert (cleanup.phase, cleanup.total) == (Phase.CLEANUP, 4)
@@ -73,7 +73,7 @@ def test_cleanup_removes_what_was_created_and_is_not_known_to_be_gone() -> None:
     assert {job.operation for job in jobs} == {REMOVE}
     assert cleanup.finished
     cleanup.succeeded(jobs[:1], 0.0)
-    cleanup.failed(jobs[1], STATUS, 503, False, 0.0)
+    cleanup.failed(jobs[1], Failure(503), 0.0)
     cleanup.lost([jobs[2]])
     cleanup.withdrawn([jobs[3]])
     assert cleanup.left_behind == 3
