@@ -11,9 +11,12 @@ from hypothesis import settings
 settings.register_profile("ssbench", deadline=None)
 settings.load_profile("ssbench")
 
-# A shell starts what goes to its background deaf to Ctrl-C, and that is inherited.
+# A shell makes its background jobs ignore SIGINT, nohup makes them ignore SIGHUP. Processes that
+# the tests start inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture
