@@ -141,6 +141,10 @@ def _run(report: Report) -> Iterator[_Cell]:
         else:
             yield name, _of_fact(name, known.pop(name))
     yield from known.items()
+    for block, row in blocks:
+        if "items" in row:
+            yield f"{block}_items", row["items"]
+            yield f"{block}_items_per_s", _rounded(row["items_per_s"])
 
 
 def _of_fact(name: str, value: Any) -> Any:

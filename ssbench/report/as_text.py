@@ -183,6 +183,9 @@ def _block(report: Report, row: Row) -> Iterator[str]:
         first, last = part["first_byte_latency"], part["last_byte_latency"]
         yield _latency_line("First-byte latency", first, percent, label)
         yield _latency_line("Last-byte  latency", last, percent, label)
+    if row.get("items"):
+        rate = _number(row["items_per_s"], 1)
+        yield f"       Items: {row['items']}  Average items per second: {rate}"
     service, response = row["last_byte_latency"], row["response_time"]
     title = "Service time (from start)" if response else "Last-byte"
     for name, found in ((title, service), ("Response time (from due)", response)):

@@ -34,6 +34,7 @@ class Unit:
 WORD = Unit()  #: text, a flag, or a value that is shown as it is
 COUNT = Unit()
 RATE = Unit("operations/s", digits=1)
+ITEM_RATE = Unit("items/s", digits=1)
 BYTES = Unit("B")
 THROUGHPUT = Unit("MB/s", 1e6, 2)  #: of bytes/s
 PERCENT = Unit("%", digits=2)

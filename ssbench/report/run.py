@@ -17,6 +17,7 @@ from ssbench.report import notes
 from ssbench.report.model import (
     BYTES,
     COUNT,
+    ITEM_RATE,
     LATENCY,
     PERCENT,
     RATE,
@@ -218,7 +219,7 @@ def _tally(tally: Tally, percents: Sequence[float]) -> list[Fact]:
 
 def _counts(counts: Counts) -> list[Fact]:
     window_s, span_rate = counts.throughput.seconds, counts.over_span.rate_per_s
-    return [
+    facts = [
         fact("count", counts.count, COUNT, "successes"),
         fact("errors", counts.errors, COUNT, "failures"),
         fact("retries", counts.retries, COUNT, "repeated attempts, but for those after a 404"),
@@ -235,6 +236,13 @@ def _counts(counts: Counts) -> list[Fact]:
         fact("span_s", counts.seconds, SECONDS, "from the first start to the last completion"),
         fact("span_requests_per_s", span_rate, RATE, "successes per second of that span"),
     ]
+    if counts.has_items:
+        rate = counts.throughput.items_per_s
+        facts += [
+            fact("items", counts.items, COUNT, "entries listed and objects handled by successes"),
+            fact("items_per_s", rate, ITEM_RATE, "per second, counted as requests_per_s"),
+        ]
+    return facts
 
 
 def _distribution(latency: Latency, percents: Sequence[float]) -> Distribution:

@@ -40,7 +40,7 @@ _LOW_HALF = (1 << _HALF) - 1
 _COLUMNS = (
     "operation", "size_class", "error", "status", "due_ns", "start_ns", "headers_ns",
     "first_byte_ns", "last_byte_ns", "bytes_moved", "retries", "not_found_retries", "rate_limited",
-    "reconnects", "renewals",
+    "reconnects", "renewals", "items",
 )  # fmt: skip
 _AT_A_TIME = 256  #: batches; what many more unpack to would leave the processor's cache
 _LARGE = 1 << 14  #: bytes of a batch that is unpacked by itself
@@ -172,7 +172,7 @@ class Results:
             elif RESULT_COLUMNS[name].required:
                 raise MessageError(f"results without {name}")
             else:
-                arrays.append(np.full(rows, RESULT_COLUMNS[name].default))
+                arrays.append(np.broadcast_to(np.int64(RESULT_COLUMNS[name].default), rows))
         self._counts += counts
         self._ids += _checked_ids(columns.get("transaction_id"), counts)
         self._details += _checked_details(columns.get("detail"), counts)
@@ -211,6 +211,11 @@ class Results:
     def has_due_times(self) -> bool:
         """Whether any row has a due time."""
         return bool((self.column("due_ns") != NONE_NS).any())
+
+    @cached_property
+    def has_items(self) -> bool:
+        """Whether any row lists entries, or handles several objects."""
+        return bool(self.column("items").any())
 
     @cached_property
     def times_ns(self) -> Ints:
@@ -388,6 +393,11 @@ class Group:
             times = self._picked(self._results.times_ns)
             return times, times
         return self.column("start_ns"), self.ends_ns
+
+    @cached_property
+    def items(self) -> Ints | None:
+        """Entries listed, or objects handled, of each row; None where no row has any."""
+        return self.column("items") if self._results.has_items else None
 
     @cached_property
     def bytes_moved(self) -> int:

@@ -227,6 +227,7 @@ class RunStats:
         """The sum over the groups; None stands for all. Not to be added to."""
         total = self._tallies.total(operation, size_class, stage)
         total.has_bytes = not self.run.no_store
+        total.has_items = self._tallies.total(None, None, None).items > 0
         if stage is None and total.first_start_ns is not None and total.last_end_ns is not None:
             origin_ns = self._origins.get(Phase.RUN, 0)
             total.left_out_ns = gaps_ns(
@@ -450,11 +451,12 @@ class RunStats:
                 self.verified.add(group, origin_ns)
             self.series.add(group, origin_ns)
             if not group.failed:
-                for stage, operations, moved_bytes in self._windows.shares(group):
+                for stage, (operations, moved_bytes, *items) in self._windows.shares(group):
                     if operations:
                         tally = self._tallies.of(stage, *kind)
                         tally.shares += operations
                         tally.byte_shares += moved_bytes
+                        tally.item_shares += sum(items)
             if group.stage == LEFT_OUT:
                 self.left_out += len(group)
                 continue

@@ -17,6 +17,11 @@ from ssbench.core.stats.results import Group, Ints, exact_sum
 
 #: Columns of results that are added up as they are, failed operations included.
 COUNTERS = ("retries", "not_found_retries", "rate_limited", "reconnects", "renewals")
+#: Attributes of Counts that add up.
+_SUMS = (
+    "count", "errors", "bytes_moved", "failed_bytes", "items", "shares", "byte_shares",
+    "item_shares", *COUNTERS,
+)  # fmt: skip
 #: Columns of durations that get a histogram.
 LATENCIES = ("headers", "first_byte", "last_byte")
 #: Shares of operations are whole numbers of 1 / SHARE, so that sums don't depend on their order.
@@ -42,6 +47,7 @@ class Throughput(NamedTuple):
     operations: float  #: successes, or the sum of their shares
     moved_bytes: float
     seconds: float | None  #: None without a result, or where it is 0
+    items: float = 0  #: entries listed, or objects handled
 
     @property
     def rate_per_s(self) -> float | None:
@@ -52,6 +58,11 @@ class Throughput(NamedTuple):
     def bytes_per_s(self) -> float | None:
         """Bytes a second; None for no time."""
         return self.moved_bytes / self.seconds if self.seconds else None
+
+    @property
+    def items_per_s(self) -> float | None:
+        """Items a second; None for no time."""
+        return self.items / self.seconds if self.seconds else None
 
 
 class Latency:
@@ -111,12 +122,15 @@ class Counts:
         self.renewals = 0
         self.bytes_moved = 0  #: by successes
         self.failed_bytes = 0  #: by failed operations
+        self.items = 0  #: entries that successes listed, or objects that they handled
         self.has_bytes = True  #: False where no store was involved: these two mean nothing then
+        self.has_items = False  #: True where any operation of the run has items
         self.first_start_ns: int | None = None
         self.last_end_ns: int | None = None
         self.left_out_ns = 0  #: of the time between: warm-ups of later stages
         self.shares = 0  #: of successes in the window of the rates, in units of 1 / SHARE
         self.byte_shares = 0  #: of the bytes that they moved, in the same units
+        self.item_shares = 0  #: of their items, in the same units
         #: Length of the window that these are of, in ns; None: rates are over ``seconds``. Set on
         #: sums of a run's tallies, and not merged.
         self.window_ns: int | None = None
@@ -136,6 +150,8 @@ class Counts:
         else:
             self.count += len(group)
             self.bytes_moved += group.bytes_moved
+            if group.items is not None:
+                self.items += exact_sum(group.items)
         for name in COUNTERS:
             column = group.column(name)
             if column.any():
@@ -153,15 +169,7 @@ class Counts:
 
     def merge(self, other: Counts) -> None:
         """Add ``other``, which stays as it is."""
-        for name in (
-            "count",
-            "errors",
-            "bytes_moved",
-            "failed_bytes",
-            "shares",
-            "byte_shares",
-            *COUNTERS,
-        ):
+        for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.first_start_ns is not None and other.last_end_ns is not None:
             self.span(other.first_start_ns, other.last_end_ns)
@@ -183,7 +191,7 @@ class Counts:
     @property
     def over_span(self) -> Throughput:
         """Successes over ``seconds``, whatever of that is after the load's end."""
-        return Throughput(self.count, self.bytes_moved, self.seconds)
+        return Throughput(self.count, self.bytes_moved, self.seconds, self.items)
 
     @property
     def throughput(self) -> Throughput:
@@ -191,7 +199,9 @@ class Counts:
         if self.window_ns is None:
             return self.over_span
         seconds = self.window_ns / 1e9 if self.window_ns > 0 else None
-        return Throughput(self.shares / SHARE, self.byte_shares / SHARE, seconds)
+        shares = (self.shares, self.byte_shares, self.item_shares)
+        operations, moved_bytes, items = (share / SHARE for share in shares)
+        return Throughput(operations, moved_bytes, seconds, items)
 
     @property
     def rate_per_s(self) -> float | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import sub
 from typing import NamedTuple
 
 import numpy as np
@@ -192,24 +193,30 @@ class Windows:
         stages: Ints = np.array([LEFT_OUT, *self._counts.stages])[parts]
         return stages
 
-    def shares(self, group: Group) -> Iterator[tuple[int, int, int]]:
-        """(stage, operations, bytes) of successes in the window of its rate, the latter two in
-        units of 1 / SHARE.
+    def shares(self, group: Group) -> Iterator[tuple[int, list[int]]]:
+        """(stage, [operations, bytes]) of successes in the window of its rate, in units of
+        1 / SHARE; [operations, bytes, items] where results have items.
 
         Rows that come before their edge is known are on its near side: they ended before.
         """
         cuts = self._rates
         lows, highs = group.extents_ns
         at, last = cuts.part_of(int(lows.min())), cuts.part_of(int(highs.max()))
-        given = (0, 0)
+        weights = [group.column("bytes_moved")]
+        if group.items is not None:
+            weights.append(group.items)
+        given = [0] * (1 + len(weights))
         for edge_ns in cuts.edges[at + 1 : last + 1]:
-            until = _before(edge_ns, lows, highs, group.column("bytes_moved"))
+            until = _before(edge_ns, lows, highs, weights)
             if cuts.stage_of(at) != LEFT_OUT:
-                yield cuts.stage_of(at), until[0] - given[0], until[1] - given[1]
+                yield cuts.stage_of(at), list(map(sub, until, given))
             at, given = at + 1, until
         if cuts.stage_of(at) != LEFT_OUT:
-            count, size = len(group) << SHARE_BITS, group.bytes_moved << SHARE_BITS
-            yield cuts.stage_of(at), count - given[0], size - given[1]
+            sums = [len(group), group.bytes_moved, *map(exact_sum, weights[1:])]
+            yield (
+                cuts.stage_of(at),
+                [(all_ << SHARE_BITS) - part for all_, part in zip(sums, given, strict=True)],
+            )
 
 
 def _as_bounds(edges: Sequence[int]) -> Ints:
@@ -217,22 +224,22 @@ def _as_bounds(edges: Sequence[int]) -> Ints:
     return np.array([min(max(edge, -NEVER_NS), NEVER_NS) for edge in edges])
 
 
-def _before(edge_ns: int, lows: Ints, highs: Ints, sizes: Ints) -> tuple[int, int]:
-    """Operations and bytes before an edge, in units of 1 / SHARE.
+def _before(edge_ns: int, lows: Ints, highs: Ints, weights: Sequence[Ints]) -> list[int]:
+    """Operations, and the sum of each of their weights, before an edge, in units of 1 / SHARE.
 
     An operation that crosses it is by the share of its time; one of no length at it is behind it.
     """
     begun = lows < edge_ns
     whole = begun & (highs <= edge_ns)
-    count = int(np.count_nonzero(whole)) << SHARE_BITS
-    size = exact_sum(sizes[whole]) << SHARE_BITS
+    found = [int(np.count_nonzero(whole)), *(exact_sum(weight[whole]) for weight in weights)]
+    found = [each << SHARE_BITS for each in found]
     crossing = begun & ~whole
-    columns = (column[crossing].tolist() for column in (lows, highs, sizes))
-    for low, high, each in zip(*columns, strict=True):
+    columns = (column[crossing].tolist() for column in (lows, highs, *weights))
+    for low, high, *parts in zip(*columns, strict=True):
         share = ((edge_ns - low) << SHARE_BITS) // (high - low)
-        count += share
-        size += share * each
-    return count, size
+        for at, each in enumerate((1, *parts)):
+            found[at] += share * each
+    return found
 
 
 class LastStart:
@@ -286,7 +293,7 @@ class LastStart:
             if self._rows
             else (np.zeros(0, object),) * 3
         )
-        shares, byte_shares = _before(at_ns, lows, highs, sizes)
+        shares, byte_shares = _before(at_ns, lows, highs, [sizes])
         operations = (count - len(sizes)) * SHARE + shares
         moved = (moved_bytes - int(sizes.sum())) * SHARE + byte_shares
         seconds = (at_ns - first_ns) / SECOND_NS

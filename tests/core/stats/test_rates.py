@@ -283,14 +283,14 @@ def test_garbage_neither_breaks_a_rate_nor_fills_memory() -> None:
 extents = st.tuples(st.integers(-(10**9), 2 * 10**10), st.integers(0, 10**10), st.booleans())
 
 
-def counted(rows: Iterable[Result], begins_ns: Sequence[int]) -> tuple[int, int]:
+def counted(rows: Iterable[Result], begins_ns: Sequence[int]) -> list[int]:
     """What adjacent stages have of these, together."""
     windows = Windows(ScenarioView.of({}))
     for index, at_ns in enumerate(begins_ns):
         windows.mark(MarkRecord(at_ns, "stage", index))
     groups = Results([runs.batch(list(rows))], {}).groups()
     shares = [found for group in groups for found in windows.shares(group)]
-    return sum(share for _stage, share, _size in shares), sum(size for *_two, size in shares)
+    return [sum(parts) for parts in zip(*(of_stage for _stage, of_stage in shares), strict=True)]
 
 
 @given(
@@ -301,8 +301,12 @@ def test_shares_of_adjacent_windows_add_up_to_the_count(
     rows: list[tuple[int, int, bool]], begins_ns: list[int]
 ) -> None:
     """Invariant: nothing is counted twice, and nothing is lost, wherever windows meet."""
-    made = [row(start / SECOND, took / SECOND, due=due and start >= 0) for start, took, due in rows]
-    assert counted(made, sorted(begins_ns)) == (len(made) * SHARE, len(made) * SIZE * SHARE)
+    made = [
+        row(start / SECOND, took / SECOND, due=due and start >= 0, items=3)
+        for start, took, due in rows
+    ]
+    found = counted(made, sorted(begins_ns))
+    assert found == [len(made) * each * SHARE for each in (1, SIZE, 3)]
 
 
 @settings(max_examples=25)
