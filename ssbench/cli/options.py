@@ -23,7 +23,6 @@ from ssbench.core.option import Option
 from ssbench.runner.config import RunConfig
 
 if TYPE_CHECKING:
-    from ssbench.core.operations import Operation
     from ssbench.core.stats.steps import Sweep
 
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
@@ -66,19 +65,6 @@ def sweep(text: str) -> Sweep:
         if loads.count(load) > 1:
             raise UsageError(f"{text!r}: {load:g} is given more than once")
     return Sweep(over, loads)
-
-
-def operation(text: str) -> Operation:
-    """An operation of a run, in any case; GET is READ, PUT is CREATE."""
-    from ssbench.core.model import Phase  # lazy: few commands need it
-    from ssbench.core.operations import of_phase, operation_named
-
-    row = operation_named(text)
-    if row is None:
-        rows = of_phase(Phase.RUN)
-        known = ", ".join([*(each.name for each in rows), *(e.alias for e in rows if e.alias)])
-        raise UsageError(f"{text!r}: give one of {known}")
-    return row
 
 
 def _field(
@@ -304,7 +290,7 @@ COMPARE = (
     row("", "stats_files", str, "",
         "results of two or more runs; the others are compared with the first", metavar="STATS_FILE",
         repeat=True),
-    row("--operation", "operations", operation, "",
+    row("--operation", "operations", str, "",
         "compare only this operation, such as READ; may be repeated [default: all together and "
         "each on its own]", metavar="OPERATION", repeat=True),
     row("--pctile", "percentiles", types.percentile, "",

@@ -6,12 +6,17 @@ import argparse
 import os
 
 from ssbench import report, statfile
-from ssbench.cli.config import percentiles, thresholds
+from ssbench.cli.config import percentiles
 from ssbench.cli.console import tell, tell_status, write_result
 from ssbench.cli.profile import profiled
 from ssbench.core.errors import ExitStatus, UsageError
 from ssbench.core.stats.compare import PERCENTS, comparison
-from ssbench.runner.results import check_thresholds, missed_thresholds, read_stats
+from ssbench.runner.results import (
+    check_thresholds,
+    missed_thresholds,
+    parse_thresholds,
+    read_stats,
+)
 
 
 def report_scenario(ns: argparse.Namespace) -> ExitStatus:
@@ -29,12 +34,12 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
     }.items():
         if other and _same_file(other, path):
             raise UsageError(f"{option} {other}: this is the stat file itself; name another file")
-    wanted = thresholds(ns)
+    texts = ns.thresholds or ()
+    parse_thresholds(texts, known=None)  # before the file is read, which may take long
     with profiled(ns.profile, "report", tell):
         stats = read_stats(path, tell)
-        scenario, rows = stats.run.scenario, stats.run.operations
-        wanted = tuple(each.resolved(scenario, rows) for each in wanted)
-        check_thresholds(wanted, scenario)
+        wanted = parse_thresholds(texts, known=stats.run.operations)
+        check_thresholds(wanted, stats.run.scenario)
         made = report.of_run(stats, percentiles(ns), wanted)
         write_result([report.render(made, ns.format or "text")], ns.report_file)
         if ns.rps_histogram:
@@ -66,7 +71,7 @@ def compare(ns: argparse.Namespace) -> ExitStatus:
     found = comparison(
         [(path, read_stats(path, tell)) for path in paths],
         seed=ns.seed,
-        operations=tuple(dict.fromkeys(ns.operations or ())),
+        operations=ns.operations or (),
         percents=tuple(sorted(set(ns.percentiles or PERCENTS))),
     )
     write_result([report.render(report.of_comparison(found), ns.format or "text")])

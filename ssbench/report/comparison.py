@@ -79,7 +79,7 @@ def of_comparison(found: stats.Comparison) -> Report:
     ]
     parts = {section.operation: _figures(found, section) for section in found.sections}
     operations = [
-        [fact("operation", _name(found, operation), WORD, "its name"), *part]
+        [fact("operation", operation, WORD, "its name"), *part]
         for operation, part in parts.items()
         if operation is not None
     ]
@@ -121,7 +121,7 @@ def _run(run: stats.Run) -> list[Fact]:
 
 def _figures(found: stats.Comparison, section: stats.Section) -> list[Fact]:
     disturbed = [run.disturbed for run in found.runs]
-    totals = [run.stats.total(section.operation) for run in found.runs]
+    totals = [run.stats.total(run.number_of(section.operation)) for run in found.runs]
     figures = Table.of("figures", [_figure(row, disturbed) for row in section.rows], by="figure")
     return [
         fact("operations", [tally.operations for tally in totals], COUNT, "failed or not"),
@@ -131,12 +131,11 @@ def _figures(found: stats.Comparison, section: stats.Section) -> list[Fact]:
 
 
 def _lines(
-    found: stats.Comparison, section: stats.Section, parts: Mapping[int | None, Sequence[Fact]]
+    found: stats.Comparison, section: stats.Section, parts: Mapping[str | None, Sequence[Fact]]
 ) -> Iterator[list[Fact]]:
     """For CSV: each figure of each run."""
-    operation = section.operation
-    name = "TOTAL" if operation is None else _name(found, operation)
-    (figures,) = (each.value for each in parts[operation] if each.column.key == "figures")
+    name = section.operation or "TOTAL"
+    (figures,) = (each.value for each in parts[section.operation] if each.column.key == "figures")
     for row in figures.rows:
         for at, estimate in enumerate(row["runs"]):
             change = row["changes_against_first"][at - 1] if at else {}
@@ -178,13 +177,6 @@ def _figure(row: Compared, disturbed: Sequence[bool]) -> list[Fact]:
         fact("runs", runs, WORD, "each run's estimate"),
         fact("changes_against_first", changes, COUNT, "each further run's over the first's"),
     ]
-
-
-def _name(found: stats.Comparison, operation: int) -> str:
-    """Of the first run that has a row for it."""
-    runs = [run.stats for run in found.runs]
-    known = (run for run in runs if operation in run.run.operations)
-    return next(known, runs[0]).operation_name(operation)
 
 
 def _named(pattern: str, measure: Measure) -> str:

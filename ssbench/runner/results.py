@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from ssbench import statfile
 from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.records import MarkRecord, Record, RunHeader
 from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.run_stats import RunStats
@@ -55,15 +56,20 @@ def _end_of_load_ns(path: str, first: Record) -> int | None:
     return facts.end_ns
 
 
-def parse_thresholds(texts: Iterable[str], option: str = "--threshold") -> tuple[Threshold, ...]:
+def parse_thresholds(
+    texts: Iterable[str],
+    option: str = "--threshold",
+    known: Mapping[int, Operation] | None = OPERATIONS,
+) -> tuple[Threshold, ...]:
     """Each threshold once, in the order given.
 
+    :param known: as of ``Threshold.parse``.
     :raises UsageError: a line for each that is malformed.
     """
     found, faults = [], []
     for text in dict.fromkeys(texts):
         try:
-            found.append(Threshold.parse(text, option))
+            found.append(Threshold.parse(text, option, known))
         except UsageError as error:
             faults.append(str(error))
     if faults:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ssbench.core.operations import CRUD
+from ssbench.core.errors import UsageError
+from ssbench.core.model import Phase
+from ssbench.core.operations import CRUD, operation_named
 from ssbench.core.records import RunHeader
 from ssbench.core.stats.bootstrap import Latencies, Resampled, interval
 from ssbench.core.stats.findings import counted, whole, whole_seconds
@@ -109,6 +111,14 @@ class Run:
         """It had fewer users than its scenario asks for: nothing is concluded from it."""
         return self.stats.run.short_of_users
 
+    def number_of(self, operation: str | None) -> int | None:
+        """The number of an operation in its file; -1, which has no results, if it has none of
+        that name. None stands for all operations."""
+        if operation is None:
+            return None
+        numbers = (*self.stats.run.operations, *self.stats.operations)
+        return next((n for n in numbers if self.stats.operation_name(n) == operation), -1)
+
     @property
     def disturbed(self) -> bool:
         """Other work took the cores of a host: a difference may be its doing."""
@@ -117,9 +127,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The figures of one operation type, None for all together."""
+    """The figures of one operation, None for all together.
 
-    operation: int | None
+    Runs have it by its name: two drivers may give the same operation different numbers.
+    """
+
+    operation: str | None
     rows: Sequence[Row]
 
 
@@ -147,7 +160,7 @@ def comparison(
     named: Sequence[tuple[str, RunStats]],
     *,
     seed: int,
-    operations: Sequence[int | None] = (),
+    operations: Sequence[str | None] = (),
     percents: Sequence[float] = PERCENTS,
 ) -> Comparison:
     """Compare runs: rates as in their reports, latencies of the seconds that count.
@@ -155,8 +168,9 @@ def comparison(
     Of a short run all figures are those of the whole, without intervals.
 
     :param named: each run and its name, at least two.
-    :param operations: what sections there are; of none given, one for all operations and one for
-        each type that a run has results of.
+    :param operations: names of operations in any case, None for all together: a section each. If
+        empty, all together and each operation that a run has results of.
+    :raises UsageError: an operation that no run knows.
     """
     runs = [
         Run(name, stats, len(whole(counted(stats))), stats.verdict().hosts) for name, stats in named
@@ -164,11 +178,15 @@ def comparison(
     headers = [run.stats.run.header or _NO_HEADER for run in runs]
     no_bytes = any(run.stats.run.legacy or run.stats.run.no_store for run in runs)
     sections = []
-    for operation in operations or _with_results(runs):
-        sides = [[] if run.short else whole_seconds(run.stats, operation) for run in runs]
+    for operation in _chosen(runs, operations) if operations else _with_results(runs):
+        numbers = [run.number_of(operation) for run in runs]
+        sides = [
+            [] if run.short else whole_seconds(run.stats, number)
+            for run, number in zip(runs, numbers, strict=True)
+        ]
         # Each anew, so that a section is the same whatever others there are.
         rng = random.Random(seed)  # nosec B311 # for resamples, not for secrets
-        tallies = [run.stats.total(operation) for run in runs]
+        tallies = [run.stats.total(each) for run, each in zip(runs, numbers, strict=True)]
         rows = compare(sides, rng, tallies=tallies, percents=percents)
         if no_bytes:
             rows = [row for row in rows if row.measure.name != "throughput"]
@@ -367,9 +385,33 @@ def _judged(row: Row, runs: Sequence[Run]) -> Row:
     return replace(row, changes=changes)
 
 
-def _with_results(runs: Sequence[Run]) -> list[int | None]:
-    found = {operation for run in runs for operation in run.stats.series.operations}
-    return [None, *(o for o in CRUD if o in found), *sorted(found - set(CRUD))]
+def _with_results(runs: Sequence[Run]) -> list[str | None]:
+    found = dict.fromkeys(
+        run.stats.operation_name(number)
+        for run in runs
+        for number in sorted(run.stats.series.operations)
+    )
+    usual = [row.name for row in CRUD]
+    return [None, *(n for n in usual if n in found), *(n for n in found if n not in usual)]
+
+
+def _chosen(runs: Sequence[Run], names: Sequence[str | None]) -> list[str | None]:
+    """These operations, each once, by the names that the runs' files have for them.
+
+    :raises UsageError: one that no run knows.
+    """
+    found: dict[str | None, None] = {}
+    for name in names:
+        rows = [name and operation_named(name, run.stats.run.operations) for run in runs]
+        row = next((row for row in rows if row), None)
+        if name is not None and not row:
+            known = (row for run in runs for row in run.stats.run.operations.values())
+            words = dict.fromkeys(row.name for row in known if row.phase is Phase.RUN)
+            raise UsageError(
+                f"operation {name!r}: none of the runs has it; give one of {', '.join(words)}"
+            )
+        found[row.name if row else None] = None
+    return [*found]
 
 
 def _leaves(value: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:

@@ -17,13 +17,13 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from ssbench.core.errors import UsageError
-from ssbench.core.operations import Operation, operation_named
+from ssbench.core.operations import OPERATIONS, Operation, operation_named
 from ssbench.core.scenario.checks import preview, suggest
 from ssbench.core.stats.scenario_view import ScenarioView
 
@@ -188,13 +188,20 @@ class Threshold:
     size_class: str | None = None
 
     @classmethod
-    def parse(cls, text: str, option: str = "--threshold") -> Threshold:
-        """What the text says.
+    def parse(
+        cls,
+        text: str,
+        option: str = "--threshold",
+        known: Mapping[int, Operation] | None = OPERATIONS,
+    ) -> Threshold:
+        """The threshold that the text describes.
 
         :param option: the option that it was given to, for errors.
+        :param known: the run's operations. None: not known yet, so only the form of the scope is
+            checked, and the threshold has none.
         :raises UsageError: what is wrong, at which character, and what would be right.
         """
-        return _Reader(text, option).threshold()
+        return _Reader(text, option, known).threshold()
 
     def __str__(self) -> str:
         return f"{self.name} {self.operator} {self.number:f}{self.unit}"
@@ -211,18 +218,6 @@ class Threshold:
     def limit(self) -> Fraction:
         """In base units: nanoseconds, operations a second, bytes a second, percent, or a count."""
         return Fraction(self.number) * metric_of(self.metric).units[self.unit]
-
-    def resolved(self, scenario: ScenarioView, known: Mapping[int, Operation]) -> Threshold:
-        """The threshold with a word of its scope that is no size class as an operation of a run
-        whose rows this process may lack.
-
-        :param known: the rows of the run.
-        """
-        word = self.size_class
-        if word is None or self.operation or word in [size.name for size in scenario.sizes]:
-            return self
-        row = operation_named(word, known)
-        return self if row is None else replace(self, operation=row, size_class=None)
 
     def check(self, scenario: ScenarioView, *, open_loop: bool | None = None) -> None:
         """Check that the run can have what the threshold is about.
@@ -327,9 +322,10 @@ def _quoted(name: str) -> str:
 class _Reader:
     """Parses one threshold from left to right; ``_at`` is its position."""
 
-    def __init__(self, text: str, option: str) -> None:
+    def __init__(self, text: str, option: str, known: Mapping[int, Operation] | None) -> None:
         self._text = text
         self._option = option
+        self._known = known
         self._at = 0
 
     def threshold(self) -> Threshold:
@@ -373,7 +369,9 @@ class _Reader:
             words.append(self._word())
         if not self._take(r"\)"):
             self._fail(self._here(), "the bracket is not closed", 'a ")" after the scope')
-        named = [None if quoted else operation_named(word) for word, quoted in words]
+        if self._known is None:
+            return None, None
+        named = [None if quoted else operation_named(word, self._known) for word, quoted in words]
         first = next((index for index, each in enumerate(named) if each is not None), None)
         classes = [word for index, (word, _quoted) in enumerate(words) if index != first]
         if len(classes) > 1:

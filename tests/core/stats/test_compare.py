@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ssbench.core.model import Phase
-from ssbench.core.operations import CREATE, DELETE, READ
-from ssbench.core.records import MarkRecord, PhaseRecord, Record, RunHeader
+from ssbench.core.errors import UsageError
+from ssbench.core.model import Phase, Result
+from ssbench.core.operations import READ
+from ssbench.core.records import MarkRecord, PhaseRecord, Record, ResultBatch, RunHeader
 from ssbench.core.stats.compare import (
     ChangeVerdict,
     Comparison,
@@ -24,6 +26,7 @@ from ssbench.core.stats.compare import (
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.series import Second
 from tests.core.stats.synthetic import MEDIAN_NS, seconds_of
+from tests.fakes.batches import result_rows
 from tests.golden import legacy
 from tests.report import runs
 
@@ -158,7 +161,7 @@ def test_scenarios_nested_without_end_are_compared_as_a_whole() -> None:
 RATE, THROUGHPUT, P50 = Measure("rate"), Measure("throughput"), Measure("service", 50.0)
 
 
-def compared(*records: list[Record], operations: tuple[int | None, ...] = ()) -> Comparison:
+def compared(*records: list[Record], operations: tuple[str | None, ...] = ()) -> Comparison:
     named = [(f"{at}.gz", RunStats.of(each)) for at, each in enumerate(records)]
     return comparison(named, seed=3, operations=operations, percents=(50.0,))
 
@@ -218,7 +221,7 @@ def test_a_closed_loop_has_the_rate_of_its_report() -> None:
     found = compared(runs.lasting(20, 50, warmup=3), runs.lasting(20, 60, seed=2))
     for section in found.sections:
         for at, run in enumerate(found.runs):
-            total = run.stats.total(section.operation)
+            total = run.stats.total(run.number_of(section.operation))
             values = [row.estimates[at].value for row in section.rows[:2]]
             assert values == [total.rate_per_s, total.bytes_per_s]
 
@@ -249,14 +252,38 @@ def test_warm_up_is_not_compared() -> None:
 def test_there_is_a_section_for_each_operation_or_those_asked_for() -> None:
     both = runs.lasting(12, 20), runs.lasting(12, 20, seed=2)
     every = compared(*both)
-    assert [section.operation for section in every.sections] == [
-        None, CREATE, READ,
-    ]  # fmt: skip
-    (reads,) = compared(*both, operations=(READ,)).sections
+    assert [section.operation for section in every.sections] == [None, "CREATE", "READ"]
+    (reads,) = compared(*both, operations=("get",)).sections
     assert reads == every.sections[2]
-    (deletes,) = compared(*both, operations=(DELETE,)).sections
+    (deletes,) = compared(*both, operations=("DELETE",)).sections
     assert deletes.rows[0].estimates[0].value == 0
     assert set(verdicts(deletes).values()) == {ChangeVerdict.UNKNOWN}
+    assert compared(*both, operations=("read", "GET", "READ")).sections == [reads]
+    with pytest.raises(UsageError, match=r"operation 'rread': none of the runs has it; .* READ,"):
+        compared(*both, operations=("rread",))
+
+
+def test_operations_are_paired_by_their_name_where_two_drivers_number_them_differently() -> None:
+    def peeks(number: int, *, seed: int) -> list[Record]:
+        def rows(row: Result) -> Result:
+            return row._replace(operation=number) if row.operation == READ else row
+
+        table = [{"number": number, "name": "PEEK", "effect": "none"}]
+        return [
+            replace(each, operations=table)
+            if isinstance(each, RunHeader)
+            else runs.batch(list(map(rows, result_rows(each))))
+            if isinstance(each, ResultBatch)
+            else each
+            for each in runs.lasting(12, 20, seed=seed)
+        ]
+
+    # In the first run 1001 is PEEK; the second has it as 1002, and the third has none.
+    found = compared(peeks(1001, seed=1), peeks(1002, seed=2), runs.lasting(12, 20))
+    assert [section.operation for section in found.sections] == [None, "CREATE", "READ", "PEEK"]
+    first, second, third = found.sections[3].rows[0].estimates
+    assert first.value == pytest.approx(second.value, rel=0.3)
+    assert third.value == 0
 
 
 def test_of_a_short_run_the_figures_are_those_of_its_report() -> None:

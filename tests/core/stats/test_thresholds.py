@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ssbench.core.errors import UsageError
 from ssbench.core.model import Phase, Result
-from ssbench.core.operations import CREATE, CRUD, READ, Operation
+from ssbench.core.operations import CREATE, CRUD, READ, Effect, Operation
 from ssbench.core.records import PhaseRecord
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
@@ -347,3 +347,15 @@ def test_synonyms_are_shown_by_the_names_of_the_report() -> None:
     quoted = Threshold.parse('p99("get") < 50ms')
     assert (quoted.operation, quoted.size_class) == (None, "get")
     assert Threshold.parse(str(quoted)) == quoted
+
+
+def test_a_scope_goes_by_the_operations_of_the_run_where_these_are_known() -> None:
+    peek = Operation(99, "PEEK", Effect.NONE, alias="LOOK")
+    for text in ("p99(PEEK, tiny) < 1s", "p99(look,tiny) < 1s", "p99(tiny, peek) < 1s"):
+        found = Threshold.parse(text, known={99: peek})
+        assert (found.operation, found.size_class) == (peek, "tiny")
+        Threshold.parse(text, known=None)
+    with pytest.raises(UsageError, match="would both be size classes"):
+        Threshold.parse("p99(PEEK, tiny) < 1s")
+    with pytest.raises(UsageError, match="character 20: the bracket is not closed"):
+        Threshold.parse("p99(PEEK, tiny < 1s", known=None)
