@@ -484,7 +484,8 @@ class Master:
     def _on_left(self, event: WorkerLeft) -> None:
         """Account for the jobs that a worker held."""
         name, phase = event.worker.name, self._phase
-        jobs = phase.worker_left(event.worker.hello.incarnation) if phase else 0
+        reason = event.reason if event.said_bye else ""
+        jobs = phase.worker_left(event.worker.hello.incarnation, reason) if phase else 0
         needed = self._needs_workers or phase is not None
         if needed:  # its users are missing from now on, whatever ended it
             self._note_loss(name)

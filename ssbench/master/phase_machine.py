@@ -309,8 +309,14 @@ class PhaseMachine:
         at_s = (now_ns - self._manager.start_ns) / SECOND
         self._tracker.add_latencies(at_s, heartbeat.live)
 
-    def worker_left(self, incarnation: int) -> int:
-        """A worker left or was dropped; returns how many operations are lost with it."""
+    def worker_left(self, incarnation: int, reason: str = "") -> int:
+        """A worker left or was dropped; returns how many operations are lost with it.
+
+        :param reason: why it left by itself. If all do so before the phase begins, others would
+            hardly fare better, so none are waited for.
+        """
+        if reason and self.state is PhaseState.CONNECTING and not self._manager.registry.workers:
+            self.abort("failed", f"no worker could begin: {reason}")
         return self.dispatcher.worker_lost(incarnation)
 
     # Marks -------------------------------------------------------------------------------------

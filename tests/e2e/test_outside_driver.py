@@ -99,12 +99,13 @@ def test_a_worker_that_may_not_load_it_refuses_the_run(
         "-f", scenario(commands), "--expect-workers", 1, *store.options,
         workers=None, ports=ports, environment=environment(store),
     )  # fmt: skip
-    ended = started.wait()
-    assert ended.status != 0
+    ended = started.wait().fine(ExitStatus.FAILED)
     reason = (
         f'driver "{DRIVER}" is not loaded here: start this worker with --allow-driver dictstore'
     )
-    assert reason in ended.err
+    last = ended.err.splitlines()[-1]
+    assert last.startswith("ssbench-master: no worker could begin: ")
+    assert reason in last
     assert reason in worker.wait().fine(1).err
 
 

@@ -293,6 +293,15 @@ def test_without_workers_it_fails_after_the_wait() -> None:
     assert here.outcome.seconds == pytest.approx(30.0, abs=3 * WAIT_S)
 
 
+def test_where_all_workers_leave_before_it_begins_it_fails_at_once_with_the_last_reason() -> None:
+    here = Scene(10**6, worker_wait_s=30.0)
+    here.machine.announce(here.now_ns, 0.0)
+    here.deliver(Bye(1, "no such driver"))
+    here.machine.worker_left(1, "no such driver")
+    assert here.end() == ("failed", "no worker could begin: no such driver")
+    assert here.outcome.seconds < 1
+
+
 def test_too_many_errors_end_a_run_with_such_a_limit() -> None:
     here = Scene(10**6, max_consecutive_errors=3)
     here.error = int(ErrorKind.STATUS)
