@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 
 from ssbench.cli.console import discard, log_to_stderr, open_closed_streams, tell
 from ssbench.cli.options import master_parser
@@ -58,6 +59,11 @@ def _command(words: Sequence[str]) -> ExitStatus:
     name = namespace.command
     if getattr(namespace, "resume_cleanup", None) is not None:
         name = "resume-cleanup"
+    if name in _STATISTICS and find_spec("numpy") is None:
+        raise SsbenchError(
+            f"reports need the package numpy, which {sys.executable} does not have; to install"
+            f" it: {sys.executable} -m pip install numpy"
+        )
     module, _, function = _FUNCTIONS[name].partition(":")
     status: ExitStatus = getattr(import_module(module), function)(namespace)
     return status
@@ -116,6 +122,10 @@ _FUNCTIONS = {
     "resume-cleanup": "ssbench.cli.cleanup_commands:resume_cleanup",
     "make-key": "ssbench.cli.master:make_key",
 }
+
+#: Commands that compute statistics. They load numpy late: a run must not find at its end that
+#: it is missing, as in an environment of an earlier release.
+_STATISTICS = {"run-scenario", "find-limit", "report-scenario", "compare"}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -408,3 +408,28 @@ def test_descriptors_that_are_used_up_are_one_line(
     monkeypatch.setattr("ssbench.cli.master.discard", lambda stream: None)
     said = shell("report-scenario", "-s", "x")
     assert said == (1, "", "ssbench-master: system error: Too many open files\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run-scenario", "-f", "very_small", "--noop", "--workers", "1"],
+        ["find-limit", "-f", "very_small", "--noop", "--workers", "1", "--slo", "p99 < 1s"],
+        ["report-scenario", "-s", "a.stat.gz"],
+        ["compare", "a.stat.gz", "b.stat.gz"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_without_numpy_nothing_begins_and_the_line_says_how_to_install_it(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    seen = shell(*words)
+    assert seen.status == 1
+    assert seen.err.endswith(f"to install it: {sys.executable} -m pip install numpy\n")
+    assert len(seen.err.splitlines()) == 1
+
+
+def test_without_numpy_other_commands_work(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert shell("list-scenarios").status == 0
