@@ -16,7 +16,6 @@ from typing import Any
 from ssbench import __version__
 from ssbench.core.columns import unpack_column
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerState
-from ssbench.core.errors import MessageError
 from ssbench.core.messages import (
     Ack,
     Bye,
@@ -406,11 +405,7 @@ class Master:
             observer.wait_for(text)
 
     def _show_results(self, packed: Sequence[Any]) -> None:
-        try:
-            columns = [unpack_column(packed[i], packed[0]) for i in _SHOWN_COLUMNS]
-        except MessageError as error:
-            log.warning("Results that can't be shown: %s", error)
-            return
+        columns = [unpack_column(packed[i], packed[0]) for i in _SHOWN_COLUMNS]
         for observer in self._displays:
             observer.results(columns)
 

@@ -41,7 +41,7 @@ from ssbench.core.messages import (
 )
 from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
-from ssbench.core.records import PhaseRecord, Record, WorkerRecord
+from ssbench.core.records import MarkRecord, PhaseRecord, Record, ResultBatch, WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.workload.pacing import DueTimes
 from ssbench.master import renewal as renewal_module
@@ -103,18 +103,21 @@ class Observer:
 
 
 class Recorder:
-    """What keeps results; ``fault`` is raised at the next."""
+    """Keeps results; ``fault`` is raised at the next record of the kind ``fails_at``."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.batches = 0
         self.fault: StatFileError | None = None
+        self.fails_at: type[Record] = ResultBatch
 
     def write(self, record: Record) -> None:
+        if self.fault and isinstance(record, self.fails_at):
+            raise self.fault
         self.records.append(record)
 
     def append_results(self, phase: Phase, worker: int, schema: Schema, packed: bytes) -> None:
-        if self.fault:
+        if self.fault and self.fails_at is ResultBatch:
             raise self.fault
         self.batches += 1
 
@@ -398,9 +401,11 @@ def test_an_interrupt_waits_for_operations_in_flight() -> None:
         assert here.master.run_phase(Phase.CLEANUP, Ledger(8), 4).counts.done == 8
 
 
-def test_a_stat_file_that_cannot_be_written_ends_the_run() -> None:
+@pytest.mark.parametrize("kind", [ResultBatch, MarkRecord, PhaseRecord])
+def test_a_stat_file_that_cannot_be_written_ends_the_run(kind: type[Record]) -> None:
     with scene(driver=DRIVER) as here:
         here.thread_worker(concurrency=4)
+        here.recorder.fails_at = kind
         here.recorder.fault = StatFileError("run.stat.gz: no space left on device")
         outcome = here.run(Ledger(10**6), users=4)
         assert (outcome.ended, outcome.reason) == ("failed", str(here.recorder.fault))

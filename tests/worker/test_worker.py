@@ -17,6 +17,7 @@ from ssbench.core.messages import (
     Expired,
     Heartbeat,
     Hello,
+    Host,
     Jobs,
     Ready,
     Results,
@@ -26,6 +27,7 @@ from ssbench.core.messages import (
 from ssbench.core.model import ErrorKind, Job, Phase, Timing
 from ssbench.core.operations import OPERATIONS, READ
 from ssbench.core.settings import StorageSettings
+from ssbench.host.live import HostLive
 from ssbench.storage.noop import NoopStorage
 from ssbench.worker import user_pool as users_module
 from ssbench.worker.user_pool import UserPool
@@ -160,6 +162,33 @@ def test_connections_are_made_before_it_is_ready() -> None:
     with at_work(5, open_driver=gate.driver):
         assert gate.connected == [5]
     assert gate.closed
+
+
+def test_host_metrics_say_how_late_its_event_loop_is() -> None:
+    class Sampler:
+        def __init__(self, *_thread: int) -> None:
+            pass
+
+        def sample(self) -> dict[str, float]:
+            return {"interval_s": 0.05}
+
+    def driver(settings: StorageSettings) -> Any:
+        storage = NoopStorage(settings)
+
+        def blocks(job: Job, deadline_ns: int) -> Timing:
+            time.sleep(0.4)  # not gevent's: the whole loop stands still
+            now = time.perf_counter_ns()
+            return Timing(now, now, now, job.size, 201)
+
+        storage.actions = dict.fromkeys(OPERATIONS, blocks)
+        return storage
+
+    host = HostLive(interval_s=0.05, make_sampler=Sampler)  # type: ignore[arg-type]
+    with at_work(host=host, open_driver=driver) as (master, incarnation):
+        before = master.expect(Host, lambda sample: "loop_lag_max_s" in sample.figures)
+        assert (before.incarnation, before.boot_id) == (incarnation, host.boot_id)
+        master.send(jobs(1))
+        master.expect(Host, lambda sample: sample.figures.get("loop_lag_max_s", 0) > 0.2)
 
 
 def test_heartbeats_carry_latencies_if_the_master_wants_them() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -125,6 +126,23 @@ def test_results_that_come_one_by_one_are_counted_like_those_that_come_at_once(
     for row in some:
         series_of(row, series=series)
     assert list(series.seconds()) == list(series_of(*some).seconds())
+
+
+def test_latencies_that_wait_to_be_counted_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many results of few seconds come, only the last of them are kept one by one."""
+    monkeypatch.setattr(module, "_MAX_WAITING", 5_000)
+    (group,) = Results([runs.batch([read(0.5, 0.001)] * 1000)], {}).groups()
+    series = TimeSeries()
+    series.add(group, 0)
+    tracemalloc.start()
+    try:
+        for _ in range(200):
+            series.add(group, 0)
+        held, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 400_000  # 200,000 latencies of 8 bytes would be 1.6 MB
+    assert next(series.seconds()).service.count == 201_000
 
 
 def test_memory_of_a_long_run_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
