@@ -191,7 +191,9 @@ class RunNaming(ObjectNaming):
 
 
 class NumberedNaming:
-    """A prefix and the number, in containers by turns: ``bench-12`` in container 12 mod N.
+    """A prefix and the number, in containers by turns: ``bench-12`` in container ``C2`` of ten.
+
+    A single container has no number: ``C``.
 
     No two runs differ, so one command finds the objects of another.
     """
@@ -235,8 +237,9 @@ def _by_run(settings: StorageSettings, quoted: Quote) -> RunNaming:
 
 
 def _numbered(settings: StorageSettings, quoted: Quote) -> NumberedNaming:
-    names = settings.names
-    return NumberedNaming([*map(quoted, names["containers"])], quoted(names["prefix"]))
+    base, count = quoted(settings.container_base), settings.container_count
+    containers = [base] if count == 1 else [f"{base}{index}" for index in range(count)]
+    return NumberedNaming(containers, quoted(settings.names["prefix"]))
 
 
 def _listed(settings: StorageSettings, quoted: Quote) -> ListedNaming:

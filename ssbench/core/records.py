@@ -44,6 +44,7 @@ class RunHeader:
     versions: Mapping[str, str] = field(default_factory=dict)  #: python, gevent, zmq, ...
     verify: bool = False  #: what was read was checked
     operations: Sequence[Any] = ()  #: Operation.to_map() of each row that the run's process had
+    names: Mapping[str, Any] = field(default_factory=dict)  #: StorageSettings.names of the run
 
 
 @dataclass(frozen=True, slots=True)

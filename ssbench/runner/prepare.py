@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.naming import MARKER_HEADER, RunNaming
+from ssbench.core.naming import MARKER_HEADER, Naming
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.storage.base import StoreAdmin, StoreLimits
@@ -40,9 +40,12 @@ class Check:
     warnings: tuple[str, ...] = ()
 
 
-def check(limits: StoreLimits, scenario: Scenario, run_id: str = "") -> Check:
-    """Check names, sizes and policy against the limits that the store states."""
-    faults = [*_long_names(limits, scenario, run_id), *_big_objects(limits, scenario)]
+def check(limits: StoreLimits, scenario: Scenario, naming: Naming) -> Check:
+    """Check names, sizes and policy against the limits that the store states.
+
+    :param naming: of the run's containers and objects.
+    """
+    faults = [*_long_names(limits, scenario, naming), *_big_objects(limits, scenario)]
     warnings: list[str] = []
     if scenario.policy is not None:
         if limits.policies is None:
@@ -141,10 +144,7 @@ def _policy_of(storage: StoreAdmin, name: str) -> str:
     return f'storage policy "{printable(found)}"' if found else "another storage policy"
 
 
-def _long_names(limits: StoreLimits, scenario: Scenario, run_id: str) -> Iterator[str]:
-    naming = RunNaming(
-        scenario.sizes, run_id, scenario.container_base, scenario.container_count, scenario.policy
-    )
+def _long_names(limits: StoreLimits, scenario: Scenario, naming: Naming) -> Iterator[str]:
     yield from _too_long(
         "containers", naming.containers[-1], limits.max_container_name_length, "container_base"
     )

@@ -221,6 +221,10 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
         raise UsageError(f"{path}: its run sent nothing to a store (--noop), so it left nothing")
     if not is_run_id(header.run_id):
         raise UsageError(f"{path}: its run has no ID by which to find its objects; {_INSTEAD}")
+    if header.names:
+        raise UsageError(
+            f"{path}: its run used names that do not tell its objects from those of other runs"
+        )
     try:
         scenario = Scenario.from_json(json.dumps(_without_profiles(header.scenario)), path)
     except ScenarioError as error:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ssbench import __version__, statfile
 from ssbench.core.dispatch.dispatcher import MAX_BATCH
@@ -22,7 +21,7 @@ from ssbench.core.errors import (
     most_failed,
 )
 from ssbench.core.model import Phase
-from ssbench.core.naming import RUN_ID_BYTES, RunNaming
+from ssbench.core.naming import RUN_ID_BYTES, naming_of
 from ssbench.core.operations import OPERATIONS, row_of
 from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.scenario.scenario import Scenario
@@ -30,7 +29,7 @@ from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
 from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs
-from ssbench.core.workload.workload import CleanupWorkload, InitialWorkload, initial_jobs
+from ssbench.core.workload.workload import InitialWorkload, Workload, initial_jobs
 from ssbench.host import info
 from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.runner.prepare import check, make_containers
@@ -58,6 +57,7 @@ class RunResult:
     reasons: dict[ExitStatus, str]
     readable: bool  #: the stat file can be read again; False for /dev/null or a pipe
     has_results: bool  #: and there is something in it
+    outcome: PhaseOutcome  #: of the run phase
     _stats: RunStats | None = None
 
     @property
@@ -86,19 +86,41 @@ class Aborted(KeyboardInterrupt):
         self.result = result
 
 
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run does around its operations. The default: all that a scenario needs.
+
+    :param names: StorageSettings.names; {}: by the run's id.
+    :param uploads: containers are made, and the scenario's sizes are those of uploads.
+    :param workload: of the run phase, which has no populate phase then; None: the scenario's
+        operations on its initial objects and those that the run creates.
+    """
+
+    names: Mapping[str, Any] = field(default_factory=dict)
+    uploads: bool = True
+    workload: Workload | None = None
+
+
 class Run:
     """One run, step by step.
 
     :param path: of the stat file; None: one named after the scenario.
     """
 
-    def __init__(self, session: Session, scenario: Scenario, path: str | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        scenario: Scenario,
+        path: str | None = None,
+        plan: RunPlan | None = None,
+    ) -> None:
         self.session = session
+        self.plan = plan or RunPlan()
         self.config = session.config
         self.stop = session.stop
         self.scenario = scenario
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
-        self.skipped: Counter[int] = Counter()
+        self.outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
         self.reasons: dict[ExitStatus, str] = {}
         self.path = path or str(
             statfile.default_path(
@@ -131,7 +153,9 @@ class Run:
 
     def _result(self, writer: StatFileWriter) -> RunResult:
         has_results = writer.readable and writer.blocks > 0
-        return RunResult(self.run_id, self.path, self.reasons, writer.readable, has_results)
+        return RunResult(
+            self.run_id, self.path, self.reasons, writer.readable, has_results, self.outcome
+        )
 
     def _execute(self, writer: StatFileWriter) -> None:
         session, scenario = self.session, self.scenario
@@ -139,7 +163,7 @@ class Run:
         store = session.store()
         settings = self._settings(store)
         self.stop.check()
-        writer.write(self._header(settings.driver))
+        writer.write(self._header(settings))
         master = session.master(settings, self._limits(settings), writer)
         session.info(f'Starting scenario run for "{scenario.name}"')
         if session.has_containers:
@@ -170,9 +194,10 @@ class Run:
             block_size=scenario.block_size,
             compressible=config.compressible,
             verify=config.verify,
+            names=self.plan.names,
         )
 
-    def _header(self, driver: str) -> RunHeader:
+    def _header(self, settings: StorageSettings) -> RunHeader:
         scenario = self.scenario
         return RunHeader(
             run_id=self.run_id,
@@ -182,11 +207,12 @@ class Run:
             scenario=scenario.to_dict(),
             overrides=scenario.overrides,
             seed=self.session.seed,
-            driver=driver,
+            driver=settings.driver,
             hosts=info.facts(),
             versions=info.versions(),
             verify=self.config.verify,
             operations=[row.to_map() for row in OPERATIONS.values()],
+            names=settings.names,
         )
 
     def _limits(self, settings: StorageSettings) -> Limits:
@@ -210,11 +236,11 @@ class Run:
         :raises SsbenchError: the store can't be asked.
         """
         session, scenario = self.session, self.scenario
-        if session.has_containers:
+        if session.has_containers or not self.plan.uploads:
             return
         storage = open_admin(settings)
         try:
-            found = check(storage.limits(), scenario, settings.run_id)
+            found = check(storage.limits(), scenario, naming_of(settings))
             for warning in found.warnings:
                 session.warn(warning)
             if found.faults:
@@ -247,7 +273,7 @@ class Run:
         :raises SsbenchError: a container can't be made.
         """
         session = self.session
-        if not self.stop.requested and not session.has_containers:
+        if self.plan.uploads and not self.stop.requested and not session.has_containers:
             try:
                 with session.workers_kept():
                     self._make_containers(store, settings, writer.release)
@@ -264,19 +290,16 @@ class Run:
         self, store: Store, settings: StorageSettings, changing: Callable[[], None]
     ) -> None:
         scenario, session = self.scenario, self.session
-        naming = RunNaming(
-            scenario.sizes, self.run_id, scenario.container_base, scenario.container_count,
-            scenario.policy,
-        )  # fmt: skip
+        containers = naming_of(settings).containers
         storage = open_admin(settings)
         try:
-            with CountedPhase(session.observers, Phase.IDLE, len(naming.containers)) as progress:
+            with CountedPhase(session.observers, Phase.IDLE, len(containers)) as progress:
                 client = RetryingClient(
                     storage, scenario.container_concurrency, retries=self.config.retries,
                     renew=store.renew, stopping=lambda: self.stop.requested,
                 )  # fmt: skip
                 make_containers(
-                    client, naming.containers, progress.count, policy=scenario.policy,
+                    client, containers, progress.count, policy=scenario.policy,
                     use_existing=self.config.use_existing, changing=changing,
                 )  # fmt: skip
         finally:
@@ -290,38 +313,37 @@ class Run:
     # Its phases ---------------------------------------------------------------------------
 
     def _phases(self, master: Master, writer: StatFileWriter) -> None:
-        initial = initial_jobs(self.scenario)
-        outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
+        self._workload = self.plan.workload or initial_jobs(self.scenario)
         try:
-            outcome = self._populate_and_run(master, initial)
+            self.outcome = outcome = self._populate_and_run(master)
             if outcome.ended in ("exhausted", "failed") and not master.recorder.error:
                 self.session.warn(outcome.reason)
             if outcome.counts.corrupt:
                 met = plural(outcome.counts.corrupt, "operation")
                 self.session.warn(f"{met} found corrupt content; the exit status will not be 0")
-            self._clean_up(master, initial)
+            self._clean_up(master)
         finally:
             self._release_workers(master)
             if not master.recorder.error:  # else it was reported, and nothing can be written
                 try:
-                    writer.write(self._footer(master, outcome, initial))
+                    writer.write(self._footer(master))
                 except StatFileError as error:
                     master.recorder.error = error
                     self.session.warn(str(error))
-        self._judge(master, outcome)
+        self._judge(master)
 
-    def _populate_and_run(self, master: Master, initial: InitialWorkload) -> PhaseOutcome:
+    def _populate_and_run(self, master: Master) -> PhaseOutcome:
+        scenario, auto_stop, initial = self.scenario, self.config.auto_stop, self._workload
         if self.stop.requested:
             return PhaseOutcome.nothing("interrupted", self.stop.reason)
-        if not self.session.has_objects:
-            failure = self._populate(master, initial)
-            if failure is not None:
-                return failure
-        scenario, auto_stop = self.scenario, self.config.auto_stop
-        bench = bench_jobs(
-            scenario, self.session.seed, initial.population, self.config.verify, self.run_id
-        )
-        self.skipped = bench.skipped
+        if isinstance(initial, InitialWorkload):
+            if not self.session.has_objects:
+                failure = self._populate(master, initial)
+                if failure is not None:
+                    return failure
+            self._workload = bench_jobs(
+                scenario, self.session.seed, initial.population, self.config.verify, self.run_id
+            )
         detector = None
         if auto_stop is not None:
             detector = SteadyStateDetector(
@@ -330,7 +352,7 @@ class Run:
                 warmup_s=scenario.warmup,
             )
         return master.run_phase(
-            Phase.RUN, bench, scenario.most_users, scenario.run_seconds,
+            Phase.RUN, self._workload, scenario.most_users, scenario.run_seconds,
             stages=scenario.load, steady_state=detector,
         )  # fmt: skip
 
@@ -358,21 +380,24 @@ class Run:
             self.session.has_objects = self.scenario.keeps_initial_objects
         return None
 
-    def _clean_up(self, master: Master, initial: InitialWorkload) -> None:
+    def _clean_up(self, master: Master) -> None:
         """Delete what the run created."""
-        cleanup = CleanupWorkload(initial.population)
-        if self.config.keep_objects or not cleanup.total:
+        cleanup = self._workload.cleanup()
+        if self.config.keep_objects or cleanup is None:
             return
         outcome = master.run_phase(Phase.CLEANUP, cleanup, self._setup_users)
-        if cleanup.left_behind and not self.config.is_noop:
+        left = self._workload.left_behind
+        if left and not self.config.is_noop:
             why = outcome.reason or outcome.example
             because = f" ({why})" if why else ""
+            again = f"; cleanup-containers --resume-cleanup {self.path} tries again"
             self.session.warn(
-                f"{cleanup.left_behind} objects of this run could not be deleted{because};"
-                f" cleanup-containers --resume-cleanup {self.path} tries again"
+                f"{left} objects of this run could not be deleted{because}"
+                f"{'' if self.plan.names else again}"
             )
 
-    def _footer(self, master: Master, outcome: PhaseOutcome, initial: InitialWorkload) -> RunFooter:
+    def _footer(self, master: Master) -> RunFooter:
+        outcome, workload = self.outcome, self._workload
         ended, reason = outcome.ended, outcome.reason
         if ended == "complete" and self.stop.requested:
             ended, reason = "interrupted", f"{self.stop.reason} during clean-up"
@@ -384,17 +409,18 @@ class Run:
             lost=outcome.counts.lost,
             late=outcome.never_started,
             refused=master.refused,
-            skipped={row_of(operation).name: n for operation, n in self.skipped.items()},
+            skipped={row_of(operation).name: n for operation, n in workload.skipped.items()},
             workers_lost=tuple(master.workers_lost),
             warnings=tuple(self.session.warnings),
-            left_behind=initial.population.left_behind,
-            left_unknown=initial.population.left_unknown,
+            left_behind=workload.left_behind,
+            left_unknown=workload.left_unknown,
             sent=outcome.counts.sent - outcome.counts.withdrawn,
         )
 
-    def _judge(self, master: Master, outcome: PhaseOutcome) -> None:
+    def _judge(self, master: Master) -> None:
         """Fill in the reasons."""
-        counts, found = outcome.counts, self.reasons
+        outcome, found = self.outcome, self.reasons
+        counts = outcome.counts
         if master.recorder.error:
             found[ExitStatus.FAILED] = str(master.recorder.error)
         elif outcome.ended == "failed":

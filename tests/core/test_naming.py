@@ -243,9 +243,17 @@ def test_names_are_by_run_unless_settings_say_otherwise() -> None:
 
 
 def test_numbered_names_are_a_prefix_and_the_number_in_containers_by_turns() -> None:
-    names = {"kind": "numbered", "containers": ["C 0", "C 1"], "prefix": "bench/"}
-    assert places(names, range(9, 12)) == ["C 1/bench/9", "C 0/bench/10", "C 1/bench/11"]
-    assert places(names, range(1), percent) == ["C%200/bench%2F0"]
+    names = {"kind": "numbered", "prefix": "bench/"}
+    assert places(names, range(9, 12)) == ["b c1/bench/9", "b c0/bench/10", "b c1/bench/11"]
+    assert places(names, range(1), percent) == ["b%20c0/bench%2F0"]
+
+
+def test_a_single_container_of_numbered_names_has_no_number() -> None:
+    settings = StorageSettings(
+        container_base="b", container_count=1, names={"kind": "numbered", "prefix": "bench-"}
+    )
+    naming = naming_of(settings)
+    assert (naming.container(0, 7), naming.object(0, 7)) == ("b", "bench-7")
 
 
 def test_listed_names_are_exactly_these() -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from ssbench.core.errors import AuthError, SsbenchError, StatFileError, StorageError
 from ssbench.core.model import ErrorKind
-from ssbench.core.naming import container_name
+from ssbench.core.naming import container_name, naming_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import Credentials, StorageSettings
-from ssbench.runner.prepare import Check, check, make_containers
+from ssbench.runner import prepare
+from ssbench.runner.prepare import Check, make_containers
 from ssbench.storage.base import StoreLimits
 from tests.fakes.drivers import with_token
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore, status_error
@@ -30,6 +31,17 @@ def scenario(**changes: Any) -> Scenario:
         "user_count": 1,
     }
     return Scenario.from_json(json.dumps({**keys, **changes}))
+
+
+def check(limits: StoreLimits, wanted: Scenario, run_id: str = "") -> Check:
+    settings = StorageSettings(
+        run_id=run_id,
+        sizes=wanted.sizes,
+        container_base=wanted.container_base,
+        container_count=wanted.container_count,
+        placement=wanted.policy,
+    )
+    return prepare.check(limits, wanted, naming_of(settings))
 
 
 def storage_of(store: MemoryStore, policy: str | None = None) -> MemoryStorage:

@@ -21,9 +21,8 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.pacing import MODELS, DueTimes, due_times
 from ssbench.core.workload.picker import BenchPlan, NoJob, TargetPicker, draw_table, pickers_of
 from ssbench.core.workload.population import Population, lifetime_s
-from ssbench.core.workload.workload import Workload
+from ssbench.core.workload.workload import NOT_FOUND, CleanupWorkload, Workload
 
-NOT_FOUND = 404
 #: So many skips end a ``take``, so that the master gets on with other things.
 SKIPS_AT_ONCE = 10_000
 #: The same for skips because of operations in flight: only time helps against those.
@@ -109,6 +108,17 @@ class BenchWorkload(Workload):
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self.skipped.total()} skipped>"
+
+    @property
+    def left_behind(self) -> int:
+        return self.population.left_behind
+
+    @property
+    def left_unknown(self) -> int:
+        return self.population.left_unknown
+
+    def cleanup(self) -> Workload | None:
+        return CleanupWorkload(self.population) if self.left_behind else None
 
     # Asking -------------------------------------------------------------------------------
 

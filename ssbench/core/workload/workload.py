@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from ssbench.core.model import NONE_NS, Failure, Job, Phase
@@ -19,6 +20,7 @@ from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.pacing import DueTimes
 from ssbench.core.workload.population import ObjectPool, Population
 
+NOT_FOUND = 404
 _new = tuple.__new__  # Job(...) takes twice as long
 
 
@@ -31,10 +33,28 @@ class Workload(ABC):
     dues: DueTimes | None = None  #: of an open loop
     total: int | None = None  #: number of jobs; None if the phase ends by time
     taken = 0  #: jobs given so far
+    skipped: Mapping[int, int] = MappingProxyType({})  #: draws that found no object, by operation
 
     def __repr__(self) -> str:
         total = "" if self.total is None else f" of {self.total}"
         return f"<{type(self).__name__} {self.taken}{total} taken>"
+
+    @property
+    def left_behind(self) -> int:
+        """Number of objects that it created and that may be in the store."""
+        return 0
+
+    @property
+    def left_unknown(self) -> int:
+        """Number of those whose creation or removal had an unknown outcome."""
+        return 0
+
+    def cleanup(self) -> Workload | None:
+        """The workload that removes what is left behind; None if that is nothing.
+
+        Call it when the run is over: what is in flight then counts as perhaps in the store.
+        """
+        return None
 
     @property
     def finished(self) -> bool:
@@ -72,16 +92,13 @@ def initial_jobs(scenario: Scenario) -> InitialWorkload:
     return InitialWorkload(Population(scenario.sizes, scenario.delete_after))
 
 
-class _ListWorkload(Workload):
+class ListWorkload(Workload):
     """One operation for each object of a list. A lost one is repeated once, as that is harmless.
 
     :param objects: (size class, number, size).
     """
 
-    def __init__(
-        self, population: Population, objects: Iterator[tuple[int, int, int]], total: int
-    ) -> None:
-        self.population = population
+    def __init__(self, objects: Iterator[tuple[int, int, int]], total: int) -> None:
         self.total = total
         operation = int(of_phase(self.phase)[0])
         self._fields = (  # of jobs, all but their number
@@ -117,11 +134,8 @@ class _ListWorkload(Workload):
     def _give_up(self, job: Job) -> None:
         """A job failed, was withdrawn, or was lost twice."""
 
-    def _pool(self, job: Job) -> ObjectPool:
-        return self.population.pools[job.size_class]
 
-
-class InitialWorkload(_ListWorkload):
+class InitialWorkload(ListWorkload):
     """Ensures that every initial object exists. Those that may be missing leave the population."""
 
     phase = Phase.POPULATE
@@ -133,7 +147,8 @@ class InitialWorkload(_ListWorkload):
             for index, pool in enumerate(population.pools)
             for number in range(counts[index])
         )
-        super().__init__(population, objects, sum(counts))
+        super().__init__(objects, sum(counts))
+        self.population = population
         self.missing = 0  #: initial objects whose existence is not known
 
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
@@ -161,12 +176,12 @@ class InitialWorkload(_ListWorkload):
         self._pool(job).leave(job.object)
         self.missing += 1
 
+    def _pool(self, job: Job) -> ObjectPool:
+        return self.population.pools[job.size_class]
 
-class CleanupWorkload(_ListWorkload):
-    """Removes each created object that may be in the store. Those that failed stay left behind.
 
-    Make it when the run is over: what is in flight then counts as perhaps in the store.
-    """
+class CleanupWorkload(ListWorkload):
+    """Removes each created object that may be in the store. Those that failed stay left behind."""
 
     phase = Phase.CLEANUP
 
@@ -176,13 +191,9 @@ class CleanupWorkload(_ListWorkload):
             for index, pool in enumerate(population.pools)
             for number in pool.created()
         )
-        super().__init__(population, objects, population.left_behind)
-
-    @property
-    def left_behind(self) -> int:
-        """Created objects that may be in the store: failed, lost, or not yet removed."""
-        return self.population.left_behind
+        super().__init__(objects, population.left_behind)
+        self._pools = population.pools
 
     def succeeded(self, jobs: Iterable[Job], now_s: float) -> None:
         for job in jobs:
-            self._pool(job).set_may_exist(job.object, False)
+            self._pools[job.size_class].set_may_exist(job.object, False)
