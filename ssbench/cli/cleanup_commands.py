@@ -26,7 +26,7 @@ from ssbench.runner.deletions import CleanupResult
 from ssbench.runner.resume import OrphanedObjects, SearchResult
 from ssbench.runner.session import CountedPhase, own_hub, reach_store
 from ssbench.runner.stop import Stop
-from ssbench.storage.registry import open_admin
+from ssbench.storage.registry import open_admin, row_of
 from ssbench.storage.retrying_client import RetryingClient
 
 NAMED = 10  #: containers named before they are deleted; a dry run names all
@@ -41,6 +41,7 @@ class Cleaner:
     observers: Sequence[Observer]
     dry_run: bool = False
     yes: bool = False
+    needs_mark: bool = False  #: as of the store's row
 
     @property
     def asks(self) -> bool:
@@ -82,7 +83,8 @@ def _cleaner(ns: argparse.Namespace) -> Iterator[Cleaner]:
                 stopping=lambda: stop.requested,
             )
             dry_run, yes = getattr(ns, "dry_run", False), getattr(ns, "yes", False)
-            yield Cleaner(client, [progress], dry_run, yes)
+            needs_mark = row_of(options.driver).needs_mark
+            yield Cleaner(client, [progress], dry_run, yes, needs_mark)
         finally:
             storage.close()
 
@@ -105,7 +107,7 @@ def delete_containers(cleaner: Cleaner, base: str, policy: str | None = None) ->
         if something is left or the user declined, INTERRUPTED if the user stopped it.
     :raises SsbenchError: the account can't be listed.
     """
-    planned = cleanup.plan(cleaner.client, base, policy)
+    planned = cleanup.plan(cleaner.client, base, policy, needs_mark=cleaner.needs_mark)
     entries = planned.entries
     counted = cleanup.count(cleaner.client, entries)
     if cleaner.client.stopping():

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
-from ssbench.storage.options import StoreOptions, parse_storage_options
+from ssbench.storage.options import StoreOptions, check_http_url, parse_storage_options
 from ssbench.storage.registry import ROWS, options_of, row_of
-from ssbench.storage.swiftlogin import check_http_url
 
 DEFAULT_STORE = "swift"
 
@@ -57,7 +56,7 @@ STORE_OPTIONS: tuple[Option, ...] = (
         "idle timeout of a connection",
         metavar="SECONDS",
     ),
-    *(option for options in _OWN.values() for option in options),
+    *dict.fromkeys(option for options in _OWN.values() for option in options),
 )
 
 
@@ -101,9 +100,10 @@ def given_on_command_line(ns: argparse.Namespace) -> bool:
 
 def _check_own(ns: argparse.Namespace, driver: str) -> None:
     """:raises UsageError: an option of another store than the one that --storage names."""
+    own = {option.name for option in options_of(row_of(driver))}
     for name, options in _OWN.items():
         for option in options:
-            if name != driver and getattr(ns, option.name, None) is not None:
+            if option.name not in own and getattr(ns, option.name, None) is not None:
                 raise UsageError(
                     f"{option.flags[0]} is an option of --storage {name}, not of {driver}"
                 )

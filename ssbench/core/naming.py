@@ -57,6 +57,7 @@ class LeftAlone(Enum):
     NAMES_A_POLICY = "something follows the number, and only -p POLICY selects such names"
     OTHER_POLICY = "not named for this policy"
     NO_POLICY = "no policy of this cluster follows the number, and there is no mark of ssbench"
+    NO_MARK = "there is no mark of ssbench"
 
 
 def container_parts(name: str, base: str) -> tuple[int, str | None] | None:
@@ -80,6 +81,8 @@ def why_not_ours(
     policy: str | None,
     policies: Collection[str],
     marked: Callable[[], bool],
+    *,
+    needs_mark: bool = False,
 ) -> LeftAlone | None:
     """Why a container is not to be deleted; None where it may be. The rule of every clean-up.
 
@@ -90,6 +93,7 @@ def why_not_ours(
         cluster's, or none; else names with just this one, whether the cluster knows it or not.
     :param policies: those of the cluster, aliases included.
     :param marked: whether the container carries our mark; asked only where that decides.
+    :param needs_mark: no name alone proves a container ours.
     """
     parts = container_parts(name, base)
     if parts is None:
@@ -99,10 +103,10 @@ def why_not_ours(
         return LeftAlone.NAMES_A_POLICY
     if policy not in (None, ANY_POLICY, suffix):
         return LeftAlone.OTHER_POLICY
-    doubt = None
+    doubt = LeftAlone.NO_MARK if needs_mark else None
     if policy == ANY_POLICY and suffix is not None:
         known = {DEFAULT_POLICY, *map(str.casefold, policies)}
-        doubt = None if suffix.casefold() in known else LeftAlone.NO_POLICY
+        doubt = doubt if suffix.casefold() in known else LeftAlone.NO_POLICY
     if number > _HIGHEST_SIX_DIGITS:
         doubt = LeftAlone.LONG_NUMBER
     return None if doubt is None or marked() else doubt

@@ -63,10 +63,12 @@ def plan(
     client: RetryingClient,
     base: str,
     policy: str | None = None,
+    *,
+    needs_mark: bool = False,
 ) -> Plan:
     """Find the containers to delete.
 
-    :param policy: as in ``core.naming.why_not_ours``.
+    :param policy, needs_mark: as in ``core.naming.why_not_ours``.
     :raises SsbenchError: the account can't be listed.
     """
     storage = client.storage
@@ -79,7 +81,8 @@ def plan(
             return client.call(storage.owns, entry.name)
 
         try:
-            return entry, why_not_ours(entry.name, base, policy, policies, marked)
+            reason = why_not_ours(entry.name, base, policy, policies, marked, needs_mark=needs_mark)
+            return entry, reason
         except SsbenchError as error:
             return entry, error
 

@@ -18,6 +18,7 @@ from typing import TypeVar
 import gevent
 
 from ssbench.core.dispatch.dispatcher import MAX_BATCH, batch_limit
+from ssbench.core.errors import UsageError
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.observer import Observer
@@ -49,6 +50,7 @@ class Store:
 
     settings: StorageSettings
     renew: Callable[[], Credentials]
+    password_equivalent: bool = False  #: as in Access
 
 
 class Session:
@@ -203,6 +205,8 @@ class Session:
         self._transport = self.stack.enter_context(
             bind(config.transport, key, address, self.warn, jobs)
         )
+        if self._store and self._store.password_equivalent and key is None:
+            _check_loopback(self._transport)
         if local is not None:
             self.stack.callback(local.end)
             local.send_address(address_line(self._transport, key))
@@ -292,7 +296,7 @@ def reach_store(
         store=access.settings,
         credentials=(access.credentials,),
     )
-    return Store(settings, provider.renew)
+    return Store(settings, provider.renew, access.password_equivalent)
 
 
 def load_key(transport: TransportConfig) -> CurveKey | None:
@@ -326,6 +330,16 @@ def bind(
             " unknown peers"
         )
     return transport
+
+
+def _check_loopback(transport: MasterTransport) -> None:
+    """:raises UsageError: workers of other hosts could connect."""
+    if not transport.is_loopback:
+        raise UsageError(
+            f"workers would get credentials that are as good as your password, and the master"
+            f" listens on {transport.ip} without a key: encrypt with --zmq-key-file (make-key"
+            " writes one), or leave out --zmq-bind-ip"
+        )
 
 
 @contextmanager

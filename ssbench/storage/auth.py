@@ -10,7 +10,6 @@ import importlib
 import threading
 from dataclasses import asdict
 from itertools import count
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,11 +20,10 @@ from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials
 from ssbench.storage.authhttp import SameHostSession, keystone_session, reason_of
 from ssbench.storage.base import Access
-from ssbench.storage.options import HttpSettings, StoreOptions
+from ssbench.storage.options import HttpSettings, StoreOptions, check_http_url, read_text
 from ssbench.storage.swiftlogin import (
     Login,
     LoginOptions,
-    check_http_url,
     login_options,
     plan_login,
 )
@@ -150,20 +148,6 @@ class Authenticator:
         return Access(
             asdict(settings), Credentials(next(self._serials), expires_at, {"token": token})
         )
-
-
-def read_text(path: str, option: str) -> str:
-    """The file's text; "" if the path is empty.
-
-    :raises UsageError: names the option and the reason.
-    """
-    if not path:
-        return ""
-    try:
-        return Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as e:
-        reason = e.strerror if isinstance(e, OSError) else "not a text (PEM) file"
-        raise UsageError(f"{option} {path}: {reason}") from e
 
 
 # --- Requests

@@ -87,6 +87,8 @@ class Access(NamedTuple):
 
     settings: Mapping[str, Any]  #: the driver's own, for ``StorageSettings.store``
     credentials: Credentials
+    #: The credentials are as good as the password: off loopback, workers get them encrypted only.
+    password_equivalent: bool = False
 
 
 class CredentialsProvider(Protocol):

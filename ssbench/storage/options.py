@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
@@ -134,3 +135,78 @@ def _secret_in(path: Path, name: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise UsageError(f"--storage-option {name}{_FILE} {path}: {reason}") from None
+
+
+def check_http_url(url: str, what: str) -> str:
+    """The URL itself, where it is http or https, with a host and without a password inside.
+
+    :raises UsageError: which shows the URL only where no password can be in it.
+    """
+    try:
+        parts = urlsplit(url)
+        well_formed = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        parts, well_formed = urlsplit(""), False
+    if "@" in parts.netloc:
+        raise UsageError(f"{what} holds a user or password: give those by their own options")
+    clean = url.isprintable() and " " not in url
+    if parts.scheme not in ("http", "https") or not well_formed or not clean:
+        shown = repr(url) if "@" not in url else "(not shown, it holds an @)"
+        raise UsageError(f"{what} {shown} isn't one: it should look like http://host:port/path")
+    return url
+
+
+def read_text(path: str, option: str) -> str:
+    """The file's text; "" if the path is empty.
+
+    :raises UsageError: names the option and the reason.
+    """
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "not a text (PEM) file"
+        raise UsageError(f"{option} {path}: {reason}") from e
+
+
+def openstack_option(
+    name: str, metavar: str, text: str, *, group: str, secret: bool = False
+) -> Option:
+    """An option whose flag and variable are derived from its name: --os-x, --os_x and OS_X."""
+    field = f"os_{name}"
+    return Option(
+        (f"--os-{name.replace('_', '-')}",), field, group=group, help=text, metavar=metavar,
+        aliases=(f"--{field}",), variables=(field.upper(),), secret=secret,
+    )  # fmt: skip
+
+
+_TLS = "TLS"
+# fmt: off
+#: Options of every store that speaks HTTP.
+TLS_OPTIONS = (
+    openstack_option("cacert", "FILE", "CA certificates to trust [default: the system's]",
+                     group=_TLS),
+    openstack_option("cert", "FILE", "client certificate (PEM)", group=_TLS),
+    openstack_option("key", "FILE", "key of the client certificate, if it is in a file of its own",
+                     group=_TLS),
+    Option(("--insecure",), "insecure", bool, group=_TLS,
+           help="do not verify certificates; for tests only", variables=("SWIFTCLIENT_INSECURE",)),
+)
+# fmt: on
+
+
+def http_settings(urls: Sequence[str], values: Mapping[str, Any]) -> HttpSettings:
+    """Settings with the values of ``TLS_OPTIONS``.
+
+    :raises UsageError: a file that can't be read.
+    """
+    for name in ("os_cert", "os_key"):
+        read_text(values.get(name, ""), f"--{name.replace('_', '-')}")
+    return HttpSettings(
+        tuple(urls),
+        values.get("insecure", False),
+        read_text(values.get("os_cacert", ""), "--os-cacert"),
+        values.get("os_cert", ""),
+        values.get("os_key", ""),
+    )

@@ -30,6 +30,8 @@ class StoreRow:
     credentials: str = ""
     urls: str = ""  #: name of the option that lists addresses, for the limits of connections
     is_real: bool = True  #: moves data
+    #: Cleanup deletes only containers with our mark. Swift's of ssbench 0.3.9 have none.
+    needs_mark: bool = True
 
 
 #: Name -> row.
@@ -43,6 +45,7 @@ ROWS = {
             options="ssbench.storage.swiftlogin:OPTIONS",
             credentials="ssbench.storage.auth:provider",
             urls="storage_urls",
+            needs_mark=False,
         ),
         StoreRow("noop", driver="ssbench.storage.noop:NoopStorage", is_real=False),
     )

@@ -15,7 +15,13 @@ from urllib.parse import urlsplit
 
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
-from ssbench.storage.options import StoreOptions, option_values
+from ssbench.storage.options import (
+    TLS_OPTIONS,
+    StoreOptions,
+    check_http_url,
+    openstack_option,
+    option_values,
+)
 
 #: Spellings of -V -> the version as we say it.
 VERSIONS = {"1": "1.0", "1.0": "1.0", "2": "2.0", "2.0": "2.0", "3": "3", "3.0": "3"}
@@ -305,31 +311,11 @@ def _versioned(url: str, version: str) -> str:
     return f"{url.rstrip('/')}/v{version}"
 
 
-def check_http_url(url: str, what: str) -> str:
-    """The URL itself, where it is http or https, with a host and without a password inside.
-
-    :raises UsageError: which shows the URL only where no password can be in it.
-    """
-    try:
-        parts = urlsplit(url)
-        well_formed = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        parts, well_formed = urlsplit(""), False
-    if "@" in parts.netloc:
-        raise UsageError(f"{what} holds a user or password: give those by their own options")
-    clean = url.isprintable() and " " not in url
-    if parts.scheme not in ("http", "https") or not well_formed or not clean:
-        shown = repr(url) if "@" not in url else "(not shown, it holds an @)"
-        raise UsageError(f"{what} {shown} isn't one: it should look like http://host:port/path")
-    return url
-
-
 # --- Options
 
 _V1_GROUP = "authentication, version 1 (tempauth, swauth)"
 _KEYSTONE_GROUP = "authentication, Keystone"
 _TOKEN_GROUP = "authentication with a token"  # nosec B105 # a title
-_TLS_GROUP = "TLS"
 
 
 def _v1(flags: str, name: str, metavar: str, variables: str, text: str, **more: Any) -> Option:
@@ -340,17 +326,7 @@ def _v1(flags: str, name: str, metavar: str, variables: str, text: str, **more: 
     )  # fmt: skip
 
 
-def _os(name: str, metavar: str, text: str, *, group: str, secret: bool = False) -> Option:
-    """An option whose flag and variable are derived from its name: --os-x, --os_x and OS_X."""
-    field = f"os_{name}"
-    return Option(
-        (f"--os-{name.replace('_', '-')}",), field, group=group, help=text, metavar=metavar,
-        aliases=(f"--{field}",), variables=(field.upper(),), secret=secret,
-    )  # fmt: skip
-
-
-_keystone = partial(_os, group=_KEYSTONE_GROUP)
-_tls = partial(_os, group=_TLS_GROUP)
+_keystone = partial(openstack_option, group=_KEYSTONE_GROUP)
 
 # fmt: off
 #: The store's options; names are fields of LoginOptions.
@@ -393,13 +369,9 @@ OPTIONS: tuple[Option, ...] = (
            group=_TOKEN_GROUP, help="use this token with a storage URL, without logging in",
            metavar="TOKEN", aliases=("--os_auth_token",), variables=("OS_AUTH_TOKEN",),
            secret=True),
-    _os("storage_url", "URL", "the account's URL: http://host:8080/v1/AUTH_account",
+    openstack_option("storage_url", "URL", "the account's URL: http://host:8080/v1/AUTH_account",
         group=_TOKEN_GROUP),
-    _tls("cacert", "FILE", "CA certificates to trust [default: the system's]"),
-    _tls("cert", "FILE", "client certificate (PEM)"),
-    _tls("key", "FILE", "key of the client certificate, if it is in a file of its own"),
-    Option(("--insecure",), "insecure", bool, group=_TLS_GROUP,
-           help="do not verify certificates; for tests only", variables=("SWIFTCLIENT_INSECURE",)),
+    *TLS_OPTIONS,
 )
 # fmt: on
 

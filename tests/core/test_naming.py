@@ -56,6 +56,16 @@ def left_alone(
     return why_not_ours(name, base, policy, policies, lambda: marked)
 
 
+@pytest.mark.parametrize("policy", [None, "*", "gold"])
+def test_where_no_name_proves_a_container_ours_the_mark_decides(policy: str | None) -> None:
+    name = container_name("ssbench", 61, None if policy == "*" else policy)
+    assert why_not_ours(name, "ssbench", policy, ["gold"], lambda: True, needs_mark=True) is None
+    reason = why_not_ours(name, "ssbench", policy, ["gold"], lambda: False, needs_mark=True)
+    assert reason is LeftAlone.NO_MARK
+    other = why_not_ours("ssbench_x", "ssbench", policy, [], lambda: True, needs_mark=True)
+    assert other is LeftAlone.OTHER_NAME
+
+
 @pytest.mark.parametrize(
     ("name", "policy", "ours"),
     [

@@ -92,6 +92,15 @@ def test_a_store_that_names_no_policies_is_believed_by_the_mark_alone() -> None:
     assert found == ["ssbench_000002_gold"]
 
 
+def test_a_store_whose_names_prove_nothing_is_asked_for_the_mark_of_every_container() -> None:
+    store = MemoryStore()
+    store.add("ssbench_000001", "precious")
+    store.add("ssbench_000002", "a", marker=True)
+    found = plan(client(MemoryStorage(store), 10), "ssbench", needs_mark=True)
+    assert [entry.name for entry in found.entries] == ["ssbench_000002"]
+    assert names_of(found) == {LeftAlone.NO_MARK: ["ssbench_000001"]}
+
+
 def test_a_mark_that_can_not_be_asked_for_ends_it_and_one_that_is_gone_does_not(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
