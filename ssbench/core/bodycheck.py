@@ -35,13 +35,19 @@ class Expected(NamedTuple):
     size: int
     old_sizes: range  #: that an earlier version may have had
     first_size: int | None = None  #: of version 0, if known
+    offset: int | None = None  #: of the part that must be returned; None: the whole object
 
 
-def expected_content(size_class: SizeClass, name: str, job: Job) -> Expected:
+def expected_content(
+    size_class: SizeClass, name: str, job: Job, offset: int = 0, length: int | None = None
+) -> Expected:
     """What a READ of this object must return.
 
     :param name: the object's.
+    :param offset: of the part of it that is read; ``length``: its bytes, None: all.
     """
+    if length is not None:
+        return Expected(name.encode(), job.version, length, range(length, length + 1), None, offset)
     is_initial = job.object < size_class.initial_files
     return Expected(
         name.encode(),
@@ -66,9 +72,15 @@ class BodyCheck:
         self.received = 0
         self._content = content
         self._expected = expected
-        self._begin = content.offset(expected.name, expected.version)
+        self._start = expected.offset or 0
+        self._begin = content.offset(expected.name, expected.version) + self._start
         self._wrong_at = -1
         self._older: list[int] = []  # after a wrong byte: versions that the body may be of
+
+    @property
+    def is_part(self) -> bool:
+        """Whether only a part of the object is checked."""
+        return self._expected.offset is not None
 
     def add(self, part: memoryview) -> None:
         """The next bytes, of any number."""
@@ -113,15 +125,15 @@ class BodyCheck:
         name, expected = self._expected.name, self._expected.version
         if version >= expected:
             return False
-        at = self._content.offset(name, version)
-        for piece in self._content.pieces(name, expected, self.received):
+        at = self._content.offset(name, version) + self._start
+        for piece in self._content.pieces(name, expected, self.received, self._start):
             if self._content.agreement(at, piece) < len(piece):
                 return False
             at += len(piece)
         return True
 
     def _fits(self, version: int, part: memoryview) -> bool:
-        at = self._content.offset(self._expected.name, version) + self.received
+        at = self._content.offset(self._expected.name, version) + self._start + self.received
         return self._content.agreement(at, part) == len(part)
 
     def _had_length(self, version: int) -> bool:

@@ -92,10 +92,13 @@ class SyntheticSource:
         at = (crc32(name) + version * _VERSION_STEP) % PERIOD
         return (self._ready or self.prepare())[at : at + size]
 
-    def pieces(self, name: bytes, version: int, size: int) -> Iterator[memoryview]:
-        """The body of an object: whole blocks and, last, what is left. Nothing for size 0."""
+    def pieces(self, name: bytes, version: int, size: int, start: int = 0) -> Iterator[memoryview]:
+        """The body of an object: whole blocks and, last, what is left. Nothing for size 0.
+
+        :param start: offset in the object from which on ``size`` bytes are given.
+        """
         ready = self._ready or self.prepare()
-        at = self.offset(name, version)
+        at = (self.offset(name, version) + start) % PERIOD
         step = self.block_size
         while size > 0:
             count = min(step, size)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
-from random import Random
 from typing import Any, TypeVar
 
 from ssbench.core.model import Phase
@@ -20,8 +20,9 @@ FIRST_BYTE = ".oO*"  #: progress characters by latency to the first byte: from 0
 LAST_BYTE = "_|^@"  #: the same by latency to the last byte
 MAX_SET = 10_000  #: objects of one operation
 
-#: ``draw(random, size in bytes of the job's object)`` gives the values of a row's arguments.
-Draw = Callable[[Random, int], tuple[int | bytes, ...]]
+#: ``draw(random, size in bytes of the job's object, **parameters of the row)`` gives the values of
+#: a row's arguments.
+Draw = Callable[..., tuple[int | bytes, ...]]
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,31}")
 _Value = TypeVar("_Value", bound=Enum)
 
@@ -61,6 +62,18 @@ class NotFound(Enum):
     SUCCESS = "success"  #: the object is gone, which was the goal
 
 
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A key of a scenario that says how an operation is drawn: a whole number or a text."""
+
+    key: str
+    default: int | str  #: also tells the type
+    low: int = 0
+    high: int = 255  #: of a text: bytes of UTF-8
+    is_size: bool = False  #: a number of bytes, which may have a unit in a scenario
+    store_limit: str = ""  #: the field of storage.base.StoreLimits that bounds it, if one does
+
+
 class Operation(int):
     """A row: the operation's number on the wire and in stat files, with its properties.
 
@@ -78,7 +91,11 @@ class Operation(int):
     progress: str  #: four characters, by latency: FIRST_BYTE or LAST_BYTE
     arguments: tuple[str, ...]  #: names of the values in ``Job.arguments``
     draw: Draw | None  #: gives these values; None if there are no arguments
+    parameters: tuple[Parameter, ...]  #: keys of a scenario for ``draw`` and ``set_key``
+    #: Bytes that an object must have for this operation: a scenario with smaller ones is invalid.
+    least_size: int
     set_size: int  #: objects that an operation on Target.OBJECTS reserves at most
+    set_key: str  #: the parameter that says so instead; "": none
     alias: str  #: another name that users may give, in capitals; "" if there is none
     crud: bool  #: has a weight in ``crud_profile`` and a block in every report
 
@@ -95,7 +112,10 @@ class Operation(int):
         progress: str = LAST_BYTE,
         arguments: tuple[str, ...] = (),
         draw: Draw | None = None,
+        parameters: tuple[Parameter, ...] = (),
+        least_size: int = 0,
         set_size: int = 10,
+        set_key: str = "",
         alias: str = "",
         crud: bool = False,
     ) -> Operation:
@@ -104,7 +124,8 @@ class Operation(int):
         row = super().__new__(cls, number)
         row.name, row.effect, row.target, row.body = name, effect, target, body
         row.not_found, row.phase, row.progress = not_found, phase, progress
-        row.arguments, row.draw, row.set_size = arguments, draw, min(set_size, MAX_SET)
+        row.arguments, row.draw, row.parameters = arguments, draw, parameters
+        row.least_size, row.set_size, row.set_key = least_size, min(set_size, MAX_SET), set_key
         row.alias, row.crud = alias, crud
         return row
 
@@ -120,6 +141,17 @@ class Operation(int):
     def moves_content(self) -> bool:
         """Whether the object's bytes travel."""
         return self.body is not Body.NONE
+
+    @property
+    def depends_on_content(self) -> bool:
+        """Whether a job states the object's version or size, so that no other operation may
+        replace its content meanwhile."""
+        drawn_from_size = self.draw is not None and self.target is not Target.CONTAINER
+        return drawn_from_size or self.target is Target.PAIR or self.effect is Effect.TOUCHES
+
+    def parameter_values(self, given: Mapping[str, int | str]) -> dict[str, int | str]:
+        """The values of the row's parameters: those that are given, otherwise the defaults."""
+        return {each.key: given.get(each.key, each.default) for each in self.parameters}
 
     def to_map(self) -> dict[str, Any]:
         """The row in a stat file's header."""
@@ -208,6 +240,34 @@ REMOVE = register(Operation(
 ))
 HEAD = register(Operation(6, "HEAD", Effect.NONE))
 POST = register(Operation(7, "POST", Effect.TOUCHES))
+#: One page of a container's listing. Timing.items: its entries, subdirectories included.
+LIST = register(Operation(
+    8, "LIST", Effect.NONE, target=Target.CONTAINER,
+    parameters=(
+        Parameter("list_prefix", ""),
+        Parameter("list_limit", 1000, 1, 1_000_000, store_limit="listing_limit"),
+        Parameter("list_delimiter", ""),
+    ),
+    arguments=("prefix", "limit", "delimiter"),
+    draw=lambda random, size, *, list_prefix, list_limit, list_delimiter: (
+        list_prefix.encode(), list_limit, list_delimiter.encode()
+    ),
+))
+#: A part of an object. Any other part than the one asked for is an error.
+RANGE_READ = register(Operation(
+    10, "RANGE_READ", Effect.NONE, body=Body.RECEIVED, progress=FIRST_BYTE, least_size=1,
+    parameters=(Parameter("range_bytes", 65536, 1, 1 << 40, is_size=True),),
+    arguments=("offset", "length"), draw=lambda random, size, *, range_bytes: (
+        random.randrange(max(size - range_bytes, 0) + 1), min(range_bytes, size)
+    ),
+))
+#: Many objects by one request. An object that is already gone is no failure: the stores don't say
+#: which these are. Timing.items: objects that were deleted.
+BULK_DELETE = register(Operation(
+    11, "BULK_DELETE", Effect.REMOVES, target=Target.OBJECTS, not_found=NotFound.ERROR,
+    parameters=(Parameter("bulk_count", 100, 1, MAX_SET, store_limit="bulk_delete_max"),),
+    set_key="bulk_count",
+))
 # fmt: on
 
 #: The rows with ``crud``, in the order of a crud_profile.
@@ -224,6 +284,11 @@ def operation_named(name: str, known: Mapping[int, Operation] = OPERATIONS) -> O
     word = name.upper()
     rows = (row for row in known.values() if row.phase is Phase.RUN)
     return next((row for row in rows if word and word in (row.name, row.alias)), None)
+
+
+def parameters_of(numbers: Iterable[int]) -> dict[str, Parameter]:
+    """The parameters of these operations, by key."""
+    return {each.key: each for number in numbers for each in row_of(number).parameters}
 
 
 def row_of(number: int, known: Mapping[int, Operation] = OPERATIONS) -> Operation:

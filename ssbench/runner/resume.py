@@ -30,6 +30,7 @@ from ssbench.core.naming import (
 )
 from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, rows_of
 from ssbench.core.records import ResultBatch, RunHeader
+from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.runner.deletions import (
     CleanupResult,
@@ -113,7 +114,8 @@ class OrphanedObjects:
                 statuses = repeat(None)
             for each, status in zip((number, *others), statuses, strict=False):
                 if error and status is not None:
-                    mark = seen if 200 <= status < 300 else 0 if status else _CREATED
+                    unknown = status // 100 != 2 and leaves_unknown(status)
+                    mark = _CREATED if unknown else seen if 200 <= status < 300 else 0
                 if mark:
                     self._mark(size_class, each, mark)
 

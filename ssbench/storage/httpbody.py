@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.httpparse import BadResponse
 
 MAX_ERROR_BODY = 1024 * 1024  #: bytes; any response may have a body this long (an error page, say)
@@ -15,6 +18,8 @@ class Collector:
     :param limit: maximum length of the body in bytes.
     :param bodiless: the request is HEAD.
     """
+
+    discards = False  #: keeps the headers only; the body is discarded as on the hot path
 
     def __init__(self, limit: int, *, bodiless: bool = False) -> None:
         self.bodiless = bodiless
@@ -30,6 +35,12 @@ class Collector:
 
 #: For a request by HEAD whose response headers are not needed: takes the fast path.
 HEAD_ONLY = Collector(0, bodiless=True)
+
+
+class HeaderCollector(Collector):
+    """Keeps a response's headers; the body is discarded."""
+
+    discards = True
 
 
 class StreamingCollector(Collector):
@@ -67,6 +78,34 @@ class BodyPrefix:
 
 class BodyTooLong(BadResponse):
     """The body is longer than the response to this request can be."""
+
+
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
+
+
+def check_range(headers: Mapping[str, str], timing: Timing, offset: int, length: int) -> None:
+    """Check that a successful response has these bytes of an object, by status and Content-Range.
+
+    :param headers: of the response, names in lower case.
+    :raises StorageError: TRUNCATED: the body is shorter than its range; PROTOCOL: anything else.
+    """
+    kind, stated = ErrorKind.PROTOCOL, headers.get("content-range", "")
+    found = _CONTENT_RANGE.fullmatch(stated)
+    asked = f"bytes {offset}-{offset + length - 1}"
+    if timing.status != 206:
+        wrong = f"status {timing.status} and {timing.bytes_moved} bytes, not 206"
+    elif not found:
+        wrong = f"Content-Range {stated[:80]!r}" if stated else "no Content-Range"
+    elif (int(found[1]), int(found[2])) != (offset, offset + length - 1):
+        wrong = stated
+    elif timing.bytes_moved < length:
+        kind, wrong = ErrorKind.TRUNCATED, f"{timing.bytes_moved} bytes"
+    elif timing.bytes_moved > length:
+        wrong = f"{timing.bytes_moved} bytes"
+    else:
+        return
+    detail = f"range read of {asked}: the store returned {wrong}"
+    raise StorageError(kind, detail, status=timing.status, timing=timing)
 
 
 def check_length(length: int, longest: int) -> None:

@@ -289,7 +289,8 @@ class Connection:
         body = memoryview(held)[head.end :]
         add = None
         if collector is not None and collector is not HEAD_ONLY:
-            collector.headers, add, longest = headers, collector.add, collector.limit
+            collector.headers, longest = headers, collector.limit
+            add = None if collector.discards else collector.add
         fails = head.status >= 300
         if fails:
             beginning = BodyPrefix(add)

@@ -7,7 +7,7 @@ from time import perf_counter_ns
 from typing import Literal
 
 from ssbench.core.model import Job, Timing
-from ssbench.core.operations import OPERATIONS, Body
+from ssbench.core.operations import OPERATIONS, Body, Operation, Target
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import (
     Action,
@@ -30,8 +30,7 @@ class NoopStorage:
         self._placement = settings.placement
         self._serial = settings.newest.serial
         self.actions: Mapping[int, Action] = {
-            operation: _pretend(_STATUS[row.body], moves=row.moves_content)
-            for operation, row in OPERATIONS.items()
+            operation: _pretend(row) for operation, row in OPERATIONS.items()
         }
 
     def connect(self, count: int) -> None:
@@ -83,8 +82,15 @@ class NoopStorage:
         """Does nothing."""
 
 
-def _pretend(status: int, *, moves: bool) -> Action:
-    """An action that takes no time; its size counts as moved if ``moves``."""
+def _pretend(row: Operation) -> Action:
+    """An action that takes no time. Where content moves, it counts all of it, or the part whose
+    length is an argument."""
+    status = _STATUS[row.body]
+    length_at = row.arguments.index("length") if "length" in row.arguments else -1
+
+    def part(job: Job, deadline_ns: int) -> Timing:
+        now = perf_counter_ns()
+        return Timing(now, now, now, int(job.arguments[length_at]), 206)
 
     def moving(job: Job, deadline_ns: int) -> Timing:
         now = perf_counter_ns()
@@ -94,4 +100,10 @@ def _pretend(status: int, *, moves: bool) -> Action:
         now = perf_counter_ns()
         return Timing(now, now, now, 0, status)
 
-    return moving if moves else still
+    def several(job: Job, deadline_ns: int) -> Timing:
+        now = perf_counter_ns()
+        return Timing(now, now, now, 0, status, items=1 + len(job.others))
+
+    if row.moves_content:
+        return part if length_at >= 0 else moving
+    return several if row.target is Target.OBJECTS else still

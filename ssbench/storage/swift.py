@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
-from urllib.parse import quote
+from typing import Any
+from urllib.parse import quote, unquote
 
 from ssbench.core import operations
 from ssbench.core.content import source_of
@@ -14,9 +15,22 @@ from ssbench.core.model import Job, SizeClass, Timing
 from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action
-from ssbench.storage.httpbody import HEAD_ONLY, Collector
+from ssbench.storage.httpbody import (
+    HEAD_ONLY,
+    Collector,
+    HeaderCollector,
+    StreamingCollector,
+    check_range,
+)
 from ssbench.storage.httpconn import Upload
-from ssbench.storage.swiftaccount import RESPONSE_MAX, AccountClient
+from ssbench.storage.swiftaccount import (
+    BULK_DELETE,
+    BULK_HEADERS,
+    LISTING_MAX,
+    RESPONSE_MAX,
+    AccountClient,
+)
+from ssbench.storage.swiftparse import NameCounter, bulk_error, bulk_result
 from ssbench.storage.verify import Verifier
 
 #: Minimum size in bytes of a body's pieces. The kernel accepts megabytes per call, and evicts
@@ -51,8 +65,10 @@ class SwiftStorage(AccountClient):
         # Separate methods, so that runs without --verify pay nothing for it.
         read: Action = self._read
         write: Action = self._write
+        range_read: Action = self._range_read
         if settings.verify:
             read, write = self._read_verified, self._write_verified
+            range_read = self._range_read_verified
         self.actions: Mapping[int, Action] = {
             operations.CREATE: write,
             operations.READ: read,
@@ -60,6 +76,9 @@ class SwiftStorage(AccountClient):
             operations.DELETE: self._delete,
             operations.HEAD: self._head,
             operations.POST: self._post,
+            operations.LIST: self._list,
+            operations.RANGE_READ: range_read,
+            operations.BULK_DELETE: self._bulk_delete,
             operations.ENSURE: self._ensure,
             operations.REMOVE: self._remove,
         }
@@ -152,6 +171,61 @@ class SwiftStorage(AccountClient):
         if 200 <= timing.status < 300:
             return timing
         raise self._account.status_error("POST", timing)
+
+    # --- Hot path: operations on containers, several objects, parts of objects
+
+    def _list(self, job: Job, deadline_ns: int) -> Timing:
+        arguments: tuple[Any, ...] = job.arguments
+        prefix, limit, delimiter = arguments
+        names = NameCounter(prefix, limit)
+        body = StreamingCollector(LISTING_MAX, names.feed)
+        query = f"?format=plain&limit={limit}"
+        query += f"&prefix={quote(prefix, safe='')}" if prefix else ""
+        query += f"&delimiter={quote(delimiter, safe='')}" if delimiter else ""
+        path = self._paths.containers[job.object] + query
+        timing = self._account.request("GET", path, body, deadline_ns)
+        timing = timing._replace(bytes_moved=0, items=names.count)
+        if not 200 <= timing.status < 300:
+            raise self._account.status_error("GET", timing._replace(items=0))
+        names.check(body.headers, timing)
+        return timing
+
+    def _range_read(self, job: Job, deadline_ns: int) -> Timing:
+        body = HeaderCollector(self._longest[job.size_class])
+        return self._read_range(job, deadline_ns, body)
+
+    def _range_read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.read_collector(job, *map(int, job.arguments))
+        timing = self._read_range(job, deadline_ns, body)
+        self._verifier.check_read(job, body, timing)
+        return timing
+
+    def _read_range(self, job: Job, deadline_ns: int, body: Collector) -> Timing:
+        offset, length = map(int, job.arguments)
+        headers = f"Range: bytes={offset}-{offset + length - 1}\r\n"
+        timing = self._account.request("GET", self._path(job), body, deadline_ns, headers)
+        if not 200 <= timing.status < 300:
+            raise self._account.status_error("GET", timing)
+        check_range(body.headers, timing, offset, length)
+        return timing
+
+    def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:
+        paths = [self._path(job._replace(object=each)) for each in (job.object, *job.others)]
+        response = Collector(RESPONSE_MAX)
+        timing = self._account.request(
+            "POST", BULK_DELETE, response, deadline_ns, BULK_HEADERS, "\n".join(paths).encode()
+        )
+        timing = timing._replace(bytes_moved=0)
+        if not 200 <= timing.status < 300:
+            raise self._account.status_error("POST", timing)
+        try:
+            result = bulk_result(bytes(response.body))
+        except StorageError as error:
+            error.timing = timing
+            raise
+        if not result.failures and result.deleted + result.not_found == len(paths):
+            return timing._replace(items=result.deleted)
+        raise bulk_error(result, [unquote(path) for path in paths], timing)
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         # HEAD first: initial objects survive runs, so a second run uploads only what an earlier one

@@ -13,17 +13,22 @@ from ssbench.core.settings import StorageSettings
 from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 from ssbench.storage.httpbody import Collector, StreamingCollector
-from ssbench.storage.swiftaccount import RESPONSE_MAX, AccountClient
+from ssbench.storage.swiftaccount import (
+    BULK_DELETE,
+    BULK_HEADERS,
+    LISTING_MAX,
+    RESPONSE_MAX,
+    AccountClient,
+)
 from ssbench.storage.swiftparse import (
     Listing,
-    bulk_failures,
+    bulk_result,
     container_entry,
     container_info,
     object_entry,
     store_limits,
 )
 
-_LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrives
 #: Deadline of a request, in network timeouts: a bulk delete takes minutes, and sends blanks
 #: meanwhile.
 _TIMEOUTS = 15
@@ -99,13 +104,13 @@ class SwiftAdmin(AccountClient):
     def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
         listing = Listing(container_entry, limit)
         query = f"prefix={quote(prefix, safe='')}&{_page(marker, limit)}"
-        self._request("GET", f"?{query}", StreamingCollector(_LISTING_MAX, listing.feed))
+        self._request("GET", f"?{query}", StreamingCollector(LISTING_MAX, listing.feed))
         return listing.entries()
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
         listing = Listing(object_entry, limit)
         path = f"{_quoted(container)}?{_page(marker, limit)}"
-        self._request("GET", path, StreamingCollector(_LISTING_MAX, listing.feed))
+        self._request("GET", path, StreamingCollector(LISTING_MAX, listing.feed))
         return listing.entries()
 
     def object_run_id(self, container: str, name: str) -> str | None:
@@ -121,9 +126,9 @@ class SwiftAdmin(AccountClient):
         prefix = _quoted(container)
         body = "".join(f"{prefix}/{_quoted(name)}\n" for name in names).encode()
         collector = Collector(RESPONSE_MAX)
-        headers = "Content-Type: text/plain\r\nAccept: application/json\r\n"
-        self._request("POST", "?bulk-delete", collector, headers, body)
-        return bulk_failures(bytes(collector.body), container)
+        self._request("POST", BULK_DELETE, collector, BULK_HEADERS, body)
+        failures = bulk_result(bytes(collector.body)).failures
+        return [(name.removeprefix(container + "/"), status) for name, status in failures]
 
     def delete_container(self, container: str) -> bool:
         return self._delete(_quoted(container))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeGuard, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 from urllib.parse import unquote
 
 from ssbench.core.errors import StorageError
-from ssbench.core.model import ErrorKind
+from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.naming import MARKER_HEADER
+from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 
 Entry = TypeVar("Entry")
@@ -127,6 +128,57 @@ class Listing(Generic[Entry]):
             self._entries.append(self._entry(row))
 
 
+class NameCounter:
+    """Counts the entries of a listing in plain text: one name a line. Keeps at most one line.
+
+    Plain text is a fifth of the JSON, and counting its lines costs next to nothing. A name with a
+    line break would count twice; ssbench's own names have none.
+
+    :param prefix: with which all entries begin.
+    :param limit: the number of entries that were requested.
+    """
+
+    def __init__(self, prefix: bytes, limit: int) -> None:
+        self.count = 0
+        self._prefix, self._limit = prefix, limit
+        self._line = b""  #: the start of a line whose end is still to come
+        self._others = 0  #: lines without the prefix
+
+    def feed(self, data: memoryview) -> None:
+        """Count the lines of more data."""
+        lines, end, rest = bytes(data).rpartition(b"\n")
+        if not end:
+            self._line = (self._line + rest)[: _NAME_MAX + 1]
+            return
+        lines = b"\n" + self._line + lines
+        count = lines.count(b"\n")
+        self.count += count
+        self._others += count - lines.count(b"\n" + self._prefix)
+        self._line = rest[: _NAME_MAX + 1]
+
+    def check(self, headers: Mapping[str, str], timing: Timing) -> None:
+        """Check what was counted.
+
+        :param headers: of the response, names in lower case.
+        :raises StorageError: PROTOCOL: no listing, cut off, longer than requested, or with names
+            that don't begin with the prefix.
+        """
+        form = headers.get("content-type", "text/plain")
+        if not form.startswith("text/plain"):
+            wrong = f"of Content-Type {form[:80]!r}, not text/plain"
+        elif self._line:
+            wrong = "cut off within a name"
+        elif self._others:
+            wrong = f"with {self._others} names that don't begin with the prefix"
+        elif self.count > self._limit:
+            wrong = f"of {self.count} names, where {self._limit} were requested"
+        else:
+            return
+        raise StorageError(
+            ErrorKind.PROTOCOL, f"a listing {wrong}", status=timing.status, timing=timing
+        )
+
+
 def container_entry(row: Mapping[str, Any]) -> ContainerEntry:
     """A row of an account's listing.
 
@@ -159,11 +211,19 @@ def container_info(headers: Mapping[str, str]) -> ContainerInfo:
     )
 
 
-def bulk_failures(body: bytes, container: str) -> list[tuple[str, int]]:
-    """The failures of a bulk delete: (object name, status).
+class BulkResult(NamedTuple):
+    """What a bulk delete did."""
 
-    :raises StorageError: STATUS: the bulk delete failed as a whole (the HTTP status is always
-        200); PROTOCOL: the response is invalid.
+    deleted: int
+    not_found: int
+    failures: list[tuple[str, int]]  #: (container/object, status)
+
+
+def bulk_result(body: bytes) -> BulkResult:
+    """The outcome of a bulk delete.
+
+    :raises StorageError: STATUS or UNAUTHORIZED: the bulk delete failed as a whole (the HTTP
+        status is always 200); PROTOCOL: the response is invalid.
     """
     response = _load_json(body)
     if not isinstance(response, dict):
@@ -172,11 +232,34 @@ def bulk_failures(body: bytes, container: str) -> list[tuple[str, int]]:
     whole = _status_of(response.get("Response Status"))
     if not isinstance(errors, list):
         raise _malformed("a bulk response's errors")
-    if not errors and whole // 100 != 2:
-        raise StorageError(
-            ErrorKind.STATUS, f"bulk delete in {container!r} failed with {whole}", status=whole
-        )
-    return [_bulk_failure(error, container) for error in errors]
+    if whole == 401 or (not errors and whole // 100 != 2):
+        kind = ErrorKind.UNAUTHORIZED if whole == 401 else ErrorKind.STATUS
+        raise StorageError(kind, f"bulk delete failed with {whole}", status=whole)
+    deleted, not_found = response.get("Number Deleted", 0), response.get("Number Not Found", 0)
+    if not (_is_count(deleted) and _is_count(not_found)):
+        raise _malformed("a bulk response's numbers")
+    return BulkResult(deleted, not_found, list(map(_bulk_failure, errors)))
+
+
+def bulk_error(result: BulkResult, names: Sequence[str], timing: Timing) -> StorageError:
+    """The error of a bulk delete in which not all objects were deleted.
+
+    Its timing has the status of each name: 0 (unknown) if the store says nothing of the name and
+    did not process all of them.
+
+    :param names: container/object, in the order of the job.
+    """
+    failures = dict(result.failures)
+    all_done = result.deleted + result.not_found + len(failures) == len(names)
+    statuses = tuple(failures.get(name, 200 if all_done else 0) for name in names)
+    detail = f"bulk delete of {len(names)} objects: {result.deleted} deleted, "
+    detail += f"{result.not_found} not found, {len(failures)} failed"
+    status = 0
+    for name, status in failures.items():
+        detail += f"; {printable(name)}: {status}"
+        break
+    timing = timing._replace(items=result.deleted, statuses=statuses)
+    return StorageError(ErrorKind.STATUS, detail, status=status or timing.status, timing=timing)
 
 
 def store_limits(body: bytes) -> StoreLimits:
@@ -222,11 +305,10 @@ def _is_count(value: Any) -> TypeGuard[int]:
     return type(value) is int and 0 <= value < 1 << 63
 
 
-def _bulk_failure(error: Any, container: str) -> tuple[str, int]:
+def _bulk_failure(error: Any) -> tuple[str, int]:
     if not (isinstance(error, list) and len(error) == 2 and _is_name(error[0])):
         raise _malformed("a bulk response's error")
-    name = unquote(error[0]).lstrip("/")
-    return name.removeprefix(container + "/"), _status_of(error[1])
+    return unquote(error[0]).lstrip("/"), _status_of(error[1])
 
 
 def _status_of(value: Any) -> int:

@@ -44,7 +44,11 @@ class CheckedBody(Collector):
             self._hash.update(part)
 
     def etag_mismatch(self) -> str:
-        """How the ETag differs from the received bytes' MD5; "" if it doesn't."""
+        """How the ETag differs from the received bytes' MD5; "" if it doesn't, or they are only a
+        part of the object.
+        """
+        if self.check.is_part:
+            return ""
         claimed, found = claimed_md5(self.headers), self._hash.hexdigest()
         return f"the ETag is {claimed}, and its MD5 {found}" if claimed not in (None, found) else ""
 
@@ -60,11 +64,14 @@ class Verifier:
         self._naming = naming
         self._content = content
 
-    def read_collector(self, job: Job) -> CheckedBody:
-        """The collector for the body of this READ."""
+    def read_collector(self, job: Job, offset: int = 0, length: int | None = None) -> CheckedBody:
+        """The collector for the body of a GET.
+
+        :param offset: of the part that was requested; ``length``: its bytes, None: all.
+        """
         size_class = self._sizes[job.size_class]
         name = self._naming.object(job.size_class, job.object)
-        expected = expected_content(size_class, name, job)
+        expected = expected_content(size_class, name, job, offset, length)
         return CheckedBody(size_class.size_max, BodyCheck(self._content, expected))
 
     def check_read(self, job: Job, body: CheckedBody, timing: Timing) -> None:

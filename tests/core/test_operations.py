@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from random import Random
 
 import msgpack
 import pytest
@@ -63,9 +64,15 @@ def test_rows_contradict_nothing(row: Operation) -> None:
     assert operations.row_of(int(row)) is row
     assert row.name == row.name.upper()
     assert len(row.progress) == 4
-    # What creates or replaces sends content; what only reads can't be undecided.
+    # What creates or replaces sends content, unless the store copies it; what only reads can't be
+    # undecided.
     assert row.changes_content == (row.effect not in (Effect.NONE, Effect.TOUCHES))
-    assert (row.effect in (Effect.CREATES, Effect.REPLACES)) == (row.body is Body.SENT)
+    writes = row.effect in (Effect.CREATES, Effect.REPLACES) and row.target is not Target.PAIR
+    assert writes == (row.body is Body.SENT)
+    assert {row.set_key} <= {"", *(each.key for each in row.parameters)}
+    if row.draw:
+        drawn = row.draw(Random(1), 100, **row.parameter_values({}))
+        assert len(drawn) == len(row.arguments)
     assert (row in RECEIVING) == (row.body is Body.RECEIVED)
     if row.not_found is NotFound.SUCCESS:
         assert row.effect is Effect.REMOVES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 from time import perf_counter_ns
 
 import pytest
@@ -31,7 +32,8 @@ def test_every_registered_operation_succeeds_at_once_and_moves_its_bytes(
     assert own_row in storage.actions
     for number, row in OPERATIONS.items():
         began_ns = perf_counter_ns()
-        timing = storage.actions[number](Job(1, number, 0, 0, 0, 77), 0)
+        drawn = row.draw(Random(1), 77, **row.parameter_values({})) if row.draw else ()
+        timing = storage.actions[number](Job(1, number, 0, 0, 0, 77, arguments=drawn), 0)
         assert began_ns <= timing.headers_ns == timing.last_byte_ns <= perf_counter_ns()
         assert timing.bytes_moved == (77 if row.moves_content else 0)
         assert timing.status // 100 == 2

@@ -222,8 +222,12 @@ def test_ensure_tells_of_a_head_that_fails() -> None:
 @pytest.mark.parametrize("operation", OPERATIONS.values())
 def test_a_bad_status_is_an_error_with_its_times(operation: Operation) -> None:
     answer = b"HTTP/1.1 507 X\r\nContent-Length: 0\r\nX-Trans-Id: tx1\r\n\r\n"
+    arguments = (
+        operation.draw(Random(1), 50, **operation.parameter_values({})) if (operation.draw) else ()
+    )
+    asked = job(operation)._replace(others=(1,), arguments=arguments)
     with against(answer) as driver, pytest.raises(StorageError) as caught:
-        driver.actions[operation](job(operation), 0)
+        driver.actions[operation](asked, 0)
     error = caught.value
     assert (error.kind, error.status, error.sent) == (ErrorKind.STATUS, 507, True)
     assert error.timing is not None

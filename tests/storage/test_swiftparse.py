@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 from ssbench.storage.swiftparse import (
     Listing,
-    bulk_failures,
+    NameCounter,
+    bulk_result,
     container_entry,
     container_info,
     object_entry,
@@ -46,7 +48,7 @@ def object_names(body: bytes) -> list[str]:
 PARSERS: list[Callable[[bytes], Sequence[Any]]] = [
     container_entries,
     object_names,
-    lambda body: bulk_failures(body, "c"),
+    lambda body: bulk_result(body).failures,
 ]
 
 KEYS = ["name", "count", "bytes", "subdir", "Errors", "Response Status", "swift", "policies"]
@@ -122,7 +124,7 @@ def test_names_are_unchanged(name: str) -> None:
         assert object_names(body) == [name]
         assert container_entries(body) == [ContainerEntry(name, 1, 2)]
     answer = {"Response Status": "400 Bad", "Errors": [[f"/c/{quote(name)}", "409 Conflict"]]}
-    assert bulk_failures(json.dumps(answer).encode(), "c") == [(name, 409)]
+    assert bulk_result(json.dumps(answer).encode()).failures == [(f"c/{name}", 409)]
 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'[{"a":' * 100_000, b"9" * 10_000])
@@ -183,7 +185,7 @@ def test_other_responses_use_bounded_memory(body: bytes) -> None:
 
     def read() -> None:
         with pytest.raises(StorageError):
-            bulk_failures(bomb, "c")
+            bulk_result(bomb)
         assert store_limits(bomb) == StoreLimits()
 
     assert peak_bytes(read) < 4 << 20
@@ -254,17 +256,17 @@ def test_object_names_without_pseudo_directories() -> None:
     assert object_names(b'[{"name": "a/b"}, {"subdir": "c/"}]') == ["a/b"]
 
 
-def test_bulk_failures_are_unquoted_without_their_container() -> None:
+def test_bulk_failures_are_unquoted() -> None:
     answer = {"Errors": [["/c/a%2Fb%0A", "409 Conflict"], ["c/x", "503 Busy"]]}
     answer["Response Status"] = "400 Bad Request"  # type: ignore[assignment]
     body = b" \r\n\r\n" + json.dumps(answer).encode()  # a long one begins with life signs
-    assert bulk_failures(body, "c") == [("a/b\n", 409), ("x", 503)]
+    assert bulk_result(body).failures == [("c/a/b\n", 409), ("c/x", 503)]
 
 
 def test_a_bulk_delete_can_fail_as_a_whole() -> None:
     body = b'{"Response Status": "502 Bad Gateway", "Errors": []}'
     with pytest.raises(StorageError, match="failed with 502") as caught:
-        bulk_failures(body, "c")
+        bulk_result(body)
     assert caught.value.status == 502
 
 
@@ -280,3 +282,47 @@ def test_missing_or_invalid_limits_are_none() -> None:
     assert limits.max_object_size is None
     assert limits.bulk_delete_max is None
     assert limits.policies == ["gold", "yellow"]
+
+
+def counted(
+    body: bytes, prefix: bytes = b"", limit: int = 10, step: int = 3, kind: str = ""
+) -> int:
+    names = NameCounter(prefix, limit)
+    for start in range(0, len(body), step):
+        names.feed(memoryview(body)[start : start + step])
+    names.check({"content-type": kind or "text/plain; charset=utf-8"}, Timing(1, 1, 1, 0, 200))
+    return names.count
+
+
+@pytest.mark.parametrize("step", [1, 3, 100])
+def test_names_in_plain_text_are_counted_whatever_the_pieces(step: int) -> None:
+    assert counted(b"", step=step) == 0
+    assert counted(b"tiny_1\ntiny_2\ntiny/\n", b"tiny", step=step) == 3
+
+
+@pytest.mark.parametrize(("body", "wrong"), [
+    (b"tiny_1\ntiny", "cut off within a name"),
+    (b"tiny_1\nsmall_1\n", "with 1 names that don't begin with the prefix"),
+    (b"tiny_1\n" * 11, "of 11 names, where 10 were requested"),
+])  # fmt: skip
+def test_no_other_listing_is_taken(body: bytes, wrong: str) -> None:
+    with pytest.raises(StorageError, match=wrong) as caught:
+        counted(body, b"tiny")
+    assert caught.value.kind is ErrorKind.PROTOCOL
+    assert caught.value.timing is not None
+
+
+def test_a_page_of_html_is_no_listing() -> None:
+    with pytest.raises(StorageError, match="text/html"):
+        counted(b"<html>\n", kind="text/html")
+
+
+def test_a_listing_without_line_breaks_uses_bounded_memory() -> None:
+    def read() -> None:
+        names = NameCounter(b"", 10)
+        for _ in range(64):
+            names.feed(memoryview(bytes(1 << 16)))
+        with pytest.raises(StorageError, match="cut off"):
+            names.check({}, Timing(1, 1, 1, 0, 200))
+
+    assert peak_bytes(read) < 1 << 18

@@ -9,8 +9,16 @@ from itertools import accumulate
 from typing import Any
 
 from ssbench.core.model import Group, Phase, Profile, SizeClass, Stage
-from ssbench.core.operations import CRUD, of_phase, operation_named
+from ssbench.core.operations import (
+    CRUD,
+    Parameter,
+    of_phase,
+    operation_named,
+    parameters_of,
+    row_of,
+)
 from ssbench.core.scenario.checks import (
+    Check,
     KeyRule,
     ValidationError,
     ValidationErrors,
@@ -213,6 +221,51 @@ KEYS: dict[str, KeyRule] = {
     "cooldown": KeyRule(duration, option="--cooldown"),
 }
 OWN_READERS = ("sizes", "initial_files", "stages", "groups")
+
+
+def parameter_keys() -> dict[str, KeyRule]:
+    """The keys of all operations' parameters. A driver's module may have registered some."""
+    known = parameters_of(of_phase(Phase.RUN))
+    return {key: KeyRule(_parameter_check(each)) for key, each in known.items()}
+
+
+def _parameter_check(parameter: Parameter) -> Check[int | str]:
+    if isinstance(parameter.default, int):
+        return (size if parameter.is_size else integer)(parameter.low, parameter.high)
+
+    def check(raw: object) -> str:
+        value = raw if raw == "" else text(raw)
+        assert isinstance(value, str)  # nosec B101 # for the type checker
+        if len(value.encode()) > parameter.high:
+            wrong = f"the text has {len(value.encode())} bytes"
+            raise ValidationError(wrong, f"at most {parameter.high} bytes of UTF-8")
+        return value
+
+    return check
+
+
+def check_parameters(
+    given: Mapping[str, int | str],
+    sizes: Sequence[SizeClass],
+    groups: Sequence[Group],
+    faults: ValidationErrors,
+) -> dict[str, int | str]:
+    """The parameters of the operations in use, with defaults for those that aren't given."""
+    used = {size.name: size.profile for size in sizes if size.initial_files}
+    numbers = {each for profile in used.values() for each, _ in profile}
+    numbers |= {each for group in groups for each, _ in group.profile}
+    parameters = parameters_of(numbers)
+    for key in given:
+        if sizes and key not in parameters:
+            names = [row.name.lower() for row in of_phase(Phase.RUN) if key in parameters_of([row])]
+            wrong = "the scenario has no operation that uses it"
+            faults.add(key, wrong, f"leave it out, or add {' or '.join(names)} to the operations")
+    for at, each in enumerate(sizes):
+        for row in map(row_of, numbers if groups else [n for n, _ in each.profile]):
+            if each.initial_files and each.size_min < row.least_size:
+                wrong = f"{each.size_min} is too small for {row.name.lower()}"
+                faults.add(f"sizes[{at}].size_min", wrong, f"at least {row.least_size}")
+    return {key: given.get(key, each.default) for key, each in parameters.items()}
 
 
 def read_initial_files(

@@ -23,9 +23,11 @@ from ssbench.core.scenario.fields import (
     PROFILE_KEYS,
     check_groups,
     check_load,
+    check_parameters,
     have_users,
     mix,
     one_profile,
+    parameter_keys,
     profile_keys,
     read_groups,
     read_sizes,
@@ -60,6 +62,8 @@ class Scenario:
     think_time: tuple[float, float] | None = None  #: seconds, least and longest, of closed users
     stages: tuple[Stage, ...] = ()  #: as the file has them; they make up run_seconds
     groups: tuple[Group, ...] = ()  #: of users, user_count in all; (): all users are alike
+    #: Of the operations in use (operations.Parameter), all of them.
+    parameters: Mapping[str, int | str] = field(default_factory=dict, hash=False)
     warmup: float = 0.0  #: seconds at the start that don't count
     cooldown: float = 0.0  #: seconds at the end that don't count
     source: str = field(default="scenario", compare=False)
@@ -132,6 +136,7 @@ class Scenario:
     def to_dict(self) -> dict[str, object]:
         """The scenario as it is run, as JSON values; ``from_json`` makes an equal one of it."""
         values = {key: value for key, value in self._values().items() if value is not None}
+        values |= self.parameters
         values["sizes"] = [_size_to_dict(size) for size in self.sizes]
         values["initial_files"] = {size.name: size.initial_files for size in self.sizes}
         if self.stages:
@@ -211,7 +216,8 @@ def _read_file(
         have_users(given.get("stages")) or given.get("groups") is not None
     ):
         wanted.pop("user_count", None)
-    values = _one_limit(read_keys(given, wanted, "", faults, {*OWN_READERS, *KEYS}))
+    own = parameter_keys()
+    values = _one_limit(read_keys(given, wanted, "", faults, {*OWN_READERS, *KEYS, *own}))
     default = one_profile(values, given, "", faults)
     groups = read_groups(given.get("groups"), faults)
     if given.get("groups") is not None:  # then other profiles are faults
@@ -220,6 +226,8 @@ def _read_file(
     values["groups"] = groups
     values["sizes"] = read_sizes(given.get("sizes"), given.get("initial_files"), default, faults)
     values["stages"] = read_stages(given.get("stages"), faults)
+    there = read_keys({key: given[key] for key in own if key in given}, own, "", faults)
+    values["parameters"] = check_parameters(there, values["sizes"], groups, faults)
     return values
 
 

@@ -17,6 +17,7 @@ from random import Random
 from ssbench.core.model import Failure, Job, Phase
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import OPERATIONS, Effect, Target, row_of
+from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.workload.pacing import MODELS, DueTimes, due_times
 from ssbench.core.workload.picker import BenchPlan, NoJob, TargetPicker, draw_table, pickers_of
@@ -55,6 +56,7 @@ def bench_jobs(
         groups=scenario.groups,
         containers=scenario.container_count,
         naming=ObjectNaming(scenario.sizes, run_id, scenario.container_count),
+        parameters=scenario.parameters,
     )
     return BenchWorkload(population, plan)
 
@@ -218,7 +220,8 @@ class BenchWorkload(Workload):
         each = statuses if len(statuses) == len(parts) else None
         for at, (effect, part) in enumerate(parts):
             if each:
-                status, unknown = each[at], not each[at]
+                status = each[at]
+                unknown = status // 100 != 2 and leaves_unknown(status)
             # The 404 of a removal is no unknown outcome, but no reason to offer the object again.
             if unknown or (status == NOT_FOUND and effect is Effect.REMOVES):
                 self._give_up(effect, part)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import accumulate
@@ -50,6 +50,7 @@ class BenchPlan:
     groups: Sequence[Group] = ()  #: of users, with profiles of their own; (): one group
     containers: int = 1  #: how many there are
     naming: ObjectNaming | None = None  #: of the run's objects; needed where COPY is verified
+    parameters: Mapping[str, int | str] = field(default_factory=dict)  #: of the operations
 
     def stream(self, name: str, group: int) -> Random:
         """A source of random numbers for one purpose of one group."""
@@ -98,6 +99,7 @@ class TargetPicker:
         self._sizes, self._targets, self._arguments = streams
         self._containers = plan.containers
         self._naming = plan.naming if plan.verify else None
+        self._parameters = plan.parameters
         self._exclusive = pool.exclusive
         self._size_min = size_class.size_min
         self._spread = size_class.size_max - size_class.size_min + 1
@@ -120,14 +122,17 @@ class TargetPicker:
             Effect.REMOVES: self._remove,
         }
         number = int(row)
+        values = row.parameter_values(self._parameters)
         draw: Draw = partial(by_effect[row.effect], number)
         if row.target is Target.OBJECTS:
-            draw = partial(self._several, row, draw)
+            draw = partial(self._several, row, int(values.get(row.set_key, row.set_size)), draw)
         elif row.target is Target.PAIR:
             draw = partial(self._copy, number)
         elif row.target is Target.CONTAINER:
             draw = partial(self._container, number)
-        return partial(self._with_arguments, row.draw, draw) if row.draw else draw
+        if row.draw is None:
+            return draw
+        return partial(self._with_arguments, partial(row.draw, **values), draw)
 
     @property
     def possible(self) -> bool:
@@ -221,7 +226,9 @@ class TargetPicker:
 
     # Other targets ------------------------------------------------------------------------
 
-    def _several(self, row: Operation, draw: Draw, number: int, now_s: float) -> Drawn:
+    def _several(
+        self, row: Operation, set_size: int, draw: Draw, number: int, now_s: float
+    ) -> Drawn:
         """Up to ``set_size`` objects. All that are written get the same size and version.
 
         Those that a removal takes have nothing in flight: it never waits.
@@ -229,9 +236,9 @@ class TargetPicker:
         writes = row.effect in (Effect.CREATES, Effect.REPLACES)
         size = self._draw_size() if writes else None
         if row.effect is Effect.CREATES:
-            targets: Sequence[int | None] = [None] * row.set_size
+            targets: Sequence[int | None] = [None] * set_size
         else:
-            targets = self._distinct_targets(row)
+            targets = self._distinct_targets(row, set_size)
         jobs = [draw(number, now_s, target, size) for target in targets]
         if not jobs:
             return NoJob.BUSY if self.pool.members else NoJob.NO_OBJECT
@@ -239,11 +246,11 @@ class TargetPicker:
         version = max([first.version, *(job.version for job in others if writes)])
         return first._replace(version=version, others=tuple(job.object for job in others))
 
-    def _distinct_targets(self, row: Operation) -> list[int]:
+    def _distinct_targets(self, row: Operation, set_size: int) -> list[int]:
         """Open objects of which none excludes the operation."""
         busy = self.pool.busy
         found: dict[int, None] = {}
-        for _ in range(TRIES * min(row.set_size, len(self.pool.members))):
+        for _ in range(TRIES * min(set_size, len(self.pool.members))):
             target = self._any_target()
             in_flight = busy.get(target, 0) if busy else 0
             if self._exclusive or row.effect is Effect.REMOVES:
@@ -251,7 +258,7 @@ class TargetPicker:
                 if in_flight != 0 and not (shared and in_flight > 0):
                     continue
             found[target] = None
-            if len(found) == row.set_size:
+            if len(found) == set_size:
                 break
         return list(found)
 

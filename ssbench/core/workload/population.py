@@ -129,15 +129,15 @@ class ObjectPool:
     def start(self, verify: bool) -> None:
         """Prepare the arrays that the class's profile needs.
 
-        An operation that touches or copies an object depends on its version, so none may be in
-        flight while another one replaces the content.
+        An operation that depends on an object's version or size may not be in flight while another
+        one replaces the content.
         """
         rows = [row_of(operation) for operation, _share in self.size_class.profile]
         effects = {row.effect for row in rows}
         copies = any(row.target is Target.PAIR for row in rows)
         removes = Effect.REMOVES in effects
         self.exclusive = verify or (
-            Effect.REPLACES in effects and (copies or Effect.TOUCHES in effects)
+            Effect.REPLACES in effects and any(row.depends_on_content for row in rows)
         )
         if self._next:
             self.size(self._next - 1)

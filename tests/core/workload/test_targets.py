@@ -15,9 +15,12 @@ from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.model import Failure, Group, Job, SizeClass
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import (
+    BULK_DELETE,
     CREATE,
     DELETE,
+    LIST,
     OPERATIONS,
+    RANGE_READ,
     READ,
     UPDATE,
     Effect,
@@ -31,7 +34,8 @@ from ssbench.core.workload.population import Population
 from ssbench.core.workload.workload import CleanupWorkload
 from tests.core.workload.fleet import Fleet
 
-COPY, BULK_DELETE, BULK_PUT, LIST, BULK_UPDATE, BULK_READ = range(500, 506)
+BULK_PUT, BULK_UPDATE, BULK_READ, COPY = range(500, 504)
+PARAMETERS = {"bulk_count": 3, "list_prefix": "tiny", "list_limit": 7}
 
 
 def _range(rng: Random, size: int) -> tuple[int | bytes, ...]:
@@ -41,12 +45,7 @@ def _range(rng: Random, size: int) -> tuple[int | bytes, ...]:
 
 ROWS = [
     Operation(COPY, "COPY", Effect.CREATES, target=Target.PAIR),
-    Operation(BULK_DELETE, "BULK_DELETE", Effect.REMOVES, target=Target.OBJECTS, set_size=3),
     Operation(BULK_PUT, "BULK_PUT", Effect.CREATES, target=Target.OBJECTS, set_size=3),
-    Operation(
-        LIST, "LIST", Effect.NONE, target=Target.CONTAINER,
-        arguments=("prefix",), draw=lambda rng, size: (b"tiny",),
-    ),
     Operation(BULK_UPDATE, "BULK_UPDATE", Effect.REPLACES, target=Target.OBJECTS, set_size=3),
     Operation(
         BULK_READ, "BULK_READ", Effect.NONE, target=Target.OBJECTS, set_size=3,
@@ -69,7 +68,7 @@ def bench(*drawn: int, initial: int = 10, verify: bool = False, seed: int = 1) -
     profile = tuple((each, 1 / len(drawn)) for each in sorted(drawn))
     sizes = [SizeClass("tiny", 10, 99, profile, initial)]
     naming = ObjectNaming(sizes, "0123456789", 7)
-    plan = BenchPlan(seed=seed, verify=verify, containers=7, naming=naming)
+    plan = BenchPlan(seed=seed, verify=verify, containers=7, naming=naming, parameters=PARAMETERS)
     return BenchWorkload(Population(sizes), plan)
 
 
@@ -113,6 +112,31 @@ def test_each_object_of_a_removal_has_its_own_outcome() -> None:
     assert pool.closing == 0
 
 
+@pytest.mark.parametrize("status", [0, 408, 500, 503])
+def test_an_object_that_may_be_gone_is_quarantined(status: int) -> None:
+    workload = bench(BULK_DELETE, initial=3)
+    (job,) = workload.take(1, 1, 0.0)
+    workload.failed(job, Failure(409, statuses=(409, status, 204)), 0.0)
+    assert list(workload.population.pools[0].members) == [job.object]
+
+
+def test_a_range_lies_within_its_object_and_excludes_what_replaces_it() -> None:
+    sizes = [SizeClass("tiny", 1, 300, ((int(UPDATE), 0.5), (int(RANGE_READ), 0.5)), 10)]
+    workload = BenchWorkload(Population(sizes), BenchPlan(parameters={"range_bytes": 100}))
+    pool, seen = workload.population.pools[0], set()
+    for number in range(1, 500, 4):
+        jobs = workload.take(number, 4, 0.0)
+        reads = [job for job in jobs if job.operation == RANGE_READ]
+        assert not {job.object for job in reads} & {job.object for job in jobs if job not in reads}
+        for job in reads:
+            offset, length = map(int, job.arguments)
+            assert length == min(100, pool.size(job.object))
+            assert 0 <= offset <= pool.size(job.object) - length
+            seen.add(offset)
+        workload.succeeded(jobs, 0.0)
+    assert len(seen) > 50
+
+
 def test_a_failure_without_statuses_is_that_of_every_object() -> None:
     workload = bench(BULK_DELETE, initial=4)
     pool = workload.population.pools[0]
@@ -130,7 +154,7 @@ def test_created_sets_are_of_one_size_and_all_are_cleaned_up() -> None:
     pool = workload.population.pools[0]
     assert {pool.size(number) for number in objects(there)} == {there.size}
     workload.succeeded([there], 0.0)
-    workload.failed(partly, Failure(500, statuses=(201, 507, 0)), 0.0)
+    workload.failed(partly, Failure(500, statuses=(201, 413, 0)), 0.0)
     workload.lost([lost])
     workload.withdrawn([back])
     assert set(objects(there)) | {partly.object} < set(pool.members)
@@ -181,7 +205,7 @@ def test_a_listing_names_a_container_and_reserves_nothing() -> None:
     jobs = [job for job in workload.take(1, 50, 0.0) if job.operation == LIST]
     assert {job.object for job in jobs} <= set(range(7))
     assert len({job.object for job in jobs}) > 1
-    assert {(job.size, job.others, job.arguments) for job in jobs} == {(0, (), (b"tiny",))}
+    assert {(job.size, job.others, job.arguments) for job in jobs} == {(0, (), (b"tiny", 7, b""))}
     workload.succeeded(jobs[:1], 0.0)
     workload.failed(jobs[1], Failure(404), 0.0)
     workload.lost(jobs[2:3])

@@ -1,0 +1,149 @@
+"""Operations of the Swift driver on parts, containers and several objects, on scripted responses.
+
+tests/e2e/test_operations.py runs them against the real Swift.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ssbench.core.content import SyntheticSource
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.operations import BULK_DELETE, LIST, RANGE_READ
+from ssbench.storage.registry import open_store
+from tests.fakes.drivers import driver_settings
+from tests.fakes.scripted_server import ScriptedServer, answering, ok
+
+SIZES = (SizeClass("tiny", 1, 999, ((int(RANGE_READ), 1.0),), 10),)
+CONTENT = b"".join(SyntheticSource(64).pieces(b"tiny_000003", 2, 500))
+RANGE = Job(1, RANGE_READ, 0, 3, 2, 500, arguments=(100, 50))
+BULK = Job(1, BULK_DELETE, 0, 3, 0, 0, others=(4, 5))
+
+
+@contextmanager
+def outcome_of(job: Job, *answers: bytes, verify: bool = False) -> Iterator[object]:
+    """What the driver makes of these responses: a Timing or a StorageError."""
+    with ScriptedServer(answering(*answers)) as server:
+        store = open_store(
+            driver_settings(
+                token="tk", urls=(f"http://127.0.0.1:{server.port}/v1/a",), sizes=SIZES,
+                container_count=2, run_id="run1", verify=verify,
+            )
+        )  # fmt: skip
+        try:
+            yield store.actions[job.operation](job, 0)
+        except StorageError as error:
+            yield error
+        finally:
+            store.close()
+
+
+def partial(body: bytes, content_range: str = "bytes 100-149/500", status: int = 206) -> bytes:
+    lines = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n"
+    lines += f"Content-Range: {content_range}\r\n" if content_range else ""
+    return lines.encode() + b"\r\n" + body
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_range_is_read(verify: bool) -> None:
+    with outcome_of(RANGE, partial(CONTENT[100:150]), verify=verify) as timing:
+        assert (timing.status, timing.bytes_moved) == (206, 50)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("answer", "kind", "says"), [
+    (ok(CONTENT), ErrorKind.PROTOCOL, "status 200 and 500 bytes, not 206"),
+    (partial(CONTENT[100:150], "bytes 100-149/*", 200), ErrorKind.PROTOCOL, "status 200"),
+    (partial(CONTENT[:50], "bytes 0-49/500"), ErrorKind.PROTOCOL, "returned bytes 0-49/500"),
+    (partial(CONTENT[100:140], "bytes 100-139/140"), ErrorKind.PROTOCOL, "bytes 100-139/140"),
+    (partial(CONTENT[100:150], ""), ErrorKind.PROTOCOL, "no Content-Range"),
+    (partial(CONTENT[100:150], "lines 1-2/3"), ErrorKind.PROTOCOL, "Content-Range 'lines 1-2/3'"),
+    (partial(CONTENT[100:140]), ErrorKind.TRUNCATED, "40 bytes"),
+    (partial(CONTENT[100:151]), ErrorKind.PROTOCOL, "51 bytes"),
+])  # fmt: skip
+@pytest.mark.parametrize("verify", [False, True])
+def test_any_other_part_is_an_error(
+    answer: bytes, kind: ErrorKind, says: str, verify: bool
+) -> None:
+    with outcome_of(RANGE, answer, verify=verify) as error:
+        assert isinstance(error, StorageError)
+        assert error.kind is kind
+        assert says in error.detail
+        assert error.timing is not None
+
+
+def test_a_range_beyond_the_object_is_a_status() -> None:
+    with outcome_of(RANGE, b"HTTP/1.1 416 X\r\nContent-Length: 0\r\n\r\n") as error:
+        assert isinstance(error, StorageError)
+        assert (error.kind, error.status) == (ErrorKind.STATUS, 416)
+
+
+def test_a_corrupt_or_stale_part_is_found_under_verify() -> None:
+    wrong = bytearray(CONTENT[100:150])
+    wrong[7] ^= 1
+    older = b"".join(SyntheticSource(64).pieces(b"tiny_000003", 1, 500))[100:150]
+    for body, kind in ((bytes(wrong), ErrorKind.CORRUPT), (older, ErrorKind.STALE)):
+        with outcome_of(RANGE, partial(body), verify=True) as error:
+            assert isinstance(error, StorageError)
+            assert error.kind is kind
+        with outcome_of(RANGE, partial(body)) as timing:
+            assert timing.status == 206  # type: ignore[attr-defined]
+
+
+def bulk(errors: list[list[str]], deleted: int, not_found: int = 0, whole: str = "200 OK") -> bytes:
+    said = {"Response Status": whole, "Errors": errors, "Number Deleted": deleted}
+    return ok(json.dumps({**said, "Number Not Found": not_found}).encode())
+
+
+def test_objects_that_are_gone_are_no_failure_and_not_counted() -> None:
+    with outcome_of(BULK, bulk([], 2, 1)) as timing:
+        assert (timing.items, timing.statuses) == (2, ())  # type: ignore[attr-defined]
+        assert timing.bytes_moved == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("answer", "status", "statuses"), [
+    (bulk([["ssbench_000000/tiny_000004", "409 Conflict"]], 2, 0, "400 X"), 409, (200, 409, 200)),
+    (bulk([["/ssbench_000000/tiny_000004", "503 Busy"]], 1, 1, "400 X"), 503, (200, 503, 200)),
+    # It stopped before the end.
+    (bulk([["ssbench_000000/tiny_000004", "409 Conflict"]], 1, 0, "400 X"), 409, (0, 409, 0)),
+    (bulk([], 2), 200, (0, 0, 0)),
+])  # fmt: skip
+def test_each_object_of_a_bulk_delete_has_an_outcome(
+    answer: bytes, status: int, statuses: tuple[int, ...]
+) -> None:
+    with outcome_of(BULK, answer) as error:
+        assert isinstance(error, StorageError)
+        assert (error.kind, error.status) == (ErrorKind.STATUS, status)
+        assert error.timing is not None
+        assert error.timing.statuses == statuses
+
+
+@pytest.mark.parametrize(("whole", "kind"), [
+    ("401 Unauthorized", ErrorKind.UNAUTHORIZED), ("502 Bad Gateway", ErrorKind.STATUS),
+])  # fmt: skip
+def test_a_bulk_delete_that_failed_as_a_whole_is_an_error(whole: str, kind: ErrorKind) -> None:
+    with outcome_of(BULK, bulk([], 0, 0, whole)) as error:
+        assert isinstance(error, StorageError)
+        assert (error.kind, error.status) == (kind, int(whole[:3]))
+        assert error.timing is not None
+
+
+def test_a_proxy_without_the_bulk_middleware_is_an_error() -> None:
+    with outcome_of(BULK, b"HTTP/1.1 204 X\r\n\r\n") as error:
+        assert isinstance(error, StorageError)
+        assert error.kind is ErrorKind.PROTOCOL
+
+
+def test_entries_of_a_listing_are_items() -> None:
+    listing = Job(1, LIST, 0, 1, 0, 0, arguments=(b"tiny_", 10, b""))
+    with outcome_of(listing, ok(b"tiny_000001\ntiny_000003\n")) as timing:
+        assert (timing.items, timing.bytes_moved) == (2, 0)  # type: ignore[attr-defined]
+    with outcome_of(listing, b"HTTP/1.1 204 X\r\n\r\n") as timing:
+        assert timing.items == 0  # type: ignore[attr-defined]
+    with outcome_of(listing, ok(b"tiny_000001\nti")) as error:
+        assert isinstance(error, StorageError)
+        assert error.kind is ErrorKind.PROTOCOL
