@@ -253,6 +253,8 @@ LIST = register(Operation(
         list_prefix.encode(), list_limit, list_delimiter.encode()
     ),
 ))
+#: The store copies the object to the new one, ``Job.others[0]``; no content passes the client.
+COPY = register(Operation(9, "COPY", Effect.CREATES, target=Target.PAIR))
 #: A part of an object. Any other part than the one asked for is an error.
 RANGE_READ = register(Operation(
     10, "RANGE_READ", Effect.NONE, body=Body.RECEIVED, progress=FIRST_BYTE, least_size=1,

@@ -77,6 +77,7 @@ class SwiftStorage(AccountClient):
             operations.HEAD: self._head,
             operations.POST: self._post,
             operations.LIST: self._list,
+            operations.COPY: self._copy,
             operations.RANGE_READ: range_read,
             operations.BULK_DELETE: self._bulk_delete,
             operations.ENSURE: self._ensure,
@@ -188,6 +189,25 @@ class SwiftStorage(AccountClient):
         if not 200 <= timing.status < 300:
             raise self._account.status_error("GET", timing._replace(items=0))
         names.check(body.headers, timing)
+        return timing
+
+    def _copy(self, job: Job, deadline_ns: int) -> Timing:
+        """Copy on the server. Metadata is that of an upload: nothing of the source's is kept."""
+        response = Collector(RESPONSE_MAX)
+        copy = self._path(job._replace(object=job.others[0]))
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        timing = self._pools[url].request(
+            f"PUT {self._sites[url].base}{copy}{self._upload_suffixes[url]}X-Copy-From: /"
+            f"{self._path(job)}\r\nX-Fresh-Metadata: true\r\nContent-Length: 0\r\n\r\n".encode(),
+            None,
+            deadline_ns,
+            response,
+        )
+        timing = timing._replace(bytes_moved=0)
+        if not 200 <= timing.status < 300:
+            raise self._account.status_error("PUT", timing)
+        if self._settings.verify:
+            self._verifier.check_write(job, response, timing)
         return timing
 
     def _range_read(self, job: Job, deadline_ns: int) -> Timing:

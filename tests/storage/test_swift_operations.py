@@ -14,7 +14,7 @@ import pytest
 from ssbench.core.content import SyntheticSource
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
-from ssbench.core.operations import BULK_DELETE, LIST, RANGE_READ
+from ssbench.core.operations import BULK_DELETE, COPY, LIST, RANGE_READ
 from ssbench.storage.registry import open_store
 from tests.fakes.drivers import driver_settings
 from tests.fakes.scripted_server import ScriptedServer, answering, ok
@@ -136,6 +136,16 @@ def test_a_proxy_without_the_bulk_middleware_is_an_error() -> None:
     with outcome_of(BULK, b"HTTP/1.1 204 X\r\n\r\n") as error:
         assert isinstance(error, StorageError)
         assert error.kind is ErrorKind.PROTOCOL
+
+
+def test_the_etag_of_a_copy_is_checked_under_verify() -> None:
+    copy = Job(1, COPY, 0, 3, 2, 500, others=(12,))
+    answer = b"HTTP/1.1 201 X\r\nContent-Length: 0\r\nEtag: " + b"0" * 32 + b"\r\n\r\n"
+    with outcome_of(copy, answer, verify=True) as error:
+        assert isinstance(error, StorageError)
+        assert error.kind is ErrorKind.CORRUPT
+    with outcome_of(copy, answer) as timing:
+        assert timing.status == 201  # type: ignore[attr-defined]
 
 
 def test_entries_of_a_listing_are_items() -> None:

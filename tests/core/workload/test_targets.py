@@ -16,6 +16,7 @@ from ssbench.core.model import Failure, Group, Job, SizeClass
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import (
     BULK_DELETE,
+    COPY,
     CREATE,
     DELETE,
     LIST,
@@ -34,7 +35,7 @@ from ssbench.core.workload.population import Population
 from ssbench.core.workload.workload import CleanupWorkload
 from tests.core.workload.fleet import Fleet
 
-BULK_PUT, BULK_UPDATE, BULK_READ, COPY = range(500, 504)
+BULK_PUT, BULK_UPDATE, BULK_READ = range(500, 503)
 PARAMETERS = {"bulk_count": 3, "list_prefix": "tiny", "list_limit": 7}
 
 
@@ -44,7 +45,6 @@ def _range(rng: Random, size: int) -> tuple[int | bytes, ...]:
 
 
 ROWS = [
-    Operation(COPY, "COPY", Effect.CREATES, target=Target.PAIR),
     Operation(BULK_PUT, "BULK_PUT", Effect.CREATES, target=Target.OBJECTS, set_size=3),
     Operation(BULK_UPDATE, "BULK_UPDATE", Effect.REPLACES, target=Target.OBJECTS, set_size=3),
     Operation(
