@@ -56,6 +56,9 @@ class ErrorKind(IntEnum):
     DISCONNECTED = 16  #: the connection ended after the request, before any byte of a response
     #: Our own host had no descriptor, port or memory left for the request.
     LOAD_GENERATOR = 17
+    NO_SPACE = 18  #: the store is full, or a quota is used up
+    ACCESS_DENIED = 19  #: these credentials, or this user, may not do that
+    IO = 20  #: the store's device or file system failed
 
     @property
     def label(self) -> str:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import gevent
@@ -185,8 +185,11 @@ class Session:
         if self.config.store is None:
             self.info("Starting a temporary Swift on this host")
             return embedded_store(self.stack, self.stop)
+        transport = self.config.transport
+        is_remote = not self._local or bool(transport.key_file or transport.address)
+        options = replace(self.config.store, remote_workers=is_remote)
         try:
-            return reach_store(self.config.store, self.warn, self.stop, self.wait_for)
+            return reach_store(options, self.warn, self.stop, self.wait_for)
         finally:
             self.wait_for("")
 

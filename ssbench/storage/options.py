@@ -28,6 +28,7 @@ class StoreOptions:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     connect_timeout_s: float = 10.0
     network_timeout_s: float = 20.0
+    remote_workers: bool = False  #: workers may run on other hosts than the master
 
 
 @dataclass(frozen=True, slots=True)
