@@ -121,7 +121,7 @@ class WorkerManager:
         self.state_changed = True
 
     def ready(self, *, stopped: bool = False) -> bool:
-        """Whether all workers with users are connected for the phase (or have stopped in it)."""
+        """Whether all workers are connected for the phase (or those with users stopped in it)."""
         return self.registry.all_ready(self.settings.run_id, self.phase, stopped=stopped)
 
     def expect_workers(self, now_ns: int) -> None:

@@ -35,7 +35,7 @@ def run(
     scenario = resolve(config)
     stop = stop or Stop()
     with ExitStack() as stack:
-        local = start_local_workers(config, stack, scenario.most_users)
+        local = start_local_workers(config, stack, scenario.most_users, groups=scenario.groups)
         # Loaded while the workers start, which takes as long.
         from ssbench.runner.session import Session
         from ssbench.runner.single_run import Run

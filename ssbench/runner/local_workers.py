@@ -23,6 +23,7 @@ from ssbench.host.process import allow_many_connections, child_environment, host
 from ssbench.storage.registry import secret_variables, url_count
 
 if TYPE_CHECKING:
+    from ssbench.core.model import Group
     from ssbench.runner.config import RunConfig
 
 _GRACE_S = 5.0
@@ -31,18 +32,23 @@ _TAIL_BYTES, _TAIL_LINES, _TAIL_SHOWN = 4096, 3, 600
 
 
 def start_local_workers(
-    config: RunConfig, stack: ExitStack, most_users: int, least_users: int | None = None
+    config: RunConfig,
+    stack: ExitStack,
+    most_users: int,
+    least_users: int | None = None,
+    groups: Sequence[Group] = (),
 ) -> LocalWorkers | None:
     """Start ``config.workers`` processes for ``most_users`` in all; they end with the stack.
 
     :param least_users: users that must be possible; None: ``most_users``.
+    :param groups: of users: no more workers take part than the smallest has users.
     :returns: None if the configuration wants no local workers.
     :raises UsageError: this host can't run so many users.
     """
     if not config.workers:
         return None
     allow_many_connections()
-    each = -(-most_users // config.workers)
+    each = -(-most_users // min([config.workers, *(group.users for group in groups)]))
     warnings: list[str] = []
     if not config.is_noop:  # its users have no connections
         each, warnings = _within_limits(config, each, most_users, least_users or most_users)

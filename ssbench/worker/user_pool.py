@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -45,6 +46,23 @@ _QUICK_PARTS = 5  #: of FLUSH_S
 _SECOND = 1_000_000_000
 
 
+class _NewUsers:
+    """Stands among a group's idle users for those without a greenlet.
+
+    They get one when a job finds no other idle user: a million greenlets take five seconds.
+    """
+
+    def __init__(self, start_user: Callable[[int], bool], group: int, idle: list[Any]) -> None:
+        self._start_user = start_user
+        self._group = group
+        self._idle = idle
+
+    def switch(self) -> None:
+        """Start one; the next is started when all are busy again."""
+        if self._start_user(self._group) and self._idle[:1] != [self]:
+            self._idle.insert(0, self)
+
+
 class UserPool:
     """The users of one phase; without users at first.
 
@@ -77,6 +95,9 @@ class UserPool:
         # By group of users:
         self._greenlets = [0] * len(phase.held.queues)
         self._idle: list[list[Any]] = [[] for _ in phase.held.queues]
+        self._new_users = [
+            _NewUsers(self._start_user, group, idle) for group, idle in enumerate(self._idle)
+        ]
         self._waking = [False] * len(phase.held.queues)  # one of the idle ones is about to run
         self._enough = 1  # completed operations at which a report is scheduled
         self._reported = 0  # operations, at the last tick
@@ -94,14 +115,15 @@ class UserPool:
 
     def resize(self) -> None:
         """Follow ``HeldJobs.users``; users above it end with their current operation."""
-        for group, users in enumerate(self._held.users):
-            while self._greenlets[group] < users:
-                gevent.spawn(self._user, group)
-                self._greenlets[group] += 1
-        for idle in self._idle:
+        for group, idle in enumerate(self._idle):
             for user in idle:
-                self._hub.loop.run_callback(user.switch)
+                if type(user) is not _NewUsers:
+                    self._hub.loop.run_callback(user.switch)
             idle.clear()
+            if self._greenlets[group] < self._held.users[group]:
+                idle.append(self._new_users[group])
+                if self._held.queues[group]:
+                    self._wake_next(group)
 
     def close(self) -> None:
         """Start nothing more; results of operations in flight are discarded."""
@@ -204,6 +226,13 @@ class UserPool:
         self._waking[group] = False
 
     # One user -----------------------------------------------------------------------------
+
+    def _start_user(self, group: int) -> bool:
+        """Start one more user of a group; returns whether there are to be more of them."""
+        self._greenlets[group] += 1
+        self._waking[group] = False
+        gevent.spawn(self._user, group)
+        return self._greenlets[group] < self._held.users[group]
 
     def _user(self, group: int) -> None:
         held, idle, clock = self._held, self._idle[group], self._clock

@@ -303,7 +303,10 @@ def rows_of(path: Path, phase: Phase = Phase.RUN) -> Iterator[dict[str, Any]]:
     with statfile.read(str(path)) as reader:
         for record in reader:
             if isinstance(record, ResultBatch) and record.phase is phase:
-                names = ("operation", "object", "url", "renewals", "status", "error", "detail")
+                names = (
+                    "operation", "object", "url", "renewals", "status", "error", "detail", "group",
+                    "size_class", "start_ns", "last_byte_ns",
+                )  # fmt: skip
                 columns = [record.column(name) for name in names]
                 for values in zip(*columns, strict=True):
                     yield dict(zip(names, values, strict=True))

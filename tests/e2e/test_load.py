@@ -8,8 +8,10 @@ import pytest
 
 from ssbench import statfile
 from ssbench.core.model import Phase
+from ssbench.core.operations import row_of
 from ssbench.core.records import MarkRecord, ResultBatch
-from tests.e2e.commands import Commands
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Commands, login, rows_of
 
 SECOND = 1_000_000_000
 
@@ -92,3 +94,32 @@ def test_users_come_and_go_with_the_stages(commands: Commands) -> None:
     # Users think for 20 ms and are done in no time: each stage has its users' share.
     shares = [count / users for count, users in zip(per_stage, (2, 9, 4), strict=True)]
     assert max(shares) < 2 * min(shares), per_stage
+
+
+def test_each_group_does_its_own_operations_on_swift(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    groups = {
+        "puts": {"users": 3, "operations": {"create": 1}},
+        "gets": {"users": 2, "operations": {"read": 3, "head": 1}},
+        "deletes": {"users": 1, "operations": {"delete": 1}},
+    }
+    path = commands.scenario(user_count=None, crud_profile=None, groups=groups, operation_count=300)
+    ended = commands.run("-f", path, *login(embedded_swift)).fine()
+    assert ended.counted() == (300, 0, 0)
+    rows = list(rows_of(ended.results))
+    done = {(row["group"], row_of(row["operation"]).name) for row in rows}
+    assert done == {(0, "CREATE"), (1, "READ"), (1, "HEAD"), (2, "DELETE")}
+    for group, users in enumerate((3, 2, 1)):
+        own = [r for r in rows if r["group"] == group]
+        spans = [(0, r["start_ns"], r["start_ns"] + r["last_byte_ns"]) for r in own]
+        assert 0 < most_at_once(spans) <= users
+
+
+def test_a_million_users_start_as_jobs_need_them(commands: Commands) -> None:
+    groups = {"gets": {"users": 1_000_000, "operations": {"read": 1}}}
+    path = commands.scenario(
+        user_count=None, crud_profile=None, groups=groups, operation_count=5000
+    )
+    ended = commands.run("-f", path, "--noop", "--workers", 1).fine()
+    assert ended.counted() == (5000, 0, 0)

@@ -263,13 +263,18 @@ class WorkerRegistry:
         return {i: worker.groups for i, worker in self.workers.items() if worker.groups}
 
     def all_ready(self, run: str, phase: int, *, stopped: bool = False) -> bool:
-        """Whether every worker with users is connected for the phase (or stopped in it)."""
-        return all(w.ready == (run, phase, stopped) for w in self.workers.values() if w.users)
+        """Whether every worker is connected for the phase (or, with users, stopped in it).
+
+        One without users counts, too: until then it may receive jobs, which are lost with its
+        socket when it learns that it has no users.
+        """
+        workers = self.workers.values()
+        return all(w.ready == (run, phase, stopped) for w in workers if w.users or not stopped)
 
     def ready_count(self, run: str, phase: int) -> tuple[int, int]:
-        """How many workers with users are connected for the phase, and how many there are."""
-        wanted = [w.ready == (run, phase, False) for w in self.workers.values() if w.users]
-        return sum(wanted), len(wanted)
+        """How many workers are connected for the phase, and how many there are."""
+        ready = [worker.ready == (run, phase, False) for worker in self.workers.values()]
+        return sum(ready), len(ready)
 
 
 def split(users: int, capacities: Mapping[int, int]) -> dict[int, int]:

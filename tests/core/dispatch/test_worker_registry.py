@@ -161,15 +161,21 @@ def test_who_was_given_up_comes_back_as_another_or_not_at_all() -> None:
     assert list(worker_registry.workers) == [3]
 
 
-def test_workers_without_users_need_not_be_ready() -> None:
+def test_a_phase_starts_with_all_workers_and_ends_with_those_that_have_users() -> None:
+    """One without users could still receive jobs: its socket may be open from the last phase."""
     worker_registry = WorkerRegistry(10)
     worker_registry.users = 1
     first, second = came(worker_registry, 1, "a"), came(worker_registry, 2, "b")
+    busy, idle = (first, second) if first.users else (second, first)
+    busy.ready = ("run", 2, False)
     assert not worker_registry.all_ready("run", 2)
-    (first if first.users else second).ready = ("run", 2, False)
+    assert worker_registry.ready_count("run", 2) == (1, 2)
+    idle.ready = ("run", 2, False)
     assert worker_registry.all_ready("run", 2)
-    assert not worker_registry.all_ready("run", 2, stopped=True)
     assert not worker_registry.all_ready("run", 3)
+    assert not worker_registry.all_ready("run", 2, stopped=True)
+    busy.ready = ("run", 2, True)
+    assert worker_registry.all_ready("run", 2, stopped=True)
 
 
 # How fresh --------------------------------------------------------------------------------
