@@ -20,7 +20,16 @@ from ssbench.core import retry
 from ssbench.core.errors import ExitStatus, StorageError
 from ssbench.core.messages import ControlState, Results, Returned
 from ssbench.core.model import NONE_NS, ErrorKind, Job, Phase, Result, Timing
-from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, REMOVE, UPDATE, Operation
+from ssbench.core.operations import (
+    CREATE,
+    DELETE,
+    OPERATIONS,
+    READ,
+    RECEIVING,
+    REMOVE,
+    UPDATE,
+    Operation,
+)
 from ssbench.worker import user_pool
 from ssbench.worker.machine import CloseJobs, EndPhase, WorkerMachine, WorkerSettings
 from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, UserPool
@@ -225,7 +234,7 @@ def test_the_row_of_a_success(operation: Operation) -> None:
     assert row == Result(
         number=1, operation=operation, size_class=2, object=41, due_ns=NONE_NS,
         start_ns=3 * SECOND, headers_ns=7 * MS,
-        first_byte_ns=8 * MS if operation is READ else NONE_NS,
+        first_byte_ns=8 * MS if operation in RECEIVING else NONE_NS,
         last_byte_ns=10 * MS, bytes_moved=100, retries=0, not_found_retries=0, rate_limited=0,
         reconnects=0, renewals=0, url=1, status=200, error=0, unknown=0,
         transaction_id=b"tx1", detail="",
@@ -239,7 +248,7 @@ def test_a_success_after_retries_says_the_same_and_how_many(operation: Operation
     row = result_row(driver, operation)
     first = result_row(Driver(), operation)
     later = {"headers_ns": 27 * MS, "last_byte_ns": 30 * MS, "retries": 2, "rate_limited": 1}
-    if operation is READ:
+    if operation in RECEIVING:
         later["first_byte_ns"] = 28 * MS
     assert row == first._replace(**later)
 
