@@ -76,7 +76,7 @@ def test_cleanup_removes_what_was_created_and_is_not_known_to_be_gone() -> None:
     cleanup.failed(jobs[1], Failure(503), 0.0)
     cleanup.lost([jobs[2]])
     cleanup.withdrawn([jobs[3]])
-    assert cleanup.left_behind == 3
+    assert workload.left_behind == 3
 
 
 def test_what_a_worker_took_along_in_cleanup_is_given_to_another_once() -> None:
@@ -93,7 +93,7 @@ def test_what_a_worker_took_along_in_cleanup_is_given_to_another_once() -> None:
     assert cleanup.finished
     cleanup.succeeded(again[1:], 0.0)
     cleanup.lost(again[:1])
-    assert (cleanup.finished, cleanup.left_behind) == (True, 1)
+    assert (cleanup.finished, workload.left_behind) == (True, 1)
 
 
 def test_cleanup_leaves_initial_objects_alone() -> None:
