@@ -20,6 +20,7 @@ from ssbench.core.scenario.fields import GROUP_KEYS, KEYS, OWN_READERS, SIZE_KEY
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 from ssbench.runner.scenarios import CANNED
+from ssbench.storage.registry import ROWS, options_of
 from ssbench.storage.swiftlogin import OPTIONS
 
 #: Keys of a scenario that options override.
@@ -122,6 +123,12 @@ def shown_options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]
 
 
 AUTH = {max(option.flags, key=len): option for option in OPTIONS if option.variables}
+#: Store -> its own options, which stand in docs/stores.rst.
+OWN_OPTIONS = {
+    name: {max(each.flags, key=len): each for each in options_of(row) if each not in OPTIONS}
+    for name, row in ROWS.items()
+}
+OF_STORES = {*AUTH, "--insecure", *(name for own in OWN_OPTIONS.values() for name in own)}
 
 
 def default_shown(action: argparse.Action) -> str:
@@ -158,7 +165,7 @@ def test_the_reference_has_every_option_with_its_names_and_default(command: str)
     there = {
         name: (set(action.option_strings) or {name}, default_shown(action))
         for name, action in shown_options(commands()[command]).items()
-        if name not in IN_TEXT and not (command in STORE and (name in AUTH or name == "--insecure"))
+        if name not in IN_TEXT and not (command in STORE and name in OF_STORES)
     }
     assert documented()[command] == there
 
@@ -184,6 +191,21 @@ def test_every_option_of_authentication_stands_with_its_variables() -> None:
     assert written == {**expected, "--insecure": ["SWIFTCLIENT_INSECURE"]}
 
 
+@pytest.mark.parametrize("store", [name for name, own in OWN_OPTIONS.items() if own])
+def test_every_option_of_a_store_stands_in_its_section(store: str) -> None:
+    stores = page(ROOT / "docs/stores.rst").findall(nodes.section)
+    (own,) = (each for each in stores if each[0].astext().casefold() == store)
+    written = {
+        literals(names)[0]: (default.astext(), literals(variables))
+        for names, default, variables, _meaning in rows(section(own, "Options"))
+    }
+    expected = {}
+    for name, option in OWN_OPTIONS[store].items():
+        told = re.search(r"\[default: ([^\s/\]]+)\]", option.help)
+        expected[name] = (told[1] if told else "", [*option.variables])
+    assert written == expected
+
+
 def test_no_page_names_an_option_that_there_is_not() -> None:
     known = {
         flag
@@ -192,7 +214,7 @@ def test_no_page_names_an_option_that_there_is_not() -> None:
         for flag in action.option_strings
     }
     # These stand for many, or for any.
-    foreign = {"--os-x", "--os_x", "--os-", "--option"}
+    foreign = {"--os-x", "--os_x", "--os-", "--option", "--format"}
     for path in PAGES:
         if path.name == "CONTRIBUTING.rst":
             continue

@@ -126,6 +126,7 @@ class StorageError(SsbenchError):
     :param timing: the answer's times, where the store answered at all.
     :param sent: False where it is certain that no byte of the request went out
         (so the operation can't have happened).
+    :param rate_limited: the store asked for fewer requests, although the status does not say so.
 
     ``reconnects`` is the number of times that the driver had repeated the request by itself before
     it failed (see ``Timing.reconnects``).
@@ -139,6 +140,7 @@ class StorageError(SsbenchError):
         status: int = 0,
         timing: Timing | None = None,
         sent: bool = True,
+        rate_limited: bool = False,
     ) -> None:
         super().__init__(detail)
         self.kind = kind
@@ -146,4 +148,5 @@ class StorageError(SsbenchError):
         self.status = status
         self.timing = timing
         self.sent = sent
+        self.rate_limited = rate_limited
         self.reconnects = timing.reconnects if timing is not None else 0

@@ -68,7 +68,7 @@ class Attempts:
     def after(self, error: StorageError) -> NextStep:
         """Count a failed attempt, and decide what is next."""
         self.reconnects += error.reconnects
-        if error.status in RATE_LIMITED:
+        if error.rate_limited or error.status in RATE_LIMITED:
             self.rate_limited += 1
         if error.status == 404:
             return self._after_not_found()

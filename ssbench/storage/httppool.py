@@ -45,6 +45,7 @@ class UnsignedRequest(NamedTuple):
     query: str  #: without "?"; "" for none
     headers: str  #: lines, each with its CRLF; at least Host
     payload_hash: str | None = None
+    unsigned_headers: str = ""  #: further lines, which ``Sign`` doesn't get
 
 
 def no_signature(*_: object) -> bytes:
@@ -74,8 +75,8 @@ class ConnectionPool:
         challenged: Challenged = is_unauthorized,
     ) -> None:
         self._dialler = dialler
-        self._name = str(dialler.endpoint)
-        self._shared = EndpointState(self._name, url)
+        self.name = str(dialler.endpoint)  #: for messages
+        self._shared = EndpointState(self.name, url)
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._closed = False
@@ -152,10 +153,16 @@ class ConnectionPool:
         rejected = self._challenged(timing.status, self._shared.error_headers)
         return StorageError(
             ErrorKind.UNAUTHORIZED if rejected else ErrorKind.STATUS,
-            f"{self._name}: {method} answered {timing.status}{': ' if line else ''}{line}",
+            f"{self.name}: {method} answered {timing.status}{': ' if line else ''}{line}",
             status=timing.status,
             timing=timing._replace(bytes_moved=0),
         )
+
+    @property
+    def error_response(self) -> tuple[Mapping[str, str], bytes]:
+        """Headers (names in lower case) and first KiB of the body of the last response with a
+        status of 300 or above. Valid until the next wait after its request."""
+        return self._shared.error_headers, self._shared.error_body
 
     def connect(self, count: int) -> None:
         """Open connections until there are ``count``; stops silently at the first failure."""
@@ -179,10 +186,11 @@ class ConnectionPool:
         self._sweeping = True  # never again
 
     def _signed_head(self, unsigned: UnsignedRequest) -> bytes:
-        method, path, query, headers, _ = unsigned
+        method, path, query, headers, payload_hash, others = unsigned
         target = f"{path}?{query}" if query else path
-        signature = self._sign(*unsigned, time())
-        return b"%s%s\r\n" % (f"{method} {target} HTTP/1.1\r\n{headers}".encode(), signature)
+        signature = self._sign(method, path, query, headers, payload_hash, time())
+        head = f"{method} {target} HTTP/1.1\r\n{headers}{others}".encode()
+        return b"%s%s\r\n" % (head, signature)
 
     def _request_anew(
         self,
@@ -238,7 +246,7 @@ class ConnectionPool:
         if stream is None or self._closed:
             if stream is not None:
                 stream.close()
-            raise StorageError(ErrorKind.RESET, f"{self._name}: closed by us", sent=False)
+            raise StorageError(ErrorKind.RESET, f"{self.name}: closed by us", sent=False)
         connection = Connection(stream, self._shared)
         self._all.add(connection)
         return connection
@@ -291,4 +299,4 @@ class ConnectionPool:
             self._sweeping = False
 
     def __repr__(self) -> str:
-        return f"<ConnectionPool to {self._name}, {len(self._all)} open, {len(self._idle)} idle>"
+        return f"<ConnectionPool to {self.name}, {len(self._all)} open, {len(self._idle)} idle>"

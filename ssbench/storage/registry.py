@@ -47,6 +47,14 @@ ROWS = {
             urls="storage_urls",
             needs_mark=False,
         ),
+        StoreRow(
+            "s3",
+            driver="ssbench.storage.s3:S3Storage",
+            admin="ssbench.storage.s3admin:S3Admin",
+            options="ssbench.storage.s3options:OPTIONS",
+            credentials="ssbench.storage.s3login:S3Login",
+            urls="s3_endpoints",
+        ),
         StoreRow("noop", driver="ssbench.storage.noop:NoopStorage", is_real=False),
     )
 }

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from ssbench.core.errors import UsageError
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind
+from ssbench.core.naming import has_dot_segment
 from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
 from ssbench.storage.dial import Dialler, Endpoint
-from ssbench.storage.httppool import ConnectionPool
+from ssbench.storage.httppool import ConnectionPool, Sign, no_signature
 from ssbench.storage.options import HttpSettings
 
 _PORTS = {"http": 80, "https": 443}
@@ -51,7 +54,10 @@ def parse_storage_url(url: str) -> StorageUrl:
 
 
 def open_pools(
-    http: HttpSettings, settings: StorageSettings, sites: Sequence[StorageUrl]
+    http: HttpSettings,
+    settings: StorageSettings,
+    sites: Sequence[StorageUrl],
+    sign: Sign = no_signature,
 ) -> list[ConnectionPool]:
     """One connection pool per storage URL; they share one TLS context."""
     context = client_context(http) if any(site.endpoint.tls for site in sites) else None
@@ -64,9 +70,26 @@ def open_pools(
             ),
             settings.network_timeout_s,
             index,
+            sign=sign,
         )
         for index, site in enumerate(sites)
     ]
+
+
+def quoted_name(name: str, safe: str = "") -> str:
+    """Quote an arbitrary name for a URL path.
+
+    :param safe: characters that stay as they are.
+    :raises StorageError: the name has a dot segment, which a server could resolve.
+    """
+    if has_dot_segment(name):
+        raise StorageError(
+            ErrorKind.PROTOCOL,
+            f'not sent: "{printable(name)}" has a segment "." or "..", and might be taken for'
+            " another path",
+            sent=False,
+        )
+    return quote(name, safe=safe)
 
 
 def client_context(http: HttpSettings) -> ssl.SSLContext:

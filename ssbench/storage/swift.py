@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
-from itertools import islice
 from typing import Any
 from urllib.parse import quote, unquote
 
 from ssbench.core import operations
-from ssbench.core.content import source_of
 from ssbench.core.errors import StorageError
-from ssbench.core.model import Job, SizeClass, Timing
+from ssbench.core.model import Job, Timing
 from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action
@@ -22,20 +20,9 @@ from ssbench.storage.httpbody import (
     StreamingCollector,
     check_range,
 )
-from ssbench.storage.httpconn import Upload
-from ssbench.storage.swiftaccount import (
-    BULK_DELETE,
-    BULK_HEADERS,
-    LISTING_MAX,
-    RESPONSE_MAX,
-    AccountClient,
-)
+from ssbench.storage.httpstore import LISTING_MAX, RESPONSE_MAX, ObjectBodies
+from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, AccountClient
 from ssbench.storage.swiftparse import NameCounter, bulk_error, bulk_result
-from ssbench.storage.verify import Verifier
-
-#: Minimum size in bytes of a body's pieces. The kernel accepts megabytes per call, and evicts
-#: Python's memory from the cache with each copy: few pieces save a sixth of a long upload's cost.
-_PIECE = 1024 * 1024
 
 
 class SwiftStorage(AccountClient):
@@ -47,11 +34,10 @@ class SwiftStorage(AccountClient):
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._settings = settings
-        self._naming = naming_of(settings)
+        self._bodies = ObjectBodies(settings)
+        self._upload = self._bodies.upload
         self._paths = naming_of(settings, partial(quote, safe=""))
-        self._content = source_of(settings, _PIECE)
-        self._needs_content = settings.verify or any(map(_is_written, settings.sizes))
-        self._longest = [size.size_max for size in settings.sizes]
+        self._longest = self._bodies.longest
         super().__init__(settings, seed)
         account = self._account
         # Copied from the account to save attribute lookups per operation.
@@ -61,7 +47,7 @@ class SwiftStorage(AccountClient):
             account.upload_header_suffixes,
         )
         self._random, self._url_count = account.random, len(account.pools)
-        self._verifier = Verifier(settings, self._naming, self._content)
+        self._verifier = self._bodies.verifier
         # Separate methods, so that runs without --verify pay nothing for it.
         read: Action = self._read
         write: Action = self._write
@@ -272,23 +258,10 @@ class SwiftStorage(AccountClient):
         size_class, number = job.size_class, job.object
         return f"{paths.container(size_class, number)}/{paths.object(size_class, number)}"
 
-    def _upload(self, job: Job) -> Upload:
-        content = self._content
-        name = self._naming.object(job.size_class, job.object).encode()
-        if job.size <= content.block_size:
-            return Upload(job.size, content.piece(name, job.version, job.size))
-
-        def rest() -> Iterator[memoryview]:
-            return islice(content.pieces(name, job.version, job.size), 1, None)
-
-        first = content.piece(name, job.version, content.block_size)
-        return Upload(job.size, first, rest)
-
     # --- Connections
 
     def connect(self, count: int) -> None:
-        if self._needs_content:
-            self._content.prepare()
+        self._bodies.prepare()
         self._account.connect(count)
 
 
@@ -297,8 +270,3 @@ def _is_initial(headers: Mapping[str, str], size: int, compressible: bool) -> bo
     changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
     other = (LETTERS_HEADER.lower() in headers) is not compressible
     return headers.get("content-length") == str(size) and not (changed or other)
-
-
-def _is_written(size: SizeClass) -> bool:
-    """Whether a run may upload objects of this class besides its initial ones."""
-    return any(operations.row_of(each).body is operations.Body.SENT for each, _ in size.profile)

@@ -15,8 +15,6 @@ from ssbench.storage.httpconn import Upload
 from ssbench.storage.options import HttpSettings
 from ssbench.storage.sites import open_pools, parse_storage_url
 
-RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of a response body that is kept
-LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrives
 BULK_DELETE = "?bulk-delete"  #: of a POST to the account; the body has a name a line
 BULK_HEADERS = "Content-Type: text/plain\r\nAccept: application/json\r\n"
 _TRANS_ID_EXTRA_MAX = 32  #: characters that Swift appends to its transaction ids

@@ -8,18 +8,13 @@ from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.core.naming import MARKER_HEADER, RUN_HEADER, has_dot_segment
+from ssbench.core.naming import MARKER_HEADER, RUN_HEADER
 from ssbench.core.settings import StorageSettings
-from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 from ssbench.storage.httpbody import Collector, StreamingCollector
-from ssbench.storage.swiftaccount import (
-    BULK_DELETE,
-    BULK_HEADERS,
-    LISTING_MAX,
-    RESPONSE_MAX,
-    AccountClient,
-)
+from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
+from ssbench.storage.sites import quoted_name
+from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, AccountClient
 from ssbench.storage.swiftparse import (
     Listing,
     bulk_result,
@@ -28,10 +23,6 @@ from ssbench.storage.swiftparse import (
     object_entry,
     store_limits,
 )
-
-#: Deadline of a request, in network timeouts: a bulk delete takes minutes, and sends blanks
-#: meanwhile.
-_TIMEOUTS = 15
 
 
 class SwiftAdmin(AccountClient):
@@ -46,7 +37,7 @@ class SwiftAdmin(AccountClient):
             raise UsageError(f"policy {self._policy!r} can't be sent in a header")
         self._run_id = settings.run_id
         super().__init__(settings, seed)
-        self._timeout_ns = int(_TIMEOUTS * settings.network_timeout_s * 1e9)
+        self._timeout_ns = int(ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
 
     def limits(self) -> StoreLimits:
         # /info needs no token.
@@ -62,7 +53,7 @@ class SwiftAdmin(AccountClient):
 
     def container_info(self, container: str) -> ContainerInfo:
         collector = Collector(RESPONSE_MAX, bodiless=True)
-        self._request("HEAD", _quoted(container), collector)
+        self._request("HEAD", quoted_name(container), collector)
         return container_info(collector.headers)
 
     def make_container(
@@ -95,7 +86,7 @@ class SwiftAdmin(AccountClient):
         headers = f"{MARKER_HEADER}: {quote(self._run_id) or 'yes'}\r\n"
         if self._policy is not None:
             headers += f"X-Storage-Policy: {self._policy}\r\n"
-        path = _quoted(container)
+        path = quoted_name(container)
         timing = self._request("PUT", path, Collector(RESPONSE_MAX), headers, b"")
         if timing.status == 202:
             return self.container_info(container)
@@ -109,29 +100,29 @@ class SwiftAdmin(AccountClient):
 
     def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
         listing = Listing(object_entry, limit)
-        path = f"{_quoted(container)}?{_page(marker, limit)}"
+        path = f"{quoted_name(container)}?{_page(marker, limit)}"
         self._request("GET", path, StreamingCollector(LISTING_MAX, listing.feed))
         return listing.entries()
 
     def object_run_id(self, container: str, name: str) -> str | None:
         collector = Collector(RESPONSE_MAX, bodiless=True)
-        self._request("HEAD", f"{_quoted(container)}/{_quoted(name)}", collector)
+        self._request("HEAD", f"{quoted_name(container)}/{quoted_name(name)}", collector)
         run = collector.headers.get(RUN_HEADER.lower())
         return None if run is None else unquote(run)
 
     def delete_object(self, container: str, name: str) -> bool:
-        return self._delete(f"{_quoted(container)}/{_quoted(name)}")
+        return self._delete(f"{quoted_name(container)}/{quoted_name(name)}")
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
-        prefix = _quoted(container)
-        body = "".join(f"{prefix}/{_quoted(name)}\n" for name in names).encode()
+        prefix = quoted_name(container)
+        body = "".join(f"{prefix}/{quoted_name(name)}\n" for name in names).encode()
         collector = Collector(RESPONSE_MAX)
         self._request("POST", BULK_DELETE, collector, BULK_HEADERS, body)
         failures = bulk_result(bytes(collector.body)).failures
         return [(name.removeprefix(container + "/"), status) for name, status in failures]
 
     def delete_container(self, container: str) -> bool:
-        return self._delete(_quoted(container))
+        return self._delete(quoted_name(container))
 
     def _delete(self, path: str) -> bool:
         """DELETE; returns False if there was nothing to delete."""
@@ -163,21 +154,6 @@ class SwiftAdmin(AccountClient):
 
     def _deadline_ns(self) -> int:
         return perf_counter_ns() + self._timeout_ns
-
-
-def _quoted(name: str) -> str:
-    """Quote an arbitrary name for a URL path.
-
-    :raises StorageError: the name has a dot segment, which a server could resolve.
-    """
-    if has_dot_segment(name):
-        raise StorageError(
-            ErrorKind.PROTOCOL,
-            f'not sent: "{printable(name)}" has a segment "." or "..", and might be taken for'
-            " another path",
-            sent=False,
-        )
-    return quote(name, safe="")
 
 
 def _page(marker: str, limit: int) -> str:

@@ -80,7 +80,7 @@ def test_storage_options_are_those_of_the_store() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("--storage swfit", 'store "swfit" is unknown: one of swift, noop, or your own as'),
+        ("--storage swfit", 'store "swfit" is unknown: one of swift, '),
         ("--storage no.such:Class", "no.such"),
         ("--storage noop -A http://h", "-A is an option of --storage swift, not of noop"),
         ("--storage noop --storage-option x=s3cret", "this store has no options"),

@@ -27,8 +27,7 @@ from ssbench.core.operations import (
 )
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
-from ssbench.storage import swift as swift_module
-from ssbench.storage import swiftadmin
+from ssbench.storage import httpstore, swiftadmin
 from ssbench.storage.base import ContainerInfo, ObjectEntry
 from tests.fakes.drivers import WholeDriver, driver_settings, pieces, with_token
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
@@ -128,7 +127,7 @@ def test_a_read_brings_no_more_than_its_size_class_has() -> None:
 def test_bodies_are_whole_whatever_their_size(
     swift: FakeSwift, opened: Opener, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(swift_module, "_PIECE", 700)
+    monkeypatch.setattr(httpstore, "_PIECE", 700)
     driver = opened(block_size=1000)
     assert driver.actions[UPDATE](job(UPDATE, 1, size), 0).bytes_moved == size
     expected = b"".join(pieces(b"tiny_000001", 0, size, 77))
@@ -482,7 +481,7 @@ def test_a_store_without_info_has_no_limits() -> None:
 
 
 def test_an_administrative_request_that_drips_has_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swiftadmin, "_TIMEOUTS", 0.05)
+    monkeypatch.setattr(swiftadmin, "ADMIN_TIMEOUTS", 0.05)
     drips = dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b" ")
     with (
         ScriptedServer(drips) as server,

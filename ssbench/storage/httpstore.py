@@ -1,0 +1,58 @@
+"""What the drivers that speak HTTP share: the run's objects as request bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from ssbench.core import operations
+from ssbench.core.content import source_of
+from ssbench.core.model import Job, SizeClass
+from ssbench.core.naming import naming_of
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.verify import Verifier
+
+RESPONSE_MAX = 8 * 1024 * 1024  #: bytes of a response body that is kept
+LISTING_MAX = 64 * 1024 * 1024  #: bytes of a listing page; parsed as it arrives
+#: Deadline of an administrative request, in network timeouts: a bulk delete takes minutes, and
+#: sends blanks meanwhile.
+ADMIN_TIMEOUTS = 15
+#: Minimum size in bytes of a body's pieces. The kernel accepts megabytes per call, and evicts
+#: Python's memory from the cache with each copy: few pieces save a sixth of a long upload's cost.
+_PIECE = 1024 * 1024
+
+
+class ObjectBodies:
+    """Names and content of the run's objects, and checks of what the store returns."""
+
+    def __init__(self, settings: StorageSettings) -> None:
+        self.naming = naming_of(settings)
+        self.content = source_of(settings, _PIECE)
+        self.verifier = Verifier(settings, self.naming, self.content)
+        #: Bytes of the longest object of each size class.
+        self.longest = [size.size_max for size in settings.sizes]
+        self._is_needed = settings.verify or any(map(_is_written, settings.sizes))
+
+    def prepare(self) -> None:
+        """Make the content, if the run needs it."""
+        if self._is_needed:
+            self.content.prepare()
+
+    def upload(self, job: Job) -> Upload:
+        """The content of the job's object."""
+        content = self.content
+        name = self.naming.object(job.size_class, job.object).encode()
+        if job.size <= content.block_size:
+            return Upload(job.size, content.piece(name, job.version, job.size))
+
+        def rest() -> Iterator[memoryview]:
+            return islice(content.pieces(name, job.version, job.size), 1, None)
+
+        first = content.piece(name, job.version, content.block_size)
+        return Upload(job.size, first, rest)
+
+
+def _is_written(size: SizeClass) -> bool:
+    """Whether a run may upload objects of this class besides its initial ones."""
+    return any(operations.row_of(each).body is operations.Body.SENT for each, _ in size.profile)

@@ -1,0 +1,211 @@
+"""The hot half of the driver for S3: operations on objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from urllib.parse import quote
+
+from ssbench.core import operations
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import Job, Timing
+from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, naming_of
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import Action
+from ssbench.storage.httpbody import HEAD_ONLY, Collector, StreamingCollector
+from ssbench.storage.httppool import UnsignedRequest
+from ssbench.storage.httpstore import RESPONSE_MAX, ObjectBodies
+from ssbench.storage.s3account import META, RUN_HEADER, Place, S3Client
+from ssbench.storage.s3parse import Xml
+
+#: How core.naming's names of object metadata begin.
+_NEUTRAL = "x-object-meta-"
+
+
+def _meta(name: str) -> str:
+    return name.lower().replace(_NEUTRAL, META)
+
+
+_VERSION, _POST, _LETTERS = map(_meta, (VERSION_HEADER, POST_HEADER, LETTERS_HEADER))
+
+
+class S3Storage(S3Client):
+    """Implements ``ssbench.storage.base.ObjectStore``.
+
+    :param seed: of the choice among several endpoints.
+    :raises UsageError: an endpoint, a bucket, the credentials or a certificate is invalid.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        if settings.delete_after_s is not None:
+            raise UsageError("S3 has no delete_after: objects can't be given an expiry")
+        super().__init__(settings, seed)
+        account = self._account
+        self._bodies = ObjectBodies(settings)
+        self._upload, self._longest = self._bodies.upload, self._bodies.longest
+        # SigV4 quotes everything in a key but slashes.
+        self._object = naming_of(settings, partial(quote, safe="/")).object
+        self._container = self._bodies.naming.container
+        self._pools, self._agent = account.pools, account.agent
+        self._payload_hash = account.payload_hash
+        self._random, self._url_count = account.random, len(account.pools)
+        #: By endpoint: container -> where it is.
+        self._places: list[dict[str, Place]] = [
+            {name: account.place(name, url) for name in self._bodies.naming.containers}
+            for url in range(self._url_count)
+        ]
+        #: Signed header lines of uploads, beside those of all requests.
+        self._metadata = f"{RUN_HEADER}: {quote(settings.run_id)}\r\n" if settings.run_id else ""
+        if settings.compressible:
+            self._metadata += f"{_LETTERS}: yes\r\n"
+        self._compressible = settings.compressible
+        self._verifier = self._bodies.verifier
+        # Separate methods, so that runs without --verify pay nothing for it.
+        read: Action = self._read
+        write: Action = self._write
+        if settings.verify:
+            read, write = self._read_verified, self._write_verified
+        self.actions: Mapping[int, Action] = {
+            operations.CREATE: write,
+            operations.READ: read,
+            operations.UPDATE: write,
+            operations.DELETE: self._delete,
+            operations.HEAD: self._head,
+            operations.POST: self._post,
+            operations.ENSURE: self._ensure,
+            operations.REMOVE: self._delete,
+        }
+
+    def connect(self, count: int) -> None:
+        self._bodies.prepare()
+        self._account.connect(count)
+
+    # --- Hot path: operations on objects
+
+    def _read(self, job: Job, deadline_ns: int, body: Collector | None = None) -> Timing:
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        size_class, number = job.size_class, job.object
+        place = self._places[url][self._container(size_class, number)]
+        timing = self._pools[url].request_signed(
+            UnsignedRequest(
+                "GET", place.path + self._object(size_class, number), "", place.headers, None,
+                self._agent,
+            ),
+            None, deadline_ns, body, self._longest[size_class],
+        )  # fmt: skip
+        if 200 <= timing.status < 300:
+            return timing
+        raise self._account.status_error("GET", timing)
+
+    def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.read_collector(job)
+        timing = self._read(job, deadline_ns, body)
+        body.headers = {name.replace(META, _NEUTRAL): text for name, text in body.headers.items()}
+        self._verifier.check_read(job, body, timing)
+        return timing
+
+    def _write(self, job: Job, deadline_ns: int, response: Collector | None = None) -> Timing:
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        size_class, number = job.size_class, job.object
+        place = self._places[url][self._container(size_class, number)]
+        version = f"{_VERSION}: {job.version}\r\n" if job.version else ""
+        upload = self._upload(job)
+        timing = self._pools[url].request_signed(
+            UnsignedRequest(
+                "PUT", place.path + self._object(size_class, number), "",
+                f"{place.headers}{self._metadata}{version}", self._payload_hash(upload),
+                f"{self._agent}Content-Length: {job.size}\r\n",
+            ),
+            upload, deadline_ns, response,
+        )  # fmt: skip
+        if 200 <= timing.status < 300:
+            return timing
+        raise self._account.status_error("PUT", timing)
+
+    def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
+        response = Collector(RESPONSE_MAX)
+        timing = self._write(job, deadline_ns, response)
+        self._verifier.check_write(job, response, timing)
+        return timing
+
+    def _delete(self, job: Job, deadline_ns: int) -> Timing:
+        """DELETE. S3 answers 204 whether or not the object exists."""
+        timing = self._bodiless("DELETE", job, deadline_ns)
+        if timing.status == 404:  # the bucket is gone, or a store that does tell
+            if job.operation == operations.REMOVE:
+                return timing
+            raise self._account.status_error("DELETE", timing)
+        return timing
+
+    def _head(self, job: Job, deadline_ns: int) -> Timing:
+        timing = self._bodiless("HEAD", job, deadline_ns, HEAD_ONLY)
+        if timing.status == 404:
+            raise self._account.status_error("HEAD", timing)
+        return timing
+
+    def _bodiless(
+        self, method: str, job: Job, deadline_ns: int, response: Collector | None = None
+    ) -> Timing:
+        """A request without a body, whose response has no object data; 404 is no error."""
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        size_class, number = job.size_class, job.object
+        place = self._places[url][self._container(size_class, number)]
+        timing = self._pools[url].request_signed(
+            UnsignedRequest(
+                method, place.path + self._object(size_class, number), "", place.headers, None,
+                self._agent,
+            ),
+            None, deadline_ns, response,
+        )  # fmt: skip
+        if 200 <= timing.status < 300 or timing.status == 404:
+            return timing._replace(bytes_moved=0)
+        raise self._account.status_error(method, timing)
+
+    def _post(self, job: Job, deadline_ns: int) -> Timing:
+        """Set new metadata: S3's way is a copy onto itself, which replaces all of it."""
+        return self._copy(job, job.object, deadline_ns, f"{_POST}: {job.number}\r\n")
+
+    def _copy(self, job: Job, target: int, deadline_ns: int, more: str = "") -> Timing:
+        """Copy the job's object to one of the same size class, within the store.
+
+        :param more: signed header lines.
+        """
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        size_class, number = job.size_class, job.object
+        source = self._places[url][self._container(size_class, number)]
+        place = self._places[url][self._container(size_class, target)]
+        version = f"{_VERSION}: {job.version}\r\n" if job.version else ""
+        headers = (
+            f"{place.headers}x-amz-copy-source: {source.source}"
+            f"{self._object(size_class, number)}\r\nx-amz-metadata-directive: REPLACE\r\n"
+            f"{self._metadata}{version}{more}"
+        )
+        response = Xml(1)
+        timing = self._account.request(
+            "PUT", url, place.path + self._object(size_class, target), "", headers,
+            StreamingCollector(RESPONSE_MAX, response.feed), deadline_ns, b"",
+        )  # fmt: skip
+        timing = timing._replace(bytes_moved=0)
+        if not 200 <= timing.status < 300:
+            raise self._account.status_error("PUT", timing)
+        response.check("CopyObjectResult", timing)
+        return timing
+
+    def _ensure(self, job: Job, deadline_ns: int) -> Timing:
+        # HEAD first: initial objects survive runs, so a second run uploads only what an earlier one
+        # updated.
+        found = Collector(RESPONSE_MAX, bodiless=True)
+        head = self._bodiless("HEAD", job, deadline_ns, found)
+        if head.status != 404 and self._is_initial(found.headers, job.size):
+            return head._replace(status=200)
+        try:
+            timing = self._write(job, deadline_ns)
+        except StorageError as error:
+            error.reconnects += head.reconnects
+            raise
+        return timing._replace(reconnects=timing.reconnects + head.reconnects)
+
+    def _is_initial(self, headers: Mapping[str, str], size: int) -> bool:
+        """Whether a response to HEAD shows an unmodified initial object of this size."""
+        other = (_LETTERS in headers) is not self._compressible
+        return headers.get("content-length") == str(size) and _VERSION not in headers and not other

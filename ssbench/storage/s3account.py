@@ -1,0 +1,267 @@
+"""S3 at one or more endpoints: where containers are, signed requests, errors."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from time import time
+from typing import Literal, NamedTuple
+from urllib.parse import quote
+
+import gevent
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.settings import Credentials, StorageSettings, typed
+from ssbench.core.text import printable
+from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.httppool import UnsignedRequest
+from ssbench.storage.options import HttpSettings
+from ssbench.storage.s3parse import S3Error, error_of, seconds_ahead
+from ssbench.storage.s3sign import UNSIGNED_PAYLOAD, Signer
+from ssbench.storage.sites import open_pools, parse_storage_url, quoted_name
+
+#: The marker object of a container: it says that ssbench made it. No object of ours has this name.
+MARK = ".ssbench"
+RUN_HEADER = "x-amz-meta-ssbench-run"
+#: Metadata of an object (see core.naming), as S3 names them.
+META = "x-amz-meta-"
+#: Codes that new credentials may cure.
+REJECTED = frozenset(
+    {
+        "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+    }
+)  # fmt: skip
+#: Bytes to hash before yielding to other greenlets: about a millisecond.
+_HASH_SLICE = 1024 * 1024
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+_ESCAPED = re.compile(r"--([0-9a-f]{2})|-")
+
+
+@dataclass(frozen=True, slots=True)
+class S3Settings:
+    """The driver's own settings, beside HttpSettings."""
+
+    bucket: str = ""  #: holds all containers, as prefixes; "": a bucket for each container
+    style: str = "path"  #: or "virtual": the bucket is part of the host name
+    payload: str = "signed"  #: or "unsigned": bodies aren't part of the signature
+
+
+class Place(NamedTuple):
+    """A container at an endpoint."""
+
+    bucket_path: str  #: quoted: the path of its bucket
+    prefix: str  #: what the keys of its objects begin with
+    path: str  #: quoted: what the paths of its objects begin with
+    headers: str  #: the signed header lines of all requests
+    source: str  #: quoted: what x-amz-copy-source begins with
+
+
+def bucket_of(container: str) -> str:
+    """The bucket of a container: ``ssbench-000061-gold`` of ``ssbench_000061_gold``.
+
+    ``_`` becomes ``-``; whatever else no bucket's name can have becomes ``--`` and two hexadecimal
+    digits for each byte. ``container_of`` is the inverse.
+
+    :raises UsageError: that is no legal name.
+    """
+    parts: list[str] = []
+    for character in container:
+        if character in "abcdefghijklmnopqrstuvwxyz0123456789":
+            parts.append(character)
+        elif character == "_" and (not parts or not parts[-1].startswith("-")):
+            parts.append("-")
+        else:
+            parts.extend(f"--{byte:02x}" for byte in character.encode())
+    bucket = "".join(parts)
+    if not _BUCKET.fullmatch(bucket):
+        raise UsageError(
+            f'container "{printable(container)}" has no legal bucket name ("{printable(bucket)}"):'
+            " those of S3 have 3 to 63 lower-case letters, digits and hyphens, and begin and end"
+            " with a letter or digit. Choose another container_base, or one bucket (--s3-bucket)"
+        )
+    return bucket
+
+
+def container_of(bucket: str) -> str | None:
+    """The container of a bucket; None if no container has this bucket."""
+    pieces = _ESCAPED.split(bucket)
+    octets = b"".join(
+        piece.encode() if index % 2 == 0 else bytes.fromhex(piece) if piece else b"_"
+        for index, piece in enumerate(part or "" for part in pieces)
+    )
+    try:
+        container = octets.decode()
+        return container if bucket_of(container) == bucket else None
+    except (UnicodeDecodeError, UsageError):
+        return None
+
+
+class S3Account:
+    """Sends signed requests.
+
+    :param seed: of the choice among several endpoints.
+    :raises UsageError: an endpoint, a bucket, the credentials or a certificate is invalid.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        http = typed(HttpSettings, settings.store)
+        self.own = typed(S3Settings, settings.store)
+        if not http.urls:
+            raise UsageError("no endpoint: give one with --s3-endpoint")
+        self.sites = [parse_storage_url(url) for url in http.urls]
+        self.signer = Signer(settings.newest.payload)
+        self.pools = open_pools(http, settings, self.sites, self.signer)
+        self.random = random.Random(seed).random  # nosec B311 # picks endpoints
+        self.serial = settings.newest.serial
+        self.signs_payload = self.own.payload == "signed"
+        worker = quote(f"{settings.run_id} {settings.worker_id}".strip(), safe=" -_")
+        #: The header lines of all requests that aren't signed.
+        self.agent = f"User-Agent: ssbench {worker}".rstrip() + "\r\n"
+
+    def __repr__(self) -> str:
+        return f"<S3Account {self.pools!r}>"
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        """Sign all further requests with these."""
+        self.signer.use(credentials.payload)
+        self.serial = credentials.serial
+
+    def connect(self, count: int) -> None:
+        """Open up to ``count`` connections to each endpoint; raises nothing."""
+        for pool in self.pools:
+            pool.connect(count)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for pool in self.pools:
+            pool.close()
+
+    def place(self, container: str, url: int) -> Place:
+        """Where a container is at an endpoint.
+
+        :raises UsageError, StorageError: it has no legal name, or a segment ``.`` or ``..``.
+        """
+        site = self.sites[url]
+        if self.own.bucket:
+            bucket, prefix = self.own.bucket, f"{container}/"
+            quoted = f"{quoted_name(container, '/')}/"
+        else:
+            bucket, prefix, quoted = bucket_of(container), "", ""
+        netloc, path = site.netloc, site.base
+        if self.own.style == "virtual":
+            netloc = f"{bucket}.{netloc}"
+            bucket_path = path
+        else:
+            bucket_path = f"{path}{bucket}"
+            path = f"{bucket_path}/"
+        return Place(
+            bucket_path, prefix, f"{path}{quoted}", f"Host: {netloc}\r\n", f"/{bucket}/{quoted}"
+        )
+
+    def payload_hash(self, upload: Upload) -> str:
+        """What the signature covers of a body."""
+        if not self.signs_payload:
+            return UNSIGNED_PAYLOAD
+        if upload.rest is None:
+            return sha256(upload.first).hexdigest()
+        digest = sha256(upload.first)
+        hashed = len(upload.first)
+        for piece in upload.rest():
+            digest.update(piece)
+            hashed += len(piece)
+            if hashed >= _HASH_SLICE:
+                hashed = 0
+                gevent.sleep(0)
+        return digest.hexdigest()
+
+    def request(
+        self,
+        method: str,
+        url: int,
+        path: str,
+        query: str,
+        headers: str,
+        collector: Collector,
+        deadline_ns: int,
+        body: bytes | None = None,
+    ) -> Timing:
+        """Send a request; the collector gets the response, whatever its status.
+
+        :param query: in canonical form (see ``Signer``).
+        :param headers: signed lines, with Host.
+        """
+        upload, others, payload_hash = None, self.agent, None
+        if body is not None:
+            others += f"Content-Length: {len(body)}\r\n"
+            upload = Upload(len(body), body)
+            payload_hash = sha256(body).hexdigest()
+        unsigned = UnsignedRequest(method, path, query, headers, payload_hash, others)
+        return self.pools[url].request_signed(unsigned, upload, deadline_ns, collector)
+
+    def status_error(self, method: str, timing: Timing) -> StorageError:
+        """The error for an unsuccessful response. Call it before any other wait."""
+        pool = self.pools[timing.url]
+        headers, body = pool.error_response
+        error = error_of(body)
+        region = error.region or headers.get("x-amz-bucket-region", "")
+        is_redirected = region not in ("", self.signer.region)
+        # A response to HEAD has no body, and so no code: 400 is how AWS answers an expired token.
+        is_rejected = error.code in REJECTED or (method == "HEAD" and timing.status == 400)
+        text = explained(error, headers, region if is_redirected else "")
+        return StorageError(
+            ErrorKind.UNAUTHORIZED if is_redirected or is_rejected else ErrorKind.STATUS,
+            f"{pool.name}: {method} answered {timing.status}{': ' if text else ''}{text}",
+            status=timing.status,
+            timing=timing._replace(bytes_moved=0),
+            rate_limited=error.code == "SlowDown",
+        )
+
+
+def explained(error: S3Error, headers: Mapping[str, str], region: str = "") -> str:
+    """The error as a user should see it: with what to do, where that is known.
+
+    :param headers: of the response; names in lower case.
+    :param region: the bucket's, if it is another one than ours.
+    """
+    if error.code == "RequestTimeTooSkewed":
+        ahead = seconds_ahead(headers, time())
+        differs = "differs from"
+        if ahead is not None:
+            differs = f"is {abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'}"
+        return (
+            f"RequestTimeTooSkewed: this host's clock {differs} the store's, which accepts 15"
+            " minutes: set it, for example with chrony"
+        )
+    if region:
+        return f"{error.code or 'redirect'}: the bucket is in region {region}"
+    if error.endpoint:
+        return f"{error}; it is served at {error.endpoint}: give that with --s3-endpoint"
+    return str(error)
+
+
+class S3Client:
+    """What both halves of the driver do with their account."""
+
+    concurrency: Literal["greenlets", "threads"] = "greenlets"
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        self._account = S3Account(settings, seed)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._account!r}>"
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        self._account.set_credentials(credentials)
+
+    @property
+    def credentials_serial(self) -> int:
+        return self._account.serial
+
+    def close(self) -> None:
+        self._account.close()

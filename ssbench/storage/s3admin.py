@@ -1,0 +1,257 @@
+"""The cold half of the driver for S3: containers, listings, limits, deletes.
+
+A container is a bucket, or a prefix of one bucket. Its mark is an object in it, which listings here
+leave out.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from hashlib import md5
+from time import perf_counter_ns
+from urllib.parse import quote, unquote
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.httpbody import Collector, StreamingCollector
+from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
+from ssbench.storage.s3account import MARK, RUN_HEADER, Place, S3Client, container_of
+from ssbench.storage.s3parse import Xml, delete_failures, delete_request, name_in, size_of
+from ssbench.storage.sites import quoted_name
+
+_PAGE = 1000  #: entries of a listing page, and names of a multi-delete: S3's maximum
+_BUCKETS_MAX = 100_000  #: in one response; S3 does not page them unless asked
+_OBJECT_MAX = 5 * 1024**3  #: bytes of one PUT
+_KEY_MAX = 1024  #: bytes
+_BUCKET_NAME_MAX = 63
+
+
+class S3Admin(S3Client):
+    """Implements ``ssbench.storage.base.StoreAdmin``.
+
+    :raises UsageError: an endpoint, a bucket, the credentials or a certificate is invalid; or a
+        storage policy is asked for.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        if settings.placement:
+            raise UsageError(f'S3 has no storage policies: leave out "{settings.placement}"')
+        super().__init__(settings, seed)
+        self._run_id = settings.run_id
+        self._bucket = self._account.own.bucket
+        self._timeout_ns = int(ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
+
+    def limits(self) -> StoreLimits:
+        return StoreLimits(
+            max_object_size=_OBJECT_MAX,
+            max_object_name_length=_KEY_MAX,
+            max_container_name_length=None if self._bucket else _BUCKET_NAME_MAX,
+            listing_limit=_PAGE,
+            policies=(),
+            bulk_delete_max=_PAGE,
+        )
+
+    def owns(self, container: str) -> bool:
+        return self.container_info(container).marked
+
+    def container_info(self, container: str) -> ContainerInfo:
+        place = self._place(container)
+        found, is_whole = self._page(place, "", 2)
+        names = [entry.name for entry in found]
+        if self._bucket and not names:
+            raise StorageError(ErrorKind.STATUS, f"there is no {place.path}", status=404)
+        marked = MARK in names or self._has_mark(place)
+        count = len([name for name in names if name != MARK]) if is_whole else None
+        return ContainerInfo(policy=None, marked=marked, object_count=count)
+
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
+        place = self._place(container)
+        try:
+            found = self.container_info(container)
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            found = None
+        if found is None or not (found.marked or found.object_count):
+            if changing is not None:
+                changing()
+            if found is None and not self._bucket:
+                self._make_bucket(place)
+            self._put_mark(place)
+        return found
+
+    def _make_bucket(self, place: Place) -> None:
+        region = self._account.signer.region
+        body = b""
+        if region not in ("", "us-east-1"):  # that is the default, and may not be named
+            constraint = f"<LocationConstraint>{region}</LocationConstraint>"
+            body = f"<CreateBucketConfiguration>{constraint}</CreateBucketConfiguration>".encode()
+        self._request("PUT", place, place.bucket_path, body=body)
+
+    def _put_mark(self, place: Place) -> None:
+        run = f"{RUN_HEADER}: {quote(self._run_id)}\r\n" if self._run_id else ""
+        self._request("PUT", place, place.path + MARK, headers=run, body=b"")
+
+    def _has_mark(self, place: Place) -> bool:
+        return self._is_there("HEAD", place, place.path + MARK)
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        # All of them each time: S3 orders prefixes and buckets otherwise than we their containers.
+        names = self._prefixes(prefix) if self._bucket else self._buckets()
+        found = sorted(name for name in names if name.startswith(prefix) and name > marker)
+        return [ContainerEntry(name, 0, 0) for name in found[:limit]]
+
+    def _buckets(self) -> list[str]:
+        """The containers whose buckets are there."""
+        site = self._account.sites[0]
+        place = Place(site.base, "", site.base, f"Host: {site.netloc}\r\n", "")
+        listing = self._xml("ListAllMyBucketsResult", place, site.base, "", _BUCKETS_MAX)
+        names = (container_of(record.get("Name", "")) for record in listing.of("Bucket"))
+        return [name for name in names if name is not None]
+
+    def _prefixes(self, prefix: str) -> list[str]:
+        """The containers of the one bucket that begin with this."""
+        place = self._place("any")
+        names: list[str] = []
+        token = ""
+        while True:
+            listing = self._list(place, prefix, "", _PAGE, token=token, delimiter="/")
+            for record in listing.of("CommonPrefixes"):
+                names.append(name_in(listing, record.get("Prefix", "")).removesuffix("/"))
+            token = listing.values.get("NextContinuationToken", "")
+            if not _is_truncated(listing) or not token:
+                return names
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        place = self._place(container)
+        while True:
+            page, is_whole = self._page(place, marker, min(limit, _PAGE))
+            entries = [entry for entry in page if entry.name != MARK]
+            if entries or is_whole:
+                return entries
+            marker = MARK  # the page had nothing else
+
+    def _page(self, place: Place, marker: str, limit: int) -> tuple[list[ObjectEntry], bool]:
+        """One page of a container, its mark included, and whether nothing follows it."""
+        after = place.prefix + marker if marker else ""
+        listing = self._list(place, place.prefix, after, limit)
+        entries = []
+        for record in listing.of("Contents"):
+            name = name_in(listing, record.get("Key", "")).removeprefix(place.prefix)
+            if name:  # a key that is the prefix itself is a folder of some other client
+                entries.append(ObjectEntry(name, size_of(record)))
+        return entries, not _is_truncated(listing)
+
+    def _list(
+        self,
+        place: Place,
+        prefix: str,
+        after: str,
+        limit: int,
+        *,
+        token: str = "",
+        delimiter: str = "",
+    ) -> Xml:
+        values = {
+            "continuation-token": token, "delimiter": delimiter, "encoding-type": "url",
+            "list-type": "2", "max-keys": str(limit), "prefix": prefix, "start-after": after,
+        }  # fmt: skip
+        query = "&".join(
+            f"{name}={quote(value, safe='')}" for name, value in values.items() if value
+        )
+        return self._xml("ListBucketResult", place, place.bucket_path, query, limit)
+
+    def object_run_id(self, container: str, name: str) -> str | None:
+        place = self._place(container)
+        collector = Collector(RESPONSE_MAX, bodiless=True)
+        self._request("HEAD", place, place.path + quoted_name(name, "/"), collector=collector)
+        run = collector.headers.get(RUN_HEADER)
+        return None if run is None else unquote(run)
+
+    def delete_object(self, container: str, name: str) -> bool:
+        """As the protocol says, but S3 doesn't tell whether the object existed."""
+        place = self._place(container)
+        return self._is_there("DELETE", place, place.path + quoted_name(name, "/"))
+
+    def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
+        place = self._place(container)
+        body = delete_request([place.prefix + name for name in names])
+        checksum = b64encode(md5(body, usedforsecurity=False).digest()).decode()
+        response = Xml(len(names))
+        collector = StreamingCollector(LISTING_MAX, response.feed)
+        headers = f"Content-MD5: {checksum}\r\n"
+        self._request("POST", place, place.bucket_path, "delete=", headers, collector, body)
+        failures = delete_failures(response)
+        return [(key.removeprefix(place.prefix), status) for key, status in failures.items()]
+
+    def delete_container(self, container: str) -> bool:
+        place = self._place(container)
+        try:
+            found = self.container_info(container)
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            return False
+        if found.object_count != 0:
+            raise StorageError(ErrorKind.STATUS, f"{place.path} is not empty", status=409)
+        if found.marked:
+            self._is_there("DELETE", place, place.path + MARK)
+        if self._bucket:
+            return True
+        try:
+            return self._is_there("DELETE", place, place.bucket_path)
+        except StorageError:
+            if found.marked:  # or no cleanup would take it for ours any more
+                self._put_mark(place)
+            raise
+
+    def _place(self, container: str) -> Place:
+        return self._account.place(container, 0)
+
+    def _is_there(self, method: str, place: Place, path: str) -> bool:
+        """Whether the request did not find that there is nothing."""
+        collector = Collector(RESPONSE_MAX, bodiless=method == "HEAD")
+        try:
+            self._request(method, place, path, collector=collector)
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    def _xml(self, root: str, place: Place, path: str, query: str, limit: int) -> Xml:
+        response = Xml(limit)
+        collector = StreamingCollector(LISTING_MAX, response.feed)
+        self._request("GET", place, path, query, collector=collector)
+        return response.check(root)
+
+    def _request(
+        self,
+        method: str,
+        place: Place,
+        path: str,
+        query: str = "",
+        headers: str = "",
+        collector: Collector | None = None,
+        body: bytes | None = None,
+    ) -> Timing:
+        """Send a request to the first endpoint, and check its status.
+
+        :raises StorageError: the status is not 2xx, or there was no response.
+        """
+        timing = self._account.request(
+            method, 0, path, query, place.headers + headers, collector or Collector(RESPONSE_MAX),
+            perf_counter_ns() + self._timeout_ns, body,
+        )  # fmt: skip
+        if timing.status // 100 != 2:
+            raise self._account.status_error(method, timing)
+        return timing
+
+
+def _is_truncated(listing: Xml) -> bool:
+    return listing.values.get("IsTruncated", "").strip().lower() == "true"

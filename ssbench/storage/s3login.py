@@ -1,0 +1,154 @@
+"""Access to S3: the credentials provider, which keeps the secret key in the master.
+
+Workers get what ``s3sign.issue`` derives from it: a key for a day and a region.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from itertools import count
+from urllib.parse import quote
+
+import requests
+
+from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.settings import Credentials
+from ssbench.storage.auth import INSECURE_NOTE
+from ssbench.storage.authhttp import BoundedAdapter, reason_of
+from ssbench.storage.base import Access
+from ssbench.storage.options import StoreOptions, check_http_url, http_settings, option_values
+from ssbench.storage.s3account import REJECTED, S3Settings, explained
+from ssbench.storage.s3options import DEFAULT_REGION, OPTIONS, read_keys
+from ssbench.storage.s3parse import error_of
+from ssbench.storage.s3sign import Signer, issue
+from ssbench.storage.sites import parse_storage_url
+
+_HINTS = {
+    "InvalidAccessKeyId": "is it another store's access key?",
+    "SignatureDoesNotMatch": "is the secret key right?",
+    "ExpiredToken": "get new keys and a session token, and put them where the old ones were",
+}
+
+
+class S3Login:
+    """Implements ``ssbench.storage.base.CredentialsProvider``. Thread-safe.
+
+    :raises UsageError: keys are missing or incomplete, or an option is invalid; nothing was sent.
+    """
+
+    def __init__(self, options: StoreOptions, *, clock: Callable[[], float] = time.time) -> None:
+        self._options = options
+        self._clock = clock
+        self._serials = count(1)
+        self._lock = threading.Lock()
+        values = option_values(OPTIONS, options)
+        self._keys, profile = read_keys(options, values)
+        #: The one that was given, until the store names the bucket's.
+        self._region = values.get("s3_region") or profile.get("region") or DEFAULT_REGION
+        endpoint = profile.get("endpoint_url") or f"https://s3.{self._region}.amazonaws.com"
+        urls = values.get("s3_endpoints") or (check_http_url(endpoint, "the endpoint"),)
+        self._cacert = values.get("os_cacert") or options.environ.get("AWS_CA_BUNDLE", "")
+        self._http = http_settings(urls, {**values, "os_cacert": self._cacert})
+        self._own = S3Settings(
+            values.get("s3_bucket", ""),
+            values.get("s3_style", "path"),
+            values.get("s3_payload", "signed"),
+        )
+        self.where: str = urls[0]
+        self.notes: Sequence[str] = [INSECURE_NOTE] if self._http.insecure else []
+
+    def __repr__(self) -> str:
+        return f"<S3Login {self._keys or 'anonymous'} at {self.where}>"
+
+    def log_in(self) -> Access:
+        """The settings and the first key, after one request that shows whether it is accepted.
+
+        :raises AuthError: the store does not answer, or rejects the keys.
+        :raises UsageError: there is no such bucket.
+        """
+        with self._lock:
+            self._check(is_strict=True)
+            return Access({**asdict(self._http), **asdict(self._own)}, self._credentials())
+
+    def renew(self) -> Credentials:
+        """Issue a key anew: of the present day, for the region that the store names, from what
+        the environment and the shared files say now.
+
+        :raises AuthError: the store rejects it.
+        """
+        with self._lock:
+            values = option_values(OPTIONS, self._options)
+            try:
+                self._keys = read_keys(self._options, values)[0]
+            except UsageError as error:
+                raise AuthError(str(error)) from error
+            self._check(is_strict=False)
+            return self._credentials()
+
+    def _credentials(self) -> Credentials:
+        serial = next(self._serials)
+        if self._keys is None:
+            return Credentials(serial, None, {"region": self._region})
+        payload, expires_at = issue(self._keys, self._region, self._clock())
+        return Credentials(serial, expires_at, payload)
+
+    def _check(self, *, is_strict: bool) -> None:
+        """Ask the store for a listing, and use the region that it names.
+
+        :param is_strict: it is an error if the store doesn't answer: the first time. Later, the
+            run's own requests will show it, and are retried.
+        :raises AuthError, UsageError: as ``log_in``.
+        """
+        for _ in range(2):
+            try:
+                response = self._ask()
+            except (requests.RequestException, OSError) as failure:
+                if is_strict:
+                    raise AuthError(f"{self.where}: {reason_of(failure)}") from None
+                return
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            error = error_of(response.content[:4096] if response.status_code >= 300 else b"")
+            region = error.region or headers.get("x-amz-bucket-region", "")
+            if region in ("", self._region):
+                break
+            self._region = region
+        if error.code == "NoSuchBucket" and is_strict:
+            raise UsageError(
+                f"{self.where}: there is no bucket {self._own.bucket}: create it, or leave out"
+                " --s3-bucket to have one made for each container"
+            )
+        if error.code in REJECTED or error.code == "RequestTimeTooSkewed" or error.endpoint:
+            hint = _HINTS.get(error.code)
+            text = explained(error, headers) + (f" ({hint})" if hint else "")
+            raise AuthError(f"{self.where}: {text}")
+
+    def _ask(self) -> requests.Response:
+        site = parse_storage_url(self.where)
+        scheme = "https" if site.endpoint.tls else "http"
+        bucket, path, netloc = self._own.bucket, site.base, site.netloc
+        query = "list-type=2&max-keys=1" if bucket else ""
+        if bucket and self._own.style == "virtual":
+            netloc = f"{bucket}.{netloc}"
+        elif bucket:
+            path += quote(bucket)
+        signer = Signer(self._credentials().payload)
+        lines = signer("GET", path, query, f"Host: {netloc}\r\n", None, self._clock())
+        headers = dict(line.split(": ", 1) for line in lines.decode().splitlines())
+        http = self._http
+        options = self._options
+        with requests.Session() as session:
+            session.trust_env = False
+            for prefix in ("http://", "https://"):
+                total_s = options.connect_timeout_s + options.network_timeout_s
+                session.mount(prefix, BoundedAdapter(total_s))
+            return session.get(
+                f"{scheme}://{site.netloc}{path}{'?' if query else ''}{query}",
+                headers={**headers, "Host": netloc, "Accept-Encoding": "identity"},
+                timeout=(options.connect_timeout_s, options.network_timeout_s),
+                allow_redirects=False,
+                verify=False if http.insecure else self._cacert or True,
+                cert=(http.cert_path, http.cert_key_path) if http.cert_path else None,
+            )

@@ -1,0 +1,232 @@
+"""Parsing of S3's XML responses, treated as untrusted input. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timezone
+from email.utils import parsedate_to_datetime
+from html import unescape
+from typing import NamedTuple
+from urllib.parse import unquote_plus
+from xml.parsers import expat  # nosec B406 # declarations, and with them entities, are refused
+from xml.sax.saxutils import escape  # nosec B406 # only writes
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.text import printable
+
+_TEXT_MAX = 8192  #: bytes of one value: a name of 1,024 bytes, quoted
+_DEPTH_MAX = 16
+_FEED = 1 << 16  #: bytes that are parsed at a time
+#: Elements that hold a record, below the root.
+_RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Deleted", "Upload", "Part"})
+_LISTED = re.compile(rb"</(?:Contents|CommonPrefixes)>")
+_REST_MAX = 256  #: bytes; longer than any tag
+_ERROR_FIELDS = ("Code", "Message", "Region", "Endpoint")
+_SHOWN = 200  #: characters of an error's message
+
+
+class S3Error(NamedTuple):
+    """An error response; "" for what it does not say."""
+
+    code: str = ""
+    message: str = ""
+    region: str = ""  #: of the bucket, if the request went to another one
+    endpoint: str = ""  #: where the bucket is served
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.code, self.message)))
+
+
+def error_of(body: bytes) -> S3Error:
+    """The error in the beginning of a response body; an empty one if there is none."""
+    text = body.decode("utf-8", "replace")
+    values = []
+    for name in _ERROR_FIELDS:
+        found = re.search(f"<{name}>([^<]*)", text)
+        values.append(printable(" ".join(unescape(found[1]).split()))[:_SHOWN] if found else "")
+    return S3Error(*values)
+
+
+def seconds_ahead(headers: Mapping[str, str], now: float) -> float | None:
+    """By how much our clock is ahead of the one in a response; None: the response doesn't say."""
+    try:
+        date = parsedate_to_datetime(headers.get("date", ""))
+    except ValueError:
+        return None
+    return now - date.replace(tzinfo=date.tzinfo or timezone.utc).timestamp()
+
+
+class ItemCounter:
+    """Counts the entries of a listing as it arrives, and parses none of them: 1,000 would cost a
+    hundred times the request. Buffers less than a KiB."""
+
+    def __init__(self) -> None:
+        self.items = 0
+        self._rest = b""  #: what may be the beginning of a tag
+        self._begun = False
+
+    def feed(self, data: memoryview) -> None:
+        """Count in more data."""
+        text = self._rest + bytes(data)
+        self._begun = self._begun or b"<ListBucketResult" in text
+        end = 0
+        for found in _LISTED.finditer(text):
+            self.items += 1
+            end = found.end()
+        self._rest = text[max(end, len(text) - _REST_MAX) :]
+
+    def check(self, limit: int) -> int:
+        """The number of entries, after all data was fed.
+
+        :raises StorageError: PROTOCOL: it is no complete listing, or longer than requested.
+        """
+        complete = self._rest.rstrip().endswith(b"</ListBucketResult>")
+        if not (self._begun and complete and self.items <= limit):
+            raise malformed("a listing")
+        return self.items
+
+
+class Xml:
+    """Incremental parser of a response: the values below the root, and its records.
+
+    Buffers at most one record, and keeps at most ``limit`` of them. Only ``check`` raises.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.root = ""
+        self.values: dict[str, str] = {}
+        self.records: list[tuple[str, dict[str, str]]] = []
+        self._limit = limit
+        self._path: list[str] = []
+        self._record: dict[str, str] | None = None
+        self._text: list[str] = []
+        self._length = 0
+        self._error = False
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._add_text
+        self._parser.StartDoctypeDeclHandler = self._refuse
+
+    def feed(self, data: bytes | memoryview) -> None:
+        """Parse more data; data after an error is ignored."""
+        for start in range(0, len(data), _FEED):
+            self._parse(bytes(data[start : start + _FEED]), last=False)
+
+    def check(self, root: str, timing: Timing | None = None) -> Xml:
+        """Itself, after all data was fed.
+
+        :param timing: of the response, for the error.
+        :raises StorageError: STATUS: it is an error in spite of a status of 200; PROTOCOL: it is
+            not valid, longer than requested, or of another kind.
+        """
+        self._parse(b"", last=True)
+        if self.root == "Error" and not self._error:
+            code = printable(self.values.get("Code", ""))
+            text = f"{code}: {printable(self.values.get('Message', ''))}"[:_SHOWN]
+            raise StorageError(
+                ErrorKind.STATUS,
+                f"the store answered 200 with an error: {text}",
+                status=200,
+                timing=timing,
+                rate_limited=code == "SlowDown",
+            )
+        if self._error or self.root != root:
+            raise malformed(f"{root} in XML")
+        return self
+
+    def of(self, kind: str) -> list[dict[str, str]]:
+        """The records of one kind, in order."""
+        return [record for name, record in self.records if name == kind]
+
+    def _parse(self, data: bytes, *, last: bool) -> None:
+        if self._error:
+            return
+        try:
+            self._parser.Parse(data, last)
+        except (expat.ExpatError, ValueError):
+            self._error = True
+            self.records.clear()
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        name = name.rpartition(":")[2]
+        if not self._path:
+            self.root = name
+        elif name in _RECORDS and self._record is None:
+            self._record = {}
+            if len(self.records) >= self._limit:
+                raise ValueError("more than requested")
+        self._path.append(name)
+        if len(self._path) > _DEPTH_MAX:
+            raise ValueError("too deep")
+        self._text.clear()
+        self._length = 0
+
+    def _end(self, name: str) -> None:
+        name = self._path.pop()
+        if self._record is None:
+            if len(self._path) == 1:
+                self.values[name] = "".join(self._text)
+        elif self._path[-1] in _RECORDS:
+            self._record.setdefault(name, "".join(self._text))
+        elif name in _RECORDS:
+            self.records.append((name, self._record))
+            self._record = None
+        self._text.clear()
+
+    def _add_text(self, text: str) -> None:
+        self._length += len(text)
+        if self._length > _TEXT_MAX:
+            raise ValueError("a value is too long")
+        self._text.append(text)
+
+    def _refuse(self, *_: object) -> None:
+        raise ValueError("a document type declaration")
+
+
+def name_in(listing: Xml, value: str) -> str:
+    """A name of a listing that was requested with ``encoding-type=url``."""
+    return unquote_plus(value) if listing.values.get("EncodingType") == "url" else value
+
+
+def size_of(record: Mapping[str, str]) -> int:
+    """The size of a listed object in bytes.
+
+    :raises StorageError: PROTOCOL: it is no number.
+    """
+    size = record.get("Size", "0")
+    if not (size.isascii() and size.isdigit() and len(size) < 19):
+        raise malformed("an object's entry")
+    return int(size)
+
+
+def delete_request(keys: Sequence[str]) -> bytes:
+    """The body of a multi-delete whose response lists failures only."""
+    objects = "".join(f"<Object><Key>{escape(key)}</Key></Object>" for key in keys)
+    return f"<Delete><Quiet>true</Quiet>{objects}</Delete>".encode()
+
+
+#: Codes of a multi-delete's errors -> the status that a DELETE of the object would have.
+_STATUSES = {
+    "AccessDenied": 403, "InternalError": 500, "NoSuchBucket": 404, "NoSuchKey": 404,
+    "SlowDown": 503, "ServiceUnavailable": 503,
+}  # fmt: skip
+
+
+def delete_failures(response: Xml) -> dict[str, int]:
+    """Key -> status of the objects that a multi-delete left; those that don't exist are gone.
+
+    :raises StorageError: as ``Xml.check``.
+    """
+    failures = {}
+    for record in response.check("DeleteResult").of("Error"):
+        if record.get("Code") != "NoSuchKey":
+            failures[record.get("Key", "")] = _STATUSES.get(record.get("Code", ""), 500)
+    return failures
+
+
+def malformed(what: str) -> StorageError:
+    """The error of a response that can't be used."""
+    return StorageError(ErrorKind.PROTOCOL, f"the store's response is not {what} of S3's form")
