@@ -87,7 +87,7 @@ def filled(containers: int = 3) -> MemoryStore:
     return store
 
 
-def test_it_says_what_it_deletes_and_what_it_did() -> None:
+def test_cleanup_lists_containers_and_results() -> None:
     store = filled()
     done = cleaned(store, yes=True)
     assert done.status is ExitStatus.OK
@@ -103,7 +103,7 @@ def test_it_says_what_it_deletes_and_what_it_did() -> None:
     assert list(store.containers) == ["ssbench_backup", "ssbench_000000_gold"]
 
 
-def test_a_policy_has_its_own_containers() -> None:
+def test_a_policy_selects_its_own_containers() -> None:
     store = filled()
     assert cleaned(store, policy="gold").status is ExitStatus.OK
     assert "ssbench_000000_gold" not in store.containers
@@ -120,12 +120,12 @@ def test_a_dry_run_names_all_and_deletes_nothing() -> None:
     assert not store.count("delete_object")
 
 
-def test_of_many_containers_ten_are_named() -> None:
+def test_a_long_list_of_containers_is_truncated_to_ten() -> None:
     assert "  ... and 5 more containers, up to ssbench_000014\n" in cleaned(filled(15)).err
 
 
 @pytest.mark.parametrize("answer", ["y\n", "Yes\n", "yes"])
-def test_on_a_terminal_it_asks(answer: str) -> None:
+def test_cleanup_asks_for_confirmation_on_a_terminal(answer: str) -> None:
     store = filled()
     done = cleaned(store, answer, isatty=True)
     assert "About to delete 3 containers" in done.err
@@ -135,7 +135,7 @@ def test_on_a_terminal_it_asks(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "", "yesterday\n"])
-def test_anything_but_a_yes_is_a_no(answer: str) -> None:
+def test_any_answer_but_yes_declines(answer: str) -> None:
     store = filled()
     done = cleaned(store, answer, isatty=True)
     assert done.status is ExitStatus.FAILED
@@ -144,19 +144,19 @@ def test_anything_but_a_yes_is_a_no(answer: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"isatty": False}, {"isatty": True, "yes": True}])
-def test_nobody_is_asked_in_a_script_or_after_a_yes(options: dict[str, bool]) -> None:
+def test_scripts_and_the_yes_option_skip_the_confirmation(options: dict[str, bool]) -> None:
     done = cleaned(filled(), **options)
     assert done.status is ExitStatus.OK
     assert "[y/N]" not in done.err
 
 
-def test_nothing_to_delete_is_fine() -> None:
+def test_nothing_to_delete_is_success() -> None:
     done = cleaned(MemoryStore(), policy="*", isatty=True)
     assert done.status is ExitStatus.OK
     assert done.out == "No containers to delete (ssbench_NNNNNN[_POLICY]).\n"
 
 
-def test_what_is_left_is_a_failure_with_examples() -> None:
+def test_remaining_objects_fail_with_examples() -> None:
     store = filled()
     store.refuse("delete_object", "b", status_error(403))
     done = cleaned(store)
@@ -166,7 +166,7 @@ def test_what_is_left_is_a_failure_with_examples() -> None:
     assert "/b: the store answered 403" in done.err
 
 
-def test_stopping_it_says_so() -> None:
+def test_an_interrupted_cleanup_reports_it() -> None:
     store = filled()
     done = cleaned(store, stopping=lambda: store.count("delete_object") > 0)
     assert done.status is ExitStatus.INTERRUPTED
@@ -180,7 +180,7 @@ def test_an_account_that_cannot_be_listed_is_an_error() -> None:
         cleaned(store)
 
 
-def test_names_from_the_store_do_not_steer_the_terminal() -> None:
+def test_names_from_the_store_are_escaped() -> None:
     store = MemoryStore()
     store.add("ssbench_000000_\x1b[2J")
     store.add("ssbench_000001_\x1b[2J", marker=True)
@@ -190,7 +190,7 @@ def test_names_from_the_store_do_not_steer_the_terminal() -> None:
     assert "\x1b" not in done.out
 
 
-def test_what_stays_is_told_with_the_reason() -> None:
+def test_containers_not_deleted_are_listed_with_the_reason() -> None:
     store = filled()
     for number in range(9):
         store.add(f"ssbench_{number:06d}_backup", "precious")
@@ -207,7 +207,7 @@ def test_what_stays_is_told_with_the_reason() -> None:
     assert len(store.containers) == 10
 
 
-def test_where_all_stays_that_is_told_as_well() -> None:
+def test_reasons_are_listed_if_nothing_is_deleted() -> None:
     store = MemoryStore()
     store.add("ssbench_000000_old")
     done = cleaned(store, policy="*")
@@ -226,7 +226,7 @@ class Stale(MemoryStorage):
         return [ContainerEntry(entry.name, 0, 0) for entry in entries]
 
 
-def test_it_asks_with_the_counts_of_the_containers() -> None:
+def test_the_confirmation_shows_object_counts() -> None:
     store = MemoryStore(listing_limit=400)
     store.add("ssbench_000000", *(f"{number:06d}" for number in range(1000)), size=1000)
     done = cleaned(store, "y\n", storage=Stale(store), isatty=True)
@@ -237,7 +237,7 @@ def test_it_asks_with_the_counts_of_the_containers() -> None:
     assert done.out.startswith("Deleted 1,000 objects and 1 container ")
 
 
-def test_what_is_not_counted_to_its_end_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_counts_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "COUNTED", 1000)
     store = filled(1)
     store.add("ssbench_000000", *(f"{number:06d}" for number in range(2500)), size=1000)
@@ -266,7 +266,7 @@ def test_an_empty_policy_is_none() -> None:
         assert list(swift.containers) == ["ssbench_000000_gold"]
 
 
-def test_containers_without_our_mark_are_searched_for_a_run_s_objects_if_wanted(
+def test_unmarked_containers_are_searched_on_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

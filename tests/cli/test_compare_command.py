@@ -31,7 +31,7 @@ def write(tmp_path: Path) -> Write:
     return to_file
 
 
-def test_runs_are_held_side_by_side(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_compared_side_by_side(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     first = write("a.gz", runs.lasting(12, 20))
     second = write("b.gz", runs.lasting(12, 24, seed=2))
     assert main(["compare", first, second, "--operation", "read"]) == 0
@@ -43,7 +43,7 @@ def test_runs_are_held_side_by_side(write: Write, capsys: pytest.CaptureFixture[
     assert "\nTOTAL " not in said.out
 
 
-def test_the_cool_down_is_left_out(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cool_down_is_excluded(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [
         write(f"{seed}.gz", runs.lasting(20, 20, seed=seed, warmup=2, cooldown=4))
         for seed in (1, 2)
@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same(write: Write, capsys: pytest.CaptureFixtur
     assert found() == found("--seed", "1") != found("--seed", "2")
 
 
-def test_percentiles_are_those_asked_for(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_requested_percentiles_are_shown(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [write(f"{seed}.gz", runs.lasting(12, 20, seed=seed)) for seed in (1, 2)]
     assert main(["compare", *paths, "--pctile", "75", "--pctile", "99.99"]) == 0
     out = capsys.readouterr().out
@@ -72,13 +72,15 @@ def test_percentiles_are_those_asked_for(write: Write, capsys: pytest.CaptureFix
     assert "p50" not in out
 
 
-def test_files_of_0_3_9_stand_beside_ours(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_0_3_9_compare_with_current_ones(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["compare", str(OLD), write("a.gz", runs.lasting(12, 20))]) == 0
     assert "ssbench_version: 0.3.9 | 1.0.0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("name", "status"), [("none.gz", 1), ("text", 1), (None, 2)])
-def test_what_cannot_be_compared_is_one_line(
+def test_incomparable_files_give_a_one_line_error(
     write: Write,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,

@@ -41,7 +41,7 @@ def test_without_options_a_run_has_the_defaults_of_its_type() -> None:
     assert chosen == plain
 
 
-def test_overrides_are_the_options_given_and_no_others() -> None:
+def test_overrides_are_exactly_the_given_options() -> None:
     assert config("--noop").overrides == {}
     line = (
         "--noop -u 4 -o 5 -r 6.5 -c 7 -b 8 --delete-after 0 -p gold --seed 0 --container-base mine"
@@ -78,13 +78,13 @@ def test_a_run_against_a_store() -> None:
 
 
 @pytest.mark.parametrize("words", ["--noop", "--storage noop"])
-def test_noop_is_a_store_that_moves_nothing(words: str) -> None:
+def test_the_noop_store_moves_no_data(words: str) -> None:
     assert config(words).is_noop
     assert not config("").is_noop
     assert config("--embedded-swift", {"ST_KEY": "k"}).store is None
 
 
-def test_when_a_run_is_steady_enough() -> None:
+def test_auto_stop_options() -> None:
     assert config("--noop --auto-stop-window 9").auto_stop is None
     assert config("--noop --auto-stop").auto_stop == AutoStop(15, 0.075)
     line = "--noop --auto-stop --auto-stop-window 4 --auto-stop-tolerance 20"
@@ -118,7 +118,7 @@ def test_options_are_checked_before_the_scenario_is_read(tmp_path: Path) -> None
         run_config(ns(f"run-scenario -f {tmp_path}/none --noop -s -"), {})
 
 
-def test_thresholds_are_parsed_once_each_in_order() -> None:
+def test_thresholds_are_unique_and_ordered() -> None:
     line = "report-scenario -s f --threshold rate>5/s --threshold errors<1% --threshold rate>5/s"
     assert [str(each) for each in thresholds(ns(line))] == ["rate > 5/s", "errors < 1%"]
     assert thresholds(ns("report-scenario -s f")) == ()
@@ -129,7 +129,7 @@ def test_thresholds_are_parsed_once_each_in_order() -> None:
 @pytest.mark.parametrize(
     ("words", "found"), [("", (95.0,)), ("--pctile 99 --pctile 5 --pctile 99", (99.0, 5.0))]
 )
-def test_percentiles_come_once_each_in_order(words: str, found: tuple[float, ...]) -> None:
+def test_percentiles_are_unique_and_sorted(words: str, found: tuple[float, ...]) -> None:
     assert percentiles(ns(f"report-scenario -s f {words}")) == found
 
 
@@ -143,7 +143,7 @@ def test_the_defaults_of_a_search() -> None:
     assert [str(each) for each in run.thresholds] == ["p99 < 50ms", "errors < 1%"]
 
 
-def test_a_step_lasts_its_warm_up_and_its_time() -> None:
+def test_step_duration_includes_the_warm_up() -> None:
     run, _ = search("--slo p99<50ms --step-seconds 5 --warmup 0")
     assert run.overrides["run_seconds"] == 5
 
@@ -186,7 +186,7 @@ def test_the_transport_of_a_master() -> None:
     assert found == TransportConfig("::1", 1, 2, 3, "my.key")
 
 
-def test_the_key_file_of_the_environment_gives_way_to_the_option() -> None:
+def test_the_key_file_option_overrides_the_environment() -> None:
     environ = {"SSBENCH_KEY_FILE": "env.key"}
     parse = worker_parser().parse_args
     assert key_path(parse([]), environ) == "env.key"
@@ -248,6 +248,6 @@ def environment_used(data: bytes) -> None:
 
 
 @fuzzed(recorded("environments"), ENVIRONMENT_WORDS)
-def test_spoilt_environments(data: bytes) -> None:
+def test_environments_with_invalid_values(data: bytes) -> None:
     """Invariant: that of ``environment_used``."""
     environment_used(data)

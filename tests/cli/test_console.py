@@ -11,12 +11,12 @@ from ssbench.cli.console import PlainFormatter, printable_lines, tell
 from tests.fakes.terminal import NASTY, steering
 
 
-def test_lines_stay_lines_and_nothing_else_is_obeyed() -> None:
+def test_control_characters_in_messages_are_escaped() -> None:
     assert printable_lines("one\ntwo\x1b[2J") == "one\ntwo\\x1b[2J"
     assert not steering(printable_lines(NASTY))
 
 
-def test_it_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     tell(f"worker {NASTY}")
     out, err = capsys.readouterr()
     assert out == ""
@@ -24,7 +24,7 @@ def test_it_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) -> Non
     assert not steering(err)
 
 
-def test_a_log_s_message_is_one_line_and_a_traceback_steers_nothing() -> None:
+def test_log_messages_are_one_line_and_tracebacks_are_escaped() -> None:
     said = io.StringIO()
     handler = logging.StreamHandler(said)
     handler.setFormatter(PlainFormatter("%(levelname)s:%(message)s"))

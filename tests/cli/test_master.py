@@ -106,7 +106,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("text", "word"), MISTAKES.values(), ids=MISTAKES)
-def test_a_bad_scenario_is_status_2_and_says_where(
+def test_a_faulty_scenario_has_status_2_and_names_the_place(
     shell: Shell, tmp_path: Path, text: str, word: str
 ) -> None:
     path = tmp_path / "empty.scenario"
@@ -118,7 +118,7 @@ def test_a_bad_scenario_is_status_2_and_says_where(
     assert not list(tmp_path.glob("**/*.stat.gz"))
 
 
-def test_a_scenario_that_is_not_there(shell: Shell, tmp_path: Path) -> None:
+def test_a_missing_scenario_file(shell: Shell, tmp_path: Path) -> None:
     said = shell("run-scenario", "-f", tmp_path / "none", "--noop")
     assert said.status == 2
     assert said.err.count("\n") == 1
@@ -129,14 +129,14 @@ def test_a_scenario_that_is_not_there(shell: Shell, tmp_path: Path) -> None:
 # The store, the ports, the files ----------------------------------------------------------
 
 
-def test_without_credentials_the_ways_to_give_them_are_named(shell: Shell) -> None:
+def test_missing_credentials_list_the_ways_to_give_them(shell: Shell) -> None:
     said = shell("run-scenario", "-f", "very_small")
     assert said.status == 2
     for word in ("ST_AUTH", "OS_AUTH_URL", "--embedded-swift"):
         assert word in said.err
 
 
-def test_a_store_that_is_not_there(shell: Shell, tmp_path: Path) -> None:
+def test_an_unreachable_store(shell: Shell, tmp_path: Path) -> None:
     said = shell(
         "run-scenario", "-f", "very_small", "--workers", 1, *free_ports(), *LOGIN,
         "-s", tmp_path / "x.stat.gz",
@@ -163,7 +163,7 @@ def test_a_stat_file_that_cannot_be_written(shell: Shell, tmp_path: Path) -> Non
     assert str(path) in said.err
 
 
-def test_nobody_comes_to_work(shell: Shell, tmp_path: Path) -> None:
+def test_no_worker_joins(shell: Shell, tmp_path: Path) -> None:
     said = shell(
         "run-scenario", "-f", "very_small", "--noop", *free_ports(), "--worker-wait", 0.1,
         "-s", tmp_path / "x.stat.gz", "-q",
@@ -173,7 +173,7 @@ def test_nobody_comes_to_work(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["run-scenario", "kill-workers"])
-def test_key_files_that_are_no_good(shell: Shell, tmp_path: Path, command: str) -> None:
+def test_faulty_key_files(shell: Shell, tmp_path: Path, command: str) -> None:
     words = {"run-scenario": ["-f", "very_small", "--noop", "-s", tmp_path / "x.stat.gz"]}
     open_to_all, none, rubbish = (tmp_path / name for name in ("open", "none", "rubbish"))
     CurveKey.generate().save(str(open_to_all))
@@ -268,7 +268,7 @@ def test_a_report_that_cannot_be_written_names_the_place(
 
 
 @REPORT_FILES
-def test_a_report_never_overwrites_a_stat_file(
+def test_a_report_does_not_overwrite_a_stat_file(
     option: str, shell: Shell, done: Path, tmp_path: Path
 ) -> None:
     own, link, other, report = (tmp_path / name for name in ("own.gz", "link", "other.gz", "old"))
@@ -296,7 +296,7 @@ def test_a_profile_of_the_report(shell: Shell, done: Path) -> None:
     assert "Profile of the report: " in said.err
 
 
-def test_files_that_are_no_stat_files(shell: Shell, tmp_path: Path) -> None:
+def test_files_other_than_stat_files(shell: Shell, tmp_path: Path) -> None:
     rubbish = tmp_path / "rubbish"
     rubbish.write_bytes(b"hello, world" * 99)
     for path in (rubbish, tmp_path / "none", tmp_path):
@@ -307,7 +307,7 @@ def test_files_that_are_no_stat_files(shell: Shell, tmp_path: Path) -> None:
         assert said.err.count("\n") == 1
 
 
-def test_the_ending_is_added_and_need_not_be_given(shell: Shell, tmp_path: Path) -> None:
+def test_the_gz_suffix_is_optional(shell: Shell, tmp_path: Path) -> None:
     words = ["run-scenario", "-f", "very_small", "--noop", "-o", 20, "--workers", 1, *free_ports()]
     said = shell(*words, "-s", tmp_path / "a.stat")
     assert said.status == 0
@@ -328,7 +328,7 @@ def test_an_empty_file(shell: Shell, tmp_path: Path) -> None:
     assert said.err.count("\n") == 1
 
 
-def test_a_file_that_was_cut_off_is_reported_as_far_as_it_goes(
+def test_a_truncated_file_is_reported_as_far_as_it_goes(
     shell: Shell, done: Path, tmp_path: Path
 ) -> None:
     whole = done.read_bytes()
@@ -346,7 +346,7 @@ def test_a_file_that_was_cut_off_is_reported_as_far_as_it_goes(
 @pytest.mark.parametrize(
     "words", [["list-scenarios"], ["report-scenario", "-s"], ["run-scenario", "-h"]]
 )
-def test_a_reader_that_has_enough_is_no_error(done: Path, words: list[str]) -> None:
+def test_a_reader_that_closes_the_pipe_is_no_error(done: Path, words: list[str]) -> None:
     more = [str(done)] if words[-1] == "-s" else []
     read_end, write_end = os.pipe()
     os.close(read_end)
@@ -360,7 +360,7 @@ def test_a_reader_that_has_enough_is_no_error(done: Path, words: list[str]) -> N
     assert process.returncode == 0
 
 
-def test_a_name_that_stdout_cannot_show_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_stdout_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     header = runs.header(scenario={**runs.SCENARIO, "name": "größe"})
     stats = runs.stats_of([header, runs.footer()])
     monkeypatch.setattr("ssbench.cli.report_commands.read_stats", lambda path, warn: stats)
@@ -370,7 +370,7 @@ def test_a_name_that_stdout_cannot_show_costs_no_report(monkeypatch: pytest.Monk
     assert b"gr\\xf6\\xdfe" in shown.getvalue()
 
 
-def test_an_early_interrupt_is_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_early_interrupt_gives_one_line(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(path: str, warn: object) -> None:
         raise KeyboardInterrupt
 
@@ -387,7 +387,7 @@ def test_a_scenario_from_standard_input(
     assert "stdin" in said.err
 
 
-def test_a_disk_without_room_for_our_words_is_one_line() -> None:
+def test_a_full_disk_for_standard_output_is_one_line() -> None:
     with open("/dev/full", "w") as full:
         ended = subprocess.run(
             [sys.executable, "-m", "ssbench.cli.master", "list-scenarios"],
@@ -398,7 +398,7 @@ def test_a_disk_without_room_for_our_words_is_one_line() -> None:
     assert ended.returncode == 1
 
 
-def test_descriptors_that_are_used_up_are_one_line(
+def test_running_out_of_descriptors_is_one_line(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def used_up(path: str, warn: object) -> None:
@@ -420,7 +420,7 @@ def test_descriptors_that_are_used_up_are_one_line(
     ],
     ids=lambda words: words[0],
 )
-def test_without_numpy_nothing_begins_and_the_line_says_how_to_install_it(
+def test_a_run_without_numpy_is_refused_with_install_instructions(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "numpy", None)

@@ -131,7 +131,7 @@ def test_defaults_of_the_master(line: str, values: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_verbose_and_quiet_go_before_or_after_the_command(command: str) -> None:
+def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> None:
     needed = {
         "run-scenario": "-f s", "find-limit": "-f s --slo p", "report-scenario": "-s f",
         "compare": "f g", "make-key": "f",
@@ -171,7 +171,7 @@ def test_verbose_and_quiet_go_before_or_after_the_command(command: str) -> None:
         ("-f s run-scenario", "unknown option: -f; give a command's options after its name"),
     ],
 )
-def test_wrong_usage_is_status_2_and_says_what_is_wrong(
+def test_wrong_usage_has_status_2_and_names_the_fault(
     line: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -207,7 +207,7 @@ def test_wrong_usage_is_status_2_and_says_what_is_wrong(
         ("--resume-cleanup x", "--resume-cleanup: not allowed with argument -f/--filename"),
     ],
 )
-def test_a_bad_value_is_named_with_what_would_be_valid(
+def test_an_invalid_value_is_named_with_the_valid_ones(
     words: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
@@ -220,7 +220,7 @@ def test_arrivals_are_those_of_a_scenario() -> None:
     assert row.choices == ARRIVALS
 
 
-def test_find_limit_has_all_options_of_a_run_that_it_does_not_decide_itself() -> None:
+def test_find_limit_has_the_run_options_that_it_does_not_set_itself() -> None:
     run = {row.name for row in COMMANDS["run-scenario"].rows}
     find = {row.name for row in COMMANDS["find-limit"].rows}
     assert run - find == {
@@ -279,7 +279,7 @@ def test_every_option_has_a_help_text(command: str) -> None:
         assert option.help, option.option_strings
 
 
-def test_commands_that_a_line_does_not_name_go_without_their_options() -> None:
+def test_options_of_unused_commands_are_not_built() -> None:
     words = ["kill-workers", "--worker-wait", "3"]
     parser = master_parser(words)
     assert parser.parse_args(words).worker_wait_s == 3

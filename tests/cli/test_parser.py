@@ -33,7 +33,7 @@ def failure(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     return err
 
 
-def test_help_shows_defaults_that_say_something() -> None:
+def test_help_shows_informative_defaults_only() -> None:
     text = parser().format_help()
     assert "how big [default: 5]" in text
     assert "yes or no\n" in text
@@ -41,7 +41,7 @@ def test_help_shows_defaults_that_say_something() -> None:
     assert "None" not in text
 
 
-def test_a_mistyped_command_is_answered_with_the_nearest(
+def test_a_mistyped_command_suggests_the_nearest(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert "invalid choice; did you mean sing? choose from sing, dance" in failure(capsys, "sng")
@@ -60,7 +60,7 @@ def test_a_mistyped_command_is_answered_with_the_nearest(
         ["sing", "--vo=s3cret", "--v=s3cret"],
     ],
 )
-def test_misplaced_passwords_are_not_shown(
+def test_misplaced_passwords_are_masked(
     capsys: pytest.CaptureFixture[str], argv: list[str]
 ) -> None:
     text = failure(capsys, *argv)
@@ -75,7 +75,7 @@ def test_unknown_options_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_a_mistake_is_the_commands_and_so_is_the_help_that_is_named(
+def test_usage_errors_name_the_command_and_its_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for argv in (["sing", "--colour"], ["sing", "a", "--loud=3"], ["sing", "--loud"]):
@@ -85,7 +85,7 @@ def test_a_mistake_is_the_commands_and_so_is_the_help_that_is_named(
     assert failure(capsys, "--colour", "sing").endswith("(see tool -h)\n")
 
 
-def test_an_option_before_its_command_is_told_where_it_goes(
+def test_an_option_before_its_command_is_reported_with_its_place(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert "--key; give a command's options after its name" in failure(
@@ -93,7 +93,7 @@ def test_an_option_before_its_command_is_told_where_it_goes(
     )
 
 
-def test_unambiguous_prefixes_are_taken() -> None:
+def test_unambiguous_prefixes_are_accepted() -> None:
     assert parser().parse_args(["--si=7", "sing", "--loudn", "3"]).loudness == "3"
     assert parser().parse_args(["--si", "7", "sing", "--loudness", "3"]).size == "7"
     assert parser().parse_args(["sing", "--loudness", "3", "--vo_n", "x"]).voice == "x"
@@ -101,20 +101,20 @@ def test_unambiguous_prefixes_are_taken() -> None:
     assert parser().parse_args(["sing", "--loudn", "-3"]).loudness == "-3"
 
 
-def test_ambiguous_ones_are_told_with_what_they_may_be(
+def test_ambiguous_prefixes_list_the_candidates(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = failure(capsys, "--pass=s3cret", "sing")
     assert "--pass is ambiguous: it could be --password or --passage" in text
 
 
-def test_hidden_options_are_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_hidden_options_are_not_suggested(capsys: pytest.CaptureFixture[str]) -> None:
     text = failure(capsys, "sing", "--loudness", "3", "--hid", "x")
     assert "unknown option: --hid" in text
     assert "--hidden" not in text
 
 
-def test_a_misspelt_option_is_answered_with_the_nearest_before_what_is_missing(
+def test_a_misspelt_option_is_reported_before_missing_arguments(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = failure(capsys, "sing", "--ludness", "3")
@@ -122,7 +122,7 @@ def test_a_misspelt_option_is_answered_with_the_nearest_before_what_is_missing(
     assert "required" not in text
 
 
-def test_a_command_cut_short_is_answered_with_what_begins_so(
+def test_a_truncated_command_suggests_its_completions(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert "did you mean sing?" in failure(capsys, "s")

@@ -49,13 +49,13 @@ def test_a_secret_is_masked_in_every_spelling(field: str, words: list[str]) -> N
     assert masked[-2:] == line[-2:]
 
 
-def test_every_field_that_is_in_no_repr_is_a_secret_option() -> None:
+def test_every_field_hidden_from_repr_is_a_secret_option() -> None:
     fields = LoginOptions.__dataclass_fields__.values()
     assert {field.name for field in fields if not field.repr} == {o.name for o in SECRETS}
 
 
 @pytest.mark.parametrize("flag", ["--os-pass", "--os_passwor", "--ke", "--os-application-cred"])
-def test_what_is_cut_short_is_masked_though_it_is_no_option(flag: str) -> None:
+def test_abbreviated_secret_options_are_masked(flag: str) -> None:
     assert mask([f"{flag}={SECRET}", "x"]) == [f"{flag}={MASK}", "x"]
     assert mask([flag, SECRET, "x"]) == [flag, MASK, "x"]
 
@@ -74,7 +74,7 @@ def test_a_user_in_a_url_is_masked() -> None:
         "cleanup-containers -b base --yes -",
     ],
 )
-def test_what_is_no_secret_stays(line: str) -> None:
+def test_other_arguments_are_not_masked(line: str) -> None:
     assert mask(line.split()) == line.split()
 
 
@@ -97,7 +97,7 @@ def shown(*words: str) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_the_system_shows_the_masked_line() -> None:
+def test_the_process_list_shows_the_masked_command_line() -> None:
     secret, plain = shown("-K", SECRET, "-f", "x"), shown("-f", "x")
     assert SECRET not in "".join(secret)
     assert f"-K {MASK} -f x" in secret[0]

@@ -20,7 +20,7 @@ def burn() -> int:
     return sum(sorted(range(1000)))
 
 
-def test_the_profile_is_where_it_says() -> None:
+def test_the_profile_is_written_to_the_reported_path() -> None:
     said: list[str] = []
     with profiled(True, "report", said.append):
         burn()
@@ -32,14 +32,14 @@ def test_the_profile_is_where_it_says() -> None:
     assert len(text.splitlines()) <= HOTTEST + 8
 
 
-def test_it_is_written_when_the_block_fails() -> None:
+def test_the_profile_is_written_after_an_exception() -> None:
     said: list[str] = []
     with pytest.raises(ValueError, match="oops"), profiled(True, "master", said.append):
         raise ValueError("oops")
     assert len(said) == 1
 
 
-def test_without_being_asked_for_there_is_none(tmp_path: Path) -> None:
+def test_no_profile_without_the_option(tmp_path: Path) -> None:
     said: list[str] = []
     with profiled(False, "report", said.append):
         burn()

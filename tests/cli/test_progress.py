@@ -85,7 +85,7 @@ def screen_after(output: str, width: int = 200) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", PROGRESS)
-def test_without_a_terminal_there_are_no_control_characters(mode: str) -> None:
+def test_no_control_characters_without_a_terminal(mode: str) -> None:
     stream, clock = io.StringIO(), Clock()
     run_through(make_progress(mode, stream, XTERM, clock=clock), clock)
     shown = stream.getvalue()
@@ -93,7 +93,7 @@ def test_without_a_terminal_there_are_no_control_characters(mode: str) -> None:
     assert "worker 3 is lost" in shown
 
 
-def test_chars_are_the_legend_and_78_characters_a_line() -> None:
+def test_chars_mode_prints_the_legend_and_78_characters_per_line() -> None:
     stream, clock = io.StringIO(), Clock()
     progress = make_progress("chars", stream, XTERM, clock=clock)
     progress.start_phase(Phase.RUN, 613)
@@ -108,7 +108,7 @@ def test_chars_are_the_legend_and_78_characters_a_line() -> None:
     assert shown.endswith("\n")
 
 
-def test_a_message_between_characters_has_its_own_line() -> None:
+def test_a_message_between_characters_starts_a_new_line() -> None:
     stream = io.StringIO()
     progress = make_progress("chars", stream, XTERM)
     progress.start_phase(Phase.RUN)
@@ -124,7 +124,7 @@ def test_a_message_between_characters_has_its_own_line() -> None:
     ]
 
 
-def test_characters_are_for_the_run_only() -> None:
+def test_only_the_run_phase_prints_characters() -> None:
     stream = io.StringIO()
     progress = make_progress("chars", stream, XTERM)
     progress.start_phase(Phase.POPULATE, 10)
@@ -133,7 +133,7 @@ def test_characters_are_for_the_run_only() -> None:
     assert stream.getvalue() == ""
 
 
-def test_elsewhere_a_phase_is_a_line_now_and_then_and_one_at_its_end() -> None:
+def test_without_a_terminal_a_phase_prints_periodic_lines_and_a_final_one() -> None:
     stream, clock = io.StringIO(), Clock()
     progress = make_progress("chars", stream, XTERM, clock=clock)
     progress.start_phase(Phase.IDLE, 72)
@@ -147,7 +147,7 @@ def test_elsewhere_a_phase_is_a_line_now_and_then_and_one_at_its_end() -> None:
     ]
 
 
-def test_errors_and_what_is_missing_stay_in_sight() -> None:
+def test_status_lines_show_errors_and_missing_workers() -> None:
     stream = io.StringIO()
     progress = make_progress("chars", stream, XTERM)
     progress.start_phase(Phase.POPULATE, 10)
@@ -156,7 +156,7 @@ def test_errors_and_what_is_missing_stay_in_sight() -> None:
     assert stream.getvalue() == "Uploading initial objects: 8 of 10 in 0:02 (4/s), 1 error\n"
 
 
-def test_an_open_loops_target_and_what_is_late_stay_in_sight() -> None:
+def test_status_lines_of_an_open_loop_show_target_and_backlog() -> None:
     stream, clock = FakeTerminal(), Clock()
     progress = make_progress("live", stream, XTERM, clock=clock)
     progress.start_phase(Phase.RUN)
@@ -176,7 +176,7 @@ def test_an_open_loops_target_and_what_is_late_stay_in_sight() -> None:
     assert plain.getvalue() == "Benchmark run: 552 in 0:06 (92/s), 1,920 never started\n"
 
 
-def test_on_a_terminal_a_phase_is_one_line_in_place() -> None:
+def test_on_a_terminal_a_phase_updates_one_line() -> None:
     stream, clock = FakeTerminal(), Clock()
     progress = make_progress("chars", stream, XTERM, clock=clock)
     progress.start_phase(Phase.CLEANUP, 4, "Deleting containers")
@@ -193,7 +193,7 @@ def test_on_a_terminal_a_phase_is_one_line_in_place() -> None:
     ]
 
 
-def test_live_shows_two_lines_that_stay() -> None:
+def test_live_mode_updates_two_lines() -> None:
     stream, clock = FakeTerminal(), Clock()
     progress = make_progress("live", stream, XTERM, clock=clock)
     progress.start_phase(Phase.RUN, 613)
@@ -215,7 +215,7 @@ def test_live_shows_two_lines_that_stay() -> None:
     assert stream.getvalue().endswith("\x1b[?25h"), "the cursor is visible again"
 
 
-def test_live_refreshes_about_four_times_a_second() -> None:
+def test_live_mode_refreshes_about_four_times_a_second() -> None:
     stream, clock = FakeTerminal(), Clock()
     progress = make_progress("live", stream, XTERM, clock=clock)
     progress.start_phase(Phase.RUN)
@@ -226,14 +226,14 @@ def test_live_refreshes_about_four_times_a_second() -> None:
     progress.end_phase()
 
 
-def test_live_without_colours() -> None:
+def test_live_mode_without_colours() -> None:
     stream, clock = FakeTerminal(), Clock()
     run_through(make_progress("live", stream, {**XTERM, "NO_COLOR": "1"}, clock=clock), clock)
     assert "2 errors" in stream.getvalue()
     assert "\x1b[31m" not in stream.getvalue()
 
 
-def test_live_lines_are_cut_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_mode_truncates_long_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     stream, clock = FakeTerminal(), Clock()
     progress = make_progress("live", stream, XTERM, clock=clock)
@@ -254,7 +254,7 @@ def test_live_lines_are_cut_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None
         ("live", FakeTerminal(), XTERM, True, "none"),
     ],
 )
-def test_the_mode_that_fits(
+def test_the_default_mode_depends_on_the_terminal(
     mode: str | None, stream: io.StringIO, environ: dict[str, str], quiet: bool, chosen: str
 ) -> None:
     progress = make_progress(mode, stream, environ, quiet=quiet)
@@ -262,7 +262,7 @@ def test_the_mode_that_fits(
     assert progress.wants_results is (chosen == "chars")
 
 
-def test_quiet_is_quiet() -> None:
+def test_quiet_prints_no_progress() -> None:
     stream, clock = FakeTerminal(), Clock()
     progress = make_progress(None, stream, XTERM, quiet=True, clock=clock)
     progress.start_phase(Phase.RUN, 10)
@@ -273,7 +273,7 @@ def test_quiet_is_quiet() -> None:
 
 
 @pytest.mark.parametrize("mode", PROGRESS)
-def test_a_stderr_that_nobody_reads_ends_nothing(mode: str) -> None:
+def test_an_unread_stderr_does_not_block_the_run(mode: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w") as stream:
@@ -282,7 +282,7 @@ def test_a_stderr_that_nobody_reads_ends_nothing(mode: str) -> None:
         run_through(make_progress(mode, stream, XTERM, clock=clock), clock)
 
 
-def test_a_reader_that_pauses_holds_nothing_up_and_gets_every_character() -> None:
+def test_a_slow_reader_gets_every_character_without_blocking_the_run() -> None:
     reader, writer = os.pipe()
     with open(writer, "w") as stream:
         progress = make_progress("chars", stream, XTERM)
@@ -303,7 +303,7 @@ def test_a_reader_that_pauses_holds_nothing_up_and_gets_every_character() -> Non
     assert shown.decode().removeprefix(LEGEND).count(".") == 200_000
 
 
-def test_first_byte_missing_is_no_trouble() -> None:
+def test_a_missing_first_byte_latency_is_accepted() -> None:
     stream = io.StringIO()
     progress = make_progress("chars", stream)
     progress.start_phase(Phase.RUN)
@@ -317,7 +317,7 @@ def test_rich_is_imported_for_live_only() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_legend_comes_once_in_a_series() -> None:
+def test_a_series_prints_the_legend_once() -> None:
     stream = io.StringIO()
     progress = make_progress("chars", stream, XTERM)
     for _ in range(2):
@@ -339,7 +339,7 @@ def waited(mode: str, stream: io.StringIO, seconds: int) -> str:
 
 
 @pytest.mark.parametrize("mode", ["chars", "live"])
-def test_a_wait_is_shown_each_second_on_a_terminal(mode: str) -> None:
+def test_a_wait_updates_each_second_on_a_terminal(mode: str) -> None:
     shown = waited(mode, FakeTerminal(), 5)
     assert [int(left) for left in re.findall(r"1 of 3 \((\d+) s left", shown)] == [4, 3, 2, 1]
     assert shown.endswith("\r\x1b[K"), "no trace of it stays"
@@ -347,17 +347,17 @@ def test_a_wait_is_shown_each_second_on_a_terminal(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["chars", "live"])
-def test_a_wait_is_told_every_ten_seconds_elsewhere(mode: str) -> None:
+def test_a_wait_prints_a_line_every_ten_seconds_without_a_terminal(mode: str) -> None:
     told = waited(mode, io.StringIO(), 30)
     assert [int(left) for left in re.findall(r"1 of 3 \((\d+) s left\)\n", told)] == [27, 17, 7]
 
 
-def test_a_short_wait_and_a_quiet_one_are_not_told_of() -> None:
+def test_short_waits_and_quiet_mode_print_nothing() -> None:
     assert waited("chars", io.StringIO(), 2) == ""
     assert waited("none", io.StringIO(), 30) == ""
 
 
-def test_a_wait_within_a_live_run_leaves_its_lines_alone() -> None:
+def test_a_wait_during_live_mode_prints_nothing() -> None:
     clock, stream = Clock(), FakeTerminal()
     progress = make_progress("live", stream, XTERM, clock=clock)
     progress.start_phase(Phase.RUN, 10)

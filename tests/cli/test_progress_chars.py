@@ -26,17 +26,17 @@ S = 1_000_000_000
         (4000, "*", "@"),
     ],
 )
-def test_each_operation_shows_its_latency(seconds: float, first: str, last: str) -> None:
+def test_progress_characters_show_the_latency(seconds: float, first: str, last: str) -> None:
     ns = int(seconds * S)
     firsts = [NONE_NS, ns, NONE_NS, NONE_NS]
     assert progress_chars([CRUD, [0] * 4, firsts, [ns] * 4]) == last + first + last + last
 
 
-def test_a_read_shows_its_first_byte_and_not_its_last() -> None:
+def test_a_read_is_shown_by_its_first_byte_latency() -> None:
     assert progress_chars([[READ, READ], [0, 0], [5, S], [20 * S, 20 * S]]) == ".o"
 
 
-def test_failures_show_whatever_their_latency() -> None:
+def test_failures_are_shown_whatever_their_latency() -> None:
     assert progress_chars([[READ, CREATE], [1, 14], [NONE_NS, NONE_NS], [5, 20 * S]]) == "XX"
 
 
@@ -45,7 +45,7 @@ def test_no_results_are_no_characters() -> None:
 
 
 @pytest.mark.parametrize("operation", [200, 300, -1, 2**40])
-def test_a_number_of_no_operation_shows_as_strange(operation: int) -> None:
+def test_unknown_operation_numbers_have_their_own_character(operation: int) -> None:
     assert progress_chars([[operation, READ], [0, 0], [1, 1], [1, 1]]) == "?."
     assert progress_chars([[operation, READ], [0, 0], [1, 1], [2 * S, 2 * S]]) == "?."
 

@@ -43,7 +43,7 @@ def _full_disk_at(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
     monkeypatch.setattr(StatFileWriter, "write", write)
 
 
-def test_a_disk_that_is_full_at_the_footer(
+def test_a_full_disk_at_the_footer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _full_disk_at(monkeypatch, RunFooter)
@@ -60,7 +60,7 @@ def test_a_disk_that_is_full_at_the_footer(
     assert read_stats(str(results)).run.footer is None
 
 
-def test_a_disk_that_is_full_at_the_header(
+def test_a_full_disk_at_the_header(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _full_disk_at(monkeypatch, RunHeader)
@@ -114,7 +114,7 @@ def test_a_start_that_changes_nothing_leaves_no_stat_file(
     assert "Results are in" not in capsys.readouterr().err.rpartition("Starting scenario")[2]
 
 
-def test_once_a_container_is_made_the_stat_file_stays(
+def test_the_stat_file_stays_once_a_container_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail_at_the_second(self: Any, name: str, changing: Callable[[], None]) -> None:
@@ -130,7 +130,7 @@ def test_once_a_container_is_made_the_stat_file_stays(
     assert stats.run.footer is None
 
 
-def test_workers_are_waited_for_before_containers_are_made(
+def test_containers_are_created_after_workers_have_joined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
@@ -150,7 +150,7 @@ def test_workers_are_waited_for_before_containers_are_made(
     assert done == ["2 workers", "container", "container"]
 
 
-def test_no_worker_is_lost_while_a_thousand_containers_are_made(
+def test_no_worker_is_lost_during_the_creation_of_a_thousand_containers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def slowly(self: Any, name: str, changing: Callable[[], None]) -> None:
@@ -170,7 +170,7 @@ def test_no_worker_is_lost_while_a_thousand_containers_are_made(
 # What options give to the master, the workers and the store ---------------------------------
 
 
-def test_limits_and_settings_of_the_options_reach_the_master_and_the_workers(
+def test_options_reach_the_master_and_the_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     masters: list[Master] = []
@@ -211,7 +211,7 @@ def test_limits_and_settings_of_the_options_reach_the_master_and_the_workers(
     assert (header.overrides["policy"], header.scenario["policy"]) == ("gold", "gold")
 
 
-def test_a_scenario_that_the_store_can_not_take_is_refused_before_anything_changed(
+def test_a_scenario_beyond_the_limits_of_the_store_is_rejected_before_any_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     limits = StoreLimits(max_object_size=50, policies=("gold",))
@@ -241,7 +241,7 @@ def test_a_warning_is_shown_and_recorded_even_if_quiet(
     assert capsys.readouterr() == ("", f"WARNING: {warning}\n")
 
 
-def test_local_workers_get_a_key_of_their_own_and_end_before_the_transport_closes(
+def test_local_workers_get_a_fresh_key_and_end_before_the_transport_closes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events: list[str] = []

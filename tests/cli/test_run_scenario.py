@@ -63,13 +63,13 @@ def test_a_run_ends_with_its_report(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert stats.total().errors == 0
 
 
-def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_prints_no_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, _ = run(scenario(tmp_path), tmp_path, "--workers", "1", "-q", "-R")
     assert status is ExitStatus.OK
     assert capsys.readouterr() == ("", "")
 
 
-def test_csv_instead_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_replaces_the_text_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(scenario(tmp_path), tmp_path, "--workers", "1", "--csv", "-q")
     assert capsys.readouterr().out.count("\n") == 2
 
@@ -83,7 +83,7 @@ def test_the_same_seed_gives_the_same_operations(tmp_path: Path) -> None:
     assert counts[0] == counts[1]
 
 
-def test_a_run_that_runs_out_of_objects_says_so(
+def test_a_run_out_of_objects_reports_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = scenario(tmp_path, crud_profile=[0, 0, 0, 1])
@@ -93,7 +93,7 @@ def test_a_run_that_runs_out_of_objects_says_so(
     assert "no object is left" in capsys.readouterr().err
 
 
-def test_an_interrupt_keeps_the_results(
+def test_an_interrupted_run_keeps_its_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = threading.Event()
@@ -120,7 +120,7 @@ def test_an_interrupt_keeps_the_results(
     assert "SIGINT" in out + err
 
 
-def test_a_second_interrupt_in_the_clean_up_says_what_is_left(
+def test_a_second_interrupt_during_cleanup_reports_remaining_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send_jobs = MasterTransport.send_jobs
@@ -141,7 +141,7 @@ def test_a_second_interrupt_in_the_clean_up_says_what_is_left(
     assert stats.run.left_behind == 0, "without a store nothing is"
 
 
-def test_without_a_store_a_clean_up_that_fails_leaves_nothing_to_delete(
+def test_a_failed_cleanup_of_noop_reports_no_remaining_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     send_jobs = MasterTransport.send_jobs
@@ -174,7 +174,9 @@ def test_a_scenario_from_standard_input(tmp_path: Path, monkeypatch: pytest.Monk
     assert run("-", tmp_path, "--noop")[0] is ExitStatus.USAGE
 
 
-def test_local_workers_logs_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_paths_of_local_workers_are_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(scenario(tmp_path), tmp_path, "--workers", "2", "-R")
     logs = re.findall(r"logging to ([^\s)]+)", capsys.readouterr().err)
     assert len(logs) == 2
@@ -187,7 +189,7 @@ def test_a_profile_of_the_master(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "Profile of the master: " in capsys.readouterr().err
 
 
-def test_a_file_that_is_there_is_overwritten_only_if_asked(
+def test_an_existing_file_is_overwritten_only_with_force(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "precious.gz"
@@ -203,7 +205,7 @@ def test_a_file_that_is_there_is_overwritten_only_if_asked(
     assert results.read_bytes() != before
 
 
-def test_results_that_go_nowhere_have_no_report(
+def test_discarded_results_have_no_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["run-scenario", "-f", str(scenario(tmp_path)), "--noop", "--workers", "1"]
@@ -245,7 +247,7 @@ def run_against(swift: HostileSwift, path: Path, tmp_path: Path, *words: str) ->
     ],
     ids=["all", "two of three", "half"],
 )
-def test_a_run_failed_where_more_than_half_of_its_operations_did(
+def test_a_run_with_more_than_half_failed_operations_failed(
     behaviours: dict[str, Behaviour | None],
     status: int,
     last: str | None,
@@ -264,7 +266,7 @@ def test_a_run_failed_where_more_than_half_of_its_operations_did(
         assert line.endswith(" (exit status 1)")
 
 
-def test_a_run_that_was_not_filled_ends_with_the_reason(
+def test_an_underfilled_run_ends_with_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with HostileSwift({"no": refused_deed(403)}, of_objects("PUT")) as swift:
@@ -273,7 +275,7 @@ def test_a_run_that_was_not_filled_ends_with_the_reason(
     assert line.startswith("ssbench-master: no initial object could be uploaded: ")
 
 
-def test_a_threshold_that_was_missed_is_the_last_line(
+def test_a_missed_threshold_is_the_last_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("--workers", "1", "--threshold", "rate > 1000000000/s")
@@ -294,7 +296,7 @@ def test_with_fewer_workers_than_expected_the_run_does_not_start(
     assert "Only 1 of 2 workers joined; continuing with 1" in capsys.readouterr().err
 
 
-def test_a_worker_that_was_told_to_end_before_the_run_did_is_missed(
+def test_a_worker_that_leaves_before_the_end_is_reported_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = threading.Event()

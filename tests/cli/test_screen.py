@@ -29,14 +29,14 @@ XTERM = {"TERM": "xterm"}
         (io.StringIO(), XTERM, False, False),
     ],
 )
-def test_what_a_screen_can_do(
+def test_screen_capabilities(
     stream: io.StringIO, environ: dict[str, str], moves: bool, colour: bool
 ) -> None:
     screen = Screen(stream, environ)
     assert (screen.moves_cursor, screen.isatty(), screen.colour) == (moves, moves, colour)
 
 
-def test_a_line_is_replaced_in_place_and_makes_room_for_others() -> None:
+def test_a_status_line_is_replaced_and_moves_below_messages() -> None:
     stream = FakeTerminal()
     screen = Screen(stream, XTERM)
     screen.replace("one")
@@ -46,7 +46,7 @@ def test_a_line_is_replaced_in_place_and_makes_room_for_others() -> None:
     assert stream.getvalue() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[Khello\n"
 
 
-def test_a_closed_stream_is_no_error() -> None:
+def test_writing_to_a_closed_stream_is_no_error() -> None:
     stream = io.StringIO()
     screen = Screen(stream)
     stream.close()
@@ -56,7 +56,7 @@ def test_a_closed_stream_is_no_error() -> None:
     Screen(stream).line("hello")
 
 
-def test_a_pipe_that_nobody_reads_is_no_error_then_or_at_the_end() -> None:
+def test_a_broken_pipe_is_no_error_then_or_at_exit() -> None:
     reader, writer = os.pipe()
     stream = open(writer, "w")  # noqa: SIM115  # closed below, which would fail
     screen = Screen(stream, XTERM)
@@ -69,7 +69,7 @@ def test_a_pipe_that_nobody_reads_is_no_error_then_or_at_the_end() -> None:
     stream.close()
 
 
-def test_a_full_pipe_is_not_ready_and_one_that_is_read_again_is() -> None:
+def test_a_full_pipe_is_not_ready_until_it_is_read() -> None:
     reader, writer = os.pipe()
     with open(writer, "w") as stream:
         screen = Screen(stream, XTERM)
@@ -80,7 +80,7 @@ def test_a_full_pipe_is_not_ready_and_one_that_is_read_again_is() -> None:
     os.close(reader)
 
 
-def test_a_descriptor_that_does_not_block_loses_text_but_stays() -> None:
+def test_a_non_blocking_descriptor_drops_text_and_stays_open() -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     stream = open(os.dup(writer), "w")  # noqa: SIM115  # drained before it is closed
@@ -94,7 +94,7 @@ def test_a_descriptor_that_does_not_block_loses_text_but_stays() -> None:
     os.close(writer)
 
 
-def test_the_width_is_that_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_width_follows_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "33")
     assert Screen(io.StringIO()).width == 33
 
@@ -112,12 +112,12 @@ def test_the_width_is_that_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> N
         ("", 0, ""),
     ],
 )
-def test_long_lines_are_cut(text: str, width: int, shown: str) -> None:
+def test_long_lines_are_truncated(text: str, width: int, shown: str) -> None:
     assert cut(text, width) == shown
 
 
 @given(st.text(), st.integers(0, 40))
-def test_a_cut_line_fits(text: str, width: int) -> None:
+def test_a_truncated_line_fits_the_width(text: str, width: int) -> None:
     """Invariant: what is left has no more characters than columns, but for combining ones."""
     shown = cut(text, width)
     assert len([char for char in shown if not unicodedata.combining(char)]) <= width

@@ -63,7 +63,7 @@ def test_a_run_for_each_load_with_the_same_workers_and_objects(
     assert len({each.run.run_id for each in stats}) == 3
 
 
-def test_objects_that_a_run_changes_are_seen_to_before_the_next(
+def test_objects_changed_by_a_step_are_restored_before_the_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert sweep(tmp_path, "users=2,4", "-R", "-q") is ExitStatus.OK
@@ -72,7 +72,7 @@ def test_objects_that_a_run_changes_are_seen_to_before_the_next(
         assert Phase.POPULATE in read_stats(str(tmp_path / f"x.users{users}.stat.gz")).phases
 
 
-def test_the_table_as_csv_says_what_the_files_say(
+def test_the_csv_table_agrees_with_the_stat_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sweep(tmp_path, "users=1,4", "--csv", "--pctile", "75")
@@ -109,7 +109,7 @@ def test_rates_and_thresholds(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("users=1,3", ["--force", "--threshold", "p99(huge) < 1s"], "no size class"),
     ],
 )
-def test_errors_are_reported_before_anything_is_run(
+def test_errors_are_reported_before_the_first_step(
     loads: str, words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "x.users2.stat.gz").touch()
@@ -129,7 +129,7 @@ def find(tmp_path: Path, slo: str, *words: str, **keys: Any) -> ExitStatus:
     return ExitStatus(main(command))
 
 
-def test_the_most_is_tried_and_may_not_be_the_limit(
+def test_the_highest_load_is_tried_and_marked_as_a_lower_bound(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert find(tmp_path, "p99 < 10s", "--max-users", "3") is ExitStatus.OK
@@ -144,7 +144,9 @@ def test_the_most_is_tried_and_may_not_be_the_limit(
     assert (tmp_path / "x.users3-2.stat.gz").exists()
 
 
-def test_a_promise_that_no_load_keeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_objective_that_no_load_meets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     status = find(tmp_path, "p50 < 0.001us", "--over", "rate", "--start", "64", "--json")
     made = json.loads(capsys.readouterr().out)
     assert status is ExitStatus.THRESHOLD_MISSED
@@ -153,7 +155,7 @@ def test_a_promise_that_no_load_keeps(tmp_path: Path, capsys: pytest.CaptureFixt
     assert made["complete"]
 
 
-def test_the_workers_bound_the_users(
+def test_users_are_limited_by_the_workers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ssbench.runner.session.Session.concurrency", 5)
@@ -174,7 +176,7 @@ def test_the_workers_bound_the_users(
         ("p99(huge) < 10s", {}, "no size class"),
     ],
 )
-def test_scenarios_that_can_not_be_searched(
+def test_scenarios_that_find_limit_rejects(
     slo: str, keys: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert find(tmp_path, slo, **keys) is ExitStatus.USAGE
@@ -205,7 +207,7 @@ def test_an_error_of_the_first_step_prints_no_table(
     assert capsys.readouterr().out == ""
 
 
-def test_a_series_makes_containers_once_and_releases_its_workers_at_its_end(
+def test_a_series_creates_containers_once_and_releases_workers_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states: list[ControlState] = []
@@ -240,7 +242,7 @@ def test_no_worker_is_lost_while_the_results_of_a_step_are_read(
     assert "Lost worker" not in capsys.readouterr().err
 
 
-def test_a_first_load_above_the_highest_is_refused(
+def test_a_first_load_above_the_highest_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert find(tmp_path, "p99<1s", "--start", "9", "--max-users", "8") is ExitStatus.USAGE
@@ -256,7 +258,7 @@ TEXT = json.dumps(
 SCENARIO = Scenario.resolve(TEXT, run_seconds=30)
 
 
-def test_each_run_has_a_file_of_its_own() -> None:
+def test_each_step_has_its_own_stat_file() -> None:
     assert step_path("a/x.stat.gz", SCENARIO, "users", 20) == "a/x.users20.stat.gz"
     assert step_path("a/x", SCENARIO, "rate", 0.5) == "a/x.rate0.5"
     assert step_path("a/x.stat.gz", SCENARIO, "users", 20, 2) == "a/x.users20-2.stat.gz"
@@ -265,7 +267,7 @@ def test_each_run_has_a_file_of_its_own() -> None:
     assert path.endswith(".rate500.stat.gz")
 
 
-def test_a_file_that_is_there_is_told_of_before_the_first_run(tmp_path: Path) -> None:
+def test_an_existing_stat_file_is_reported_before_the_first_step(tmp_path: Path) -> None:
     path = str(tmp_path / "x[1].stat.gz")
     check_paths(path, "users", force=False)
     Path(tmp_path / "x[1].users.stat.gz").touch()  # nobody's step
@@ -280,6 +282,6 @@ def test_a_file_that_is_there_is_told_of_before_the_first_run(tmp_path: Path) ->
     check_paths(None, "users", force=False)
 
 
-def test_results_that_go_nowhere_make_no_table() -> None:
+def test_discarded_results_give_no_table() -> None:
     with pytest.raises(UsageError, match="/dev/null: the table needs the stored results"):
         check_paths("/dev/null", "users", force=True)

@@ -19,7 +19,7 @@ def send(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_the_first_is_told_and_the_second_raises(number: signal.Signals) -> None:
+def test_the_first_signal_is_noted_and_the_second_raises(number: signal.Signals) -> None:
     heard: list[str] = []
     stop = Stop()
     with Signals(stop):
@@ -32,7 +32,7 @@ def test_the_first_is_told_and_the_second_raises(number: signal.Signals) -> None
             send(number)
 
 
-def test_while_nobody_listens_the_first_raises() -> None:
+def test_the_first_signal_raises_without_a_listener() -> None:
     stop = Stop()
     with Signals(stop):
         with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
@@ -40,7 +40,7 @@ def test_while_nobody_listens_the_first_raises() -> None:
         assert stop.requested
 
 
-def test_who_waits_for_greenlets_is_ended_without_a_traceback(
+def test_a_signal_ends_a_wait_for_greenlets_without_a_traceback(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with own_hub(), Signals(Stop()):
@@ -50,14 +50,14 @@ def test_who_waits_for_greenlets_is_ended_without_a_traceback(
     assert capfd.readouterr().err == ""
 
 
-def test_afterwards_all_is_as_it_was() -> None:
+def test_signal_handlers_are_restored() -> None:
     before = [signal.getsignal(number) for number in SIGNALS]
     with Signals(Stop()):
         assert [signal.getsignal(number) for number in SIGNALS] != before
     assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
-def test_a_hang_up_that_is_ignored_stays_so() -> None:
+def test_an_ignored_sighup_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         stop = Stop()
@@ -68,7 +68,7 @@ def test_a_hang_up_that_is_ignored_stays_so() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_the_third_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_third_signal_exits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[int] = []
     monkeypatch.setattr("os._exit", left.append)
     stop = Stop()
@@ -95,7 +95,7 @@ class First:
         self.heard.append(number)
 
 
-def test_once_it_has_raised_what_comes_later_is_no_first_one() -> None:
+def test_a_signal_after_the_exception_is_not_a_first_one() -> None:
     first = First()
     before = signal.signal(signal.SIGTERM, first)
     try:
@@ -115,7 +115,7 @@ def test_once_it_has_raised_what_comes_later_is_no_first_one() -> None:
 # While they are held ------------------------------------------------------------------------
 
 
-def test_none_is_raised_but_where_it_is_asked_for() -> None:
+def test_held_signals_raise_only_in_check() -> None:
     stop = Stop()
     with Signals(stop, hold=True):
         stop.check()
@@ -128,7 +128,7 @@ def test_none_is_raised_but_where_it_is_asked_for() -> None:
         send(signal.SIGINT)  # what unwinds isn't disturbed
 
 
-def test_one_that_was_noted_is_told_to_the_first_who_listens() -> None:
+def test_an_earlier_signal_reaches_the_first_listener() -> None:
     heard: list[str] = []
     stop = Stop()
     with Signals(stop, hold=True):
@@ -140,7 +140,7 @@ def test_one_that_was_noted_is_told_to_the_first_who_listens() -> None:
             send(signal.SIGTERM)
 
 
-def test_once_somebody_listens_nothing_is_held() -> None:
+def test_a_listener_gets_a_held_signal_at_once() -> None:
     heard: list[str] = []
     stop = Stop()
     with Signals(stop, hold=True):
@@ -151,7 +151,7 @@ def test_once_somebody_listens_nothing_is_held() -> None:
             send(signal.SIGINT)
 
 
-def test_a_start_that_is_not_put_away_in_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_cleanup_at_the_start_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[int] = []
     now_s = 100.0
     monkeypatch.setattr("os._exit", left.append)

@@ -46,14 +46,14 @@ def run(number: int, body: str = "pass", after: str = "pass", status: int = 0,
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_before_the_command_cares_is_one_line(number: signal.Signals) -> None:
+def test_a_signal_during_start_up_gives_one_line(number: signal.Signals) -> None:
     assert run(number, "send()") == (5, f"ssbench-master: interrupted by {number.name}\n")
     assert run(number, "send()", command="worker") == (
         0, f"ssbench-worker: interrupted by {number.name}\n"
     )  # fmt: skip
 
 
-def test_nothing_is_unwound_that_might_print_or_swallow_an_exception() -> None:
+def test_a_signal_during_start_up_unwinds_no_frames() -> None:
     swallow = "\n    ".join(
         ["try:", "    send()", "except BaseException: pass", "finally:", "    print('never')"]
     )
@@ -63,7 +63,7 @@ def test_nothing_is_unwound_that_might_print_or_swallow_an_exception() -> None:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_second_one_does_not_wait_for_who_reads_the_line(number: signal.Signals) -> None:
+def test_a_second_signal_does_not_wait_for_a_blocked_stderr(number: signal.Signals) -> None:
     full = "\n    ".join(
         [
             "import threading, time",
@@ -85,11 +85,11 @@ def test_a_second_one_does_not_wait_for_who_reads_the_line(number: signal.Signal
     assert run(number, full) == (5, "")
 
 
-def test_the_statuses_that_it_knows_are_those_of_all_others() -> None:
+def test_exit_statuses_agree_with_core_errors() -> None:
     assert (signals.OK, signals.INTERRUPTED) == (ExitStatus.OK, ExitStatus.INTERRUPTED)
 
 
-def test_signals_are_cared_for_before_anything_of_ours_is_loaded() -> None:
+def test_handlers_are_installed_before_other_modules_are_imported() -> None:
     code = """\
 import sys
 from ssbench.cli import start
@@ -107,17 +107,17 @@ print(sorted(loaded[0]), file=sys.stderr)
 
 
 @pytest.mark.parametrize(("status", "seen"), [(0, 5), (6, 5), (1, 1)])
-def test_one_that_comes_after_the_end_is_no_accident(status: int, seen: int) -> None:
+def test_a_signal_after_the_end_keeps_the_status(status: int, seen: int) -> None:
     for number in SIGNALS:
         assert run(number, after="send()", status=status) == (seen, "")
     assert run(signal.SIGINT, after="send()", command="worker") == (0, "")
 
 
-def test_without_a_signal_the_status_is_the_commands() -> None:
+def test_without_a_signal_the_command_sets_the_status() -> None:
     assert run(0, status=6) == (6, "")
 
 
-def test_a_hang_up_that_is_ignored_stays_so() -> None:
+def test_an_ignored_sighup_stays_ignored() -> None:
     ignore = "signal.signal(signal.SIGHUP, signal.SIG_IGN)"
     code = SCRIPT.format(number=1, body="send()", after="pass", status=3, command="master").replace(
         "from ssbench", f"{ignore}\nfrom ssbench"
@@ -126,14 +126,14 @@ def test_a_hang_up_that_is_ignored_stays_so() -> None:
     assert done.returncode == 3
 
 
-def test_what_others_do_at_the_exit_is_done() -> None:
+def test_exit_handlers_run() -> None:
     body = 'import atexit; atexit.register(print, "last words", file=sys.stderr)'
     assert run(0, body, status=6) == (6, "last words\n")
     flood = f"{body}; atexit.register(send)"
     assert run(signal.SIGINT, flood, status=6) == (5, "")
 
 
-def test_an_error_keeps_its_own_status() -> None:
+def test_an_error_keeps_its_status() -> None:
     status, said = run(0, 'raise RuntimeError("a defect")')
     assert status == 1
     assert "a defect" in said

@@ -19,7 +19,7 @@ def ns(line: str) -> argparse.Namespace:
 
 
 @pytest.mark.parametrize("command", sorted(NEEDED))
-def test_urls_and_time_outs_go_to_store_and_login(command: str) -> None:
+def test_urls_and_timeouts_reach_the_store_and_the_login(command: str) -> None:
     line = f"{command} {NEEDED[command]} -S http://n/v1/A -S http://o/v1/A -T s3cret"
     chosen = store_options(ns(f"{line} --connect-timeout 1.5 --network-timeout 2.5"), {})
     login = login_options(chosen)
@@ -30,7 +30,7 @@ def test_urls_and_time_outs_go_to_store_and_login(command: str) -> None:
     assert "s3cret" not in repr(chosen)
 
 
-def test_what_the_environment_says_of_the_store_is_the_logins() -> None:
+def test_environment_variables_of_the_store_reach_the_login() -> None:
     chosen = store_options(ns("cleanup-containers"), {"OS_STORAGE_URL": "http://e/v1/A"})
     login = login_options(chosen)
     assert (login.storage_urls, login.os_storage_url) == ((), "http://e/v1/A")
@@ -46,7 +46,7 @@ def test_what_the_environment_says_of_the_store_is_the_logins() -> None:
         ("-S http://u:s3cret@h/v1/A", "-S/--storage-url: the URL"),
     ],
 )
-def test_bad_values_are_said_and_no_password_with_them(
+def test_invalid_values_are_named_without_passwords(
     words: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
@@ -88,7 +88,7 @@ def test_storage_options_are_those_of_the_store() -> None:
         ("--noop --storage swift", "--noop is short for --storage noop"),
     ],
 )
-def test_what_does_not_fit_the_store_is_refused(words: str, says: str) -> None:
+def test_options_of_other_stores_are_rejected(words: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         store_options(ns(f"run-scenario -f s {words}"), {})
     assert says in str(caught.value)

@@ -66,7 +66,7 @@ class Process:
         (["a b"], 2, "worker's ID"),
     ],
 )
-def test_mistakes_are_said_in_a_line(
+def test_usage_errors_are_one_line(
     capsys: pytest.CaptureFixture[str], words: list[str], status: int, why: str
 ) -> None:
     try:
@@ -80,7 +80,7 @@ def test_mistakes_are_said_in_a_line(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_good_order(number: signal.Signals) -> None:
+def test_a_signal_ends_a_worker_cleanly(number: signal.Signals) -> None:
     with ScriptedMaster() as master, Process(master, "me") as worker:
         hello = master.expect(Hello)
         assert (hello.worker_id, hello.concurrency) == ("me", 64)
@@ -92,7 +92,7 @@ def test_a_signal_ends_it_in_good_order(number: signal.Signals) -> None:
         assert f"Exiting: {number.name}" in said
 
 
-def test_it_ends_with_its_master_where_it_is_told_to() -> None:
+def test_a_worker_ends_with_its_master_if_asked_to() -> None:
     with ScriptedMaster() as master, Process(master, "--exit-with-master", "me") as worker:
         master.broadcast(timeout_s=0.5)
         master.begin()
@@ -103,14 +103,14 @@ def test_it_ends_with_its_master_where_it_is_told_to() -> None:
     assert "The master is gone (nothing received from it for 0.5 s): exiting" in said
 
 
-def test_without_a_name_it_makes_one_up() -> None:
+def test_a_worker_without_a_name_generates_one() -> None:
     with ScriptedMaster() as master, Process(master), Process(master):
         names = {master.expect(Hello).worker_id}
         while len(names) < 2:
             names.add(master.expect(Hello).worker_id)
 
 
-def test_it_ends_with_its_parent() -> None:
+def test_a_worker_ends_with_its_parent() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
@@ -121,7 +121,7 @@ def test_it_ends_with_its_parent() -> None:
         assert byes(master) == ["the master is gone"]
 
 
-def test_it_ends_with_a_parent_that_never_said_a_word() -> None:
+def test_a_worker_ends_with_a_silent_parent() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)
@@ -130,7 +130,7 @@ def test_it_ends_with_a_parent_that_never_said_a_word() -> None:
     assert (status, "The master exited before it had work" in said) == (0, True)
 
 
-def test_a_key_that_the_parent_garbled_is_refused_and_not_shown() -> None:
+def test_a_malformed_key_from_the_parent_is_rejected_and_not_shown() -> None:
     read_end, write_end = os.pipe()
     with ScriptedMaster() as master, Process(master, "child", pipe=read_end) as worker:
         os.close(read_end)

@@ -319,7 +319,7 @@ def test_without_a_store(commands: Commands) -> None:
     assert stats.errors == {}
 
 
-def test_without_credentials_the_ways_to_give_them_are_named(commands: Commands) -> None:
+def test_missing_credentials_list_the_ways_to_give_them(commands: Commands) -> None:
     path = commands.scenario()
     said = commands.run("-f", path).fine(2).err
     for word in ("-A", "OS_AUTH_URL", "--embedded-swift"):

@@ -235,7 +235,7 @@ def test_one_big_container_uses_all_of_the_concurrency() -> None:
     assert store.most_in_flight == 6
 
 
-def test_nothing_to_delete_is_fine() -> None:
+def test_nothing_to_delete_is_success() -> None:
     result = delete(client(MemoryStorage(), 10), [])
     assert result.ok
     assert result.rate(0) == 0.0

@@ -91,7 +91,7 @@ def left_in(store: MemoryStore) -> list[str]:
 NEIGHBOURS = ["precious", "tiny_000000", "tiny_aaaaaaaaaa_000006"]
 
 
-def test_it_says_what_it_deletes_and_what_it_did(path: Path) -> None:
+def test_cleanup_lists_containers_and_results(path: Path) -> None:
     store = filled(6)  # results of the last two were lost
     done = resumed(path, store)
     assert done.status is ExitStatus.OK
@@ -140,7 +140,9 @@ def test_a_dry_run_deletes_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y\n", ExitStatus.OK), ("\n", ExitStatus.FAILED)])
-def test_on_a_terminal_it_asks(path: Path, answer: str, status: ExitStatus) -> None:
+def test_cleanup_asks_for_confirmation_on_a_terminal(
+    path: Path, answer: str, status: ExitStatus
+) -> None:
     store = filled()
     done = resumed(path, store, answer, isatty=True)
     assert done.status is status
