@@ -91,6 +91,7 @@ class DictStorage:
         driver="dictstore:DictStorage",
         options="dictstore:OPTIONS",
         credentials="dictstore:Login",
+        features=("policy",),
     )
     concurrency: Literal["greenlets", "threads"] = "threads"
 

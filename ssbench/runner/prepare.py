@@ -15,6 +15,7 @@ from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
 from ssbench.core.naming import MARKER_HEADER, Naming
+from ssbench.core.operations import parameters_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
 from ssbench.storage.base import StoreAdmin, StoreLimits
@@ -46,6 +47,7 @@ def check(limits: StoreLimits, scenario: Scenario, naming: Naming) -> Check:
     :param naming: of the run's containers and objects.
     """
     faults = [*_long_names(limits, scenario, naming), *_big_objects(limits, scenario)]
+    faults += _large_parameters(limits, scenario)
     warnings: list[str] = []
     if scenario.policy is not None:
         if limits.policies is None:
@@ -172,3 +174,11 @@ def _big_objects(limits: StoreLimits, scenario: Scenario) -> Iterator[str]:
                 f'sizes[{index}] "{printable(size.name)}": size_max {size.size_max} is more than'
                 f" the {most} bytes that this store takes in one object"
             )
+
+
+def _large_parameters(limits: StoreLimits, scenario: Scenario) -> Iterator[str]:
+    for key, parameter in parameters_of(scenario.operations).items():
+        most = getattr(limits, parameter.store_limit, None) if parameter.store_limit else None
+        value = scenario.parameters[key]
+        if most is not None and isinstance(value, int) and value > most:
+            yield f"{key}: {value} is more than the {most} that this store allows"

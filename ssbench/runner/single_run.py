@@ -35,7 +35,7 @@ from ssbench.master.phases import Limits, PhaseOutcome
 from ssbench.runner.prepare import check, make_containers
 from ssbench.runner.session import CountedPhase, Session
 from ssbench.statfile import StatFileWriter
-from ssbench.storage.registry import open_admin
+from ssbench.storage.registry import check_capabilities, open_admin
 from ssbench.storage.retrying_client import RetryingClient
 
 if TYPE_CHECKING:
@@ -236,6 +236,9 @@ class Run:
         :raises SsbenchError: the store can't be asked.
         """
         session, scenario = self.session, self.scenario
+        lacking = check_capabilities(settings, scenario.operations, scenario.to_dict())
+        if lacking:
+            raise ScenarioError([f"{scenario.source}: {line}" for line in lacking])
         if session.has_containers or not self.plan.uploads:
             return
         storage = open_admin(settings)

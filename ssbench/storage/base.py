@@ -58,7 +58,7 @@ class StoreLimits:
     max_container_name_length: int | None = None
     listing_limit: int | None = None
     policies: Sequence[str] | None = None  #: storage policies, aliases included
-    bulk_delete_max: int | None = None  #: names per request; None: no bulk delete
+    bulk_delete_max: int | None = None  #: names per request; 0: there is no bulk delete
 
 
 class OpenStore(Protocol):
@@ -117,7 +117,8 @@ class CredentialsProvider(Protocol):
 class ObjectStore(OpenStore, Protocol):
     """The hot half: operations on the benchmark's objects. Workers open it."""
 
-    #: Operation number -> action. Operations without an entry are not supported.
+    #: Operation number -> action. Operations without an entry are not supported: a run that needs
+    #: one is refused. A class that has these numbers as ``operations`` tells them unopened.
     actions: Mapping[int, Action]
 
     def connect(self, count: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Literal
 
@@ -25,6 +25,7 @@ class NoopStorage:
     """Keeps no state: listings are empty, and every object can be read."""
 
     concurrency: Literal["greenlets", "threads"] = "greenlets"
+    operations: Collection[int] = OPERATIONS.keys()
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._placement = settings.placement

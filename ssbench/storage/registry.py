@@ -6,12 +6,13 @@ class may carry its row as ``ROW``. A new store in the package is a row here and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, cast
 
 from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.operations import row_of as operation_row
 from ssbench.core.option import Option
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import Access, CredentialsProvider, ObjectStore, StoreAdmin
@@ -30,6 +31,9 @@ class StoreRow:
     credentials: str = ""
     urls: str = ""  #: name of the option that lists addresses, for the limits of connections
     is_real: bool = True  #: moves data
+    features: tuple[
+        str, ...
+    ] = ()  #: keys of a scenario that not every store honours; this one does
     #: Cleanup deletes only containers with our mark. Swift's of ssbench 0.3.9 have none.
     needs_mark: bool = True
 
@@ -45,6 +49,7 @@ ROWS = {
             options="ssbench.storage.swiftlogin:OPTIONS",
             credentials="ssbench.storage.auth:provider",
             urls="storage_urls",
+            features=("delete_after", "policy"),
             needs_mark=False,
         ),
         StoreRow(
@@ -55,7 +60,12 @@ ROWS = {
             credentials="ssbench.storage.s3login:S3Login",
             urls="s3_endpoints",
         ),
-        StoreRow("noop", driver="ssbench.storage.noop:NoopStorage", is_real=False),
+        StoreRow(
+            "noop",
+            driver="ssbench.storage.noop:NoopStorage",
+            features=("delete_after", "policy"),
+            is_real=False,
+        ),
     )
 }
 
@@ -155,6 +165,43 @@ def open_store(
     :raises UsageError: as ``row_of``, or the driver rejects the settings.
     """
     return cast(ObjectStore, load(row_of(settings.driver, allowed).driver)(settings, seed))
+
+
+def check_capabilities(
+    settings: StorageSettings, operations: Iterable[int], given: Mapping[str, object]
+) -> list[str]:
+    """What a scenario asks for that its store lacks: a line for each, with the stores that have it.
+
+    :param operations: of the scenario.
+    :param given: the keys of the scenario that have a value.
+    :raises UsageError: as ``open_store``.
+    """
+    row = row_of(settings.driver)
+    supported = _operations_of(row)
+    if supported is None:
+        store = open_store(settings)
+        supported = store.actions
+        store.close()
+    lines = []
+    for number in sorted(set(operations) - set(supported)):
+        having = [each.name for each in ROWS.values() if number in (_operations_of(each) or ())]
+        name = operation_row(number).name.lower().removeprefix("operation ")
+        lines.append(_lacking(row.name, f"operation {name}", having))
+    for key in dict.fromkeys(key for each in ROWS.values() for key in each.features):
+        if key in given and key not in row.features:
+            having = [each.name for each in ROWS.values() if key in each.features]
+            lines.append(_lacking(row.name, key, having))
+    return lines
+
+
+def _operations_of(row: StoreRow) -> Collection[int] | None:
+    """The operations of a driver that tells them unopened; None: it doesn't."""
+    return cast("Collection[int] | None", getattr(load(row.driver), "operations", None))
+
+
+def _lacking(store: str, what: str, having: Sequence[str]) -> str:
+    stores = f"stores that have it: {', '.join(having)}" if having else "no other store has it"
+    return f'the store "{store}" has no {what}; {stores}'
 
 
 def open_admin(settings: StorageSettings) -> StoreAdmin:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
@@ -24,6 +24,28 @@ from ssbench.storage.httpstore import LISTING_MAX, RESPONSE_MAX, ObjectBodies
 from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, AccountClient
 from ssbench.storage.swiftparse import NameCounter, bulk_error, bulk_result
 
+_METHODS = {
+    operations.CREATE: "_write",
+    operations.READ: "_read",
+    operations.UPDATE: "_write",
+    operations.DELETE: "_delete",
+    operations.HEAD: "_head",
+    operations.POST: "_post",
+    operations.LIST: "_list",
+    operations.COPY: "_copy",
+    operations.RANGE_READ: "_range_read",
+    operations.BULK_DELETE: "_bulk_delete",
+    operations.ENSURE: "_ensure",
+    operations.REMOVE: "_remove",
+}
+#: Separate methods, so that runs without --verify pay nothing for it.
+_VERIFIED = {
+    operations.CREATE: "_write_verified",
+    operations.READ: "_read_verified",
+    operations.UPDATE: "_write_verified",
+    operations.RANGE_READ: "_range_read_verified",
+}
+
 
 class SwiftStorage(AccountClient):
     """Implements ``ssbench.storage.base.ObjectStore``.
@@ -31,6 +53,8 @@ class SwiftStorage(AccountClient):
     :param seed: of the choice among several storage URLs.
     :raises UsageError: a storage URL, token or certificate is invalid.
     """
+
+    operations: Collection[int] = _METHODS.keys()
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._settings = settings
@@ -48,26 +72,9 @@ class SwiftStorage(AccountClient):
         )
         self._random, self._url_count = account.random, len(account.pools)
         self._verifier = self._bodies.verifier
-        # Separate methods, so that runs without --verify pay nothing for it.
-        read: Action = self._read
-        write: Action = self._write
-        range_read: Action = self._range_read
-        if settings.verify:
-            read, write = self._read_verified, self._write_verified
-            range_read = self._range_read_verified
+        methods = {**_METHODS, **(_VERIFIED if settings.verify else {})}
         self.actions: Mapping[int, Action] = {
-            operations.CREATE: write,
-            operations.READ: read,
-            operations.UPDATE: write,
-            operations.DELETE: self._delete,
-            operations.HEAD: self._head,
-            operations.POST: self._post,
-            operations.LIST: self._list,
-            operations.COPY: self._copy,
-            operations.RANGE_READ: range_read,
-            operations.BULK_DELETE: self._bulk_delete,
-            operations.ENSURE: self._ensure,
-            operations.REMOVE: self._remove,
+            operation: getattr(self, name) for operation, name in methods.items()
         }
 
     # --- Hot path: operations on objects

@@ -271,13 +271,16 @@ def store_limits(body: bytes) -> StoreLimits:
     if not isinstance(info, dict):
         return StoreLimits()
     swift = _part(info, "swift")
+    bulk_delete_max = _count_of(_part(info, "bulk_delete"), "max_deletes_per_request")
+    if swift and "bulk_delete" not in info:
+        bulk_delete_max = 0
     return StoreLimits(
         max_object_size=_count_of(swift, "max_file_size"),
         max_object_name_length=_count_of(swift, "max_object_name_length"),
         max_container_name_length=_count_of(swift, "max_container_name_length"),
         listing_limit=_count_of(swift, "container_listing_limit"),
         policies=_policies(swift.get("policies")),
-        bulk_delete_max=_count_of(_part(info, "bulk_delete"), "max_deletes_per_request"),
+        bulk_delete_max=bulk_delete_max,
     )
 
 

@@ -6,7 +6,7 @@ operation succeeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from http.client import HTTPConnection
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -16,12 +16,16 @@ import pytest
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
 from ssbench.core.operations import (
+    BULK_DELETE,
+    COPY,
     CREATE,
     DELETE,
     ENSURE,
     HEAD,
+    LIST,
     OPERATIONS,
     POST,
+    RANGE_READ,
     READ,
     REMOVE,
     UPDATE,
@@ -58,6 +62,7 @@ class Subject(NamedTuple):
     policies: tuple[str, ...] = ("gold", "silver")
     rejection: int = 401  #: status of a request with wrong credentials
     tells_missing: bool = True  #: a DELETE says whether there was something to delete
+    lacks: Collection[Operation] = ()  #: operations that it doesn't support
 
 
 def on_noop() -> Iterator[Subject]:
@@ -66,7 +71,10 @@ def on_noop() -> Iterator[Subject]:
 
 def on_memory() -> Iterator[Subject]:
     store = MemoryStore(bulk_delete_max=1000, tokens={"tk"})
-    yield Subject(lambda **changes: MemoryStorage(store, settings(**{"token": "tk", **changes})))
+    yield Subject(
+        lambda **changes: MemoryStorage(store, settings(**{"token": "tk", **changes})),
+        lacks=[LIST, COPY, RANGE_READ, BULK_DELETE],
+    )
 
 
 def on_fake_swift() -> Iterator[Subject]:
@@ -95,7 +103,10 @@ def on_s3(server: S3Server, **own: str) -> Iterator[Subject]:
             given = {"driver": "s3", "store": access.settings, "credentials": credentials}
             return WholeDriver(settings(**{**given, **changes}))
 
-        yield Subject(open_driver, policies=(), rejection=403, tells_missing=False)
+        yield Subject(
+            open_driver, policies=(), rejection=403, tells_missing=False,
+            lacks=[LIST, COPY, RANGE_READ, BULK_DELETE],
+        )  # fmt: skip
 
 
 def on_outside_driver() -> Iterator[Subject]:
@@ -106,7 +117,8 @@ def on_outside_driver() -> Iterator[Subject]:
         OPERATIONS.pop(1000)
         given = {"store": access.settings, "token": access.credentials.payload["token"]}
         yield Subject(
-            lambda **changes: WholeDriver(settings(driver=DRIVER, **{**given, **changes}))
+            lambda **changes: WholeDriver(settings(driver=DRIVER, **{**given, **changes})),
+            lacks=[LIST, COPY, RANGE_READ, BULK_DELETE],
         )
 
 
@@ -354,3 +366,94 @@ def test_what_is_read_is_checked_where_it_was_asked_for(subject: Subject, storag
             assert caught.value.timing is not None
             assert caught.value.timing.bytes_moved == 150
     checking.close()
+
+
+def test_what_a_store_lacks_has_no_action(subject: Subject, storage: Any) -> None:
+    registered = {number for number in OPERATIONS if number < 1000}
+    assert registered - set(storage.actions) == set(subject.lacks)
+
+
+def test_a_class_tells_its_operations_unopened(storage: Any) -> None:
+    told = getattr(type(getattr(storage, "hot", storage)), "operations", None)
+    if told is not None:
+        assert set(told) == set(storage.actions)
+
+
+def test_list_counts_the_entries_of_one_page(subject: Subject, storage: Any) -> None:
+    if LIST in subject.lacks:
+        return
+    listing = storage.actions[LIST]
+    for number in (0, 3, 6, 1):  # all but the last one are in the first container
+        storage.actions[CREATE](job(CREATE, number), 0)
+    prefix = SIZES[0].name.encode()
+    for arguments, count in [((b"", 10, b""), 3), ((prefix, 2, b""), 2), ((b"no", 10, b""), 0)]:
+        timing = listing(Job(1, LIST, 0, 0, 0, 0, arguments=arguments), 0)
+        assert 200 <= timing.status < 300
+        assert timing.bytes_moved == 0
+        assert timing.items == (count if subject.stateful else 0)
+
+
+def test_list_of_a_missing_container_is_refused(subject: Subject, storage: Any) -> None:
+    if LIST in subject.lacks:
+        return
+    listing = storage.actions[LIST]
+    if subject.stateful:
+        storage.delete_container("contract_000002")
+        with pytest.raises(StorageError) as caught:
+            listing(Job(1, LIST, 0, 2, 0, 0, arguments=(b"", 10, b"")), 0)
+        assert caught.value.status == 404
+
+
+def test_copy_makes_an_object_of_the_run(subject: Subject, storage: Any) -> None:
+    if COPY in subject.lacks:
+        return
+    copy = storage.actions[COPY]
+    asked = job(COPY)._replace(others=(13,))
+    storage.actions[CREATE](job(CREATE), 0)
+    timing = copy(asked, 0)
+    assert 200 <= timing.status < 300
+    assert timing.bytes_moved == 0
+    assert storage.actions[READ](job(READ, 13), 0).bytes_moved == 150
+    assert storage.actions[READ](job(READ), 0).bytes_moved == 150
+    if subject.stateful:
+        (entry,) = storage.list_objects("contract_000001", "", 10)
+        assert storage.object_run_id("contract_000001", entry.name) == "run1"
+        with pytest.raises(StorageError) as caught:
+            copy(asked._replace(object=9), 0)
+        assert caught.value.status == 404
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_range_read_brings_a_part(subject: Subject, storage: Any, verify: bool) -> None:
+    if RANGE_READ in subject.lacks:
+        return
+    storage.actions[CREATE](job(CREATE), 0)
+    reading = subject.open(verify=verify)
+    read = reading.actions[RANGE_READ]
+    for part in ((0, 150), (149, 1), (20, 100)):
+        timing = read(job(RANGE_READ)._replace(arguments=part), 0)
+        assert (timing.status, timing.bytes_moved) == (206, part[1])
+        assert timing.headers_ns <= timing.first_byte_ns <= timing.last_byte_ns
+    if subject.stateful:
+        with pytest.raises(StorageError):
+            read(job(RANGE_READ)._replace(arguments=(100, 51)), 0)  # behind the end
+    if subject.stateful and verify:
+        with pytest.raises(StorageError) as caught:
+            read(job(RANGE_READ)._replace(version=2, arguments=(20, 100)), 0)
+        assert caught.value.kind is ErrorKind.STALE
+    reading.close()
+
+
+def test_bulk_delete_is_an_operation(subject: Subject, storage: Any) -> None:
+    if BULK_DELETE in subject.lacks:
+        return
+    delete = storage.actions[BULK_DELETE]
+    for number in (3, 4, 5):
+        storage.actions[CREATE](job(CREATE, number), 0)
+    asked = job(BULK_DELETE)._replace(others=(4, 5, 6))  # the last one is not there
+    timing = delete(asked, 0)
+    assert (timing.status // 100, timing.bytes_moved, timing.statuses) == (2, 0, ())
+    if subject.stateful:
+        assert 3 <= timing.items <= 4
+        for number in (3, 4, 5):
+            assert refused(storage, READ, number).status == 404

@@ -129,3 +129,12 @@ def test_a_wrong_key_is_refused_and_not_shown(commands: Commands, store: DictSto
     ended = commands.run("-f", scenario(commands), *secret, environment=environment(store)).fine(2)
     assert "set DICTSTORE_KEY in the environment" in ended.err
     nowhere(commands.place, store.key, "wr0ng-key")
+
+
+def test_what_a_store_lacks_is_refused_before_the_run(commands: Commands, store: DictStore) -> None:
+    path = scenario(commands, operations={"read": 1, "bulk_delete": 1}, delete_after=60)
+    started = commands.start_run("-f", path, *store.options, environment=environment(store))
+    ended = started.wait().fine(ExitStatus.USAGE)
+    for lacking in ("operation bulk_delete", "delete_after"):
+        assert f'the store "{DRIVER}" has no {lacking}; stores that have it: swift' in ended.err
+    assert ended.stat_file is None or not ended.results.exists()

@@ -210,8 +210,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.reply(404)
         else:
             objects = sorted(there.objects.items())
-            rows = [{"name": name, "bytes": len(found.body)} for name, found in objects]
-            self.reply(200, json.dumps(_page(rows, query)).encode())
+            prefix = query.get("prefix", "")
+            rows = [
+                {"name": name, "bytes": len(found.body)}
+                for name, found in objects
+                if name.startswith(prefix)
+            ]
+            page = _page(rows, query)
+            if query.get("format") == "plain":
+                lines = "".join(row["name"] + "\n" for row in page).encode()
+                self.reply(200 if lines else 204, lines, Content_Type="text/plain; charset=utf-8")
+            else:
+                self.reply(200, json.dumps(page).encode())
 
     def DELETE_container(self, body: bytes, query: dict[str, str], name: str, _: str) -> None:
         there = self.swift.containers.get(name)
@@ -221,6 +231,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def PUT_object(self, body: bytes, query: dict[str, str], container: str, name: str) -> None:
         there = self.swift.containers.get(container)
+        if there is not None and "X-Copy-From" in self.headers:
+            of, _, copied = unquote(self.headers["X-Copy-From"]).lstrip("/").partition("/")
+            source = self.swift.containers[of].objects.get(copied)
+            there, body = (there, source.body) if source else (None, b"")
         if there is None:
             self.reply(404)
         else:
@@ -236,7 +250,12 @@ class _Handler(BaseHTTPRequestHandler):
         extra = {k: v for k, v in found.headers.items() if k.startswith("X-Object-Meta-")}
         if "X-Delete-After" in found.headers:
             extra["X_Delete_At"] = "9999999999"
-        self.reply(200, found.body, Etag=etag_of(found.body), **extra)
+        part, status = found.body, 200
+        if "Range" in self.headers:
+            first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+            part, status = part[first : last + 1], 206
+            extra["Content_Range"] = f"bytes {first}-{last}/{len(found.body)}"
+        self.reply(status, part, Etag=etag_of(found.body), **extra)
 
     HEAD_object = GET_object
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.operations import COPY, LIST, READ
 from ssbench.core.option import Option, whole
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.noop import NoopStorage
@@ -15,6 +16,8 @@ from ssbench.storage.options import StoreOptions, parse_storage_options
 from ssbench.storage.registry import (
     ROWS,
     StoreRow,
+    check_capabilities,
+    load,
     open_admin,
     open_provider,
     open_store,
@@ -40,7 +43,13 @@ class OwnStorage(NoopStorage):
 
 
 class PlainStorage(NoopStorage):
-    """One without a row."""
+    """One without a row, which tells its operations when it is open."""
+
+    operations = None  # type: ignore[assignment]
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        super().__init__(settings, seed)
+        self.actions = {READ: self.actions[READ]}
 
 
 OWN = f"{__name__}:OwnStorage"
@@ -160,3 +169,24 @@ def test_the_type_of_a_drivers_option_may_raise_value_error() -> None:
     rows = (Option(("--own-size",), "size", int, help="a whole number"),)
     with pytest.raises(UsageError, match="size: not valid; a whole number"):
         parse_storage_options(["size=big"], rows)
+
+
+def test_what_a_store_lacks_is_named_with_the_stores_that_have_it() -> None:
+    swift, plain = StorageSettings(), StorageSettings(driver=f"{__name__}:PlainStorage")
+    everything = {"name": "x", "delete_after": 60, "policy": "gold"}
+    assert check_capabilities(swift, [READ, LIST, COPY], everything) == []
+    assert check_capabilities(plain, [READ], {"name": "x"}) == []
+    lines = check_capabilities(plain, [LIST, READ, 1234], everything)
+    assert [line.partition("; ")[0] for line in lines] == [
+        f'the store "{plain.driver}" has no {lacking}'
+        for lacking in ("operation list", "operation 1234", "delete_after", "policy")
+    ]
+    assert lines[0].startswith(f'the store "{plain.driver}" has no operation list; stores that')
+    assert "swift" in lines[0]
+    assert lines[1].endswith("no other store has it")
+    assert "swift" in lines[2]
+
+
+@pytest.mark.parametrize("name", ["swift", "noop"])
+def test_drivers_in_the_package_tell_their_operations_unopened(name: str) -> None:
+    assert READ in load(ROWS[name].driver).operations

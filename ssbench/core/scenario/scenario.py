@@ -127,10 +127,16 @@ class Scenario:
         return max(stage.users or 0 for stage in self.load)
 
     @property
+    def operations(self) -> set[int]:
+        """The operations of all profiles in use."""
+        profiles = [size.profile for size in self.sizes if size.initial_files and not self.groups]
+        profiles += [group.profile for group in self.groups]
+        return {operation for profile in profiles for operation, _ in profile}
+
+    @property
     def keeps_initial_objects(self) -> bool:
         """Whether a run changes none of them: none is updated, deleted or expires."""
-        used = [size for size in self.sizes if size.initial_files]
-        effects = {row_of(operation).effect for size in used for operation, _ in size.profile}
+        effects = {row_of(operation).effect for operation in self.operations}
         return self.delete_after is None and not effects & {Effect.REPLACES, Effect.REMOVES}
 
     def to_dict(self) -> dict[str, object]:
