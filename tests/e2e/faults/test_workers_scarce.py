@@ -40,11 +40,14 @@ TIGHT = 30
 def test_one_that_runs_out_of_memory(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row, limit: str
 ) -> None:
+    """A worker whose users are all at work needs no more memory, and lives on without. So it is
+    struck while few of them are; the second stage's users need more."""
     base = limit.lower().replace("_", "")
-    keys = {"sizes": [LARGE], "initial_files": {"large": 8}, "user_count": 32}
-    path = commands.scenario(container_base=base, crud_profile=[1, 2, 0, 0], **keys)
+    keys = {"sizes": [LARGE], "initial_files": {"large": 8}, "operation_count": None}
+    stages = [{"seconds": 6, "users": 4}, {"seconds": 6, "users": 64}]
+    path = commands.scenario(container_base=base, crud_profile=[1, 2, 0, 0], stages=stages, **keys)
     options = ["--worker-timeout", 6, *login(embedded_swift)]
-    started = commands.start_run("-f", path, "-r", 12, *options)
+    started = commands.start_run("-f", path, *options)
     until("reads", lambda: any(r.method == "GET" for r in requests(embedded_swift, base)))
     starved = started.workers()[0]
     row.strike()
