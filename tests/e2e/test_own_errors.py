@@ -19,6 +19,7 @@ MANY = 20_000  #: 70 to 100 s: `make test-long`
 SEED = 1  #: of chance itself, three standard deviations would be exceeded once in a hundred runs
 
 
+@pytest.mark.timeout(660)  # more than the run may take, where another 180 s would end it
 @pytest.mark.parametrize(
     "operations", [OPERATIONS, pytest.param(MANY, marks=pytest.mark.slow)], ids="{}".format
 )
