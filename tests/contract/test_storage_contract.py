@@ -181,7 +181,7 @@ def refused(driver: Any, operation: Operation, number: int = 3) -> StorageError:
     return caught.value
 
 
-def test_all_operations_succeed_in_their_turn(storage: Any) -> None:
+def test_all_operations_succeed_in_order(storage: Any) -> None:
     moved = {}
     for operation in (
         CREATE,
@@ -202,7 +202,7 @@ def test_all_operations_succeed_in_their_turn(storage: Any) -> None:
         assert count == (150 if OPERATIONS[operation].moves_content else 0)
 
 
-def test_an_empty_object_is_an_object(storage: Any) -> None:
+def test_empty_objects(storage: Any) -> None:
     for operation in (CREATE, READ, DELETE):
         timing = storage.actions[operation](job(operation, 0, 0, 1), 0)
         assert timing.bytes_moved == 0
@@ -244,7 +244,7 @@ def test_listings_come_in_pages(subject: Subject, storage: Any) -> None:
     assert storage.list_containers("nobody_has_this", "", 100) == []
 
 
-def test_objects_tell_the_run_that_uploaded_them(subject: Subject, storage: Any) -> None:
+def test_objects_carry_the_id_of_their_run(subject: Subject, storage: Any) -> None:
     if not subject.stateful:
         assert storage.object_run_id("contract_000000", "any") is None
         return
@@ -257,7 +257,7 @@ def test_objects_tell_the_run_that_uploaded_them(subject: Subject, storage: Any)
     assert caught.value.status == 404
 
 
-def test_containers_are_made_once_and_deleted_when_empty(subject: Subject, storage: Any) -> None:
+def test_containers_are_created_once_and_deleted_when_empty(subject: Subject, storage: Any) -> None:
     assert storage.make_container("contract_extra") is None
     if subject.stateful:
         policy = subject.policies[0] if subject.policies else None
@@ -289,9 +289,7 @@ def test_a_change_is_announced_before_it_is_sent(subject: Subject, storage: Any)
         storage.make_container("contract_000000", refuse)  # it is there, and marked
 
 
-def test_a_container_under_another_policy_is_not_ours_to_take(
-    subject: Subject, storage: Any
-) -> None:
+def test_a_container_with_another_policy_is_rejected(subject: Subject, storage: Any) -> None:
     if not subject.policies:
         with pytest.raises(UsageError):
             subject.open(placement="silver")
@@ -314,7 +312,7 @@ def test_bulk_delete(subject: Subject, storage: Any) -> None:
     assert storage.list_objects("contract_000000", "", 100) == []
 
 
-def test_a_token_is_used_from_the_next_request_on(subject: Subject, storage: Any) -> None:
+def test_new_credentials_are_used_from_the_next_request(subject: Subject, storage: Any) -> None:
     other = subject.open(token="wrong")
     if subject.stateful:
         with pytest.raises(StorageError) as caught:
@@ -332,7 +330,7 @@ def test_a_token_is_used_from_the_next_request_on(subject: Subject, storage: Any
     other.close()
 
 
-def test_limits_are_told(subject: Subject, storage: Any) -> None:
+def test_limits_are_reported(subject: Subject, storage: Any) -> None:
     limits = storage.limits()
     if subject.stateful:
         assert limits.max_object_name_length == 1024
@@ -347,7 +345,7 @@ def test_a_closed_driver_may_be_closed_again(subject: Subject) -> None:
     other.close()
 
 
-def test_what_is_read_is_checked_where_it_was_asked_for(subject: Subject, storage: Any) -> None:
+def test_content_is_checked_if_requested(subject: Subject, storage: Any) -> None:
     checking = subject.open(verify=True)
     storage.actions[CREATE](job(CREATE), 0)
     read, update = job(READ), job(UPDATE)._replace(version=1)

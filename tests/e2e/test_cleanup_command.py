@@ -34,7 +34,7 @@ def account(fresh_swift: Callable[..., EmbeddedSwift]) -> Account:
     return account
 
 
-def test_deletes_ours_and_nothing_else(commands: Commands, account: Account) -> None:
+def test_cleanup_deletes_only_containers_of_ssbench(commands: Commands, account: Account) -> None:
     command = ["cleanup-containers", *login(account.swift)]
     before = account.contents()
     dry = commands.master(*command, "--dry-run").wait().fine()
@@ -49,7 +49,7 @@ def test_deletes_ours_and_nothing_else(commands: Commands, account: Account) -> 
     assert "No containers to delete" in again.out
 
 
-def test_a_policy_any_policy_and_a_base(commands: Commands, account: Account) -> None:
+def test_cleanup_by_policy_any_policy_and_base(commands: Commands, account: Account) -> None:
     before = account.contents()
     command = ["cleanup-containers", *login(account.swift)]
     commands.master(*command, "-p", "gold").wait().fine()
@@ -68,9 +68,7 @@ def test_a_policy_any_policy_and_a_base(commands: Commands, account: Account) ->
     assert account.contents() == left
 
 
-def test_the_counts_are_not_the_stale_ones_of_the_account(
-    commands: Commands, account: Account
-) -> None:
+def test_counts_come_from_the_containers(commands: Commands, account: Account) -> None:
     command = ["cleanup-containers", *login(account.swift), "--dry-run"]
     held = len(OBJECTS) + 4
     ended = commands.master(*command).wait().fine()
@@ -78,9 +76,7 @@ def test_the_counts_are_not_the_stale_ones_of_the_account(
     assert "ssbench_000001  2 objects, 2 B\n" in ended.out
 
 
-def test_names_that_may_be_taken_for_another_path_are_left_and_told(
-    commands: Commands, account: Account
-) -> None:
+def test_ambiguous_names_are_kept_and_reported(commands: Commands, account: Account) -> None:
     dotted = ["..", ".", "../ssbench_backup/plain", "a/../../ssbench_backup/plain"]
     for name in dotted:
         assert account.put("ssbench_000000", name) == 201
@@ -100,7 +96,7 @@ def test_names_that_may_be_taken_for_another_path_are_left_and_told(
     assert not [path for path in paths if ".." in path.partition("?")[0]]
 
 
-def test_what_a_run_left_goes_with_its_containers(
+def test_objects_left_by_a_run_are_deleted_with_their_containers(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
     path = commands.scenario(container_base="leftover", crud_profile=[1, 0, 0, 0])
@@ -111,7 +107,7 @@ def test_what_a_run_left_goes_with_its_containers(
     assert Account(embedded_swift).containers("leftover") == []
 
 
-def test_a_wrong_key_is_one_line(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+def test_a_wrong_key_gives_one_line(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
     options = ["-A", embedded_swift.auth_url, "-U", embedded_swift.user, "-K", "wrong"]
     line = commands.master("cleanup-containers", *options).wait().one_line()
     assert "user or key refused" in line

@@ -10,7 +10,7 @@ from tests.e2e.commands import Account, Commands, is_initial, login, requests, u
 LIFE_S = 6
 
 
-def test_what_a_run_writes_expires(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+def test_objects_of_a_run_expire(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
     keys = {"crud_profile": [1, 0, 0, 0], "operation_count": 10, "container_base": "expiring"}
     path = commands.scenario(**keys, delete_after=LIFE_S)
     before = time.time()
@@ -27,7 +27,7 @@ def test_what_a_run_writes_expires(commands: Commands, embedded_swift: EmbeddedS
     until("all are gone", lambda: {account("HEAD", name)[0] for name in created} == {404})
 
 
-def test_initial_objects_expire_as_well_and_are_put_anew(
+def test_expired_initial_objects_are_uploaded_again(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
     path = commands.scenario(
@@ -41,7 +41,7 @@ def test_initial_objects_expire_as_well_and_are_put_anew(
     assert all("X-Delete-At" in account("HEAD", name)[1] for name in account.objects("anew"))
 
 
-def test_nothing_that_has_expired_is_asked_for(
+def test_expired_objects_are_not_requested(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
     path = commands.scenario(container_base="expired", delete_after=3, user_count=8)
@@ -60,7 +60,9 @@ def _is_clean_up(method: str) -> bool:
     return method == "DELETE"
 
 
-def test_the_command_line_wins(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+def test_the_command_line_overrides_the_environment(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
     keys = {"crud_profile": [1, 0, 0, 0], "operation_count": 6, "container_base": "stays"}
     path = commands.scenario(**keys, delete_after=1)
     options = ["-k", "--delete-after", "0", *login(embedded_swift)]

@@ -75,12 +75,12 @@ def runs(rows: list[Operation], tmp_path_factory: pytest.TempPathFactory) -> lis
     return files
 
 
-def test_forty_rows_are_registered_by_the_driver_and_not_here(rows: list[Operation]) -> None:
+def test_forty_rows_are_registered_by_the_driver_only(rows: list[Operation]) -> None:
     assert len(rows) == len({row.name for row in rows}) == 40
     assert not OPERATIONS.keys() & set(map(int, rows))
 
 
-def test_each_has_its_results_and_nothing_is_left_behind(
+def test_each_operation_has_results_and_nothing_is_left_behind(
     rows: list[Operation], runs: list[Path]
 ) -> None:
     with statfile.read(str(runs[0])) as reader:
@@ -109,7 +109,7 @@ def test_text_csv_and_json_report_them_in_a_process_without_their_rows(
     assert all(counts[f"{row.name.lower()}_count"] > 0 for row in rows)
 
 
-def test_a_threshold_speaks_of_one_of_them(rows: list[Operation], runs: list[Path]) -> None:
+def test_a_threshold_names_one_operation(rows: list[Operation], runs: list[Path]) -> None:
     name = rows[0].name.lower()
     met, missed = f"p99({name}, tiny) < 50s", f"p99({name}) < 0.000001ms"
     ssbench("report-scenario", "-s", runs[0], "--threshold", met)
@@ -117,7 +117,7 @@ def test_a_threshold_speaks_of_one_of_them(rows: list[Operation], runs: list[Pat
     assert rows[0].name in said
 
 
-def test_two_runs_compare_by_each_of_them(rows: list[Operation], runs: list[Path]) -> None:
+def test_two_runs_compare_by_operation(rows: list[Operation], runs: list[Path]) -> None:
     found = json.loads(ssbench("compare", *runs, "--json"))
     assert {row.name for row in rows} <= found["operations"].keys()
     one = rows[0].name
@@ -125,7 +125,7 @@ def test_two_runs_compare_by_each_of_them(rows: list[Operation], runs: list[Path
     assert [*found["operations"]] == [one]
 
 
-def test_populate_and_cleanup_are_phases_as_ever(runs: list[Path]) -> None:
+def test_populate_and_cleanup_phases_run(runs: list[Path]) -> None:
     report = json.loads(ssbench("report-scenario", "-s", runs[0], "--json"))
     phases = report["phases"]
     assert phases[Phase.POPULATE.name]["count"] == 350

@@ -38,7 +38,7 @@ print("took", jobs)
 """
 
 
-def test_one_whose_queue_is_full_survives_its_master(commands: Commands) -> None:
+def test_a_worker_with_a_full_queue_survives_its_master(commands: Commands) -> None:
     worker = commands.start(["-c", WORKER, MASTER, QUIET_S])
     ended = worker.wait()
     assert ended.status == 0, ended.err

@@ -68,7 +68,9 @@ def _runs_with_two_workers(state: ControlState) -> bool:
 
 
 @pytest.mark.parametrize("options", [[], ["--zmq-bind-ip", "127.0.0.1"]], ids=["key", "no key"])
-def test_other_tools_are_nothing_to_a_run(commands: Commands, options: list[str]) -> None:
+def test_peers_of_other_protocols_do_not_disturb_a_run(
+    commands: Commands, options: list[str]
+) -> None:
     ports = free_ports()
     run = begin(commands, ports, *options)
     run.wait_for("Benchmark Run")
@@ -87,7 +89,7 @@ def test_other_tools_are_nothing_to_a_run(commands: Commands, options: list[str]
     assert memory_mb < MOST_MEMORY_MB
 
 
-def test_frames_that_are_none_and_messages_that_lie_are_refused(commands: Commands) -> None:
+def test_malformed_frames_and_impossible_messages_are_rejected(commands: Commands) -> None:
     ports = free_ports()
     _, results, control = numbers(ports)
     run = begin(commands, ports, "--zmq-bind-ip", "127.0.0.1")
@@ -107,7 +109,7 @@ def test_frames_that_are_none_and_messages_that_lie_are_refused(commands: Comman
     assert memory_mb < MOST_MEMORY_MB
 
 
-def test_with_a_key_frames_of_other_peers_do_not_arrive(commands: Commands) -> None:
+def test_with_a_key_frames_of_other_peers_are_dropped(commands: Commands) -> None:
     ports = free_ports()
     _, results, control = numbers(ports)
     run = begin(commands, ports)
@@ -122,7 +124,7 @@ def test_with_a_key_frames_of_other_peers_do_not_arrive(commands: Commands) -> N
     assert ended.stats.run.refused == 0
 
 
-def test_a_worker_whose_clocks_are_nonsense_ends_no_run(commands: Commands) -> None:
+def test_a_worker_with_absurd_clocks_does_not_end_the_run(commands: Commands) -> None:
     """Two ways to a number of more than 64 bits in a record: the phase's start, the wall clock."""
     ports = free_ports()
     _, results, control = numbers(ports)

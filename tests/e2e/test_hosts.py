@@ -90,7 +90,7 @@ def test_four_hosts_with_a_key_in_any_order(
     assert stranger.process.poll() is wrong.process.poll() is None
 
 
-def test_without_a_key_a_warning_says_what_that_means(commands: Commands, network: Network) -> None:
+def test_running_without_a_key_prints_a_warning(commands: Commands, network: Network) -> None:
     path = commands.scenario(operation_count=500)
     start_worker(commands, network, 0)
     start_worker(commands, network, 1)
@@ -105,7 +105,7 @@ def test_without_a_key_a_warning_says_what_that_means(commands: Commands, networ
     assert "--zmq-key-file" in warnings[0]
 
 
-def test_without_a_key_and_an_address_nobody_else_is_let_in(
+def test_without_key_and_address_only_loopback_is_served(
     commands: Commands, network: Network
 ) -> None:
     path = commands.scenario()
@@ -117,7 +117,7 @@ def test_without_a_key_and_an_address_nobody_else_is_let_in(
     assert "no worker joined" in ended.one_line()
 
 
-def test_a_key_file_that_others_can_read_is_refused(commands: Commands, key_file: Path) -> None:
+def test_a_key_file_readable_by_others_is_rejected(commands: Commands, key_file: Path) -> None:
     key_file.chmod(0o640)
     path = commands.scenario()
     line = commands.run("-f", path, "--noop", "--zmq-key-file", key_file).one_line(2)

@@ -96,7 +96,7 @@ def started_within(place: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
 @pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
-def test_a_start(
+def test_interrupting_a_start(
     commands: Commands, script: Path, moment: tuple[str, str, int], held: bool
 ) -> None:
     interrupted(commands, script, moment, held, "--noop")
@@ -104,14 +104,14 @@ def test_a_start(
 
 @pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
 @pytest.mark.parametrize("moment", SWIFT.values(), ids=SWIFT)
-def test_a_start_with_a_swift(
+def test_interrupting_a_start_of_the_embedded_swift(
     commands: Commands, script: Path, moment: tuple[str, str, int], held: bool
 ) -> None:
     interrupted(commands, script, moment, held, "--embedded-swift")
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
-def test_a_login_that_takes_long(commands: Commands, script: Path, held: bool) -> None:
+def test_interrupting_a_slow_login(commands: Commands, script: Path, held: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/auth/v1.0"
         words = ("-A", url, "-U", "u", "-K", "k")
@@ -120,7 +120,7 @@ def test_a_login_that_takes_long(commands: Commands, script: Path, held: bool) -
 
 @pytest.mark.parametrize("held", [False, True], ids=["once", "held"])
 @pytest.mark.parametrize("word", ["store_options", "ssbench.cli.worker_options", "zmq", "psutil"])
-def test_a_worker(commands: Commands, script: Path, word: str, held: bool) -> None:
+def test_interrupting_a_worker(commands: Commands, script: Path, word: str, held: bool) -> None:
     moment = ("import", word, 1, int(held), 2)
     ended = (
         commands.start([script, "ssbench-worker", *moment, *free_ports(), "w"])

@@ -23,7 +23,7 @@ def compare(commands: Commands, *words: object) -> Ended:
     return commands.master("compare", *words).wait().fine()
 
 
-def test_a_fifth_more_is_more_than_noise_and_the_same_rate_is_not(commands: Commands) -> None:
+def test_a_difference_of_a_fifth_is_significant_and_none_is_not(commands: Commands) -> None:
     path = commands.scenario(operation_count=None, run_seconds=LONG_ENOUGH, user_count=8)
     slow, same, fast = (run_at(commands, path, rate).results for rate in (500, 500, 600))
 
@@ -47,7 +47,7 @@ def test_a_fifth_more_is_more_than_noise_and_the_same_rate_is_not(commands: Comm
     assert more["ratio"] == pytest.approx(1.2, rel=0.02)
 
 
-def test_a_promise_kept_is_status_0_and_one_missed_is_3(commands: Commands) -> None:
+def test_a_met_threshold_has_status_0_and_a_missed_one_3(commands: Commands) -> None:
     path = commands.scenario()
     kept = ["--threshold", "errors == 0", "--threshold", "p99(READ, tiny) < 60s"]
     ended = commands.run("-f", path, "--noop", *kept).fine(0)
@@ -62,7 +62,7 @@ def test_a_promise_kept_is_status_0_and_one_missed_is_3(commands: Commands) -> N
     commands.master("report-scenario", "-s", ended.results, *kept).wait().fine(0)
 
 
-def test_without_a_report_the_verdicts_are_told_all_the_same(commands: Commands) -> None:
+def test_verdicts_are_printed_without_a_report(commands: Commands) -> None:
     path = commands.scenario()
     ended = commands.run("-f", path, "--noop", "-R", "--threshold", "rate < 1/s").fine(3)
     assert ended.out == ""
@@ -77,7 +77,7 @@ def test_without_a_report_the_verdicts_are_told_all_the_same(commands: Commands)
         ("response_p99 < 50ms", "a closed loop has no due times"),
     ],
 )
-def test_a_promise_that_cannot_be_is_told_before_anything_is_done(
+def test_an_impossible_threshold_is_reported_before_the_run(
     commands: Commands, promise: str, said: str
 ) -> None:
     ended = commands.run("-f", commands.scenario(), "--noop", "--threshold", promise)
@@ -86,7 +86,7 @@ def test_a_promise_that_cannot_be_is_told_before_anything_is_done(
     assert not ended.logs
 
 
-def test_promises_need_results_to_be_kept(commands: Commands) -> None:
+def test_thresholds_need_kept_results(commands: Commands) -> None:
     ended = commands.run(
         "-f", commands.scenario(), "--noop", "--threshold", "errors == 0",
         stat_file=Path("/dev/null"),

@@ -27,7 +27,9 @@ def test_a_password_and_domains(
     assert ended.counted() == (60, 0, 0)
 
 
-def test_it_is_the_account_of_the_project(commands: Commands, keystone: KeystoneSwift) -> None:
+def test_containers_are_in_the_account_of_the_project(
+    commands: Commands, keystone: KeystoneSwift
+) -> None:
     path = commands.scenario(container_base="whose")
     commands.run("-f", path, *password_options(keystone.auth_url, TESTER)).fine()
     accounts = {
@@ -77,7 +79,7 @@ def test_the_environment_of_an_openrc(commands: Commands, keystone: KeystoneSwif
         ("--os-region-name", "Atlantis", "RegionOne"),
     ],
 )
-def test_what_is_wrong_is_told_in_a_line(
+def test_login_errors_are_one_line(
     commands: Commands, keystone: KeystoneSwift, option: str, value: str, reason: str
 ) -> None:
     path = commands.scenario(container_base="wrong")

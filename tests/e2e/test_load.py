@@ -96,7 +96,7 @@ def test_users_come_and_go_with_the_stages(commands: Commands) -> None:
     assert max(shares) < 2 * min(shares), per_stage
 
 
-def test_each_group_does_its_own_operations_on_swift(
+def test_each_group_performs_its_own_operations_on_swift(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
     groups = {

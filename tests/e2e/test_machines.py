@@ -62,7 +62,7 @@ def run_with(commands: Commands, script: str, seconds: int, *options: object) ->
     return commands.run(*words, workers=1, ports=ports)
 
 
-def test_all_tell_once_a_second_what_they_and_their_machine_do(commands: Commands) -> None:
+def test_every_process_records_metrics_once_a_second(commands: Commands) -> None:
     path = commands.scenario(operation_count=None, run_seconds=4, user_count=8)
     ended = commands.run("-f", path, "--noop", "--rate", 50).fine()
     seconds = [
@@ -110,7 +110,7 @@ def assert_csv(commands: Commands, results: Path, most: int) -> None:
         assert set(row) >= set(FIGURES)
 
 
-def test_a_worker_without_a_rest_was_the_limit(commands: Commands) -> None:
+def test_a_worker_at_full_load_is_named_as_the_limit(commands: Commands) -> None:
     ended = run_with(commands, PINNED, 4).fine()
     verdict = ended.stats.verdict()
     assert verdict.headroom is Headroom.NONE
@@ -123,13 +123,15 @@ def test_a_worker_without_a_rest_was_the_limit(commands: Commands) -> None:
     assert "the load generator was the bottleneck; " in ended.out
 
 
-def test_a_run_at_full_speed_against_nothing_measures_ourselves(commands: Commands) -> None:
+def test_a_noop_run_at_full_speed_is_marked_as_limited_by_the_load_generator(
+    commands: Commands,
+) -> None:
     path = commands.scenario(operation_count=None, run_seconds=4, user_count=256)
     ended = commands.run("-f", path, "--noop", "-R").fine()
     assert ended.stats.verdict().headroom in (Headroom.NONE, Headroom.AT_TIMES)
 
 
-def test_a_worker_with_other_clocks_is_warned_of_and_its_results_are_in_time(
+def test_a_worker_with_other_clocks_is_reported_and_its_results_are_corrected(
     commands: Commands,
 ) -> None:
     ended = run_with(commands, ELSEWHERE, 2).fine()

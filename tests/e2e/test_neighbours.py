@@ -27,7 +27,7 @@ def whole(account: Account, containers: list[str]) -> dict[str, bytes]:
     return {name: account("GET", f"{name}?format=json")[2] for name in containers}
 
 
-def test_neighbours_of_a_run_stay_as_they_were(
+def test_other_containers_and_objects_are_not_changed(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     account = Account(embedded_swift)
@@ -48,7 +48,7 @@ def test_neighbours_of_a_run_stay_as_they_were(
     assert not set(account.containers(base)) & {*made, f"{base}_000003"}
 
 
-def test_a_container_with_somebodys_objects_is_refused_unless_told(
+def test_a_container_with_foreign_objects_is_rejected_without_the_option(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     account = Account(embedded_swift)
@@ -70,7 +70,7 @@ def test_a_container_with_somebodys_objects_is_refused_unless_told(
     assert theirs in again
 
 
-def test_an_empty_container_becomes_ours(
+def test_an_empty_container_gets_our_mark(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     account = Account(embedded_swift)

@@ -30,7 +30,7 @@ def noop_run(commands: Commands) -> list[object]:
 
 
 @pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", ">&- 2>&- <&-"])
-def test_a_stream_that_is_closed(commands: Commands, closed: str) -> None:
+def test_a_closed_standard_stream(commands: Commands, closed: str) -> None:
     done = shell(commands, f'( "$@" {closed} ); echo $? >&2', *noop_run(commands))
     assert done.stderr.splitlines()[-1] == "0"
     assert "Traceback" not in done.stderr
@@ -40,7 +40,7 @@ def test_a_stream_that_is_closed(commands: Commands, closed: str) -> None:
     assert again.counted() == (60, 0, 0)
 
 
-def test_the_default_place_for_results(commands: Commands) -> None:
+def test_the_default_directory_of_results(commands: Commands) -> None:
     words = noop_run(commands)
     started = commands.master(*words[: words.index("-s")])
     ended = started.wait().fine()

@@ -61,7 +61,7 @@ def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
         assert report.counted("APPEND_TAG") == ended.counted("APPEND_TAG")
 
 
-def test_a_killed_worker_is_survived(commands: Commands, store: DictStore) -> None:
+def test_the_run_survives_a_killed_worker(commands: Commands, store: DictStore) -> None:
     path = scenario(commands)
     started = commands.start_run(
         "-f", path, "-r", 12, *store.options, environment=environment(store)
@@ -72,7 +72,7 @@ def test_a_killed_worker_is_survived(commands: Commands, store: DictStore) -> No
     assert ended.counted()[0] > 20
 
 
-def test_what_a_killed_master_left_is_cleaned_up(commands: Commands, store: DictStore) -> None:
+def test_leftovers_of_a_killed_master_are_cleaned_up(commands: Commands, store: DictStore) -> None:
     path = scenario(commands, operation_count=10**6)
     started = commands.start_run("-f", path, *store.options, environment=environment(store))
     until("objects", lambda: done(started, "CREATE") > 20)
@@ -90,7 +90,7 @@ def test_what_a_killed_master_left_is_cleaned_up(commands: Commands, store: Dict
     assert "3 containers" in cleaned.wait().fine().out
 
 
-def test_a_worker_that_may_not_load_it_refuses_the_run(
+def test_a_worker_without_permission_for_the_driver_rejects_the_run(
     commands: Commands, store: DictStore
 ) -> None:
     ports = free_ports()
@@ -109,7 +109,9 @@ def test_a_worker_that_may_not_load_it_refuses_the_run(
     assert reason in worker.wait().fine(1).err
 
 
-def test_a_worker_that_may_load_it_takes_part(commands: Commands, store: DictStore) -> None:
+def test_a_worker_with_permission_for_the_driver_takes_part(
+    commands: Commands, store: DictStore
+) -> None:
     ports = free_ports()
     given = {"environment": environment(store)}
     commands.worker("--allow-driver", "dictstore", "--exit-with-master", *ports, "far", **given)

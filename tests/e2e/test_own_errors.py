@@ -23,7 +23,7 @@ SEED = 1  #: of chance itself, three standard deviations would be exceeded once 
 @pytest.mark.parametrize(
     "operations", [OPERATIONS, pytest.param(MANY, marks=pytest.mark.slow)], ids="{}".format
 )
-def test_none_in_a_run(
+def test_a_run_has_no_own_errors(
     commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], operations: int
 ) -> None:
     swift = fresh_swift(in_memory=True)

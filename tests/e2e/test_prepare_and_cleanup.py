@@ -75,7 +75,9 @@ class Limited:
 
 
 @pytest.mark.parametrize("bulk", [10, None])
-def test_what_is_made_is_deleted_and_nothing_else(storage: WholeDriver, bulk: int | None) -> None:
+def test_created_containers_are_deleted_and_no_others(
+    storage: WholeDriver, bulk: int | None
+) -> None:
     make_containers(client(storage), NAMES + NEIGHBOURS)
     make_containers(client(storage), NAMES)  # they exist: nothing changes
     made = storage.list_containers("tidy", "", 100)
@@ -93,7 +95,7 @@ def test_what_is_made_is_deleted_and_nothing_else(storage: WholeDriver, bulk: in
     assert delete(client(storage), left).ok
 
 
-def test_another_policy_is_told(storage: WholeDriver, settings: StorageSettings) -> None:
+def test_another_policy_is_reported(storage: WholeDriver, settings: StorageSettings) -> None:
     make_containers(client(storage), NAMES)
     silver = open_admin(replace(settings, placement="silver"))
     with pytest.raises(SsbenchError, match='under storage policy "gold", not "silver"'):

@@ -12,7 +12,7 @@ RUN_S = 8
 TOKEN_LIFE_S = 2
 
 
-def test_a_token_that_runs_out_is_renewed_for_all(
+def test_an_expiring_token_is_renewed_for_all_workers(
     commands: Commands, fresh_swift: Callable[..., EmbeddedSwift]
 ) -> None:
     swift = fresh_swift(token_life_s=TOKEN_LIFE_S)
@@ -33,7 +33,7 @@ def test_a_token_that_runs_out_is_renewed_for_all(
     assert stats.total(READ).last_byte.histogram.max < 1e9
 
 
-def test_clean_up_and_the_next_run_get_by_with_tokens_of_two_seconds(
+def test_cleanup_and_the_next_run_work_with_tokens_of_two_seconds(
     commands: Commands, fresh_swift: Callable[..., EmbeddedSwift]
 ) -> None:
     swift = fresh_swift(token_life_s=TOKEN_LIFE_S)
@@ -43,7 +43,7 @@ def test_clean_up_and_the_next_run_get_by_with_tokens_of_two_seconds(
     assert ended.stats.run.left_behind == 0
 
 
-def test_a_given_token_that_runs_out_is_told(
+def test_an_expired_given_token_is_reported(
     commands: Commands, fresh_swift: Callable[..., EmbeddedSwift]
 ) -> None:
     swift = fresh_swift(token_life_s=6)  # long enough for the slowest beginnings

@@ -30,7 +30,7 @@ def base() -> str:
     return f"run{secrets.token_hex(4)}"
 
 
-def test_the_command_line_that_people_know(
+def test_the_command_line_of_0_3_9(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     ended = commands.run(
@@ -82,7 +82,7 @@ def test_the_report_agrees_with_the_server(
     assert worst[1].decode() in ended.out
 
 
-def test_head_and_post_run_beside_the_others(
+def test_head_and_post_run_in_a_mix(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     """Swift's POST replaces all metadata: what ssbench keeps there must survive it."""
@@ -105,7 +105,7 @@ def test_head_and_post_run_beside_the_others(
     assert second.stats.phase(Phase.POPULATE).errors == 0
 
 
-def test_an_updated_and_posted_object_is_not_taken_for_an_initial_one(
+def test_an_updated_and_posted_object_does_not_count_as_initial(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     weights = {"update": 1, "post": 1}
@@ -140,7 +140,7 @@ def test_a_second_run_uploads_no_initial_object(
     assert second.counted() == (60, 0, 0)
 
 
-def test_initial_objects_that_are_missing_or_wrong_are_mended(
+def test_missing_or_wrong_initial_objects_are_uploaded(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base, crud_profile=[0, 1, 0, 0], operation_count=20)
@@ -157,7 +157,7 @@ def test_initial_objects_that_are_missing_or_wrong_are_mended(
 
 
 @pytest.mark.parametrize("keep", [False, True], ids=["deletes", "keeps"])
-def test_what_the_run_created_is_deleted_unless_told_to_keep_it(
+def test_created_objects_are_deleted_unless_kept_by_option(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str, keep: bool
 ) -> None:
     path = commands.scenario(container_base=base, crud_profile=[2, 1, 0, 1])
@@ -176,7 +176,7 @@ def test_what_the_run_created_is_deleted_unless_told_to_keep_it(
         assert made == gone
 
 
-def test_a_policy_is_that_of_the_containers(
+def test_containers_get_the_policy(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base, container_count=2)
@@ -201,7 +201,7 @@ def test_the_default_policy_has_no_suffix(
     assert account("HEAD", f"{base}_000000")[1]["X-Storage-Policy"] == "gold"
 
 
-def test_a_policy_that_is_not_there_is_told_before_anything_is_made(
+def test_an_unknown_policy_is_reported_before_any_change(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base)
@@ -220,7 +220,7 @@ def test_a_scenario_from_stdin(
     assert ended.counted() == (60, 0, 0)
 
 
-def test_a_bad_scenario_sends_nothing(
+def test_a_faulty_scenario_sends_no_request(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     text = json.dumps(scenario(container_base=base, user_count=0, colour="red"))
@@ -244,7 +244,7 @@ def test_a_run_by_seconds(commands: Commands, embedded_swift: EmbeddedSwift, bas
     assert stats.run.lost == 0
 
 
-def test_seconds_in_the_scenario_win_over_its_operations(
+def test_run_seconds_override_operation_count(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     keys = {"container_base": base, "crud_profile": [0, 1, 0, 0], "run_seconds": 1}
@@ -259,7 +259,7 @@ def test_one_operation(commands: Commands, embedded_swift: EmbeddedSwift, base: 
     assert commands.run("-f", path, *login(embedded_swift)).fine().counted() == (1, 0, 0)
 
 
-def test_the_same_seed_draws_the_same(
+def test_the_same_seed_draws_the_same_operations(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     counts = []
@@ -273,7 +273,7 @@ def test_the_same_seed_draws_the_same(
     assert counts[0] == counts[1]
 
 
-def test_quiet_is_quiet_and_the_report_can_be_had_later(
+def test_a_quiet_run_can_be_reported_later(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base)
@@ -289,7 +289,7 @@ def test_quiet_is_quiet_and_the_report_can_be_had_later(
     assert len(names.split(",")) == len(values.split(","))
 
 
-def test_progress_characters_are_one_for_each_operation(
+def test_each_operation_prints_one_progress_character(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base, operation_count=100)
@@ -298,7 +298,7 @@ def test_progress_characters_are_one_for_each_operation(
     assert [len(line) for line in lines] == [78, 22]
 
 
-def test_the_embedded_swift_needs_no_credentials_and_leaves_nothing(
+def test_the_embedded_swift_needs_no_credentials_and_is_removed(
     commands: Commands, base: str
 ) -> None:
     path = commands.scenario(container_base=base)
@@ -310,7 +310,7 @@ def test_the_embedded_swift_needs_no_credentials_and_leaves_nothing(
     assert list(commands.place.glob("ssbench-swift-*")) == []
 
 
-def test_without_a_store(commands: Commands) -> None:
+def test_a_noop_run(commands: Commands) -> None:
     ended = commands.run("-f", "very_small", "-u", "24", "-o", "3000", "--noop").fine()
     assert ended.counted() == (3000, 0, 0)
     stats = ended.stats
@@ -336,7 +336,7 @@ def test_credentials_of_the_environment(
     assert ended.fine().counted() == (60, 0, 0)
 
 
-def test_a_token_and_a_storage_url_and_no_login(
+def test_a_given_token_and_storage_url_need_no_login(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     account = Account(embedded_swift)

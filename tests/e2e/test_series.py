@@ -68,7 +68,7 @@ def test_a_store_of_known_slots_keeps_up_with_a_known_rate(commands: Commands) -
         assert step["response_p99_s"] >= step["service_p99_s"]
 
 
-def test_a_store_that_refuses_quickly_keeps_no_promise_of_latencies(commands: Commands) -> None:
+def test_fast_errors_meet_no_latency_objective(commands: Commands) -> None:
     path = commands.scenario(**READS)
     with PacedSwift(1000, 0.0, refuses=True).listening() as swift:
         ended = commands.master(
@@ -80,7 +80,7 @@ def test_a_store_that_refuses_quickly_keeps_no_promise_of_latencies(commands: Co
     assert "No load met p99 < 10s and errors < 1%" in ended.fine(1).out
 
 
-def test_an_interrupt_ends_a_sweep_with_the_table_of_what_there_is(commands: Commands) -> None:
+def test_an_interrupted_sweep_prints_its_table(commands: Commands) -> None:
     path = commands.scenario(**READS, run_seconds=1)
     started = commands.start_run(
         "-f", path, "--noop", "--sweep", "users=1,2,3", "--think-time", 0.01, "--csv",
@@ -120,7 +120,7 @@ def test_a_run_ends_once_it_is_steady(commands: Commands, remote: bool) -> None:
     assert ended.stats.stage_seconds(0) == pytest.approx(second - 1, abs=1.0)
 
 
-def test_users_that_no_worker_runs_count_for_nothing(commands: Commands) -> None:
+def test_steps_with_missing_users_do_not_count(commands: Commands) -> None:
     """A worker for 4 users: the row of 64 has no figures, and the report says so at its head."""
     path = commands.scenario(**READS, run_seconds=1)
     ports = free_ports()
@@ -142,7 +142,7 @@ def test_users_that_no_worker_runs_count_for_nothing(commands: Commands) -> None
     assert "FEWER USERS THAN REQUESTED: 4 of 64 users ran; the figures below" in out
 
 
-def test_a_limit_that_the_workers_set_is_said_to_be_theirs(commands: Commands) -> None:
+def test_a_limit_of_the_load_generator_is_reported_as_such(commands: Commands) -> None:
     path = commands.scenario(**READS)
     ports = free_ports()
     commands.worker("small", "-c", 4, *ports)

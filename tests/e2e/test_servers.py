@@ -80,7 +80,7 @@ def is_gone(pid: int) -> bool:
 
 
 class TestSwift:
-    def test_objects_come_and_go(self, embedded_swift: EmbeddedSwift) -> None:
+    def test_objects_are_created_and_deleted(self, embedded_swift: EmbeddedSwift) -> None:
         client = Client(embedded_swift)
         assert client("PUT", "/come-and-go")[0] == 201
         assert client("PUT", "/come-and-go/o", b"hello")[0] == 201
@@ -88,7 +88,7 @@ class TestSwift:
         assert client("DELETE", "/come-and-go/o")[0] == 204
         assert client("GET", "/come-and-go/o")[0] == 404
 
-    def test_info_tells_of_what_it_has(self, embedded_swift: EmbeddedSwift) -> None:
+    def test_info_lists_the_capabilities(self, embedded_swift: EmbeddedSwift) -> None:
         with urllib.request.urlopen(f"{embedded_swift.base_url}/info") as answer:
             info = json.load(answer)
         assert [policy["name"] for policy in info["swift"]["policies"]] == ["gold", "silver"]
@@ -229,13 +229,13 @@ class TestSwift:
         four_process_swift.revive("object")
         until("objects are there again", lambda: client("GET", "/c/o")[0] == 200)
 
-    def test_it_can_be_started_anew(self) -> None:
+    def test_it_can_be_started_again(self) -> None:
         swift = EmbeddedSwift()
         for _ in range(2):
             with swift:
                 assert Client(swift)("PUT", "/c")[0] == 201  # empty each time
 
-    def test_what_it_gets_wrong_is_told(self, certificates: Certificates) -> None:
+    def test_usage_errors_of_the_command(self, certificates: Certificates) -> None:
         with pytest.raises(SsbenchError, match=r"No such file or directory"):
             EmbeddedSwift(
                 SwiftOptions(tls_cert="/no/such/cert.pem", tls_key=certificates.key)
@@ -290,7 +290,7 @@ class TestNothingIsLeft:
         until("the server is gone", lambda: is_gone(pid))
         assert not os.path.exists(top)
 
-    def test_a_fork_that_holds_the_pipe_does_not_keep_it(self, parent: Parent) -> None:
+    def test_a_fork_with_the_pipe_does_not_keep_it_running(self, parent: Parent) -> None:
         process, top, pid = parent("fork = os.fork(); fork and print(fork, flush=True)")
         assert process.stdout is not None
         fork = int(process.stdout.readline())
@@ -301,7 +301,7 @@ class TestNothingIsLeft:
         finally:
             os.kill(fork, signal.SIGKILL)
 
-    def test_the_end_of_the_thread_that_started_it_is_not_the_parents(self) -> None:
+    def test_the_end_of_the_starting_thread_does_not_end_it(self) -> None:
         from threading import Thread
 
         swift = EmbeddedSwift()
@@ -314,7 +314,7 @@ class TestNothingIsLeft:
         finally:
             swift.stop()
 
-    def test_ctrl_c_is_the_parents_matter(self, embedded_swift: EmbeddedSwift) -> None:
+    def test_ctrl_c_is_left_to_the_parent(self, embedded_swift: EmbeddedSwift) -> None:
         assert os.getpgid(embedded_swift.pids["proxy"]) != os.getpgid(0)
 
     def test_the_parent_removes_what_a_killed_server_left(self, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ class TestNothingIsLeft:
             until("it is not running", lambda: not swift.is_running())
         assert not list(tmp_path.iterdir())
 
-    def test_the_next_start_removes_what_both_left(self, parent: Parent, tmp_path: Path) -> None:
+    def test_the_next_start_removes_leftovers_of_both(self, parent: Parent, tmp_path: Path) -> None:
         process, top, pid = parent()
         os.kill(pid, signal.SIGKILL)
         process.kill()

@@ -13,7 +13,7 @@ from tests.e2e.commands import Commands
 
 
 @pytest.mark.slow
-def test_half_a_minute_of_soaking(commands: Commands, tmp_path: Path) -> None:
+def test_a_soak_test_of_half_a_minute(commands: Commands, tmp_path: Path) -> None:
     soak = commands.start(["-m", "benchmarks.soak", "--minutes", "0.5", "--seed", "3"])
     ended = soak.wait(160)
     assert ended.status == 0, ended.out + ended.err

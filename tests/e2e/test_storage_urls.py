@@ -16,7 +16,7 @@ def two_urls(embedded_swift: EmbeddedSwift) -> list[str]:
     return [f"{embedded_swift.base_url}/v1/AUTH_test", f"{embedded_swift.base_url}/v1.0/AUTH_test"]
 
 
-def test_requests_go_to_both(
+def test_requests_go_to_both_urls(
     commands: Commands, embedded_swift: EmbeddedSwift, two_urls: list[str]
 ) -> None:
     path = commands.scenario(container_base="both", operation_count=200)
@@ -34,7 +34,7 @@ def test_requests_go_to_both(
     assert min(seen) > 60
 
 
-def test_the_login_says_nothing_against_a_given_url(
+def test_a_given_storage_url_overrides_that_of_the_login(
     commands: Commands, embedded_swift: EmbeddedSwift, two_urls: list[str]
 ) -> None:
     path = commands.scenario(container_base="given", operation_count=20)

@@ -7,7 +7,7 @@ from tests.e2e.commands import Commands, free_ports, login, requests
 from tests.servers.certificates import Certificates
 
 
-def test_a_certificate_of_an_authority_that_we_are_told_to_trust(
+def test_a_certificate_of_a_given_authority_is_accepted(
     commands: Commands, tls_swift: EmbeddedSwift, certificates: Certificates
 ) -> None:
     path = commands.scenario(container_base="trusted")
@@ -17,7 +17,7 @@ def test_a_certificate_of_an_authority_that_we_are_told_to_trust(
     assert "insecure" not in ended.err
 
 
-def test_a_certificate_that_nobody_vouches_for(
+def test_a_certificate_of_an_unknown_authority_is_rejected(
     commands: Commands, tls_swift: EmbeddedSwift
 ) -> None:
     path = commands.scenario(container_base="stranger")
@@ -27,7 +27,7 @@ def test_a_certificate_that_nobody_vouches_for(
     assert requests(tls_swift, "stranger") == []
 
 
-def test_insecure_works_and_says_so_once(commands: Commands, tls_swift: EmbeddedSwift) -> None:
+def test_insecure_works_with_one_warning(commands: Commands, tls_swift: EmbeddedSwift) -> None:
     path = commands.scenario(container_base="insecure")
     ended = commands.run("-q", "-f", path, "--insecure", *login(tls_swift)).fine()
     assert ended.counted() == (60, 0, 0)
@@ -58,7 +58,7 @@ def test_master_and_workers_at_an_ipv6_address(commands: Commands) -> None:
     assert worker.wait().status == 0
 
 
-def test_a_name_with_addresses_of_both_kinds_is_taken_as_ipv4(commands: Commands) -> None:
+def test_a_name_with_ipv4_and_ipv6_addresses_is_reached_by_ipv4(commands: Commands) -> None:
     path = commands.scenario(operation_count=300)
     ports = free_ports()
     worker = commands.worker("--zmq-host", "localhost", *ports)

@@ -33,7 +33,7 @@ def counted(stats: RunStats) -> Counter[str]:
     return found
 
 
-def test_every_lie_is_an_error_and_every_error_a_lie(commands: Commands) -> None:
+def test_corrupt_answers_and_reported_corruptions_agree(commands: Commands) -> None:
     with LyingSwift([*LIES, PUT_ETAG]) as swift:
         ended = against(swift, commands, "--verify").fine(CORRUPTION)
     told = swift.told
@@ -54,7 +54,7 @@ def test_every_lie_is_an_error_and_every_error_a_lie(commands: Commands) -> None
     assert re.search(r"  First corrupt: \w+: ssbench_\d+/tiny\S+: .* tx\w+-\w+\n", ended.out)
 
 
-def test_stale_alone_is_no_corruption(commands: Commands) -> None:
+def test_stale_content_alone_is_no_corruption(commands: Commands) -> None:
     with LyingSwift([OLD]) as swift:
         ended = against(swift, commands, "--verify").fine(0)
     assert swift.told[OLD] > 10
@@ -62,7 +62,7 @@ def test_stale_alone_is_no_corruption(commands: Commands) -> None:
     assert "corrupt content" not in ended.err
 
 
-def test_without_verify_nobody_notices(commands: Commands) -> None:
+def test_without_verify_corruption_goes_unnoticed(commands: Commands) -> None:
     with LyingSwift([lie for lie in LIES if lie not in ("longer", "truncated")]) as swift:
         ended = against(swift, commands).fine(0)
     assert swift.told.total() > 20
@@ -70,7 +70,7 @@ def test_without_verify_nobody_notices(commands: Commands) -> None:
     assert "Verified" not in ended.out
 
 
-def test_what_the_warm_up_read_counts_for_the_verdict(commands: Commands) -> None:
+def test_corruption_during_the_warm_up_counts(commands: Commands) -> None:
     with LyingSwift(["last bit flipped"]) as swift:
         ended = against(
             swift, commands, "--verify", "--warmup", 1, run_seconds=1.2, operation_count=None
@@ -89,7 +89,7 @@ def test_there_is_nothing_to_verify_without_a_store(commands: Commands) -> None:
     ("count", "more"),
     [(300, []), (300, ["--compressible"]), pytest.param(3000, [], marks=pytest.mark.slow)],
 )
-def test_a_store_that_works_passes(
+def test_an_intact_store_passes(
     embedded_swift: EmbeddedSwift, commands: Commands, count: int, more: list[str]
 ) -> None:
     # Not a base of each one's own: letters and random bytes may follow one another.
@@ -120,7 +120,7 @@ def _is_read(request: Request) -> bool:
     return request.method == "GET" and request.object != ""
 
 
-def test_an_object_overwritten_behind_the_runs_back_is_found(
+def test_an_object_overwritten_by_others_is_found(
     embedded_swift: EmbeddedSwift, commands: Commands
 ) -> None:
     """Other bytes of the same length, put by somebody else in the midst of the run."""

@@ -50,12 +50,12 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert link.is_symlink()
 
 
-def test_a_missing_place_is_named() -> None:
+def test_a_missing_directory_is_named() -> None:
     with pytest.raises(SsbenchError, match=r"/no/such/place: No such file.*TMPDIR"):
         workdir.make_workdir("/no/such/place")
 
 
-def test_a_place_without_xattrs_is_rejected(
+def test_a_file_system_without_xattrs_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -67,7 +67,9 @@ def test_a_place_without_xattrs_is_rejected(
     assert not list(tmp_path.iterdir())
 
 
-def test_tmpdir_overrides_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tmpdir_overrides_the_default_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert workdir.candidates(None) == [str(tmp_path)]
     assert workdir.candidates("/else") == ["/else"]

@@ -36,7 +36,7 @@ def status_of(call: object, *args: object) -> int:
     return caught.value.status
 
 
-def test_it_is_a_storage_to_the_type_checker_and_to_users() -> None:
+def test_the_fake_implements_the_protocols() -> None:
     storage: ObjectStore = ready_driver()
     for operation, moved, status in [
         (CREATE, 7, 201),
@@ -52,14 +52,14 @@ def test_it_is_a_storage_to_the_type_checker_and_to_users() -> None:
 
 
 @pytest.mark.parametrize("operation", [READ, DELETE])
-def test_what_is_not_there_is_a_404_with_its_times(operation: Operation) -> None:
+def test_a_missing_object_is_a_404_with_times(operation: Operation) -> None:
     with pytest.raises(StorageError) as caught:
         ready_driver().actions[operation](job(operation), 0)
     assert caught.value.status == 404
     assert caught.value.timing is not None
 
 
-def test_removing_what_is_not_there_is_as_good() -> None:
+def test_removing_a_missing_object_succeeds() -> None:
     assert ready_driver().actions[REMOVE](job(REMOVE), 0).status == 404
 
 
@@ -86,7 +86,7 @@ def test_objects_expire() -> None:
 @pytest.mark.parametrize(
     ("version", "kind"), [(2, ErrorKind.STALE), (1, ErrorKind.NONE), (0, ErrorKind.CORRUPT)]
 )
-def test_another_version_is_told_where_that_is_verified(version: int, kind: ErrorKind) -> None:
+def test_another_version_is_reported_with_verify(version: int, kind: ErrorKind) -> None:
     storage = ready_driver(verify=True)
     storage.actions[CREATE](job(CREATE, version=1), 0)
     try:
@@ -97,7 +97,7 @@ def test_another_version_is_told_where_that_is_verified(version: int, kind: Erro
     assert found is kind
 
 
-def test_a_deadline_that_is_over_fails_the_operation() -> None:
+def test_a_passed_deadline_fails_the_operation() -> None:
     with pytest.raises(StorageError, match="too long"):
         ready_driver().actions[CREATE](job(CREATE), 1)
 

@@ -10,7 +10,7 @@ from tests.fuzz.targets import TARGETS
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_target_holds_for_its_seeds(name: str) -> None:
+def test_each_target_accepts_its_seeds(name: str) -> None:
     invariant, seeds = TARGETS[name].load()
     assert (invariant.__doc__ or "").startswith("Invariant: ")
     assert seeds
@@ -19,7 +19,7 @@ def test_a_target_holds_for_its_seeds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_target_s_invariant_is_tried_by_make_test(name: str) -> None:
+def test_invariants_hold_for_sampled_input(name: str) -> None:
     """By a test of 2,000 examples in the file that defines it."""
     invariant, _ = TARGETS[name].load()
     module = inspect.getmodule(invariant)

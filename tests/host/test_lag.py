@@ -30,7 +30,7 @@ def test_a_timer_that_runs_in_time_shows_no_lag() -> None:
     assert lag.take() == (0, 0)
 
 
-def test_lateness_is_most_and_mean_and_taken_once() -> None:
+def test_lag_is_reported_once_as_maximum_and_mean() -> None:
     clock = Clock()
     lag = LoopLag(0.05, clock)
     run_at(lag, clock, 0, 50, 130, 150)  # the third is 30 ms late; the fourth in time again
@@ -39,14 +39,14 @@ def test_lateness_is_most_and_mean_and_taken_once() -> None:
     assert lag.take() == (0, 0)
 
 
-def test_after_a_long_stop_the_next_is_due_at_once() -> None:
+def test_after_a_long_stop_the_timer_fires_at_once() -> None:
     clock = Clock()
     lag = LoopLag(0.05, clock)
     run_at(lag, clock, 0, 350, 350, 400)
     assert lag.take() == (pytest.approx(0.3), pytest.approx(0.3 / 4))
 
 
-def test_a_loop_that_stands_still_is_as_late_as_it_is_by_now() -> None:
+def test_a_blocked_loop_reports_its_present_lag() -> None:
     clock = Clock()
     lag = LoopLag(0.05, clock)
     run_at(lag, clock, 0)
@@ -60,7 +60,7 @@ def test_a_loop_that_stands_still_is_as_late_as_it_is_by_now() -> None:
     assert mean_s == pytest.approx((2.0 + 0.05 + 1.05) / 3)
 
 
-def test_others_may_tell_of_what_was_late() -> None:
+def test_lag_can_be_reported_by_others() -> None:
     lag = LoopLag(0.05, Clock())
     lag.add(7 * MS)
     lag.add(-MS)  # early is not late

@@ -30,7 +30,7 @@ def test_an_open_folder_of_ours_is_made_private(tmp_path: Path) -> None:
     assert mode(private_folder(tmp_path, WHAT_HELPS)) == 0o700
 
 
-def test_another_users_folder_is_left_alone(
+def test_a_folder_of_another_user_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ssbench-results").mkdir(mode=0o755)

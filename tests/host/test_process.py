@@ -49,7 +49,7 @@ def test_tuning_makes_collections_rarer_and_freezes_present_objects() -> None:
     assert gc.get_freeze_count() == 0
 
 
-def test_a_child_can_import_this_very_ssbench(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_imports_the_same_ssbench(monkeypatch: pytest.MonkeyPatch) -> None:
     home = str(Path(ssbench.__file__).resolve().parents[1])
     monkeypatch.delenv("PYTHONPATH", raising=False)
     assert child_environment()["PYTHONPATH"] == home

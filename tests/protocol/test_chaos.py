@@ -66,7 +66,7 @@ def test_whatever_happens_to_workers_no_job_runs_twice(
     st.sampled_from([0.0, 0.05, 0.5, 3.0]),
     SCRIPTS,
 )
-def test_messages_that_are_lost_repeated_and_reordered_do_not_break_the_accounts(
+def test_lost_repeated_and_reordered_messages_keep_the_accounts(
     seed: int, loses: float, repeats: float, delay_s: float, script: list[tuple[float, int, str]]
 ) -> None:
     """Invariants: the run ends, each job has one outcome, and each job that counts as done ran."""
@@ -81,7 +81,7 @@ def test_messages_that_are_lost_repeated_and_reordered_do_not_break_the_accounts
 
 
 @pytest.mark.parametrize("loses", [0.3, 0.6])
-def test_a_link_that_loses_a_third_of_all_messages_still_ends_the_run(loses: float) -> None:
+def test_a_run_ends_over_a_link_that_loses_a_third_of_the_messages(loses: float) -> None:
     outcome = Cluster(chaos=Chaos(1, loses), worker_timeout_s=20.0).run(100)
     assert outcome.ended == "complete"
     assert outcome.counts.sent == 100

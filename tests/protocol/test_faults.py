@@ -102,7 +102,7 @@ def test_a_worker_that_comes_back_works_again(fault: Callable[[Cluster], None]) 
     assert seen[0] > 0
 
 
-def test_a_worker_that_was_stopped_and_cut_off_starts_nothing_that_was_given_up() -> None:
+def test_a_stopped_and_cut_off_worker_starts_no_lost_job() -> None:
     cluster = Cluster()
     worker = cluster.workers[0]
     worker.operation_s = 1.0
@@ -114,7 +114,7 @@ def test_a_worker_that_was_stopped_and_cut_off_starts_nothing_that_was_given_up(
     assert cluster.too_late == []
 
 
-def test_a_short_cut_loses_no_worker() -> None:
+def test_a_short_interruption_loses_no_worker() -> None:
     cluster = Cluster()
     worker = cluster.workers[0]
     cluster.at(3.0, worker.cut)

@@ -146,7 +146,7 @@ RUBBISH = {
 
 @pytest.mark.parametrize("channel", PEERS)
 @pytest.mark.parametrize("data", RUBBISH.values(), ids=RUBBISH)
-def test_another_tool_is_logged(channel: str, data: bytes) -> None:
+def test_a_peer_with_another_protocol_is_logged(channel: str, data: bytes) -> None:
     with MasterTransport("127.0.0.1", ANY, CurveKey.generate()) as master:
         port = getattr(master.ports, channel)
         lines: list[str] = []
@@ -179,7 +179,7 @@ def test_without_a_key_a_worker_that_has_one_is_logged() -> None:
         assert lines[0].endswith((UNEXPECTED_KEY, CLOSED_EARLY))
 
 
-def test_addresses_of_ipv4_are_plain_where_both_kinds_come_in() -> None:
+def test_ipv4_peers_of_a_dual_stack_socket_are_shown_as_ipv4() -> None:
     if not os.path.exists("/proc/net/if_inet6"):
         pytest.skip("no IPv6 here")
     key = CurveKey.generate()
@@ -286,7 +286,7 @@ def test_a_worker_logs_what_is_wrong_with_its_key(
 
 
 @pytest.mark.parametrize("first", [None, CurveKey.generate()], ids=["no key", "another key"])
-def test_a_worker_tries_again_and_the_next_master_may_fit(first: CurveKey | None) -> None:
+def test_a_worker_retries_and_can_join_the_next_master(first: CurveKey | None) -> None:
     key = CurveKey.generate()
     master = MasterTransport("127.0.0.1", ANY, first)
     ports = master.ports
@@ -298,7 +298,7 @@ def test_a_worker_tries_again_and_the_next_master_may_fit(first: CurveKey | None
             assert all_channels(second, transport, control, PATIENCE_S) == (True, True, True)
 
 
-def test_a_master_that_is_gone_or_absent_rejects_no_worker() -> None:
+def test_an_absent_master_does_not_count_as_rejection() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     transport = WorkerTransport("127.0.0.1", Ports(port, port, port), CurveKey.generate())
@@ -310,7 +310,7 @@ def test_a_master_that_is_gone_or_absent_rejects_no_worker() -> None:
 
 
 @pytest.mark.parametrize("said", OTHER_TOOLS.values(), ids=OTHER_TOOLS)
-def test_other_tools_get_no_job_where_there_is_no_key(said: bytes) -> None:
+def test_peers_of_other_protocols_get_no_job_without_a_key(said: bytes) -> None:
     """Left to itself, ZeroMQ takes what doesn't begin as its own for a peer of its version 1."""
     with MasterTransport("127.0.0.1", ANY, None) as master:
         socks = [call(port, said) for port in (master.ports.work, master.ports.results)]
@@ -335,7 +335,7 @@ def megabytes() -> float:
 
 @pytest.mark.parametrize(("count", "size"), [(2_000, 2048), (40_000, 500), (200_000, 60)])
 @pytest.mark.parametrize(("channel", "kind"), [("control", b"SUB"), ("work", b"PULL")])
-def test_who_sends_what_no_worker_says_is_cut_off(
+def test_a_peer_that_sends_oversized_frames_is_disconnected(
     channel: str, kind: bytes, count: int, size: int
 ) -> None:
     """2,000 subscriptions of 2 KB took 415 MB; while more of them came, nothing else went on."""
@@ -373,7 +373,7 @@ def received_state(master: MasterTransport, control: Control) -> bool:
 
 
 @pytest.mark.parametrize("key", [None, CurveKey.generate()], ids=["no key", "key"])
-def test_workers_say_less_than_would_cut_them_off(
+def test_messages_of_workers_stay_below_the_size_limit(
     key: CurveKey | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authenticator, "MAX_PEER_BYTES", authenticator.MAX_PEER_BYTES // 4)
@@ -388,7 +388,7 @@ def test_workers_say_less_than_would_cut_them_off(
         assert master.rejected_peers(last=True) == []
 
 
-def test_a_reused_descriptor_does_not_blame_the_peer_that_has_it_now() -> None:
+def test_a_reused_descriptor_blames_no_other_peer() -> None:
     key = CurveKey.generate()
     with zmq.Context() as context, context.socket(zmq.PULL) as sock:
         zap = ZapAuthenticator(context, key)

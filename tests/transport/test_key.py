@@ -17,7 +17,7 @@ from tests.fakes.mutations import fuzzed
 from tests.fakes.terminal import must_be_line
 
 
-def test_a_key_comes_back_from_its_file(tmp_path: Path) -> None:
+def test_a_written_key_is_read_back(tmp_path: Path) -> None:
     path = str(tmp_path / "key")
     key = CurveKey.generate()
     key.save(path)
@@ -25,7 +25,7 @@ def test_a_key_comes_back_from_its_file(tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
-def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
+def test_an_existing_key_file_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_text("precious")
     with pytest.raises(UsageError, match="never overwritten"):
@@ -36,7 +36,7 @@ def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o620, 0o601, 0o777])
-def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_key_readable_by_others_is_rejected(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "key"
     CurveKey.generate().save(str(path))
     path.chmod(mode)
@@ -51,7 +51,7 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> Non
     [b"", b"secret", b"\xff\xfe" * 300, b"ssbench-key-2 " + b"a" * 40, bytes(5000),
      b"ssbench-key-1 " + b" ".join([b"x" * 40] * 3), b"ssbench-key-1" + b" y" * 4],
 )  # fmt: skip
-def test_a_file_that_is_no_key_is_refused_and_not_shown(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_a_key_is_rejected_and_not_shown(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "key"
     path.write_bytes(content)
     path.chmod(0o600)
@@ -63,7 +63,7 @@ def test_a_file_that_is_no_key_is_refused_and_not_shown(tmp_path: Path, content:
 
 
 @pytest.mark.parametrize("word", ['"' * 40, "é" * 40, "x" * 40, "0" * 40])
-def test_a_key_that_was_damaged_is_refused(word: str) -> None:
+def test_a_damaged_key_is_rejected(word: str) -> None:
     words = CurveKey.generate().to_text().split()
     for index in range(1, 5):
         damaged = [*words[:index], word, *words[index + 1 :]]
@@ -102,7 +102,7 @@ NO_KEY_FILES = {
 
 @pytest.mark.timeout(10)  # a FIFO without a writer must not hold anybody up
 @pytest.mark.parametrize(("make", "said"), NO_KEY_FILES.values(), ids=NO_KEY_FILES)
-def test_what_is_no_private_file_is_refused_in_a_line(
+def test_a_key_path_that_is_no_private_file_is_rejected(
     tmp_path: Path, make: Callable[[Path], object], said: str
 ) -> None:
     path = tmp_path / "key"
@@ -115,14 +115,14 @@ def test_what_is_no_private_file_is_refused_in_a_line(
     assert caught.value.exit_status is ExitStatus.USAGE
 
 
-def test_a_name_that_no_file_can_have() -> None:
+def test_an_impossible_file_name_is_rejected() -> None:
     with pytest.raises(UsageError, match="can't be read: no file can have such a name"):
         CurveKey.load("a\0b")
     with pytest.raises(UsageError, match="can't be written: no file can have such a name"):
         CurveKey.generate().save("a\0b")
 
 
-def test_a_file_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+def test_only_the_beginning_of_an_endless_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "key"
     CurveKey.generate().save(str(path))
     with path.open("ab") as file:
@@ -154,9 +154,7 @@ def test_a_key_is_not_written_through_a_link(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_where_the_disk_is_full_half_a_key_is_not_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_no_partial_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(fd: int, mode: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -166,7 +164,7 @@ def test_where_the_disk_is_full_half_a_key_is_not_left(
     assert not (tmp_path / "key").exists()
 
 
-def test_no_key_is_shown() -> None:
+def test_no_repr_or_message_shows_a_key() -> None:
     key = CurveKey.generate()
     assert repr(key) == "CurveKey()"
     assert all(word not in repr(key) for word in key.to_text().split()[1:])
@@ -191,12 +189,12 @@ def key_or_refused(data: bytes) -> None:
 
 
 @fuzzed(recorded("keys"), [b" ", b"\n", b"ssbench-key-1", b"ssbench-key-2", b"\x1b[2J", b"\0"])
-def test_spoilt_key_files(data: bytes) -> None:
+def test_mutated_key_files(data: bytes) -> None:
     """Invariant: that of ``key_or_refused``."""
     key_or_refused(data)
 
 
-def test_the_recorded_key_is_one() -> None:
+def test_the_recorded_key_file_is_valid() -> None:
     assert (
         CurveKey.from_text(recorded("keys")[0].decode(), "x").to_text().encode()
         == recorded("keys")[0]

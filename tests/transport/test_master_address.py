@@ -35,13 +35,13 @@ def read(data: bytes) -> MasterAddress | None:
     ("ip", "host"),
     [("10.0.0.1", "10.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("fe80::1", "fe80::1")],
 )
-def test_what_one_end_says_the_other_reads(ip: str, host: str, key: CurveKey | None) -> None:
+def test_a_key_passes_through_the_pipe(ip: str, host: str, key: CurveKey | None) -> None:
     assert read(address_line(Wire(ip), key).encode()) == MasterAddress(
         host, Ports(1, 2, 65535), key
     )
 
 
-def test_a_pipe_that_is_closed_without_a_word_says_that_nobody_is_there() -> None:
+def test_a_closed_pipe_means_that_the_parent_is_gone() -> None:
     assert read(b"") is None
 
 
@@ -49,13 +49,13 @@ def test_a_pipe_that_is_closed_without_a_word_says_that_nobody_is_there() -> Non
     "data", [b"\n", b"127.0.0.1\n", b"h 1 2\n", b"h 1 2 x s3cret\n", b"h 1 -2 3\n", b"\xff\n",
              b"h 1 2 \xb2\n"]
 )  # fmt: skip
-def test_anything_else_is_refused_and_not_repeated(data: bytes) -> None:
+def test_other_input_is_rejected_and_not_shown(data: bytes) -> None:
     with pytest.raises(UsageError) as caught:
         read(data)
     assert str(caught.value) == "the parent's pipe: no host and three ports"
 
 
-def test_a_key_that_is_none_is_refused_and_not_repeated() -> None:
+def test_a_malformed_key_is_rejected_and_not_shown() -> None:
     with pytest.raises(UsageError, match=r"^the parent's pipe: not a key") as caught:
         read(b"h 1 2 3 ssbench-key-1 s3cret\n")
     assert "s3cret" not in str(caught.value)

@@ -18,7 +18,7 @@ from tests.timing import spoilable
 from tests.transport.ends import ANY, until, worker_of
 
 
-def test_rubbish_is_refused_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_messages_are_rejected_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     with MasterTransport("127.0.0.1", ANY, None) as master, zmq.Context() as context:
         with context.socket(zmq.PUSH) as rejected:
             rejected.connect(f"tcp://127.0.0.1:{master.ports.results}")
@@ -40,11 +40,11 @@ def test_without_workers_no_job_is_taken() -> None:
 @pytest.mark.parametrize(
     ("jobs", "messages"), [(0, 16), (1, 16), (4, 16), (8, 8), (64, 2), (256, 2)]
 )
-def test_pipes_are_shorter_for_larger_batches(jobs: int, messages: int) -> None:
+def test_high_water_marks_are_lower_for_larger_batches(jobs: int, messages: int) -> None:
     assert pipe_length(jobs) == messages
 
 
-def test_of_many_messages_none_is_missing_and_the_loop_gets_its_turn() -> None:
+def test_many_messages_all_arrive_without_starving_the_loop() -> None:
     with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master) as (transport, _):
         count = 2 * RECEIVED_AT_ONCE + 5
         sent = 0
@@ -75,14 +75,14 @@ def test_waiting_for_messages_is_bounded() -> None:
 # Addresses --------------------------------------------------------------------------------
 
 
-def test_ports_are_free_again_when_the_master_is_gone() -> None:
+def test_closing_the_master_frees_its_ports() -> None:
     with MasterTransport("127.0.0.1", ANY, CurveKey.generate()) as first:
         ports = first.ports
     with MasterTransport("127.0.0.1", ports, None) as second:
         assert second.ports == ports
 
 
-def test_where_a_master_listens() -> None:
+def test_bind_addresses_of_a_master() -> None:
     with MasterTransport(None, ANY, None) as master:
         assert master.ip == "127.0.0.1"
     with MasterTransport(None, ANY, CurveKey.generate()) as master:
@@ -91,7 +91,7 @@ def test_where_a_master_listens() -> None:
         assert master.ip == "127.0.0.2"
 
 
-def test_a_port_in_use_is_said_with_the_options_that_help() -> None:
+def test_a_port_in_use_is_reported_with_its_options() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         for ports in (Ports(port, 0, 0), Ports(0, port, 0), Ports(0, 0, port)):
@@ -105,7 +105,7 @@ def test_a_port_in_use_is_said_with_the_options_that_help() -> None:
             assert caught.value.exit_status is ExitStatus.FAILED
 
 
-def test_an_address_of_another_host_is_said() -> None:
+def test_an_address_of_another_host_is_reported() -> None:
     with pytest.raises(TransportError, match=r"192\.0\.2\.1.*--zmq-bind-ip") as caught:
         MasterTransport("192.0.2.1", ANY, None)
     assert "another ssbench-master" not in str(caught.value), "nobody else is to blame"

@@ -54,7 +54,7 @@ def zeromqs_threads() -> Iterator[int]:
 
 
 @has_batch
-def test_zeromqs_threads_are_batch_threads() -> None:
+def test_zeromq_threads_use_the_batch_policy() -> None:
     before = set(zeromqs_threads())
     with MasterTransport("127.0.0.1", ANY, None) as master, worker_of(master):
         # Two of each side. They name themselves once they run.
@@ -86,7 +86,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("other", KEYS.values(), ids=KEYS)
-def test_without_the_masters_key_nothing_gets_in_or_out(
+def test_without_the_key_no_message_passes(
     other: Callable[[CurveKey], CurveKey | None],
 ) -> None:
     key = CurveKey.generate()
@@ -100,7 +100,7 @@ def test_without_the_masters_key_nothing_gets_in_or_out(
             assert all_channels(master, friend, friends_control, PATIENCE_S)[:2] == (True, True)
 
 
-def test_a_worker_with_a_key_tells_nothing_to_a_master_without() -> None:
+def test_a_worker_with_a_key_sends_nothing_to_a_master_without() -> None:
     with (
         MasterTransport("127.0.0.1", ANY, None) as master,
         worker_of(master, CurveKey.generate()) as (transport, control),
@@ -108,7 +108,7 @@ def test_a_worker_with_a_key_tells_nothing_to_a_master_without() -> None:
         assert all_channels(master, transport, control, GRACE_S) == (False, False, False)
 
 
-def test_hundreds_of_workers_may_come_at_once() -> None:
+def test_hundreds_of_workers_can_join_at_once() -> None:
     """The kernel turns away who finds the queue of a port full, and tells nobody."""
     with MasterTransport("127.0.0.1", Ports(0, 0, 0), None) as transport:
         for sock in (transport._work, transport._results, transport._control):
@@ -119,7 +119,7 @@ def test_hundreds_of_workers_may_come_at_once() -> None:
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 300, "a..b", "ex ample", ""])
-def test_a_host_without_an_address(host: str) -> None:
+def test_a_host_name_without_an_address(host: str) -> None:
     with pytest.raises(TransportError, match="no address is known") as caught:
         resolve(host)
     assert "\n" not in str(caught.value)
@@ -134,7 +134,7 @@ def test_names_with_both_kinds_of_address_give_ipv4(monkeypatch: pytest.MonkeyPa
     assert resolve("six.example") == "2001:db8::1"
 
 
-def test_addresses_stay_what_they_are() -> None:
+def test_addresses_are_not_resolved() -> None:
     assert resolve("127.0.0.1") == "127.0.0.1"
     assert resolve("::") == "::"
 
@@ -164,21 +164,21 @@ def policies() -> tuple[int, int]:
 
 
 @has_batch
-def test_threads_started_within_are_batch_threads() -> None:
+def test_threads_started_inside_use_the_batch_policy() -> None:
     with batch_scheduling():
         assert policies() == (os.SCHED_BATCH, os.SCHED_BATCH)
     assert policies() == (os.SCHED_OTHER, os.SCHED_OTHER)
 
 
 @has_batch
-def test_after_an_error_the_policy_is_as_before() -> None:
+def test_the_policy_is_restored_after_an_error() -> None:
     with pytest.raises(KeyError), batch_scheduling():
         raise KeyError
     assert policies() == (os.SCHED_OTHER, os.SCHED_OTHER)
 
 
 @has_batch
-def test_another_policy_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_policy_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getscheduler", lambda pid: os.SCHED_IDLE)
     monkeypatch.setattr(os, "sched_setscheduler", None)
     with batch_scheduling():

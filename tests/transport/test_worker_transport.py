@@ -17,7 +17,7 @@ from tests.timing import spoilable
 from tests.transport.ends import ANY, PATIENCE_S, state, until, worker_of
 
 
-def test_rubbish_on_the_control_port_is_rejected() -> None:
+def test_malformed_messages_on_the_control_port_are_rejected() -> None:
     with (
         MasterTransport("127.0.0.1", ANY, None) as master,
         worker_of(master) as (_transport, control),
@@ -42,7 +42,7 @@ def test_the_newest_control_state_counts() -> None:
 # What is in the pipes ---------------------------------------------------------------------
 
 
-def test_a_worker_that_reads_nothing_swallows_little() -> None:
+def test_a_worker_that_does_not_read_buffers_little() -> None:
     with (
         MasterTransport("127.0.0.1", ANY, None) as master,
         worker_of(master) as (transport, _control),
@@ -87,14 +87,14 @@ def test_a_worker_ends_without_a_master() -> None:
     assert time.monotonic() - started < 1
 
 
-def test_what_was_sent_last_still_goes_out() -> None:
+def test_closing_sends_the_last_messages() -> None:
     with MasterTransport("127.0.0.1", ANY, None) as master:
         with worker_of(master) as (transport, _control):
             assert until(lambda: transport.send(Bye(1, "last words")))
         assert next(iter(master.receive(PATIENCE_S))) == Bye(1, "last words")
 
 
-def test_a_worker_without_a_descriptor_left_says_so() -> None:
+def test_a_worker_out_of_descriptors_reports_it() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     transport = WorkerTransport("127.0.0.1", Ports(), None)
     try:

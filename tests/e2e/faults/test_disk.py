@@ -47,7 +47,7 @@ def filled(commands: Commands, stat_file: Path, **options: object) -> Ended:
 
 
 @pytest.mark.fault("disk full during the run")
-def test_a_full_disk_ends_the_run_in_good_order(
+def test_a_full_disk_ends_the_run_cleanly(
     commands: Commands, small_disk: Namespace, row: Row
 ) -> None:
     stat_file = commands.place / "small" / "run.stat.gz"
@@ -64,9 +64,7 @@ def test_a_full_disk_ends_the_run_in_good_order(
 
 
 @pytest.mark.fault("limit on the size of files (RLIMIT_FSIZE)")
-def test_a_limit_on_the_size_of_files_is_as_good_as_a_full_disk(
-    commands: Commands, row: Row
-) -> None:
+def test_a_file_size_limit_ends_the_run_cleanly(commands: Commands, row: Row) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, SMALL))
 
@@ -77,7 +75,7 @@ def test_a_limit_on_the_size_of_files_is_as_good_as_a_full_disk(
 
 
 @pytest.mark.fault("disk full, objects were created")
-def test_what_the_run_created_is_deleted_all_the_same(
+def test_created_objects_are_deleted_after_a_full_disk(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     def limit() -> None:
@@ -127,7 +125,7 @@ def test_at_the_footer(commands: Commands, embedded_swift: EmbeddedSwift, row: R
 
 
 @pytest.mark.fault("no place for the stat file")
-def test_a_stat_file_that_can_not_be_made_is_reported_first(
+def test_a_stat_file_that_cannot_be_created_is_reported_before_the_run(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     path = commands.scenario(container_base="nowhere")
@@ -140,7 +138,7 @@ def test_a_stat_file_that_can_not_be_made_is_reported_first(
 
 
 @pytest.mark.fault("report into a pipe that is closed")
-def test_a_reader_that_has_enough(commands: Commands, row: Row) -> None:
+def test_a_closed_pipe_of_the_report(commands: Commands, row: Row) -> None:
     done = shell(commands, '"$@" | true; echo "${PIPESTATUS[0]}"', *noop_run(commands))
     assert done.stdout == "0\n"
     assert "Traceback" not in done.stderr
@@ -150,7 +148,7 @@ def test_a_reader_that_has_enough(commands: Commands, row: Row) -> None:
 
 
 @pytest.mark.fault("report onto a full disk")
-def test_a_report_that_can_not_be_printed(commands: Commands, row: Row) -> None:
+def test_a_report_on_a_full_disk(commands: Commands, row: Row) -> None:
     done = shell(commands, '"$@" >/dev/full; echo $?', *noop_run(commands))
     assert done.stdout == "1\n"
     last = done.stderr.splitlines()[-1]
@@ -159,7 +157,7 @@ def test_a_report_that_can_not_be_printed(commands: Commands, row: Row) -> None:
     row.saw("status 1, one line, results kept")
 
 
-def test_a_file_that_is_there_is_not_overwritten(
+def test_an_existing_file_is_not_overwritten(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
     path = commands.scenario(container_base="isthere")

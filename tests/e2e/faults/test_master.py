@@ -124,7 +124,7 @@ def test_workers_notice_and_wait_or_exit_as_their_options_say(
 
 
 @pytest.mark.fault("master ended, its workers have --exit-with-master")
-def test_workers_that_are_to_end_with_their_master(commands: Commands, row: Row) -> None:
+def test_workers_with_the_option_end_with_their_master(commands: Commands, row: Row) -> None:
     ports = free_ports()
     workers = [commands.worker(*ports, "--exit-with-master", f"w{i}") for i in range(2)]
     options = ["--noop", "--expect-workers", 2]
@@ -137,7 +137,7 @@ def test_workers_that_are_to_end_with_their_master(commands: Commands, row: Row)
 
 
 @pytest.mark.fault("master killed (SIGKILL), with local workers")
-def test_local_workers_die_with_it(
+def test_local_workers_die_with_their_master(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str, row: Row
 ) -> None:
     ports = free_ports()

@@ -9,7 +9,7 @@ from tests.e2e.faults.matrix import Account, Row, table
 from tests.report import runs
 
 
-def test_a_sum_that_does_not_come_out_is_no_row() -> None:
+def test_wrong_sums_are_not_accepted() -> None:
     records = [runs.header(), runs.batch([runs.result(1, READ)])]
     row = Row("nothing")
     assert row.accounted(runs.stats_of([*records, runs.footer(sent=3, lost=2)])) == Account(
@@ -22,7 +22,7 @@ def test_a_sum_that_does_not_come_out_is_no_row() -> None:
     assert [str(account) for account in row.accounts] == ["3 = 1 + 0 + 2"]
 
 
-def test_what_was_not_seen_is_not_shown() -> None:
+def test_unseen_faults_are_not_shown() -> None:
     text = table([Row("one"), Row("two", seen=["a", "b"], recovered_s=1.25, ended="passed")])
     assert [line.split("|")[2:6] for line in text.replace(" ", "").splitlines()[2:]] == [
         ["-", "-", "-", "notrun"],

@@ -64,7 +64,7 @@ def resume(commands: Commands, swift: EmbeddedSwift, path: Path, *words: object)
 
 
 @pytest.mark.fault("master killed in the run, then --resume-cleanup")
-def test_exactly_what_the_run_created_goes(
+def test_resume_cleanup_deletes_exactly_what_the_run_created(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str, row: Row
 ) -> None:
     stat_file, run_id = killed_run(commands, embedded_swift, base)
@@ -93,7 +93,7 @@ def test_exactly_what_the_run_created_goes(
     row.saw("a second time there was nothing")
 
 
-def test_what_others_uploaded_under_the_runs_names_stays(
+def test_objects_of_others_under_the_names_of_the_run_stay(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0], operation_count=12)
@@ -135,7 +135,7 @@ def _plant_neighbours(account: Account, base: str, run_id: str) -> None:
 
 
 @pytest.mark.fault("--resume-cleanup while the run is still going on")
-def test_a_run_that_lives_is_left_alone(
+def test_resume_cleanup_rejects_a_live_run(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str, row: Row
 ) -> None:
     path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0])
@@ -155,7 +155,7 @@ def test_a_run_that_lives_is_left_alone(
     assert account.created(base, stats.run.run_id) == []
 
 
-def test_a_second_ctrl_c_tells_how_to_be_rid_of_it(
+def test_a_second_ctrl_c_names_the_cleanup_command(
     commands: Commands, embedded_swift: EmbeddedSwift, base: str
 ) -> None:
     path = commands.scenario(container_base=base, crud_profile=[1, 0, 0, 0], user_count=8)

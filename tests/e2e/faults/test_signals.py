@@ -97,7 +97,7 @@ def stopped(started: Started, row: Row, number: signal.Signals = signal.SIGINT) 
 
 
 @pytest.mark.fault("Ctrl-C while it logs in")
-def test_while_it_logs_in(commands: Commands, row: Row) -> None:
+def test_a_signal_during_login(commands: Commands, row: Row) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/auth/v1.0"
         started = commands.start_run("-f", commands.scenario(), "-A", url, "-U", "u", "-K", "k")
@@ -114,7 +114,7 @@ def test_while_it_logs_in(commands: Commands, row: Row) -> None:
 
 
 @pytest.mark.fault("Ctrl-C while it waits for workers")
-def test_while_it_waits_for_workers(lively: Lively, row: Row) -> None:
+def test_a_signal_while_waiting_for_workers(lively: Lively, row: Row) -> None:
     started = lively.start(workers=None)
     started.wait_for("Starting scenario run")
     time.sleep(0.5)
@@ -130,7 +130,7 @@ def test_while_it_waits_for_workers(lively: Lively, row: Row) -> None:
 
 
 @pytest.mark.fault("Ctrl-C while containers are made")
-def test_while_containers_are_made(lively: Lively, row: Row) -> None:
+def test_a_signal_during_container_creation(lively: Lively, row: Row) -> None:
     started = lively.start(container_count=2000, container_concurrency=1)
     until("containers", lambda: len(requests(lively.swift, lively.base)) > 5)
     ended = stopped(started, row)
@@ -139,7 +139,7 @@ def test_while_containers_are_made(lively: Lively, row: Row) -> None:
 
 
 @pytest.mark.fault("Ctrl-C while containers are made, and the store is silent")
-def test_while_containers_are_made_at_a_silent_store(
+def test_a_signal_during_container_creation_at_a_silent_store(
     commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
 ) -> None:
     lively = Lively(commands, fresh_swift(), base)
@@ -150,7 +150,7 @@ def test_while_containers_are_made_at_a_silent_store(
 
 
 @pytest.mark.fault("Ctrl-C during populate")
-def test_during_populate(lively: Lively, row: Row) -> None:
+def test_a_signal_during_populate(lively: Lively, row: Row) -> None:
     started = lively.start(initial_files={"tiny": 20_000})
     lively.wait_for("PUT", initial=True)
     ended = stopped(started, row)
@@ -162,7 +162,7 @@ def test_during_populate(lively: Lively, row: Row) -> None:
 
 @pytest.mark.fault("{number.name} during the run")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_during_the_run(lively: Lively, number: signal.Signals, row: Row) -> None:
+def test_a_signal_during_the_run(lively: Lively, number: signal.Signals, row: Row) -> None:
     started = lively.start()
     lively.wait_for("PUT", 20)
     ended = stopped(started, row, number)
@@ -178,7 +178,7 @@ def test_during_the_run(lively: Lively, number: signal.Signals, row: Row) -> Non
 
 
 @pytest.mark.fault("Ctrl-C during the run, with -k")
-def test_during_the_run_with_keep(lively: Lively, row: Row) -> None:
+def test_a_signal_during_a_run_with_keep(lively: Lively, row: Row) -> None:
     started = lively.start("-k")
     lively.wait_for("PUT", 20)
     stats = stopped(started, row).stats
@@ -188,7 +188,7 @@ def test_during_the_run_with_keep(lively: Lively, row: Row) -> None:
 
 
 @pytest.mark.fault("Ctrl-C during clean-up")
-def test_during_clean_up(lively: Lively, row: Row) -> None:
+def test_a_signal_during_cleanup(lively: Lively, row: Row) -> None:
     started = lively.start(operation_count=150, crud_profile=[1, 0, 0, 0])
     lively.wait_for("DELETE", 2)
     stats = stopped(started, row).stats
@@ -199,7 +199,7 @@ def test_during_clean_up(lively: Lively, row: Row) -> None:
 
 
 @pytest.mark.fault("a second Ctrl-C during clean-up")
-def test_a_second_one_leaves_at_once(lively: Lively, row: Row) -> None:
+def test_a_second_signal_exits_at_once(lively: Lively, row: Row) -> None:
     started = lively.start(crud_profile=[1, 0, 0, 0], user_count=8)
     lively.wait_for("PUT", 300)
     workers = [worker.pid for worker in started.workers()]
@@ -219,7 +219,7 @@ def test_a_second_one_leaves_at_once(lively: Lively, row: Row) -> None:
 
 
 @pytest.mark.fault("Ctrl-C during the run, and again while operations in flight hang")
-def test_a_second_one_does_not_wait_for_what_hangs(
+def test_a_second_signal_does_not_wait_for_hanging_operations(
     commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
 ) -> None:
     lively = Lively(commands, fresh_swift(), base)
@@ -240,7 +240,7 @@ def test_a_second_one_does_not_wait_for_what_hangs(
 
 
 @pytest.mark.fault("operations in flight hang, --drain-timeout is over")
-def test_the_wait_for_what_hangs_comes_to_an_end(
+def test_the_wait_for_hanging_operations_is_bounded(
     commands: Commands, fresh_swift: Callable[..., EmbeddedSwift], base: str, row: Row
 ) -> None:
     lively = Lively(commands, fresh_swift(), base)
@@ -273,7 +273,7 @@ class FullPipe:
 
 @pytest.mark.fault("{first.name} while the report is written")
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
-def test_during_the_report(commands: Commands, first: signal.Signals, row: Row) -> None:
+def test_a_signal_during_the_report(commands: Commands, first: signal.Signals, row: Row) -> None:
     prefix = FullPipe(commands.place).shell
     started = commands.start_run("-f", commands.scenario(), "--noop", workers=1, prefix=prefix)
     assert started.stat_file is not None
@@ -305,7 +305,7 @@ def _is_whole(path: Path) -> bool:
 
 @pytest.mark.fault("Ctrl-C held down, from {moment}")
 @pytest.mark.parametrize("moment", ["the start", "the run", "the end"])
-def test_a_key_that_is_held_down(commands: Commands, moment: str, row: Row) -> None:
+def test_repeated_signals(commands: Commands, moment: str, row: Row) -> None:
     length = ["-o", 50] if moment == "the end" else ["-r", 60]
     started = commands.start_run("-f", commands.scenario(), "--noop", *length, workers=1)
     told = {"the start": "seed", "the run": "logging to", "the end": "results saved to"}

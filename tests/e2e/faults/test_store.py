@@ -132,7 +132,7 @@ SLOW = ("stalls in the body", "a body after 204 and 304", "broken chunks", "head
     "fault",
     [name if name not in SLOW else pytest.param(name, marks=pytest.mark.slow) for name in FAULTS],
 )
-def test_an_answer_that_is_none(fault: str, commands: Commands, row: Row) -> None:
+def test_an_answer_that_is_not_http(fault: str, commands: Commands, row: Row) -> None:
     faults = FAULTS[fault]
     count = FEW if "stalls" in fault or "drip" in fault else 40
     behaviours = {name: found.behaviour if found else None for name, found in faults.items()}

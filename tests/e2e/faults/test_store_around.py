@@ -58,7 +58,7 @@ QUICK = ("a container's HEAD stalls", "a container's PUT has a body without end"
 @pytest.mark.parametrize(
     "fault", [name if name in QUICK else param(name, marks=slow) for name in BEFORE]
 )
-def test_containers_that_cannot_be_made(fault: str, commands: Commands, row: Row) -> None:
+def test_containers_that_cannot_be_created(fault: str, commands: Commands, row: Row) -> None:
     verbs, behaviour, words = BEFORE[fault]
     path = commands.scenario()
     with HostileSwift({fault: behaviour}, of_containers(*verbs)) as swift:
@@ -88,7 +88,7 @@ def test_containers_that_cannot_be_made(fault: str, commands: Commands, row: Row
         ("has no end", flooding(CHUNKED, b"10000\r\n%b\r\n" % BLOCK), "a body of more than"),
     ],
 )
-def test_limits_that_cannot_be_had(
+def test_limits_that_cannot_be_fetched(
     fault: str, behaviour: Behaviour, words: str, commands: Commands, row: Row
 ) -> None:
     path = commands.scenario()

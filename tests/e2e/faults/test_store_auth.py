@@ -52,7 +52,7 @@ QUICK = (
     "fault",
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FAULTS],
 )
-def test_no_token_is_one_line(fault: str, commands: Commands, row: Row) -> None:
+def test_a_login_without_a_token_gives_one_line(fault: str, commands: Commands, row: Row) -> None:
     behaviour, words = FAULTS[fault]
     path = commands.scenario()
     with HostileSwift({fault: behaviour}, of_path("/auth/v1.0")) as swift:

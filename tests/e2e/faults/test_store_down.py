@@ -27,7 +27,7 @@ NOBODY = "http://127.0.0.1:9"
 
 
 @pytest.mark.fault("store: its object server is killed (real Swift)")
-def test_without_its_object_server_operations_are_tried_again_and_fail(
+def test_without_object_server_operations_are_retried_and_fail(
     commands: Commands, four_process_swift: FourProcessSwift, row: Row
 ) -> None:
     swift = four_process_swift
@@ -57,7 +57,7 @@ def test_without_its_object_server_operations_are_tried_again_and_fail(
 
 
 @pytest.mark.fault("store: its object server is killed, and comes back (real Swift)")
-def test_an_outage_that_ends_within_the_retries_costs_no_operation(
+def test_an_outage_within_the_retries_fails_no_operation(
     commands: Commands, four_process_swift: FourProcessSwift, row: Row
 ) -> None:
     swift = four_process_swift
@@ -77,7 +77,7 @@ def test_an_outage_that_ends_within_the_retries_costs_no_operation(
 
 
 @pytest.mark.fault("store: no object server while it is filled (real Swift)")
-def test_without_any_initial_object_there_is_no_run_but_a_report(
+def test_without_initial_objects_the_run_is_skipped_and_reported(
     commands: Commands, four_process_swift: FourProcessSwift, row: Row
 ) -> None:
     swift = four_process_swift
@@ -147,7 +147,7 @@ def test_a_wrong_key(commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 
 
 @pytest.mark.fault("store: a user who may not write")
-def test_a_user_who_may_not_write(
+def test_a_user_without_write_permission(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     path = commands.scenario(container_base="forbidden")

@@ -40,7 +40,7 @@ def test_a_run_ends_early(option: str, most: int, words: str, commands: Commands
 
 
 @pytest.mark.fault("store: every other operation fails, with --max-consecutive-errors 25")
-def test_a_run_with_a_success_now_and_then_goes_on(commands: Commands, row: Row) -> None:
+def test_a_run_with_rare_successes_continues(commands: Commands, row: Row) -> None:
     path = commands.scenario(crud_profile=[0, 1, 0, 0], operation_count=200, user_count=1)
     with HostileSwift({"cut": CUT.behaviour, "well": None}) as swift:
         options = [*options_for(swift), "--max-consecutive-errors", "25"]

@@ -32,7 +32,7 @@ UNAUTHORIZED = b"HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno"
 
 
 @pytest.mark.fault("store: slow-loris, a byte a second, with --operation-timeout")
-def test_answers_byte_by_byte(commands: Commands, row: Row) -> None:
+def test_answers_in_single_bytes(commands: Commands, row: Row) -> None:
     faults = {
         "length": Fault(dripping(START, b"x", 1), K.OPERATION_TIMEOUT, "took too long"),
         "chunks": Fault(dripping(CHUNKED, b"1\r\nx\r\n", 1), K.OPERATION_TIMEOUT, "took too long"),
@@ -45,7 +45,7 @@ def test_answers_byte_by_byte(commands: Commands, row: Row) -> None:
 
 
 @pytest.mark.fault("store: 401 for ever")
-def test_a_token_that_is_never_good_enough(commands: Commands, row: Row) -> None:
+def test_a_token_that_is_always_rejected(commands: Commands, row: Row) -> None:
     faults = {"401": Fault(saying(UNAUTHORIZED, then=keep), K.UNAUTHORIZED, "answered 401", 401)}
     path = commands.scenario(**READS, operation_count=12)
     with HostileSwift({"401": faults["401"].behaviour}) as swift:
@@ -136,7 +136,7 @@ IN_SERVICE = {"closed": leave, "well": None, "reset": reset, "well too": None}
 
 
 @pytest.mark.fault("store: connections are closed, or reset, instead of an answer")
-def test_requests_that_are_broken_in_service(commands: Commands, row: Row) -> None:
+def test_requests_broken_in_flight(commands: Commands, row: Row) -> None:
     path = commands.scenario(**READS, operation_count=40, user_count=1)
     with HostileSwift(IN_SERVICE) as swift:
         ended, _ = watch(commands.start_run("-f", path, *options_for(swift), workers=1))
@@ -153,7 +153,7 @@ def test_requests_that_are_broken_in_service(commands: Commands, row: Row) -> No
 @pytest.mark.fault(
     "store: connections are closed, or reset, instead of an answer, with --retries 3"
 )
-def test_each_request_that_is_broken_is_in_a_count(commands: Commands, row: Row) -> None:
+def test_each_broken_request_is_counted(commands: Commands, row: Row) -> None:
     path = commands.scenario(**READS, operation_count=40, user_count=4, run_seconds=None)
     with HostileSwift(IN_SERVICE) as swift:
         options = [*options_for(swift), "--retries", 3]
@@ -167,7 +167,7 @@ def test_each_request_that_is_broken_is_in_a_count(commands: Commands, row: Row)
 
 
 @pytest.mark.fault("store: bytes that nobody asked for, behind an answer")
-def test_bytes_behind_an_answer(commands: Commands, row: Row) -> None:
+def test_bytes_after_a_response(commands: Commands, row: Row) -> None:
     # The next request on that connection meets them: one failure for each.
     behaviours = {"garbage": saying(WELL, b"and more\r\n\r\n", then=keep), "well": None}
     path = commands.scenario(**READS, operation_count=40, user_count=1)

@@ -65,7 +65,7 @@ def test_an_unknown_authority(commands: Commands, row: Row, context: ssl.SSLCont
 
 
 @pytest.mark.fault("TLS: a certificate for another host")
-def test_another_host(commands: Commands, row: Row, tmp_path: Path) -> None:
+def test_a_certificate_of_another_host(commands: Commands, row: Row, tmp_path: Path) -> None:
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("elsewhere.test").configure_cert(context)
@@ -91,7 +91,9 @@ def test_a_plain_url_for_tls(commands: Commands, row: Row, context: ssl.SSLConte
         for name, (behaviour, _) in HANDSHAKES.items()
     ],
 )
-def test_no_handshake(fault: str, commands: Commands, row: Row, certificates: Certificates) -> None:
+def test_a_server_without_a_handshake(
+    fault: str, commands: Commands, row: Row, certificates: Certificates
+) -> None:
     behaviour, words = HANDSHAKES[fault]
     with Gate(0, {fault: behaviour}) as gate:
         gate.strike()
@@ -101,7 +103,7 @@ def test_no_handshake(fault: str, commands: Commands, row: Row, certificates: Ce
 
 
 @pytest.mark.fault("TLS: handshakes fail in the midst of a run, in one way after another")
-def test_handshakes_in_the_midst_of_a_run(
+def test_failing_handshakes_during_a_run(
     commands: Commands, row: Row, context: ssl.SSLContext, certificates: Certificates
 ) -> None:
     stranger = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

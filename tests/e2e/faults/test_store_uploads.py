@@ -70,7 +70,7 @@ FAULTS: dict[str, dict[str, Fault | None]] = {
 
 @pytest.mark.fault("store: {fault}")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_upload_that_fails(fault: str, commands: Commands, row: Row) -> None:
+def test_a_failing_upload(fault: str, commands: Commands, row: Row) -> None:
     faults = FAULTS[fault]
     behaviours = {name: found and found.behaviour for name, found in faults.items()}
     with HostileSwift(behaviours, of_the_run("PUT")) as swift:
@@ -84,7 +84,7 @@ def test_an_upload_that_fails(fault: str, commands: Commands, row: Row) -> None:
 
 @pytest.mark.fault("store: {fault} in the midst of an upload, on a kept connection")
 @pytest.mark.parametrize("fault", ["reset", "half closed"])
-def test_an_upload_that_is_cut_off_is_no_idle_connection(
+def test_a_reset_upload_is_not_resent_as_an_idle_connection(
     fault: str, commands: Commands, row: Row
 ) -> None:
     cut, words = {

@@ -46,7 +46,9 @@ def kill_one(started: Started, row: Row) -> int:
 
 
 @pytest.mark.fault("worker killed (SIGKILL) in the run")
-def test_one_of_two_is_killed(commands: Commands, embedded_swift: EmbeddedSwift, row: Row) -> None:
+def test_one_of_two_workers_is_killed(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
     path = commands.scenario(container_base="killed", crud_profile=[2, 1, 1, 0], user_count=8)
     options = login(embedded_swift)
     started = commands.start_run("-f", path, "-o", "500", *options)
@@ -72,7 +74,7 @@ def test_one_of_two_is_killed(commands: Commands, embedded_swift: EmbeddedSwift,
 
 
 @pytest.mark.fault("worker killed (SIGKILL) in the clean-up")
-def test_one_of_two_is_killed_while_it_cleans_up(
+def test_one_of_two_workers_is_killed_during_cleanup(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     path = commands.scenario(container_base="tidied", crud_profile=[1, 0, 0, 0], user_count=8)
@@ -92,7 +94,7 @@ def test_one_of_two_is_killed_while_it_cleans_up(
 
 
 @pytest.mark.fault("worker killed (SIGKILL) while it uploads")
-def test_one_of_two_is_killed_while_it_uploads(
+def test_one_of_two_workers_is_killed_during_populate(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     keys = {"crud_profile": [0, 1, 0, 0], "initial_files": {"tiny": 300}}
@@ -111,7 +113,9 @@ def test_one_of_two_is_killed_while_it_uploads(
 
 
 @pytest.mark.fault("all workers killed")
-def test_all_are_killed(commands: Commands, embedded_swift: EmbeddedSwift, row: Row) -> None:
+def test_all_workers_are_killed(
+    commands: Commands, embedded_swift: EmbeddedSwift, row: Row
+) -> None:
     path = commands.scenario(container_base="allkilled", crud_profile=[0, 1, 0, 0])
     started = commands.start_run("-f", path, "-o", 10**6, *login(embedded_swift))
     until("reads", lambda: len(requests(embedded_swift, "allkilled")) > 60)
@@ -129,7 +133,7 @@ def test_all_are_killed(commands: Commands, embedded_swift: EmbeddedSwift, row: 
 
 
 @pytest.mark.fault("all workers gone, then one comes")
-def test_all_are_killed_and_another_comes(
+def test_all_workers_are_killed_and_another_joins(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     ports = free_ports()
@@ -156,7 +160,7 @@ def test_all_are_killed_and_another_comes(
 
 
 @pytest.mark.fault("a worker joins late")
-def test_one_that_comes_late_gets_its_share(
+def test_a_late_worker_gets_its_share(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     ports = free_ports()
@@ -208,7 +212,7 @@ def test_no_worker_joins(commands: Commands) -> None:
     assert all(port in line for port in ports[1::2])
 
 
-def test_two_of_one_name_are_refused_by_name(commands: Commands) -> None:
+def test_two_workers_of_one_name_are_rejected(commands: Commands) -> None:
     ports = free_ports()
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
     commands.worker(*ports, "twin")
@@ -236,7 +240,7 @@ def test_fewer_workers_than_expected_are_reported(commands: Commands) -> None:
     assert ended.counted() == (100, 0, 0)
 
 
-def test_more_users_than_the_workers_are_good_for(commands: Commands) -> None:
+def test_more_users_than_the_workers_can_run(commands: Commands) -> None:
     ports = free_ports()
     path = commands.scenario(operation_count=100, user_count=50)
     commands.worker("-c", "8", *ports)
@@ -247,7 +251,7 @@ def test_more_users_than_the_workers_are_good_for(commands: Commands) -> None:
     assert ended.counted() == (100, 0, 0)
 
 
-def test_kill_workers_names_them_and_they_are_gone(commands: Commands) -> None:
+def test_kill_workers_names_the_workers_and_ends_them(commands: Commands) -> None:
     ports = free_ports()
     started = [commands.worker(*ports, name) for name in ("anna", "berta")]
     for worker in started:

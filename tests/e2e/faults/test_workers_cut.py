@@ -65,7 +65,7 @@ def at_work(
 
 
 @pytest.mark.fault("worker cut off (link down) past its time-out, then up")
-def test_one_that_is_cut_off_and_comes_back(
+def test_a_worker_cut_off_and_reconnected(
     commands: Commands, network: Network, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     options = ["-r", 12, "--worker-timeout", 3, "--network-timeout", 5]
@@ -93,7 +93,7 @@ def test_one_that_is_cut_off_and_comes_back(
 
 
 @pytest.mark.fault("worker cut off (link down) for less than its time-out")
-def test_one_that_is_cut_off_for_a_moment(
+def test_a_worker_cut_off_briefly(
     commands: Commands, network: Network, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     options = ["-r", 6, "--worker-timeout", 15]

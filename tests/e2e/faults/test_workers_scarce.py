@@ -37,7 +37,7 @@ TIGHT = 30
 @pytest.mark.parametrize(
     "limit", ["RLIMIT_AS", pytest.param("RLIMIT_DATA", marks=pytest.mark.slow)]
 )
-def test_one_that_runs_out_of_memory(
+def test_a_worker_out_of_memory(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row, limit: str
 ) -> None:
     """A worker whose users are all at work needs no more memory, and lives on without. So it is
@@ -91,7 +91,7 @@ def start_beside(
 
 
 @pytest.mark.fault("worker started with too few file descriptors for its users")
-def test_one_with_fewer_descriptors_than_users(
+def test_a_worker_with_fewer_descriptors_than_users(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     path = commands.scenario(container_base="tight", crud_profile=[1, 1, 0, 0], user_count=80)
@@ -116,7 +116,7 @@ def test_one_with_fewer_descriptors_than_users(
 @pytest.mark.parametrize(
     "descriptors", [*(pytest.param(n, marks=pytest.mark.slow) for n in (11, 12)), 18]
 )
-def test_one_that_cannot_begin(commands: Commands, row: Row, descriptors: int) -> None:
+def test_a_worker_that_cannot_start(commands: Commands, row: Row, descriptors: int) -> None:
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
     with PacedSwift(100, 0.01).listening() as store:
         options = [
@@ -146,7 +146,7 @@ def test_one_that_cannot_begin(commands: Commands, row: Row, descriptors: int) -
 
 
 @pytest.mark.fault("worker out of file descriptors in the run")
-def test_one_whose_descriptors_run_out(commands: Commands, row: Row) -> None:
+def test_a_worker_that_runs_out_of_descriptors(commands: Commands, row: Row) -> None:
     """Connections that are kept do no harm: here the store closes each after its answer."""
     path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=16)
     with PacedSwift(100, 0.02, closes=True).listening() as store:

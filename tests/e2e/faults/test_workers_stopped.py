@@ -22,7 +22,7 @@ USERS = 8
 
 
 @pytest.mark.fault("worker stopped (SIGSTOP) past its time-out, then SIGCONT")
-def test_one_that_comes_back_after_it_was_given_up(
+def test_a_stopped_worker_that_continues_after_it_was_lost(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     keys = {"crud_profile": [1, 1, 0, 0], "user_count": USERS}
@@ -62,7 +62,7 @@ def test_one_that_comes_back_after_it_was_given_up(
 
 
 @pytest.mark.fault("worker stopped (SIGSTOP) for less than its time-out")
-def test_one_that_stops_for_a_moment_loses_nothing(
+def test_a_worker_stopped_briefly_loses_nothing(
     commands: Commands, embedded_swift: EmbeddedSwift, row: Row
 ) -> None:
     keys = {"crud_profile": [1, 1, 0, 0], "user_count": USERS}
@@ -121,7 +121,7 @@ class Sleeper:
 
 
 @pytest.mark.fault("results of a worker arrive after it was given up")
-def test_stale_results_are_refused_by_number(commands: Commands, row: Row) -> None:
+def test_stale_results_are_rejected_by_batch_number(commands: Commands, row: Row) -> None:
     options = free_ports()
     path = commands.scenario(crud_profile=[0, 1, 0, 0], user_count=USERS)
     sleeper = Sleeper()
