@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssbench.cli.options import new_stats_file, operation
+from ssbench.cli.options import new_stats_file
 from ssbench.cli.worker_options import worker_id
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
-from ssbench.core.operations import CREATE, READ
 from ssbench.storage.swiftlogin import parse_version
 
 GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
@@ -32,12 +31,9 @@ GOOD: list[tuple[Callable[[str], Any], str, Any]] = [
     (types.size, "65536", 65536),
     (types.size, "64k", 65536),
     (types.size, "10MiB", 10 << 20),
-    (operation, "get", READ),
-    (operation, "PUT", CREATE),
     (types.percentile, "99.9", 99.9),
     (types.percentile, "100", 100.0),
     (types.tolerance, "7.5", 7.5),
-    (operation, "read", READ),
     (types.batch_size, "auto", None),
     (types.batch_size, "8", 8),
     (parse_version, "v3", "3"),
@@ -75,11 +71,6 @@ BAD: list[tuple[Callable[[str], Any], str, str]] = [
     (types.percentile, "0", "0 is not a percentile: give one above 0, at most 100"),
     (types.percentile, "100.1", "100.1 is not a percentile: give one above 0, at most 100"),
     (types.tolerance, "100", "100 is not a tolerance: give percent, above 0 and below 100"),
-    (
-        operation,
-        "LIST",
-        "'LIST': give one of CREATE, READ, UPDATE, DELETE, HEAD, POST, PUT, GET",
-    ),
     (types.batch_size, "0", "'0': give auto, or a number of 1 or more"),
     (parse_version, "4", "auth version '4' is unknown"),
     (worker_id, "", "1 to 64 printable characters"),
