@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from ssbench.core.distributions import UNIFORM, Distribution, Pick
+
 Profile = tuple[tuple[int, float], ...]
 
 NONE_NS = -1  #: "there is no such time" in a column of nanoseconds
@@ -72,6 +74,7 @@ class SizeClass:
 
     :param profile: (operation's number, its share of the class's operations), by number. Shares
         are above 0 and add up to 1; empty for a class that no operation falls to.
+    :param distribution: of the sizes, from size_min to size_max; None: uniform.
     """
 
     name: str
@@ -79,6 +82,8 @@ class SizeClass:
     size_max: int
     profile: Profile
     initial_files: int
+    distribution: Distribution | None = None
+    pick: Pick = UNIFORM
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,12 +119,15 @@ def has_dot_segment(name: str) -> bool:
 
 
 def initial_size(size_class: SizeClass, number: int) -> int:
-    """Size of an initial object in bytes: uniform over the class, the same in every run."""
+    """Size of an initial object in bytes, by the class's distribution, the same in every run."""
     spread = size_class.size_max - size_class.size_min + 1
     if spread == 1:
         return size_class.size_min
     digest = blake2b(f"{size_class.name}_{number}".encode(), digest_size=8).digest()
-    return size_class.size_min + int.from_bytes(digest, "big") % spread
+    value = int.from_bytes(digest, "big")
+    if size_class.distribution is None:
+        return size_class.size_min + value % spread
+    return size_class.distribution.at((value >> 11) * 2.0**-53)
 
 
 class ObjectNaming:

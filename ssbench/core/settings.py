@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
+from ssbench.core.distributions import distribution_of
 from ssbench.core.model import SizeClass
 
 T = TypeVar("T")
@@ -77,6 +78,7 @@ class StorageSettings:
                 size["size_max"],
                 tuple((operation, share) for operation, share in size["profile"]),
                 size["initial_files"],
+                distribution_of(size.get("distribution")),
             )
             for size in values.get("sizes", ())
         )

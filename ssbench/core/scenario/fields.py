@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+from ssbench.core.distributions import UNIFORM, Pick
 from ssbench.core.model import Group, Phase, Profile, SizeClass, Stage
 from ssbench.core.operations import (
     CRUD,
@@ -34,6 +35,7 @@ from ssbench.core.scenario.checks import (
     suggest,
     text,
 )
+from ssbench.core.scenario.draw_keys import pick_key, read_size, size_key
 
 #: Of a class without initial files and profile: it gets no operations.
 NO_PROFILE: Profile = ()
@@ -186,8 +188,10 @@ _COUNT = integer(0)
 
 SIZE_KEYS: dict[str, KeyRule] = {
     "name": KeyRule(size_name, required=True, example='"tiny"'),
-    "size_min": KeyRule(_SIZE_BYTES, required=True, example="4096"),
-    "size_max": KeyRule(_SIZE_BYTES, required=True, example="65536"),
+    "size_min": KeyRule(_SIZE_BYTES),
+    "size_max": KeyRule(_SIZE_BYTES),
+    "size": KeyRule(size_key),
+    "pick": KeyRule(pick_key),
     "crud_profile": KeyRule(crud_profile),
     "operations": KeyRule(operations),
 }
@@ -206,6 +210,7 @@ KEYS: dict[str, KeyRule] = {
     "run_seconds": KeyRule(seconds, option="-r"),
     "crud_profile": KeyRule(crud_profile),
     "operations": KeyRule(operations),
+    "pick": KeyRule(pick_key),
     "user_count": KeyRule(integer(1), required=True, example="4", option="-u"),
     "container_base": KeyRule(container_base, option="--container-base"),
     "container_count": KeyRule(integer(1, MAX_CONTAINERS), option="-c"),
@@ -296,11 +301,16 @@ def read_initial_files(
 
 
 def read_sizes(
-    raw: object, initial_files: object, default: Profile | None, faults: ValidationErrors
+    raw: object,
+    initial_files: object,
+    default: Profile | None,
+    faults: ValidationErrors,
+    pick: Pick = UNIFORM,
 ) -> tuple[SizeClass, ...]:
     """The size classes in the order of the file; () after an error.
 
     :param default: the profile of classes without one; None if the file has none.
+    :param pick: of classes without one.
     """
     if not isinstance(raw, list) or not raw:
         wrong = "missing" if raw is None else f"{preview(raw)} is {kind(raw)}"
@@ -323,6 +333,8 @@ def read_sizes(
             row["size_max"],
             row.get("profile") or default or NO_PROFILE,
             (counts or {}).get(row["name"], 0),
+            row.get("distribution"),
+            row.get("pick") or pick,
         )
         for row in rows
     )
@@ -336,9 +348,8 @@ def _read_size(raw: object, place: str, faults: ValidationErrors) -> dict[str, A
     own = one_profile(row, raw, place, faults)
     if own is not None:
         row["profile"] = own
-    low, high = row.get("size_min"), row.get("size_max")
-    if low is not None and high is not None and low > high:
-        faults.add(f"{place}.size_min", f"{low} is above size_max {high}", f"at most {high}")
+    if raw.get("size") is None or row.get("size") is not None:  # else it has its error
+        read_size(row, place, faults)
     return row
 
 

@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ssbench.core.distributions import UNIFORM
 from ssbench.core.model import Group, Phase, SizeClass, Stage
 from ssbench.core.naming import container_name
 from ssbench.core.operations import CRUD, Effect, of_phase, row_of
 from ssbench.core.scenario.checks import ValidationErrors, preview, read_keys
+from ssbench.core.scenario.draw_keys import pick_to_json, size_to_json
 from ssbench.core.scenario.fields import (
     KEYS,
     MAX_CONTAINER_NAME,
@@ -230,7 +232,10 @@ def _read_file(
         default = mix(groups) if groups else NO_PROFILE
         values.setdefault("user_count", sum(group.users for group in groups) or None)
     values["groups"] = groups
-    values["sizes"] = read_sizes(given.get("sizes"), given.get("initial_files"), default, faults)
+    pick = values.pop("pick", None) or UNIFORM
+    values["sizes"] = read_sizes(
+        given.get("sizes"), given.get("initial_files"), default, faults, pick
+    )
     values["stages"] = read_stages(given.get("stages"), faults)
     there = read_keys({key: given[key] for key in own if key in given}, own, "", faults)
     values["parameters"] = check_parameters(there, values["sizes"], groups, faults)
@@ -241,7 +246,7 @@ def _read_overrides(overrides: Mapping[str, object], faults: ValidationErrors) -
     """The valid ones; the place of an error is the option. An unknown key is a TypeError."""
     changes = {}
     for name, raw in overrides.items():
-        if name not in KEYS or name in PROFILE_KEYS:
+        if name not in KEYS or name in (*PROFILE_KEYS, "pick"):
             raise TypeError(f"{name} cannot be overridden")
         if raw is not None:
             changes[name] = faults.check_option(KEYS[name].option or name, KEYS[name].check, raw)
@@ -283,6 +288,10 @@ def _size_to_dict(size: SizeClass) -> dict[str, object]:
         "size_min": size.size_min,
         "size_max": size.size_max,
     }
+    if size.distribution is not None:
+        row["size"] = size_to_json(size.distribution)
+    if size.pick != UNIFORM:
+        row["pick"] = pick_to_json(size.pick)
     return row if size.profile == NO_PROFILE else {**row, **profile_keys(size.profile)}
 
 

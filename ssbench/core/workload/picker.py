@@ -11,9 +11,10 @@ from random import Random
 from typing import NamedTuple
 
 from ssbench.core.content import version_of_copy
-from ssbench.core.model import NONE_NS, Group, Job
+from ssbench.core.model import NONE_NS, Group, Job, SizeClass
 from ssbench.core.naming import ObjectNaming
 from ssbench.core.operations import Effect, Operation, Target, row_of
+from ssbench.core.workload.choice import PICKS
 from ssbench.core.workload.pacing import DueTimes
 from ssbench.core.workload.population import ObjectPool, Population
 
@@ -96,13 +97,16 @@ class TargetPicker:
         self.group = group
         self.profile = plan.groups[group].profile if plan.groups else size_class.profile
         rows = [row_of(operation) for operation, _share in self.profile]
-        self._sizes, self._targets, self._arguments = streams
+        self._targets, self._arguments = streams.targets, streams.arguments
         self._containers = plan.containers
         self._naming = plan.naming if plan.verify else None
         self._parameters = plan.parameters
         self._exclusive = pool.exclusive
+        pick = size_class.pick
+        self._choose = PICKS[pick.kind](pool, pick, streams.targets)
+        self._is_plain = pick.kind == "uniform" and not pool.exclusive
         self._size_min = size_class.size_min
-        self._spread = size_class.size_max - size_class.size_min + 1
+        self._draw_size = _size_draw(size_class, streams.sizes)
         self.by_operation: dict[int, Draw] = {int(row): self._draw_of(row) for row in rows}
         #: Whether an operation of the profile can be drawn without any object.
         self._always = any(
@@ -162,12 +166,12 @@ class TargetPicker:
             members = pool.members
             if not members:
                 return NoJob.NO_OBJECT
-            if self._exclusive:
+            if self._is_plain:  # without a call: most runs do little else
+                target = members[int(self._targets() * len(members))]
+            else:
                 target = self._free_target(shared=True)
                 if target is None:
                     return NoJob.BUSY
-            else:
-                target = members[int(self._targets() * len(members))]
         busy, sizes, versions = pool.busy, pool.sizes, pool.versions
         if busy is not None:
             busy[target] = busy.get(target, 0) + 1
@@ -195,7 +199,7 @@ class TargetPicker:
         if target is None:
             if not pool.members:
                 return NoJob.NO_OBJECT
-            target = self._free_target(shared=False) if self._exclusive else self._any_target()
+            target = self._free_target(shared=False) if self._exclusive else self._choose()
             if target is None:
                 return NoJob.BUSY
         if pool.busy is not None:
@@ -212,7 +216,7 @@ class TargetPicker:
         if target is None:
             if not self.pool.members:
                 return NoJob.NO_OBJECT
-            target = self._any_target()
+            target = self._choose()
             if not self.pool.close(target):
                 self.pool.hold(target, operation, self.group)
                 return NoJob.HELD
@@ -251,7 +255,7 @@ class TargetPicker:
         busy = self.pool.busy
         found: dict[int, None] = {}
         for _ in range(TRIES * min(set_size, len(self.pool.members))):
-            target = self._any_target()
+            target = self._choose()
             in_flight = busy.get(target, 0) if busy else 0
             if self._exclusive or row.effect is Effect.REMOVES:
                 shared = row.effect in (Effect.NONE, Effect.TOUCHES)
@@ -295,23 +299,28 @@ class TargetPicker:
 
     # Choices ------------------------------------------------------------------------------
 
-    def _draw_size(self) -> int:
-        return self._size_min + int(self._sizes() * self._spread)
-
-    def _any_target(self) -> int:
-        members = self.pool.members
-        return members[int(self._targets() * len(members))]
-
     def _free_target(self, shared: bool) -> int | None:
-        """An object on which nothing is in flight or, if shared, nothing that replaces it."""
+        """An object on which nothing is in flight or, if shared, nothing that replaces it; any
+        object where no operation excludes others."""
+        if not self._exclusive:
+            return self._choose()
         busy = self.pool.busy
         assert busy is not None  # nosec B101 # for the type checker
         for _ in range(TRIES):
-            target = self._any_target()
+            target = self._choose()
             in_flight = busy.get(target, 0)
             if in_flight == 0 or (shared and in_flight > 0):
                 return target
         return None
+
+
+def _size_draw(size_class: SizeClass, chance: Callable[[], float]) -> Callable[[], int]:
+    """Draws sizes by the class's distribution."""
+    low, distribution = size_class.size_min, size_class.distribution
+    if distribution is None:
+        spread = size_class.size_max - low + 1
+        return lambda: low + int(chance() * spread)
+    return lambda: distribution.at(chance())
 
 
 def draw_table(pickers: Sequence[TargetPicker]) -> tuple[list[tuple[int, Draw]], list[float]]:

@@ -6,6 +6,7 @@ per number:
 - members: the numbers that may be drawn; a ``range`` until one leaves or joins;
 - positions: the index of a number in members, once one has left, so that leaving needs no search;
 - sizes, if they vary; versions, if objects are updated; expiry, with delete_after;
+- ages, if the newest objects are picked;
 - one byte per *created* object: whether it is, or may be, in the store (and cleanup removes it).
 
 The life of an object::
@@ -30,6 +31,7 @@ from itertools import repeat
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import initial_size
 from ssbench.core.operations import Effect, Target, row_of
+from ssbench.core.workload.choice import AgeIndex
 
 NOWHERE = 0xFFFFFFFF  #: the position of a number that is no member
 #: A created object is not in the store; is; is or is not.
@@ -102,6 +104,7 @@ class ObjectPool:
         self.exclusive = False
         #: By group: (object, operation) of removals that waited for the object and can go out now.
         self.ready: defaultdict[int, deque[tuple[int, int]]] = defaultdict(deque)
+        self.ages: AgeIndex | None = None  #: if the class's pick needs it
         self.closing = 0  #: objects with a removal that is held back, ready or in flight
         #: Object -> the operation that is to remove it, and its group.
         self._held: dict[int, tuple[int, int]] = {}
@@ -147,6 +150,10 @@ class ObjectPool:
             self._settle(positions=removes)
         if removes or self.exclusive:
             self.busy = {}
+        if self.size_class.pick.kind == "newest_first":
+            positions = self._positions if len(self.members) < self._next else ()
+            absent = (number for number, at in enumerate(positions or ()) if at == NOWHERE)
+            self.ages = AgeIndex(self._next, absent)
 
     @property
     def held(self) -> int:
@@ -191,6 +198,8 @@ class ObjectPool:
             self._positions.append(NOWHERE)
         if self._expiry is not None:
             self._expiry.seconds.append(0)
+        if self.ages is not None:
+            self.ages.append()
         return number
 
     def join(self, number: int) -> None:
@@ -199,6 +208,8 @@ class ObjectPool:
         if positions is not None:
             positions[number] = len(members)
         members.append(number)
+        if self.ages is not None:
+            self.ages.change(number, 1)
 
     def set_may_exist(self, number: int, may_exist: bool) -> None:
         """Whether cleanup must remove an object. Ignored for initial ones."""
@@ -266,6 +277,8 @@ class ObjectPool:
             members[position] = last
             positions[last] = position
         positions[number] = NOWHERE
+        if self.ages is not None:
+            self.ages.change(number, -1)
         return True
 
     def quarantine(self, number: int) -> int | None:

@@ -1,5 +1,6 @@
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +292,21 @@ WEIGHT = st.integers(0, 100) | st.floats(0, 1e308)
 CRUD = st.lists(WEIGHT, min_size=4, max_size=4).filter(any)
 
 
+BYTES = st.integers(0, 2**40)
+PAIR = st.tuples(BYTES, st.floats(0.001, 1e6)).map(list)
+DISTRIBUTION = st.one_of(
+    BYTES,
+    st.builds(lambda value: {"fixed": value}, BYTES),
+    st.builds(lambda two: {"uniform": sorted(two)}, st.tuples(BYTES, BYTES)),
+    st.builds(lambda rows: {"list": rows}, st.lists(PAIR, min_size=1, max_size=5)),
+    st.builds(
+        lambda ends: {"histogram": [[low, high, 2] for low, high in pairwise(sorted(ends))]},
+        st.lists(BYTES, min_size=2, max_size=6, unique=True),
+    ),
+)
+PICK = st.sampled_from(["uniform", "round_robin", "zipf", {"zipf": 0.5}, {"newest_first": 2}])
+
+
 @st.composite
 def scenarios(draw: st.DrawFn) -> dict[str, object]:
     names = draw(st.lists(NAME, min_size=1, max_size=4, unique=True))
@@ -299,7 +315,19 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
     for name in names:
         low, high = draw(bounds)
         own = draw(st.none() | CRUD)
-        sizes.append({"name": name, "size_min": low, "size_max": high, "crud_profile": own})
+        kind = draw(st.sampled_from(["bounds", "size", "log_normal"]))
+        size: dict[str, object] = {
+            "name": name,
+            "crud_profile": own,
+            "pick": draw(st.none() | PICK),
+        }
+        if kind != "size":
+            size |= {"size_min": low, "size_max": high}
+        if kind == "log_normal":
+            size["size"] = {"log_normal": {"median": max(low, 1), "sigma": 1}}
+        elif kind == "size":
+            size["size"] = draw(DISTRIBUTION)
+        sizes.append(size)
     counts = {name: draw(st.integers(0, 10**9)) for name in names}
     counts[names[0]] += 1
     maybe = {
@@ -312,6 +340,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
         "policy": st.from_regex(r"[A-Za-z0-9-]{1,20}", fullmatch=True),
         "block_size": st.integers(1, 2**30),
         "seed": st.integers(0, 2**64 - 1),
+        "pick": PICK,
     }
     optional = {key: draw(st.none() | strategy) for key, strategy in maybe.items()}
     fixed = {"name": draw(NAME), "user_count": draw(COUNT), "crud_profile": draw(CRUD)}

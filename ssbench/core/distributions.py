@@ -1,0 +1,134 @@
+"""How the sizes of a class's objects are distributed, and which objects operations pick.
+
+A size is a function of one number in [0, 1), so that it can follow from an object's name or from a
+run's seed.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from statistics import NormalDist
+
+_NORMAL = NormalDist()
+#: The open interval in which a normal distribution has quantiles.
+_LEAST, _MOST = 2.0**-1022, 1 - 2.0**-53
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    """A log-normal distribution, cut off at both ends."""
+
+    median: float  #: bytes, of the whole distribution
+    sigma: float  #: standard deviation of the sizes' natural logarithms
+    low: int  #: bytes; sizes are from low to high
+    high: int
+
+    @cached_property
+    def share(self) -> float:
+        """The share of the whole distribution that is within the bounds."""
+        begin, end = self._bounds
+        return end - begin
+
+    def at(self, u: float) -> int:
+        """The size below which a share ``u`` of all sizes is."""
+        begin, end = self._bounds
+        quantile = min(max(begin + u * (end - begin), _LEAST), _MOST)
+        size = self.median * math.exp(self.sigma * _NORMAL.inv_cdf(quantile))
+        return int(min(max(size, self.low), self.high))
+
+    @cached_property
+    def _bounds(self) -> tuple[float, float]:
+        return self._below(self.low), self._below(self.high + 1)
+
+    def _below(self, size: int) -> float:
+        return _NORMAL.cdf(math.log(size / self.median) / self.sigma) if size else 0.0
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Weighted bins; within a bin all sizes are equally likely."""
+
+    bins: tuple[tuple[int, int, float], ...]  #: (from, to, both included; weight)
+
+    def at(self, u: float) -> int:
+        """The size below which a share ``u`` of all sizes is."""
+        sums = self._sums
+        wanted = u * sums[-1]
+        at = bisect(sums, wanted)
+        low, high, weight = self.bins[at]
+        within = (wanted - (sums[at - 1] if at else 0.0)) / weight
+        return low + min(int(within * (high - low + 1)), high - low)
+
+    @cached_property
+    def _sums(self) -> list[float]:
+        return list(accumulate(weight for _low, _high, weight in self.bins))
+
+
+Distribution = LogNormal | Histogram
+
+
+def distribution_of(values: dict[str, object] | None) -> Distribution | None:
+    """The distribution of which ``dataclasses.asdict`` made this map.
+
+    :raises TypeError, ValueError: for any other map.
+    """
+    if values is None:
+        return None
+    if "bins" not in values:
+        return LogNormal(**values)  # type: ignore[arg-type]
+    return Histogram(tuple((low, high, weight) for low, high, weight in values["bins"]))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Which of a class's objects an operation picks."""
+
+    kind: str = "uniform"
+    exponent: float = 0.0  #: of those that go by Zipf's law
+
+
+UNIFORM = Pick()
+
+
+def zipf(exponent: float, chance: Callable[[], float]) -> Callable[[int], int]:
+    """Draws by Zipf's law: rank k of n, from 0, with a probability proportional to
+    (k + 1) ** -exponent, in constant time for any n.
+
+    Rejection-inversion: W. Hörmann, G. Derflinger, "Rejection-inversion to generate variates from
+    monotone discrete distributions", ACM TOMACS 6 (1996).
+
+    :param exponent: above 0.
+    :param chance: gives numbers in [0, 1).
+    """
+    power = 1.0 - exponent
+
+    def integral(x: float) -> float:  # of x ** -exponent, from 1
+        log = math.log(x)
+        return math.expm1(power * log) / power if power else log
+
+    def inverse(y: float) -> float:
+        return math.exp(math.log1p(max(y * power, -1.0 + 2.0**-53)) / power if power else y)
+
+    begin = integral(1.5) - 1.0
+    # A rank this near to its point of the curve is accepted without looking further.
+    near = 2.0 - inverse(integral(2.5) - 2.0**-exponent)
+    ends: tuple[int, float] = (0, 0.0)  # n, and the integral up to it
+
+    def draw(n: int) -> int:
+        nonlocal ends
+        if ends[0] != n:
+            ends = n, integral(n + 0.5)
+        end = ends[1]
+        while True:
+            y = end + chance() * (begin - end)
+            x = inverse(y)
+            rank = min(max(int(x + 0.5), 1), n)
+            if rank - x <= near or y >= integral(rank + 0.5) - rank**-exponent:
+                return rank - 1
+
+    return draw

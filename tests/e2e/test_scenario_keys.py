@@ -1,0 +1,57 @@
+"""Keys of a scenario that say which objects there are, and how they are asked for, on Swift."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+
+import pytest
+
+from ssbench.core.operations import READ
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Commands, login, requests, rows_of
+
+
+@pytest.fixture
+def base() -> str:
+    """Containers of this test alone."""
+    return f"keys{secrets.token_hex(4)}"
+
+
+def test_sizes_and_picks_are_those_of_the_scenario(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    sizes = [
+        {"name": "log", "size_min": 10, "size_max": 9000, "pick": "round_robin",
+         "size": {"log_normal": {"median": 500, "sigma": 1}}},
+        {"name": "two", "size": {"list": [[7, 1], [3000, 1]]}, "pick": "newest_first"},
+        {"name": "bins", "size": {"histogram": [[0, 10, 1], [100, 120, 1]]}, "pick": "zipf"},
+    ]  # fmt: skip
+    path = commands.scenario(
+        sizes=sizes, initial_files={"log": 20, "two": 20, "bins": 20}, operation_count=300,
+        operations={"create": 1, "read": 6, "update": 1, "delete": 1}, crud_profile=None,
+        container_base=base,
+    )  # fmt: skip
+    given = ("-f", path, "--verify", *login(embedded_swift))
+    ended = commands.run(*given).fine()
+    assert ended.counted() == (300, 0, 0)
+    stored = {r.object: int(r.size) for r in requests(embedded_swift, base) if r.method == "PUT"
+              and r.object}  # fmt: skip
+    assert {size for name, size in stored.items() if name.startswith("two_")} == {7, 3000}
+    in_bins = {size for name, size in stored.items() if name.startswith("bins_")}
+    assert in_bins <= {*range(10), *range(100, 120)}
+    logs = [size for name, size in stored.items() if name.startswith("log_")]
+    assert 10 <= min(logs) < 500 < max(logs) <= 9000
+    again = commands.run(*given, "--seed", "1").fine()
+    assert again.counted() == (300, 0, 0)
+
+
+def test_round_robin_reads_each_object_as_often_as_the_others(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    path = commands.scenario(
+        crud_profile=[0, 1, 0, 0], operation_count=40, pick="round_robin", container_base=base
+    )
+    ended = commands.run("-f", path, *login(embedded_swift)).fine()
+    read = Counter(row["object"] for row in rows_of(ended.results) if row["operation"] == READ)
+    assert read == dict.fromkeys(range(10), 4)
