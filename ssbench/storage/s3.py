@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 from urllib.parse import quote
 
 from ssbench.core import operations
 from ssbench.core.errors import StorageError, UsageError
-from ssbench.core.model import Job, Timing
+from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, naming_of
 from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
 from ssbench.storage.base import Action
-from ssbench.storage.httpbody import HEAD_ONLY, Collector, StreamingCollector
+from ssbench.storage.httpbody import (
+    HEAD_ONLY,
+    Collector,
+    HeaderCollector,
+    StreamingCollector,
+    check_range,
+)
 from ssbench.storage.httppool import UnsignedRequest
-from ssbench.storage.httpstore import RESPONSE_MAX, ObjectBodies
-from ssbench.storage.s3account import META, RUN_HEADER, Place, S3Client
-from ssbench.storage.s3parse import Xml
+from ssbench.storage.httpstore import LISTING_MAX, RESPONSE_MAX, ObjectBodies
+from ssbench.storage.s3account import META, RUN_HEADER, Place, S3Client, listing_query
+from ssbench.storage.s3parse import ItemCounter, Xml
+from ssbench.storage.verify import CheckedBody
 
 #: How core.naming's names of object metadata begin.
 _NEUTRAL = "x-object-meta-"
@@ -63,8 +72,11 @@ class S3Storage(S3Client):
         # Separate methods, so that runs without --verify pay nothing for it.
         read: Action = self._read
         write: Action = self._write
+        range_read: Action = self._range_read
         if settings.verify:
             read, write = self._read_verified, self._write_verified
+            range_read = self._range_read_verified
+        self._verifies = settings.verify
         self.actions: Mapping[int, Action] = {
             operations.CREATE: write,
             operations.READ: read,
@@ -72,6 +84,10 @@ class S3Storage(S3Client):
             operations.DELETE: self._delete,
             operations.HEAD: self._head,
             operations.POST: self._post,
+            operations.LIST: self._list,
+            operations.COPY: self._copy,
+            operations.RANGE_READ: range_read,
+            operations.BULK_DELETE: self._bulk_delete,
             operations.ENSURE: self._ensure,
             operations.REMOVE: self._delete,
         }
@@ -82,14 +98,16 @@ class S3Storage(S3Client):
 
     # --- Hot path: operations on objects
 
-    def _read(self, job: Job, deadline_ns: int, body: Collector | None = None) -> Timing:
+    def _read(
+        self, job: Job, deadline_ns: int, body: Collector | None = None, unsigned: str = ""
+    ) -> Timing:
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         size_class, number = job.size_class, job.object
         place = self._places[url][self._container(size_class, number)]
         timing = self._pools[url].request_signed(
             UnsignedRequest(
                 "GET", place.path + self._object(size_class, number), "", place.headers, None,
-                self._agent,
+                unsigned or self._agent,
             ),
             None, deadline_ns, body, self._longest[size_class],
         )  # fmt: skip
@@ -100,9 +118,12 @@ class S3Storage(S3Client):
     def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
         body = self._verifier.read_collector(job)
         timing = self._read(job, deadline_ns, body)
+        self._verify(job, body, timing)
+        return timing
+
+    def _verify(self, job: Job, body: CheckedBody, timing: Timing) -> None:
         body.headers = {name.replace(META, _NEUTRAL): text for name, text in body.headers.items()}
         self._verifier.check_read(job, body, timing)
-        return timing
 
     def _write(self, job: Job, deadline_ns: int, response: Collector | None = None) -> Timing:
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
@@ -163,22 +184,54 @@ class S3Storage(S3Client):
 
     def _post(self, job: Job, deadline_ns: int) -> Timing:
         """Set new metadata: S3's way is a copy onto itself, which replaces all of it."""
-        return self._copy(job, job.object, deadline_ns, f"{_POST}: {job.number}\r\n")
+        version = f"{_VERSION}: {job.version}\r\n" if job.version else ""
+        more = f"{version}{_POST}: {job.number}\r\n"
+        return self._copy_to(job.object, job, deadline_ns, more)[0]
 
-    def _copy(self, job: Job, target: int, deadline_ns: int, more: str = "") -> Timing:
-        """Copy the job's object to one of the same size class, within the store.
+    # --- Hot path: operations on containers, several objects, parts of objects
+
+    def _list(self, job: Job, deadline_ns: int) -> Timing:
+        arguments: tuple[Any, ...] = job.arguments
+        prefix, limit, delimiter = arguments
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        place = self._places[url][self._bodies.naming.containers[job.object]]
+        query = listing_query(place.prefix + prefix.decode(), limit, delimiter=delimiter.decode())
+        counter = ItemCounter()
+        timing = self._account.request(
+            "GET", url, place.bucket_path, query, place.headers,
+            StreamingCollector(LISTING_MAX, counter.feed), deadline_ns,
+        )  # fmt: skip
+        timing = timing._replace(bytes_moved=0)
+        if not 200 <= timing.status < 300:
+            raise self._account.status_error("GET", timing)
+        counter.check(limit, timing)
+        return timing._replace(items=counter.items)
+
+    def _copy(self, job: Job, deadline_ns: int) -> Timing:
+        timing, etag = self._copy_to(job.others[0], job, deadline_ns)
+        if self._verifies:
+            response = Collector(0)
+            response.headers["etag"] = etag
+            self._verifier.check_write(job, response, timing)
+        return timing
+
+    def _copy_to(
+        self, target: int, job: Job, deadline_ns: int, more: str = ""
+    ) -> tuple[Timing, str]:
+        """Copy the job's object to one of its size class, within the store. Nothing of the source's
+        metadata is kept.
 
         :param more: signed header lines.
+        :returns: also the ETag of the copy.
         """
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         size_class, number = job.size_class, job.object
         source = self._places[url][self._container(size_class, number)]
         place = self._places[url][self._container(size_class, target)]
-        version = f"{_VERSION}: {job.version}\r\n" if job.version else ""
         headers = (
             f"{place.headers}x-amz-copy-source: {source.source}"
             f"{self._object(size_class, number)}\r\nx-amz-metadata-directive: REPLACE\r\n"
-            f"{self._metadata}{version}{more}"
+            f"{self._metadata}{more}"
         )
         response = Xml(1)
         timing = self._account.request(
@@ -189,7 +242,57 @@ class S3Storage(S3Client):
         if not 200 <= timing.status < 300:
             raise self._account.status_error("PUT", timing)
         response.check("CopyObjectResult", timing)
+        return timing, response.values.get("ETag", "")
+
+    def _range_read(self, job: Job, deadline_ns: int) -> Timing:
+        return self._read_range(job, deadline_ns, HeaderCollector(self._longest[job.size_class]))
+
+    def _range_read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.read_collector(job, *map(int, job.arguments))
+        timing = self._read_range(job, deadline_ns, body)
+        self._verify(job, body, timing)
         return timing
+
+    def _read_range(self, job: Job, deadline_ns: int, body: Collector) -> Timing:
+        offset, length = map(int, job.arguments)
+        lines = f"{self._agent}Range: bytes={offset}-{offset + length - 1}\r\n"
+        timing = self._read(job, deadline_ns, body, lines)
+        check_range(body.headers, timing, offset, length)
+        return timing
+
+    def _bulk_delete(self, job: Job, deadline_ns: int) -> Timing:
+        """Delete many objects: a request for each of their buckets, one after another."""
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        size_class, naming = job.size_class, self._bodies.naming
+        buckets: dict[str, dict[str, int]] = {}  # of a bucket one container, key -> number
+        for number in (job.object, *job.others):
+            container = naming.container(size_class, number)
+            key = self._places[url][container].prefix + naming.object(size_class, number)
+            container = naming.containers[0] if self._account.own.bucket else container
+            buckets.setdefault(container, {})[key] = number
+        statuses = dict.fromkeys((job.object, *job.others), 0)  # 0: not known
+        failed = ""
+        try:
+            for container, keys in buckets.items():
+                place = self._places[url][container]
+                timing, failures = self._account.delete_keys(url, place, [*keys], deadline_ns)
+                for key, number in keys.items():
+                    statuses[number] = failures.get(key, 204)
+                    if key in failures and not failed:
+                        failed = f"{container}: {printable(key)}: {failures[key]}"
+        except StorageError as error:
+            if error.timing is not None and any(statuses.values()):
+                error.timing = error.timing._replace(statuses=(*statuses.values(),))
+            raise
+        gone = sum(status == 204 for status in statuses.values())
+        if not failed:
+            return timing._replace(items=gone)
+        raise StorageError(
+            ErrorKind.STATUS,
+            f"bulk delete of {len(statuses)} objects: {len(statuses) - gone} failed; {failed}",
+            status=next(status for status in statuses.values() if status != 204),
+            timing=timing._replace(items=gone, statuses=(*statuses.values(),)),
+        )
 
     def _ensure(self, job: Job, deadline_ns: int) -> Timing:
         # HEAD first: initial objects survive runs, so a second run uploads only what an earlier one

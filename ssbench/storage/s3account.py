@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import md5, sha256
 from time import time
 from typing import Literal, NamedTuple
 from urllib.parse import quote
@@ -17,16 +18,22 @@ from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.core.settings import Credentials, StorageSettings, typed
 from ssbench.core.text import printable
-from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.httppool import UnsignedRequest
+from ssbench.storage.httpstore import LISTING_MAX
 from ssbench.storage.options import HttpSettings
-from ssbench.storage.s3parse import S3Error, error_of, seconds_ahead
+from ssbench.storage.s3parse import (
+    S3Error,
+    Xml,
+    delete_failures,
+    delete_request,
+    error_of,
+    seconds_ahead,
+)
 from ssbench.storage.s3sign import UNSIGNED_PAYLOAD, Signer
 from ssbench.storage.sites import open_pools, parse_storage_url, quoted_name
 
-#: The marker object of a container: it says that ssbench made it. No object of ours has this name.
-MARK = ".ssbench"
 RUN_HEADER = "x-amz-meta-ssbench-run"
 #: Metadata of an object (see core.naming), as S3 names them.
 META = "x-amz-meta-"
@@ -204,6 +211,28 @@ class S3Account:
         unsigned = UnsignedRequest(method, path, query, headers, payload_hash, others)
         return self.pools[url].request_signed(unsigned, upload, deadline_ns, collector)
 
+    def delete_keys(
+        self, url: int, place: Place, keys: Sequence[str], deadline_ns: int
+    ) -> tuple[Timing, dict[str, int]]:
+        """Delete objects of one bucket; returns key -> status of those that are left.
+
+        An object that doesn't exist is not left.
+
+        :raises StorageError: the request failed as a whole.
+        """
+        body = delete_request(keys)
+        checksum = b64encode(md5(body, usedforsecurity=False).digest()).decode()
+        response = Xml(len(keys))
+        timing = self.request(
+            "POST", url, place.bucket_path, "delete=",
+            f"{place.headers}Content-MD5: {checksum}\r\n",
+            StreamingCollector(LISTING_MAX, response.feed), deadline_ns, body,
+        )  # fmt: skip
+        timing = timing._replace(bytes_moved=0)
+        if not 200 <= timing.status < 300:
+            raise self.status_error("POST", timing)
+        return timing, delete_failures(response, timing)
+
     def status_error(self, method: str, timing: Timing) -> StorageError:
         """The error for an unsuccessful response. Call it before any other wait."""
         pool = self.pools[timing.url]
@@ -243,6 +272,17 @@ def explained(error: S3Error, headers: Mapping[str, str], region: str = "") -> s
     if error.endpoint:
         return f"{error}; it is served at {error.endpoint}: give that with --s3-endpoint"
     return str(error)
+
+
+def listing_query(
+    prefix: str, limit: int, *, after: str = "", token: str = "", delimiter: str = ""
+) -> str:
+    """The query of a listing page, in canonical form."""
+    values = {
+        "continuation-token": token, "delimiter": delimiter, "encoding-type": "url",
+        "list-type": "2", "max-keys": str(limit), "prefix": prefix, "start-after": after,
+    }  # fmt: skip
+    return "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items() if value)
 
 
 class S3Client:

@@ -6,9 +6,7 @@ leave out.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Sequence
-from hashlib import md5
 from time import perf_counter_ns
 from urllib.parse import quote, unquote
 
@@ -18,8 +16,8 @@ from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 from ssbench.storage.httpbody import Collector, StreamingCollector
 from ssbench.storage.httpstore import ADMIN_TIMEOUTS, LISTING_MAX, RESPONSE_MAX
-from ssbench.storage.s3account import MARK, RUN_HEADER, Place, S3Client, container_of
-from ssbench.storage.s3parse import Xml, delete_failures, delete_request, name_in, size_of
+from ssbench.storage.s3account import RUN_HEADER, Place, S3Client, container_of, listing_query
+from ssbench.storage.s3parse import MARK, Xml, name_in, size_of
 from ssbench.storage.sites import quoted_name
 
 _PAGE = 1000  #: entries of a listing page, and names of a multi-delete: S3's maximum
@@ -157,13 +155,7 @@ class S3Admin(S3Client):
         token: str = "",
         delimiter: str = "",
     ) -> Xml:
-        values = {
-            "continuation-token": token, "delimiter": delimiter, "encoding-type": "url",
-            "list-type": "2", "max-keys": str(limit), "prefix": prefix, "start-after": after,
-        }  # fmt: skip
-        query = "&".join(
-            f"{name}={quote(value, safe='')}" for name, value in values.items() if value
-        )
+        query = listing_query(prefix, limit, after=after, token=token, delimiter=delimiter)
         return self._xml("ListBucketResult", place, place.bucket_path, query, limit)
 
     def object_run_id(self, container: str, name: str) -> str | None:
@@ -180,13 +172,8 @@ class S3Admin(S3Client):
 
     def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
         place = self._place(container)
-        body = delete_request([place.prefix + name for name in names])
-        checksum = b64encode(md5(body, usedforsecurity=False).digest()).decode()
-        response = Xml(len(names))
-        collector = StreamingCollector(LISTING_MAX, response.feed)
-        headers = f"Content-MD5: {checksum}\r\n"
-        self._request("POST", place, place.bucket_path, "delete=", headers, collector, body)
-        failures = delete_failures(response)
+        keys = [place.prefix + name for name in names]
+        _, failures = self._account.delete_keys(0, place, keys, self._deadline_ns())
         return [(key.removeprefix(place.prefix), status) for key, status in failures.items()]
 
     def delete_container(self, container: str) -> bool:
@@ -246,11 +233,14 @@ class S3Admin(S3Client):
         """
         timing = self._account.request(
             method, 0, path, query, place.headers + headers, collector or Collector(RESPONSE_MAX),
-            perf_counter_ns() + self._timeout_ns, body,
+            self._deadline_ns(), body,
         )  # fmt: skip
         if timing.status // 100 != 2:
             raise self._account.status_error(method, timing)
         return timing
+
+    def _deadline_ns(self) -> int:
+        return perf_counter_ns() + self._timeout_ns
 
 
 def _is_truncated(listing: Xml) -> bool:

@@ -21,7 +21,12 @@ _DEPTH_MAX = 16
 _FEED = 1 << 16  #: bytes that are parsed at a time
 #: Elements that hold a record, below the root.
 _RECORDS = frozenset({"Contents", "CommonPrefixes", "Bucket", "Error", "Deleted", "Upload", "Part"})
-_LISTED = re.compile(rb"</(?:Contents|CommonPrefixes)>")
+#: The marker object of a container: it says that ssbench made it. No object of ours has this name.
+MARK = ".ssbench"
+#: The end of an entry of a listing, or (group 1) the name of a mark.
+_LISTED = re.compile(
+    rb"</(?:Contents|CommonPrefixes)>|((?:<Key>|/|%%2F)%s</Key>)" % re.escape(MARK).encode()
+)
 _REST_MAX = 256  #: bytes; longer than any tag
 _ERROR_FIELDS = ("Code", "Message", "Region", "Endpoint")
 _SHOWN = 200  #: characters of an error's message
@@ -59,8 +64,8 @@ def seconds_ahead(headers: Mapping[str, str], now: float) -> float | None:
 
 
 class ItemCounter:
-    """Counts the entries of a listing as it arrives, and parses none of them: 1,000 would cost a
-    hundred times the request. Buffers less than a KiB."""
+    """Counts the entries of a listing as it arrives, without marks. It parses none of them: 1,000
+    would cost a hundred times the request. Buffers less than a KiB."""
 
     def __init__(self) -> None:
         self.items = 0
@@ -73,19 +78,25 @@ class ItemCounter:
         self._begun = self._begun or b"<ListBucketResult" in text
         end = 0
         for found in _LISTED.finditer(text):
-            self.items += 1
+            self.items += -1 if found[1] else 1
             end = found.end()
         self._rest = text[max(end, len(text) - _REST_MAX) :]
 
-    def check(self, limit: int) -> int:
-        """The number of entries, after all data was fed.
+    def check(self, limit: int, timing: Timing) -> None:
+        """Check what was counted, after all data was fed.
 
         :raises StorageError: PROTOCOL: it is no complete listing, or longer than requested.
         """
         complete = self._rest.rstrip().endswith(b"</ListBucketResult>")
-        if not (self._begun and complete and self.items <= limit):
-            raise malformed("a listing")
-        return self.items
+        if not (self._begun and complete):
+            raise malformed("a listing", timing)
+        if self.items > limit:
+            raise StorageError(
+                ErrorKind.PROTOCOL,
+                f"a listing of {self.items} entries, where {limit} were requested",
+                status=timing.status,
+                timing=timing,
+            )
 
 
 class Xml:
@@ -104,7 +115,7 @@ class Xml:
         self._text: list[str] = []
         self._length = 0
         self._error = False
-        self._parser = expat.ParserCreate()
+        self._parser = expat.ParserCreate("UTF-8")  # whatever the document says
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._add_text
@@ -134,7 +145,7 @@ class Xml:
                 rate_limited=code == "SlowDown",
             )
         if self._error or self.root != root:
-            raise malformed(f"{root} in XML")
+            raise malformed(f"{root} in XML", timing)
         return self
 
     def of(self, kind: str) -> list[dict[str, str]]:
@@ -215,18 +226,21 @@ _STATUSES = {
 }  # fmt: skip
 
 
-def delete_failures(response: Xml) -> dict[str, int]:
+def delete_failures(response: Xml, timing: Timing) -> dict[str, int]:
     """Key -> status of the objects that a multi-delete left; those that don't exist are gone.
 
     :raises StorageError: as ``Xml.check``.
     """
     failures = {}
-    for record in response.check("DeleteResult").of("Error"):
+    for record in response.check("DeleteResult", timing).of("Error"):
         if record.get("Code") != "NoSuchKey":
             failures[record.get("Key", "")] = _STATUSES.get(record.get("Code", ""), 500)
     return failures
 
 
-def malformed(what: str) -> StorageError:
+def malformed(what: str, timing: Timing | None = None) -> StorageError:
     """The error of a response that can't be used."""
-    return StorageError(ErrorKind.PROTOCOL, f"the store's response is not {what} of S3's form")
+    detail = f"the store's response is not {what} of S3's form"
+    return StorageError(
+        ErrorKind.PROTOCOL, detail, status=timing.status if timing else 0, timing=timing
+    )
