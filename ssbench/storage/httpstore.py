@@ -10,6 +10,7 @@ from ssbench.core.content import source_of
 from ssbench.core.model import Job, SizeClass
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import Action
 from ssbench.storage.httpconn import Upload
 from ssbench.storage.verify import Verifier
 
@@ -21,6 +22,35 @@ ADMIN_TIMEOUTS = 15
 #: Minimum size in bytes of a body's pieces. The kernel accepts megabytes per call, and evicts
 #: Python's memory from the cache with each copy: few pieces save a sixth of a long upload's cost.
 _PIECE = 1024 * 1024
+
+#: Operation -> name of the method of a driver that has all of these.
+METHODS = {
+    operations.CREATE: "_write",
+    operations.READ: "_read",
+    operations.UPDATE: "_write",
+    operations.DELETE: "_delete",
+    operations.HEAD: "_head",
+    operations.POST: "_post",
+    operations.LIST: "_list",
+    operations.COPY: "_copy",
+    operations.RANGE_READ: "_range_read",
+    operations.BULK_DELETE: "_bulk_delete",
+    operations.ENSURE: "_ensure",
+    operations.REMOVE: "_remove",
+}
+#: Separate methods, so that runs without --verify pay nothing for it.
+_VERIFIED = {
+    operations.CREATE: "_write_verified",
+    operations.READ: "_read_verified",
+    operations.UPDATE: "_write_verified",
+    operations.RANGE_READ: "_range_read_verified",
+}
+
+
+def actions_of(driver: object, settings: StorageSettings) -> dict[int, Action]:
+    """The bound methods of a driver that has all of METHODS."""
+    methods = {**METHODS, **(_VERIFIED if settings.verify else {})}
+    return {operation: getattr(driver, name) for operation, name in methods.items()}
 
 
 class ObjectBodies:

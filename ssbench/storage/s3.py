@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +22,13 @@ from ssbench.storage.httpbody import (
     check_range,
 )
 from ssbench.storage.httppool import UnsignedRequest
-from ssbench.storage.httpstore import LISTING_MAX, RESPONSE_MAX, ObjectBodies
+from ssbench.storage.httpstore import (
+    LISTING_MAX,
+    METHODS,
+    RESPONSE_MAX,
+    ObjectBodies,
+    actions_of,
+)
 from ssbench.storage.s3account import META, RUN_HEADER, Place, S3Client, listing_query
 from ssbench.storage.s3parse import ItemCounter, Xml
 from ssbench.storage.verify import CheckedBody
@@ -44,6 +50,8 @@ class S3Storage(S3Client):
     :param seed: of the choice among several endpoints.
     :raises UsageError: an endpoint, a bucket, the credentials or a certificate is invalid.
     """
+
+    operations: Collection[int] = METHODS.keys()
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         if settings.delete_after_s is not None:
@@ -69,28 +77,8 @@ class S3Storage(S3Client):
             self._metadata += f"{_LETTERS}: yes\r\n"
         self._compressible = settings.compressible
         self._verifier = self._bodies.verifier
-        # Separate methods, so that runs without --verify pay nothing for it.
-        read: Action = self._read
-        write: Action = self._write
-        range_read: Action = self._range_read
-        if settings.verify:
-            read, write = self._read_verified, self._write_verified
-            range_read = self._range_read_verified
         self._verifies = settings.verify
-        self.actions: Mapping[int, Action] = {
-            operations.CREATE: write,
-            operations.READ: read,
-            operations.UPDATE: write,
-            operations.DELETE: self._delete,
-            operations.HEAD: self._head,
-            operations.POST: self._post,
-            operations.LIST: self._list,
-            operations.COPY: self._copy,
-            operations.RANGE_READ: range_read,
-            operations.BULK_DELETE: self._bulk_delete,
-            operations.ENSURE: self._ensure,
-            operations.REMOVE: self._delete,
-        }
+        self.actions: Mapping[int, Action] = actions_of(self, settings)
 
     def connect(self, count: int) -> None:
         self._bodies.prepare()
@@ -157,6 +145,8 @@ class S3Storage(S3Client):
                 return timing
             raise self._account.status_error("DELETE", timing)
         return timing
+
+    _remove = _delete
 
     def _head(self, job: Job, deadline_ns: int) -> Timing:
         timing = self._bodiless("HEAD", job, deadline_ns, HEAD_ONLY)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
-from ssbench.core import operations
 from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, Timing
 from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, naming_of
@@ -20,31 +19,15 @@ from ssbench.storage.httpbody import (
     StreamingCollector,
     check_range,
 )
-from ssbench.storage.httpstore import LISTING_MAX, RESPONSE_MAX, ObjectBodies
+from ssbench.storage.httpstore import (
+    LISTING_MAX,
+    METHODS,
+    RESPONSE_MAX,
+    ObjectBodies,
+    actions_of,
+)
 from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, AccountClient
 from ssbench.storage.swiftparse import NameCounter, bulk_error, bulk_result
-
-_METHODS = {
-    operations.CREATE: "_write",
-    operations.READ: "_read",
-    operations.UPDATE: "_write",
-    operations.DELETE: "_delete",
-    operations.HEAD: "_head",
-    operations.POST: "_post",
-    operations.LIST: "_list",
-    operations.COPY: "_copy",
-    operations.RANGE_READ: "_range_read",
-    operations.BULK_DELETE: "_bulk_delete",
-    operations.ENSURE: "_ensure",
-    operations.REMOVE: "_remove",
-}
-#: Separate methods, so that runs without --verify pay nothing for it.
-_VERIFIED = {
-    operations.CREATE: "_write_verified",
-    operations.READ: "_read_verified",
-    operations.UPDATE: "_write_verified",
-    operations.RANGE_READ: "_range_read_verified",
-}
 
 
 class SwiftStorage(AccountClient):
@@ -54,7 +37,7 @@ class SwiftStorage(AccountClient):
     :raises UsageError: a storage URL, token or certificate is invalid.
     """
 
-    operations: Collection[int] = _METHODS.keys()
+    operations: Collection[int] = METHODS.keys()
 
     def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
         self._settings = settings
@@ -72,10 +55,7 @@ class SwiftStorage(AccountClient):
         )
         self._random, self._url_count = account.random, len(account.pools)
         self._verifier = self._bodies.verifier
-        methods = {**_METHODS, **(_VERIFIED if settings.verify else {})}
-        self.actions: Mapping[int, Action] = {
-            operation: getattr(self, name) for operation, name in methods.items()
-        }
+        self.actions: Mapping[int, Action] = actions_of(self, settings)
 
     # --- Hot path: operations on objects
 
