@@ -25,9 +25,9 @@ per CPU core, before or after the master."""
 
 def worker_id(text: str) -> str:
     """A worker's name: short and printable, so that it fits into reports and logs."""
-    from ssbench.core.messages import MAX_NAME_BYTES  # loads slowly
+    from ssbench.core.messages import MAX_NAME  # loads slowly
 
-    fits = 0 < len(text) <= MAX_WORKER_ID and len(os.fsencode(text)) <= MAX_NAME_BYTES
+    fits = 0 < len(text) <= MAX_WORKER_ID and len(os.fsencode(text)) <= MAX_NAME
     if not fits or not text.isprintable() or " " in text:
         raise UsageError(
             f"a worker's ID has 1 to {MAX_WORKER_ID} printable characters and no spaces"

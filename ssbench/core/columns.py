@@ -1,12 +1,12 @@
-"""Batches of jobs and results as packed columns, each with a name.
+"""Batches of jobs and results, whose columns have names.
 
-A packed batch is ``[count, column, ...]``. Its schema says which columns these are: their names and
-kinds, in their order. Schemas are sent apart from batches (a worker's hello, the control state, a
-record in each block of a stat file), so names are resolved once and not per batch. Readers ignore
-columns that they don't know and give missing ones their default.
+A batch is msgpack: jobs are a list of rows, results ``[count, column, ...]``. Its schema names the
+columns: their names and kinds, in their order. Schemas are sent apart from batches (a worker's
+hello, the control state, a record in each block of a stat file), so names are resolved once and not
+per batch. Readers ignore columns that they don't know and give missing ones their default.
 
 ========== =========================================================================================
-kind       packed as
+kind       of results
 ========== =========================================================================================
 ``int``    an int, where all values are that one; or ``[base, typecode, bytes]``: value = base +
            item, items unsigned little-endian of the width that typecode (of the array module: B, H,
@@ -17,8 +17,10 @@ kind       packed as
 ``text``   ``[row, text, row, text, ...]``, rows in rising order, the others have "". More than
            MAX_DETAILS are several such lists in a list: readers bound the length of each
 ``ints``   ``[lengths, numbers]``, lists of whole numbers: two columns of the kind ``int``
-``values`` a list per row, of whole numbers and bytes
 ========== =========================================================================================
+
+In a row of a job an ``int`` is a number, ``ints`` a list of them, ``values`` a list of whole
+numbers and bytes.
 """
 
 from __future__ import annotations
@@ -28,8 +30,12 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
+import msgspec
+from msgspec import Meta
+
+from ssbench.core import unpacking
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, RESULT_NUMBERS, Job
 
@@ -44,12 +50,33 @@ WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}  #: of a column's items, by their type
 BIG_ENDIAN = sys.byteorder == "big"
 ID_BYTES = 16  #: of a transaction id of one of HEX_SHAPES
 HEX_SHAPES = ("uuid", "swift")
-_JOB_NUMBERS = Job._fields.index("others")  # fields that every batch of jobs has
-_JOB_DEFAULTS = ((), (), 0)  # of the other fields
-_job = partial(tuple.__new__, Job)  # Job._make without its detour through Python
+#: ``Operation`` is a subclass of int, which the encoder does not know.
+_encoder = msgspec.msgpack.Encoder(enc_hook=int)
+_new_job = partial(tuple.__new__, Job)  # Job._make without its detour through Python
 
-Schema = tuple[tuple[str, str], ...]  #: (name, kind) of each column
+_Name = Annotated[str, Meta(max_length=MAX_NAME)]
+#: (name, kind) of each column
+Schema = Annotated[tuple[tuple[_Name, _Name], ...], Meta(max_length=MAX_COLUMNS)]
+Schemas = Annotated[tuple[Schema, ...], Meta(max_length=MAX_SCHEMAS)]
 PackedColumn = int | list[Any]
+
+_Packed = int | tuple[int, Literal["B", "H", "I", "Q"], bytes]
+_Details = Annotated[list[int | str], Meta(max_length=2 * MAX_DETAILS)]
+_Listed = Annotated[list[int | str | _Details], Meta(max_length=2 * MAX_ROWS)]
+#: Of results, by kind: what ``Layout`` accepts.
+_RESULT_TYPES: Mapping[str, Any] = {
+    "int": _Packed,
+    "id": tuple[Literal["plain", "uuid", "swift"], bytes, bytes],
+    "text": _Listed,
+    "ints": tuple[_Packed, _Packed],
+}
+_Argument = int | Annotated[bytes, Meta(max_length=MAX_ARGUMENT_BYTES)]
+_JOB_TYPES: Mapping[str, Any] = {
+    "int": int,
+    "ints": tuple[int, ...],
+    "values": Annotated[tuple[_Argument, ...], Meta(max_length=MAX_ARGUMENTS)],
+}
+_Count = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
 
 
 class Column(NamedTuple):
@@ -96,26 +123,25 @@ JOB_COLUMNS: Mapping[str, Column] = {
     "version": Column("int"),
     "size": Column("int"),
     "due_ns": Column("int", False, NONE_NS),
-    "others": Column("ints", False, [0, 0]),
+    "others": Column("ints", False, ()),
     "arguments": Column("values", False, ()),
     "group": Column("int", False, 0),
 }
 
 
-def _schemas(columns: Mapping[str, Column], plain: int) -> tuple[Schema, ...]:
-    whole = tuple((name, column.kind) for name, column in columns.items())
-    return whole[:plain], whole
+def _schema(columns: Mapping[str, Column]) -> Schema:
+    return tuple((name, column.kind) for name, column in columns.items())
 
 
-#: What this version sends: without, and with, the columns that are absent where all rows have
-#: the default. A batch names its schema by the index here.
-RESULT_SCHEMAS = _schemas(RESULT_COLUMNS, RESULT_NUMBERS + 2)
-JOB_SCHEMAS = _schemas(JOB_COLUMNS, _JOB_NUMBERS)
+#: What this version sends. Of results: without, and with, the columns that are absent where all
+#: rows have the default. A batch names its schema by the index here.
+RESULT_SCHEMAS = (_schema(RESULT_COLUMNS)[: RESULT_NUMBERS + 2], _schema(RESULT_COLUMNS))
+JOB_SCHEMAS = (_schema(JOB_COLUMNS),)
 
 
-def schema_number(packed: Sequence[Any], schemas: Sequence[Schema]) -> int:
-    """Which of RESULT_SCHEMAS or JOB_SCHEMAS a batch has that was packed here."""
-    return 0 if len(packed) == 1 + len(schemas[0]) else 1
+def schema_number(packed: Sequence[Any]) -> int:
+    """Which of RESULT_SCHEMAS a batch has that was packed here."""
+    return 0 if len(packed) == 1 + len(RESULT_SCHEMAS[0]) else 1
 
 
 def read_schema(value: Any) -> Schema:
@@ -123,78 +149,116 @@ def read_schema(value: Any) -> Schema:
 
     :raises MessageError: where it is none.
     """
-    if type(value) is not list or len(value) > MAX_COLUMNS:
-        raise MessageError("a schema that is no list of columns")
-    for column in value:
-        if type(column) is not list or len(column) != 2:
-            raise MessageError("a schema with a column without name and kind")
-        if not all(type(text) is str and len(text) <= MAX_NAME for text in column):
-            raise MessageError("a schema with a column without name and kind")
-    schema = tuple((name, kind) for name, kind in value)
+    try:
+        schema: Schema = msgspec.convert(value, Schema)
+    except msgspec.ValidationError as error:
+        raise MessageError(f"a malformed schema: {error}") from error
     if len(dict(schema)) != len(schema):
         raise MessageError("a schema that has a column twice")
     return schema
 
 
-class Layout:
-    """Where the known columns are in the batches of one schema.
+def _positions(schema: Schema, known: Mapping[str, Column]) -> list[int | None]:
+    """The index of each known column in a schema; None for one that is missing.
 
-    :param known: RESULT_COLUMNS or JOB_COLUMNS.
-    :raises MessageError: where a required column is missing, or one has another kind.
+    :raises MessageError: where a required column is missing, or one has another kind or is there
+        twice.
+    """
+    kinds = dict(schema)
+    if len(kinds) != len(schema):
+        raise MessageError("a schema that has a column twice")
+    for name, column in known.items():
+        if kinds.get(name, None if column.required else column.kind) != column.kind:
+            raise MessageError(f"a schema without a column {name} of the kind {column.kind}")
+    at = {name: index for index, name in enumerate(kinds)}
+    return [at.get(name) for name in known]
+
+
+def _types(
+    schema: Schema, known: Mapping[str, Column], types: Mapping[str, Any], *before: Any
+) -> tuple[Any, ...]:
+    """What each column of a schema must be, after others; unknown ones are skipped unread."""
+    return *before, *(types[kind] if name in known else msgspec.Raw for name, kind in schema)
+
+
+class ResultLayout:
+    """Reads batches of results of one schema.
+
+    :raises MessageError: where the schema can't be used.
     """
 
-    def __init__(self, schema: Schema, known: Mapping[str, Column]) -> None:
-        self.schema = schema
-        kinds = dict(schema)
-        for name, column in known.items():
-            if kinds.get(name, None if column.required else column.kind) != column.kind:
-                raise MessageError(f"a schema without a column {name} of the kind {column.kind}")
-        self._width = 1 + len(schema)
-        self._own = schema in (RESULT_SCHEMAS if known is RESULT_COLUMNS else JOB_SCHEMAS)
-        positions = {name: at for at, (name, _) in enumerate(schema, 1)}
-        self._order = [(positions.get(name), column) for name, column in known.items()]
+    def __init__(self, schema: Schema) -> None:
+        positions = _positions(schema, RESULT_COLUMNS)
+        batch: Any = tuple[_types(schema, RESULT_COLUMNS, _RESULT_TYPES, _Count)]  # type: ignore[misc]
+        self._decoder = msgspec.msgpack.Decoder(batch)
+        own = schema in RESULT_SCHEMAS
+        self._order = None if own else list(zip(positions, RESULT_COLUMNS.values(), strict=True))
 
-    def __repr__(self) -> str:
-        return f"<Layout of {self._width - 1} columns>"
-
-    def arrange(self, packed: Any) -> list[Any]:
-        """The batch with its columns in the order of the fields of Result or Job, without unknown
-        ones and with the defaults of missing ones. Columns are not read. The batch itself where it
-        has one of our own schemas.
+    def decode(self, data: bytes) -> Sequence[Any]:
+        """``[count, packed column, ...]`` in the order of Result's fields, with the defaults of
+        missing columns; optional ones may be absent at the end.
 
         :raises MessageError: where it is no batch of this schema.
         """
-        if type(packed) is not list or len(packed) != self._width:
-            raise MessageError("a batch of the wrong form")
-        count = packed[0]
-        if type(count) is not int or not 1 <= count <= MAX_ROWS:
-            raise MessageError("a batch of no, or too many, rows")
-        if self._own:
-            return packed
+        try:
+            found: Any = self._decoder.decode(data)
+        except unpacking.FAULTS as error:
+            raise MessageError("a malformed batch") from error
+        if self._order is None:
+            return found  # type: ignore[no-any-return]
+        count, *columns = found
         return [count] + [
-            packed[at] if at else default_column(column, count) for at, column in self._order
+            default_column(column, count) if at is None else columns[at]
+            for at, column in self._order
         ]
 
 
-def default_column(column: Column, count: int) -> Any:
-    """The packed column of a batch that has none of this name."""
-    if column.kind == "id":
-        return ["plain", b"", b"\n" * count]
-    return [[]] * count if column.kind == "values" else column.default
+class JobLayout:
+    """Reads batches of jobs of one schema.
+
+    :raises MessageError: where the schema can't be used.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        positions = _positions(schema, JOB_COLUMNS)
+        row: Any = tuple[_types(schema, JOB_COLUMNS, _JOB_TYPES)]  # type: ignore[misc]
+        rows = Annotated[list[row], Meta(min_length=1, max_length=MAX_ROWS)]
+        self._decoder = msgspec.msgpack.Decoder(rows)
+        own = schema in JOB_SCHEMAS
+        self._order = None if own else list(zip(positions, JOB_COLUMNS.values(), strict=True))
+
+    def decode(self, data: bytes) -> list[Job]:
+        """The jobs of ``pack_jobs``; at least one.
+
+        :raises MessageError: where it is no batch of this schema.
+        """
+        try:
+            rows: Any = self._decoder.decode(data)
+        except unpacking.FAULTS as error:
+            raise MessageError("a malformed batch") from error
+        if self._order is not None:
+            rows = (
+                [column.default if at is None else row[at] for at, column in self._order]
+                for row in rows
+            )
+        return list(map(_new_job, rows))
 
 
-def layouts(schemas: Sequence[Schema], known: Mapping[str, Column]) -> list[Layout | None]:
+_Layout = TypeVar("_Layout")
+
+
+def layouts(schemas: Sequence[Schema], make: Callable[[Schema], _Layout]) -> list[_Layout | None]:
     """The layout of each schema; None for one that can't be used."""
-    found: list[Layout | None] = []
+    found: list[_Layout | None] = []
     for schema in schemas:
         try:
-            found.append(Layout(schema, known))
+            found.append(make(schema))
         except MessageError:
             found.append(None)
     return found
 
 
-def layout(found: Sequence[Layout | None], number: int) -> Layout:
+def layout(found: Sequence[_Layout | None], number: int) -> _Layout:
     """The layout of the schema of this number.
 
     :raises MessageError: where there is no such schema, or it can't be used.
@@ -203,6 +267,11 @@ def layout(found: Sequence[Layout | None], number: int) -> Layout:
     if here is None:
         raise MessageError(f"a batch of schema {number}, which is unknown")
     return here
+
+
+def default_column(column: Column, count: int) -> Any:
+    """The packed column of a batch that has none of this name."""
+    return ["plain", b"", b"\n" * count] if column.kind == "id" else column.default
 
 
 def pack_column(values: Sequence[int]) -> PackedColumn:
@@ -229,7 +298,7 @@ def unpack_column(packed: Any, count: int) -> Sequence[int]:
     if type(packed) is int:
         return [packed] * count
     if not (
-        type(packed) is list
+        type(packed) in (list, tuple)
         and len(packed) == 3
         and type(packed[0]) is int
         and isinstance(packed[1], str)
@@ -325,7 +394,7 @@ def check_ids(packed: Any, count: int) -> None:
     :raises MessageError: where it is not a column of that length.
     """
     if not (
-        type(packed) is list
+        type(packed) in (list, tuple)
         and len(packed) == 3
         and isinstance(packed[0], str)
         and isinstance(packed[1], bytes)
@@ -341,69 +410,9 @@ def check_ids(packed: Any, count: int) -> None:
         raise MessageError("malformed transaction ids")
 
 
-def pack_jobs(jobs: Sequence[Job]) -> list[Any]:
-    """``[count, column, ...]`` in the order of Job's fields; at least one job. The optional ones
-    are absent where all have their default."""
-    count = len(jobs)
-    if count == 1 and jobs[0][_JOB_NUMBERS:] == _JOB_DEFAULTS:
-        return [1, *jobs[0][:_JOB_NUMBERS]]
-    *numbers, others, arguments, groups = zip(*jobs, strict=True)
-    packed: list[Any] = [count, *map(_pack_in_haste, numbers)]
-    # Counting is the fastest check: it compares by identity first.
-    if not others.count(()) == arguments.count(()) == groups.count(0) == count:
-        packed += [pack_ints(others), list(map(list, arguments)), pack_column(groups)]
-    return packed
-
-
-def _pack_in_haste(values: Sequence[int]) -> PackedColumn:
-    """Like ``pack_column``, in a third of the time and up to four times the bytes: for messages
-    that are not stored."""
-    first = values[0]
-    if values.count(first) == len(values):
-        return first
-    try:
-        packed = array("I", values)
-    except OverflowError:
-        return pack_column(values)
-    if BIG_ENDIAN:
-        packed.byteswap()
-    return [0, "I", packed.tobytes()]
-
-
-def unpack_jobs(packed: Sequence[Any]) -> list[Job]:
-    """The jobs of ``pack_jobs``, as ``Layout.arrange`` returns them.
-
-    :raises MessageError: where a column is malformed.
-    """
-    count = packed[0]
-    plain = len(packed) == 1 + _JOB_NUMBERS
-    if plain and count == 1 and list(map(type, packed)).count(int) == len(packed):
-        return [_job((*packed[1:], *_JOB_DEFAULTS))]
-    columns = [unpack_column(column, count) for column in packed[1 : 1 + _JOB_NUMBERS]]
-    optional: list[Iterable[Any]] = [repeat(default) for default in _JOB_DEFAULTS]
-    if not plain:
-        others, arguments, groups = packed[1 + _JOB_NUMBERS :]
-        optional = [
-            unpack_ints(others, count),
-            _unpack_arguments(arguments, count),
-            unpack_column(groups, count),
-        ]
-    return list(map(_job, zip(*columns, *optional, strict=False)))
-
-
-def _unpack_arguments(packed: Any, count: int) -> list[tuple[int | bytes, ...]]:
-    """:raises MessageError: where they are not ``count`` lists of whole numbers and short bytes."""
-    if type(packed) is not list or len(packed) != count:
-        raise MessageError("malformed arguments")
-    for values in packed:
-        if type(values) is not list or len(values) > MAX_ARGUMENTS:
-            raise MessageError("malformed arguments")
-        for value in values:
-            if type(value) is not int and not (
-                type(value) is bytes and len(value) <= MAX_ARGUMENT_BYTES
-            ):
-                raise MessageError("malformed arguments")
-    return list(map(tuple, packed))
+def pack_jobs(jobs: Sequence[Job]) -> bytes:
+    """A batch of jobs as msgpack; at least one job."""
+    return _encoder.encode(jobs)
 
 
 def pack_ints(lists: Sequence[Sequence[int]]) -> list[Any]:
@@ -417,7 +426,7 @@ def unpack_ints(packed: Any, count: int) -> list[tuple[int, ...]]:
 
     :raises MessageError: for anything else, and for more than MAX_LISTED numbers.
     """
-    if type(packed) is not list or len(packed) != 2:
+    if type(packed) not in (list, tuple) or len(packed) != 2:
         raise MessageError("malformed lists")
     lengths = unpack_column(packed[0], count)
     if not (min(lengths) >= 0 and sum(lengths) <= MAX_LISTED):

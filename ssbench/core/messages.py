@@ -20,10 +20,9 @@ control   master -> worker, control    the control state: all a worker must know
                                        a second and at changes
 ========= ============================ =========================================================
 
-History: protocol 1 (ssbench 1.0, before its release); 2: no map has other keys than text, so
-a heartbeat's live counts, a control state's workers and refused, and details of results are
-arrays; heartbeat, ack and control were called pulse, took and beat; columns have names: a hello
-and a control state carry schemas, and each batch the number of its own.
+History: protocol 1 (ssbench 1.0, before its release); 2: heartbeat, ack and control were called
+pulse, took and beat; columns have names: a hello and a control state carry schemas, and each batch
+the number of its own; jobs are msgpack within the message, a row each.
 
 In every protocol a hello begins with the seven fields that it has in protocol 1, so that a master
 can name a worker of another version.
@@ -31,13 +30,14 @@ can name a worker of another version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
-import msgpack
+from msgspec import Meta, Raw
+from msgspec.msgpack import Decoder, Encoder
 
 from ssbench.core import unpacking
-from ssbench.core.columns import JOB_SCHEMAS, MAX_SCHEMAS, RESULT_SCHEMAS, Schema, read_schema
+from ssbench.core.columns import JOB_SCHEMAS, RESULT_SCHEMAS, Schemas
 from ssbench.core.errors import MessageError, ProtocolError
 from ssbench.core.text import printable
 
@@ -45,9 +45,9 @@ PROTOCOL = 2
 #: A worker sends 256 results at once, 50 bytes each but for texts of errors.
 MAX_MESSAGE_BYTES = 8 << 20
 MAX_TEXT = 4096  #: characters in a reason, or a run's id
-MAX_NAME_BYTES = 200  #: of a worker's name, host or version, in UTF-8
+MAX_NAME = 200  #: of a worker's name, host or version
 MAX_FIGURES = 4096  #: of one machine; each core is one
-_MAX_NAME = 64
+MAX_PEERS = 1 << 15  #: workers in a control state
 _MAX_SHOWN = 100  #: characters of a text from a worker of another protocol
 #: Of a heartbeat's live counts: core.live's buckets have 17 bits; latencies are in a few hundred.
 MAX_BUCKETS, MAX_BUCKET = 4096, 1 << 17
@@ -56,133 +56,146 @@ MAX_CLOCK_NS = 1 << 62
 #: Of counts and measurements, so that their sums stay finite and exact enough.
 MAX_NUMBER = 1e18
 
+# What ``decode`` accepts in a field.
+Natural = Annotated[int, Meta(ge=0)]
+Clock = Annotated[int, Meta(gt=-MAX_CLOCK_NS, lt=MAX_CLOCK_NS)]
+Duration = Annotated[int, Meta(ge=0, lt=MAX_CLOCK_NS)]
+Bucket = Annotated[int, Meta(ge=0, lt=MAX_BUCKET)]
+Number = Annotated[float, Meta(ge=0, le=MAX_NUMBER)]
+Text = Annotated[str, Meta(max_length=MAX_TEXT)]
+Name = Annotated[str, Meta(max_length=MAX_NAME)]
+FigureName = Annotated[str, Meta(max_length=64)]
+
 
 class Hello(NamedTuple):
     """Introduces a worker. Repeated once a second until a control state lists its incarnation."""
 
-    incarnation: int  #: 64 random bits; new each time that the master dropped the worker
-    previous: int  #: the incarnation that this one replaces, 0 for none
-    worker_id: str
-    concurrency: int
-    host: str
-    pid: int
-    version: str
+    incarnation: Natural  #: 64 random bits; new each time that the master dropped the worker
+    previous: Natural  #: the incarnation that this one replaces, 0 for none
+    worker_id: Name
+    concurrency: Natural
+    host: Name
+    pid: Natural
+    version: Name
     #: Of the batches in its results, which name them by their index here.
-    schemas: Sequence[Schema] = RESULT_SCHEMAS
+    schemas: Schemas = RESULT_SCHEMAS
 
 
 class Heartbeat(NamedTuple):
     """The heartbeat; one per control state."""
 
-    incarnation: int
-    answered_serial: int  #: serial of the control state that it answers
-    worker_ns: int  #: the worker's monotonic clock when this was sent
-    hold_ns: int  #: time from the arrival of the control state to this message
-    hub_idle_ns: int  #: time since the worker's event loop last ran
-    busy: int  #: users with an operation in flight
-    queued: int  #: jobs not yet started
-    live: Mapping[int, int]  #: core.live.buckets of latencies since the last heartbeat
-    wall_ns: int = 0  #: the worker's wall clock at ``worker_ns``, since 1970; 0: unknown
+    incarnation: Natural
+    answered_serial: Natural  #: serial of the control state that it answers
+    worker_ns: Clock  #: the worker's monotonic clock when this was sent
+    hold_ns: Duration  #: time from the arrival of the control state to this message
+    hub_idle_ns: Duration  #: time since the worker's event loop last ran
+    busy: Natural  #: users with an operation in flight
+    queued: Natural  #: jobs not yet started
+    #: core.live.buckets of latencies since the last heartbeat
+    live: Annotated[Mapping[Bucket, Natural], Meta(max_length=MAX_BUCKETS)]
+    wall_ns: Clock = 0  #: the worker's wall clock at ``worker_ns``, since 1970; 0: unknown
 
 
 class Ready(NamedTuple):
     """Storage is open and connected for this phase. With ``stopped``: no jobs are queued, and none
     will be started (sent after the returned jobs)."""
 
-    incarnation: int
-    run: str
-    phase: int
+    incarnation: Natural
+    run: Text
+    phase: Natural
     stopped: bool
     #: The phase's start on the worker's clock, the origin of its offsets. None: unknown.
-    origin_ns: int | None = None
+    origin_ns: Clock | None = None
 
 
 class Host(NamedTuple):
     """Metrics of a worker and its host. core.stats.host_metrics defines their names."""
 
-    incarnation: int
-    at_ns: int  #: the worker's clock at the end of the second
-    boot_id: str  #: the same for all processes on a host; "" if unknown
-    figures: Mapping[str, float]
+    incarnation: Natural
+    at_ns: Clock  #: the worker's clock at the end of the second
+    boot_id: Name  #: the same for all processes on a host; "" if unknown
+    figures: Annotated[Mapping[FigureName, Number], Meta(max_length=MAX_FIGURES)]
 
 
 class Ack(NamedTuple):
     """Acknowledges batches: the worker holds them from now on."""
 
-    incarnation: int
-    run: str
-    batches: Sequence[int]
+    incarnation: Natural
+    run: Text
+    batches: Sequence[Natural]
 
 
 class Results(NamedTuple):
     """Completed operations. ``packed`` is columns.pack_results in msgpack: it is stored as sent."""
 
-    incarnation: int
-    run: str
-    phase: int
-    acked: Sequence[int]  #: batches that the worker holds since its last message, as in Ack
+    incarnation: Natural
+    run: Text
+    phase: Natural
+    acked: Sequence[Natural]  #: batches that the worker holds since its last message, as in Ack
     packed: bytes
-    schema: int = 0  #: index into the schemas of the worker's hello
+    schema: Natural = 0  #: index into the schemas of the worker's hello
 
 
 class Returned(NamedTuple):
     """Jobs, by number, that this worker has not started and will not."""
 
-    incarnation: int
-    run: str
-    numbers: Sequence[int]
+    incarnation: Natural
+    run: Text
+    numbers: Sequence[Natural]
 
 
 class Expired(NamedTuple):
     """The store answered 401 to the token of this serial."""
 
-    incarnation: int
-    token_serial: int
+    incarnation: Natural
+    token_serial: Natural
 
 
 class Bye(NamedTuple):
     """The worker exits."""
 
-    incarnation: int
-    reason: str
+    incarnation: Natural
+    reason: Text
 
 
 class Jobs(NamedTuple):
     """A batch of jobs, packed by columns.pack_jobs."""
 
-    run: str
-    phase: int
-    batch: int
-    sent_ns: int  #: the master's monotonic clock: workers return batches that arrive too old
-    packed: Sequence[Any]
-    schema: int = 0  #: index into the control state's job_schemas
+    run: Text
+    phase: Natural
+    batch: Natural
+    sent_ns: Clock  #: the master's monotonic clock: workers return batches that arrive too old
+    packed: bytes
+    schema: Natural = 0  #: index into the control state's job_schemas
 
 
 class ControlState(NamedTuple):
     """The state of the run that workers must know. Always complete: messages may get lost."""
 
-    master: int  #: 64 random bits; another number is another master, with another clock
-    serial: int
-    master_ns: int  #: the master's monotonic clock when this was sent
-    run: str  #: "" without a run
-    phase: int
-    start_ns: int  #: the phase's start on the master's clock
+    master: Natural  #: 64 random bits; another number is another master, with another clock
+    serial: Natural
+    master_ns: Clock  #: the master's monotonic clock when this was sent
+    run: Text  #: "" without a run
+    phase: Natural
+    start_ns: Clock  #: the phase's start on the master's clock
     #: incarnation -> (users, clock offset: worker's minus master's ns, None while unknown)
-    workers: Mapping[int, tuple[int, int | None]]
-    refused: Mapping[int, str]  #: incarnation -> the reason why the master refuses it
+    workers: Annotated[Mapping[Natural, tuple[Natural, Clock | None]], Meta(max_length=MAX_PEERS)]
+    refused: Annotated[
+        Mapping[Natural, Text], Meta(max_length=MAX_PEERS)
+    ]  #: incarnation -> the reason why the master refuses it
     settings: Mapping[str, Any]  #: StorageSettings.to_map(), {} without a run
-    timeout_s: float  #: --worker-timeout
-    operation_timeout_s: float  #: 0: none
-    pipe: int  #: messages with jobs that may wait unread at a worker
+    timeout_s: Number  #: --worker-timeout
+    operation_timeout_s: Number  #: 0: none
+    pipe: Natural  #: messages with jobs that may wait unread at a worker
     live: bool  #: heartbeats carry latency counts
     ending: bool  #: the master has no more jobs: return those that no idle user can take
     stopping: bool  #: start no more operations: return all queued jobs
     quit: bool  #: exit
-    think_min_s: float = 0.0  #: pause of a user after each operation, uniform: minimum
-    think_max_s: float = 0.0  #: maximum
+    think_min_s: Number = 0.0  #: pause of a user after each operation, uniform: minimum
+    think_max_s: Number = 0.0  #: maximum
     #: incarnation -> its users by group; {} if the run has no groups of users
-    groups: Mapping[int, Sequence[int]] = {}
-    job_schemas: Sequence[Schema] = JOB_SCHEMAS  #: of the batches of jobs
+    groups: Annotated[Mapping[Natural, Sequence[Natural]], Meta(max_length=MAX_PEERS)] = {}
+    job_schemas: Schemas = JOB_SCHEMAS  #: of the batches of jobs
 
     @property
     def is_goodbye(self) -> bool:
@@ -190,22 +203,20 @@ class ControlState(NamedTuple):
         return not self.run and not any(users for users, _ in self.workers.values())
 
 
+#: Those with many messages first: ``decode`` looks for them in this order.
 Message = (
-    Hello
-    | Heartbeat
-    | Ready
-    | Host
+    Results
+    | Jobs
     | Ack
-    | Results
+    | Heartbeat
+    | Host
+    | ControlState
+    | Hello
+    | Ready
     | Returned
     | Expired
     | Bye
-    | Jobs
-    | ControlState
 )
-
-
-Check = Callable[[Any], bool]
 
 
 def in_clock_range(time_ns: int) -> int | None:
@@ -214,235 +225,9 @@ def in_clock_range(time_ns: int) -> int | None:
     return time_ns if -MAX_CLOCK_NS < time_ns < MAX_CLOCK_NS else None
 
 
-def _int(value: Any) -> bool:
-    return type(value) is int
-
-
-def _clock(value: Any) -> bool:
-    return type(value) is int and -MAX_CLOCK_NS < value < MAX_CLOCK_NS
-
-
-def _span_ns(value: Any) -> bool:
-    return type(value) is int and 0 <= value < MAX_CLOCK_NS
-
-
-def _clock_or_none(value: Any) -> bool:
-    return value is None or _clock(value)
-
-
-def _natural(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _text(value: Any) -> bool:
-    return type(value) is str and len(value) <= MAX_TEXT
-
-
-def _name(value: Any) -> bool:
-    return type(value) is str and len(value.encode()) <= MAX_NAME_BYTES
-
-
-def _number(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value <= MAX_NUMBER
-
-
-def _flag(value: Any) -> bool:
-    return type(value) is bool
-
-
-def _naturals(value: Any) -> bool:
-    return type(value) is list and all(map(_natural, value))
-
-
-def _rows(value: Any, *checks: Check) -> bool:
-    """A list of lists that have a value for each check."""
-    return type(value) is list and all(
-        type(row) is list
-        and len(row) == len(checks)
-        and all(check(item) for check, item in zip(checks, row, strict=True))
-        for row in value
-    )
-
-
-def _counts(value: Any) -> bool:
-    return _rows(value, _bucket, _natural) and len(value) <= MAX_BUCKETS
-
-
-def _bucket(value: Any) -> bool:
-    return type(value) is int and 0 <= value < MAX_BUCKET
-
-
-def _shares(value: Any) -> bool:
-    return _rows(value, _natural, _natural, _clock_or_none)
-
-
-def _groups(value: Any) -> bool:
-    return _rows(value, _natural, _naturals)
-
-
-def _reasons(value: Any) -> bool:
-    return _rows(value, _natural, _text)
-
-
-def _settings(value: Any) -> bool:
-    return type(value) is dict and all(map(_text, value))
-
-
-def _figures(value: Any) -> bool:
-    return (
-        type(value) is dict
-        and len(value) <= MAX_FIGURES
-        and all(type(key) is str and len(key) <= _MAX_NAME for key in value)
-        and all(map(_number, value.values()))
-    )
-
-
-def _schemas(value: Any) -> bool:
-    if type(value) is not list or len(value) > MAX_SCHEMAS:
-        return False
-    try:
-        for schema in value:
-            read_schema(schema)
-    except MessageError:
-        return False
-    return True
-
-
-def _list(value: Any) -> bool:
-    return type(value) is list
-
-
-def _bytes(value: Any) -> bool:
-    return type(value) is bytes
-
-
-_WITH_MAPS = (Heartbeat, ControlState)
-_HELLO_WIDTH = 7  #: fields of a hello in every protocol
-_LIVE, _WORKERS = Heartbeat._fields.index("live"), ControlState._fields.index("workers")
-
-
-def _heartbeat(*values: Any) -> Heartbeat:
-    return Heartbeat._make([*values[:_LIVE], dict(values[_LIVE]), *values[_LIVE + 1 :]])
-
-
-def _hello(*values: Any) -> Hello:
-    return Hello._make([*values[:-1], tuple(map(read_schema, values[-1]))])
-
-
-def _control_state(*values: Any) -> ControlState:
-    shares, reasons = values[_WORKERS : _WORKERS + 2]
-    workers = {incarnation: (users, offset_ns) for incarnation, users, offset_ns in shares}
-    *rest, groups, schemas = values[_WORKERS + 2 :]
-    job_schemas = tuple(map(read_schema, schemas))
-    return ControlState._make(
-        [*values[:_WORKERS], workers, dict(reasons), *rest, dict(groups), job_schemas]
-    )
-
-
-#: type on the wire -> what makes the message, and what each of its fields must be
-_FORMS: dict[str, tuple[Callable[..., Message], tuple[Check, ...]]] = {
-    "hello": (_hello, (_natural, _natural, _name, _natural, _name, _natural, _name, _schemas)),
-    "heartbeat": (
-        _heartbeat,
-        (_natural, _natural, _clock, _span_ns, _span_ns, _natural, _natural, _counts, _clock),
-    ),
-    "ready": (Ready, (_natural, _text, _natural, _flag, _clock_or_none)),
-    "host": (Host, (_natural, _clock, _name, _figures)),
-    "ack": (Ack, (_natural, _text, _naturals)),
-    "results": (Results, (_natural, _text, _natural, _naturals, _bytes, _natural)),
-    "returned": (Returned, (_natural, _text, _naturals)),
-    "expired": (Expired, (_natural, _natural)),
-    "bye": (Bye, (_natural, _text)),
-    "jobs": (Jobs, (_text, _natural, _natural, _clock, _list, _natural)),
-    "control": (
-        _control_state,
-        (
-            _natural, _natural, _clock, _text, _natural, _clock, _shares, _reasons, _settings,
-            _number, _number, _natural, _flag, _flag, _flag, _flag,
-            _number, _number, _groups, _schemas,
-        ),
-    ),
-}  # fmt: skip
-
-_TYPE_OF: dict[type[Message], str] = {kind: kind.__name__.lower() for kind in get_args(Message)}
-_TYPE_OF[ControlState] = "control"
-
-#: Items of one array or map, and of all in a message: a byte may unfold into 64 of memory.
-_MAX_LENGTH = 1 << 17
-_MAX_ITEMS = 1 << 18
-
-_pack = msgpack.Packer(use_bin_type=True).pack
-
-
-def encode(message: Message) -> bytes:
-    """The message as bytes."""
-    kind = type(message)
-    fields: Sequence[Any] = message
-    if kind in _WITH_MAPS:
-        fields = _maps_as_lists(message)
-    packed: bytes = _pack([PROTOCOL, _TYPE_OF[kind], *fields])
-    return packed
-
-
-def _maps_as_lists(message: Message) -> Sequence[Any]:
-    """The fields, maps whose keys aren't text as lists of rows."""
-    if isinstance(message, Heartbeat):
-        return message._replace(live=list(message.live.items()))  # type: ignore[arg-type]
-    assert isinstance(message, ControlState)  # nosec B101 # for the type checker
-    shares = [(incarnation, *share) for incarnation, share in message.workers.items()]
-    refused = list(message.refused.items())
-    groups = list(message.groups.items())
-    return message._replace(workers=shares, refused=refused, groups=groups)  # type: ignore[arg-type]
-
-
-def decode(data: bytes) -> Message:
-    """The message of ``encode``.
-
-    :raises MessageError: for anything else, another protocol version included.
-    """
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise MessageError(f"a message of {len(data)} bytes; at most {MAX_MESSAGE_BYTES} are read")
-    fields = unpack(data)
-    if type(fields) is not list or len(fields) < 2:
-        raise MessageError("not an ssbench message")
-    if fields[0] != PROTOCOL or type(fields[0]) is not int:
-        raise _other_protocol(fields)
-    form = _FORMS.get(fields[1]) if type(fields[1]) is str else None
-    if form is None:
-        raise MessageError("a message of unknown type")
-    make, checks = form
-    values = fields[2:]
-    if len(values) != len(checks):
-        raise MessageError(f"{fields[1]}: {len(values)} fields for {len(checks)}")
-    for check, value in zip(checks, values, strict=True):
-        if not check(value):
-            raise MessageError(f"{fields[1]}: a field that is not {check.__name__.strip('_')}")
-    return make(*values)
-
-
-def _other_protocol(fields: list[Any]) -> ProtocolError:
-    """The error for a message of another protocol, which names the sender of a hello."""
-    protocol = fields[0] if _int(fields[0]) else None
-    text = (
-        f"protocol {'of another kind' if protocol is None else protocol};"
-        f" this ssbench speaks {PROTOCOL}"
-    )
-    if protocol is None or fields[1] != "hello" or len(fields) < 2 + _HELLO_WIDTH:
-        return ProtocolError(text, protocol)
-    hello = Hello(*fields[2 : 2 + _HELLO_WIDTH])
-    if not (all(map(_text, (hello.worker_id, hello.host, hello.version))) and _int(hello.pid)):
-        return ProtocolError(text, protocol)
-    worker_id, host, release = (
-        printable(value[:_MAX_SHOWN]) for value in (hello.worker_id, hello.host, hello.version)
-    )
-    sender = f"{worker_id} ({host}, pid {hello.pid})"
-    return ProtocolError(text, protocol, sender=sender, release=release)
-
-
 def pack(value: Any) -> bytes:
     """Plain data as msgpack (the packed results inside a message)."""
-    packed: bytes = _pack(value)
-    return packed
+    return _encoder.encode(value)
 
 
 def unpack(data: bytes) -> Any:
@@ -454,3 +239,96 @@ def unpack(data: bytes) -> Any:
         return unpacking.unpack(data, _MAX_LENGTH, _MAX_ITEMS)
     except unpacking.FAULTS as error:
         raise MessageError(f"not msgpack: {type(error).__name__}") from error
+
+
+#: Items of one array or map, and of all in plain data: a byte may unfold into 64 of memory.
+_MAX_LENGTH = 1 << 17
+_MAX_ITEMS = 1 << 18
+_HELLO_WIDTH = 7  #: fields of a hello in every protocol
+_SETTINGS = ControlState._fields.index("settings")
+_encoder = Encoder(enc_hook=int)  # an Operation is an int
+
+
+class _Form:
+    """A type of message on the wire.
+
+    Protocol and type stand in the same array as the fields, so that each protocol can read the
+    beginning of any other's messages. ``start`` is what all messages of the type begin with,
+    ``head`` what an array of the fields alone begins with.
+    """
+
+    def __init__(self, name: str, kind: type[Message]) -> None:
+        self.name = name
+        count = len(kind._fields)
+        self.head = _encoder.encode([None] * count)[:-count]
+        array = _encoder.encode([None] * (2 + count))[: -2 - count]
+        self.start = array + _encoder.encode(PROTOCOL) + _encoder.encode(name)
+        fields: Any = kind
+        if kind is ControlState:  # settings hold anything: they are unpacked within bounds
+            types = {**get_type_hints(kind, include_extras=True), "settings": Raw}
+            fields = tuple[tuple(types.values())]  # type: ignore[misc]
+        self.decoder = Decoder(fields)
+
+
+_FORMS: dict[type[Message], _Form] = {
+    kind: _Form("control" if kind is ControlState else kind.__name__.lower(), kind)
+    for kind in get_args(Message)
+}
+
+
+def encode(message: Message) -> bytes:
+    """The message as bytes."""
+    form = _FORMS[type(message)]
+    return form.start + _encoder.encode(message)[len(form.head) :]
+
+
+def decode(data: bytes) -> Message:
+    """The message of ``encode``.
+
+    :raises MessageError: for anything else, another protocol version included.
+    """
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise MessageError(f"a message of {len(data)} bytes; at most {MAX_MESSAGE_BYTES} are read")
+    for form in _FORMS.values():
+        if data.startswith(form.start):
+            break
+    else:
+        raise _unknown(data)
+    try:
+        message: Any = form.decoder.decode(form.head + data[len(form.start) :])
+    except unpacking.FAULTS as error:
+        raise MessageError(f"{form.name}: {error}") from error
+    if form.name == "control":
+        settings = unpack(bytes(message[_SETTINGS]))
+        if type(settings) is not dict:
+            raise MessageError("control: settings that are no map")
+        return ControlState._make([*message[:_SETTINGS], settings, *message[_SETTINGS + 1 :]])
+    return message  # type: ignore[no-any-return]
+
+
+def _unknown(data: bytes) -> MessageError:
+    """Why the bytes are no message of this protocol; names the sender of another one's hello."""
+    try:
+        fields = unpack(data)
+    except MessageError as error:
+        return error
+    if type(fields) is not list or len(fields) < 2:
+        return MessageError("not an ssbench message")
+    protocol = fields[0] if type(fields[0]) is int else None
+    if protocol == PROTOCOL:
+        return MessageError("a message of unknown type or length")
+    text = (
+        f"protocol {'of another kind' if protocol is None else protocol};"
+        f" this ssbench speaks {PROTOCOL}"
+    )
+    if protocol is None or fields[1] != "hello" or len(fields) < 2 + _HELLO_WIDTH:
+        return ProtocolError(text, protocol)
+    hello = Hello(*fields[2 : 2 + _HELLO_WIDTH])
+    names = hello.worker_id, hello.host, hello.version
+    if type(hello.pid) is not int or not all(
+        type(name) is str and len(name) <= MAX_TEXT for name in names
+    ):
+        return ProtocolError(text, protocol)
+    worker_id, host, release = (printable(name[:_MAX_SHOWN]) for name in names)
+    sender = f"{worker_id} ({host}, pid {hello.pid})"
+    return ProtocolError(text, protocol, sender=sender, release=release)

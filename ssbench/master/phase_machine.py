@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
-from ssbench.core.columns import JOB_SCHEMAS, pack_jobs, schema_number
+from ssbench.core.columns import pack_jobs
 from ssbench.core.dispatch.dispatcher import Dispatcher, abort_reason, error_limit_reason
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.worker_registry import SECOND
@@ -157,9 +157,8 @@ class PhaseMachine:
         if self.state is PhaseState.SENDING and not self.outbox:
             run, phase = self._manager.settings.run_id, self._plan.phase
             for batch in self.dispatcher.to_send(now_ns, _SENDS_PER_STEP):
-                packed = pack_jobs(batch.jobs)
-                schema = schema_number(packed, JOB_SCHEMAS)
-                self.outbox.append(encode(Jobs(run, phase, batch.number, now_ns, packed, schema)))
+                message = Jobs(run, phase, batch.number, now_ns, pack_jobs(batch.jobs))
+                self.outbox.append(encode(message))
 
     def wait_s(self, now_ns: int) -> float:
         """How long until the next step, at most."""

@@ -33,13 +33,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ssbench.core.columns import (
-    JOB_COLUMNS,
-    RESULT_SCHEMAS,
-    Layout,
+    JobLayout,
     layout,
     layouts,
     schema_number,
-    unpack_jobs,
 )
 from ssbench.core.completed import Completed, latencies_ns, pack_completed
 from ssbench.core.errors import ExitStatus, MessageError
@@ -263,7 +260,7 @@ class WorkerMachine:
         self._clock_sync = ClockSync()
         self._state: ControlState | None = None  # the newest that listed this worker
         self._joined: tuple[str, int] = ("", Phase.IDLE)  # run and phase
-        self._layouts: Sequence[Layout | None] = ()  # of the schemas of its jobs
+        self._layouts: Sequence[JobLayout | None] = ()  # of the schemas of its jobs
         self._live = False
         self._rejected = RejectedMessages("work")
         self._unacked: list[int] = []  # batches
@@ -350,7 +347,7 @@ class WorkerMachine:
     def _change_phase(self, state: ControlState) -> None:
         self._end_phase()
         self._joined = state.run, state.phase
-        self._layouts = layouts(state.job_schemas, JOB_COLUMNS)
+        self._layouts = layouts(state.job_schemas, JobLayout)
         if not self.in_phase or not state.run:
             self.actions.append(CloseJobs())
             return
@@ -494,7 +491,7 @@ class WorkerMachine:
         if self._live:
             self.latencies.append(buckets(latencies_ns(finished)))
         packed = pack_completed(finished, phase.origin_ns)
-        schema = schema_number(packed, RESULT_SCHEMAS)
+        schema = schema_number(packed)
         acked, self._unacked = self._unacked, []
         self.outbox.append(
             Results(phase.incarnation, phase.run, phase.phase, acked, pack(packed), schema)
@@ -663,8 +660,8 @@ class WorkerMachine:
         self.outbox.append(Bye(self.incarnation, reason[:MAX_TEXT]))
 
 
-def _read_jobs(data: bytes, job_layouts: Sequence[Layout | None]) -> tuple[Jobs, list[Job]]:
+def _read_jobs(data: bytes, job_layouts: Sequence[JobLayout | None]) -> tuple[Jobs, list[Job]]:
     message = decode(data)
     if not isinstance(message, Jobs):
         raise MessageError(f"a {type(message).__name__} on the work port")
-    return message, unpack_jobs(layout(job_layouts, message.schema).arrange(message.packed))
+    return message, layout(job_layouts, message.schema).decode(message.packed)

@@ -20,7 +20,7 @@ from gevent.hub import get_hub
 
 from ssbench import __version__
 from ssbench.core.errors import ExitStatus, SsbenchError
-from ssbench.core.messages import MAX_NAME_BYTES, ControlState
+from ssbench.core.messages import MAX_NAME, ControlState
 from ssbench.core.settings import StorageSettings
 from ssbench.host.live import LAG_INTERVAL_S, HostLive
 from ssbench.storage.base import ObjectStore
@@ -227,5 +227,5 @@ def _connect_fault(error: Exception) -> str:
 
 def local_settings(worker_id: str, **options: Any) -> WorkerSettings:
     """Settings of a worker in this process."""
-    host = socket.gethostname().encode(errors="replace")[:MAX_NAME_BYTES].decode(errors="ignore")
+    host = socket.gethostname().encode(errors="replace")[:MAX_NAME].decode(errors="ignore")
     return WorkerSettings(worker_id, host=host, pid=os.getpid(), version=__version__, **options)

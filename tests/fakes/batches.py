@@ -7,7 +7,7 @@ from typing import Any
 
 import msgpack
 
-from ssbench.core.columns import RESULT_COLUMNS, RESULT_SCHEMAS, Layout, schema_number
+from ssbench.core.columns import RESULT_SCHEMAS, ResultLayout, schema_number
 from ssbench.core.errors import MessageError
 from ssbench.core.model import Phase, Result
 from ssbench.core.records import ResultBatch
@@ -20,14 +20,13 @@ def unpack_results(packed: Any) -> list[Sequence[Any]]:
     """
     if type(packed) is not list:
         raise MessageError("no batch")
-    number = schema_number(packed, RESULT_SCHEMAS)
-    whole = Layout(RESULT_SCHEMAS[number], RESULT_COLUMNS).arrange(packed)
-    names = Result._fields[: len(whole) - 1]
     try:
-        data = msgpack.packb(whole)
+        data = msgpack.packb(packed)
     except OverflowError as error:
         raise MessageError("a number of more than 64 bits") from error
-    batch = ResultBatch(Phase.RUN, 0, whole[0], names, data)
+    layout = ResultLayout(RESULT_SCHEMAS[schema_number(packed)])
+    whole = layout.decode(data)
+    batch = ResultBatch(Phase.RUN, 0, whole[0], Result._fields[: len(whole) - 1], data)
     return [batch.column(name) for name in Result._fields]
 
 

@@ -109,7 +109,7 @@ def forged(control_state: ControlState) -> list[bytes]:
         Returned(nobody, run, [1, 2, 3]), Returned(someone, run, [10**9]),
         Ready(nobody, run, phase, True), Bye(nobody, "gone\x1b[2J"),
         Expired(nobody, 10**9),
-        Jobs(run, phase, 1, 0, []), control_state,
+        Jobs(run, phase, 1, 0, b""), control_state,
     ]  # fmt: skip
     return [encode(lie) for lie in lies]
 

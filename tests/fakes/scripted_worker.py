@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from ssbench import __version__
-from ssbench.core.columns import unpack_jobs
+from ssbench.core.columns import JOB_SCHEMAS, JobLayout
 from ssbench.core.messages import Bye, ControlState, Heartbeat, Hello, Jobs, Ready, decode
 from ssbench.core.model import Job
 from ssbench.transport.sockets import Ports
@@ -55,7 +55,7 @@ class ScriptedWorker:
             data = self.transport.receive() if here else None
             message = decode(data) if data else None
             if isinstance(message, Jobs):
-                self._script(self, message, unpack_jobs(message.packed))
+                self._script(self, message, JobLayout(JOB_SCHEMAS[0]).decode(message.packed))
         self.transport.send(Bye(self.incarnation, "done playing"))
         self._control.close()
         self.transport.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ssbench.core.columns import pack_results, unpack_jobs
+from ssbench.core.columns import JOB_SCHEMAS, JobLayout, pack_results
 from ssbench.core.dispatch.worker_registry import SECOND
 from ssbench.core.live import RunProgress
 from ssbench.core.messages import Ack, Bye, Jobs, Ready, Results, Returned, decode, pack
@@ -91,7 +91,7 @@ class Scene(test_worker_manager.Scene):
         while self.takes and self.machine.outbox:
             message = decode(self.machine.outbox.popleft())
             assert isinstance(message, Jobs)
-            found.append((message.batch, unpack_jobs(message.packed)))
+            found.append((message.batch, JobLayout(JOB_SCHEMAS[0]).decode(message.packed)))
         return found
 
     def results(

@@ -60,9 +60,9 @@ def all_channels(
         return control.receive(0.005) == state()
 
     def jobs() -> bool:
-        master.send_jobs(encode(Jobs("r", 2, 1, 0, [])))
+        master.send_jobs(encode(Jobs("r", 2, 1, 0, b"")))
         data = transport.receive()
-        return data is not None and decode(data) == Jobs("r", 2, 1, 0, [])
+        return data is not None and decode(data) == Jobs("r", 2, 1, 0, b"")
 
     transport.open_work(2)
     return until(results, patience_s), until(states, patience_s), until(jobs, patience_s)

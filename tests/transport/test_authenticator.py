@@ -123,7 +123,7 @@ def test_a_peer_without_the_key_neither_sends_nor_receives_and_is_logged_once(
             while time.monotonic() < deadline:
                 rejected.try_all()
                 master.send_control_state(state())
-                assert not master.send_jobs(encode(Jobs("r", 2, 1, 0, [])))
+                assert not master.send_jobs(encode(Jobs("r", 2, 1, 0, b"")))
                 assert list(master.receive(0.01)) == []
                 told(master, lines)
             assert rejected.got() == []

@@ -48,7 +48,7 @@ def test_a_worker_that_does_not_read_buffers_little() -> None:
         worker_of(master) as (transport, _control),
     ):
         transport.open_work(master.pipe)
-        message = encode(Jobs("r", 2, 1, 0, [bytes(4000)]))
+        message = encode(Jobs("r", 2, 1, 0, bytes(4000)))
         assert until(lambda: master.send_jobs(message))
         swallowed = 1
         while until(lambda: master.send_jobs(message), 0.05):

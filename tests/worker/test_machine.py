@@ -406,8 +406,8 @@ def test_jobs_that_must_not_start_are_returned(changes: dict[str, Any]) -> None:
 MALFORMED = {
     "rubbish": b"rubbish",
     "another message": encode(Bye(1, "")),
-    "no jobs": encode(Jobs(RUN, Phase.RUN, 99, 0, [])),
-    "half a column": encode(Jobs(RUN, Phase.RUN, 99, 0, [2, [0, "B", b"1"], 0, 0, 0, 0, 0, 0])),
+    "no jobs": encode(Jobs(RUN, Phase.RUN, 99, 0, b"\x90")),
+    "half a job": encode(Jobs(RUN, Phase.RUN, 99, 0, b"\x91\x92\x01\x02")),
 }
 
 

@@ -24,7 +24,6 @@ from ssbench.core.columns import layout, unpack_column, unpack_ints
 from ssbench.core.dispatch.result_bounds import ResultBounds
 from ssbench.core.dispatch.worker_registry import SECOND, WorkerRegistry
 from ssbench.core.errors import MessageError
-from ssbench.core.messages import unpack
 from ssbench.core.model import ErrorKind, Failure, Job, Phase, Result
 from ssbench.core.workload.workload import Workload
 
@@ -306,7 +305,7 @@ class Dispatcher:
 
     def results(
         self, incarnation: int, packed: bytes, now_ns: int, schema: int = 0
-    ) -> list[Any] | None:
+    ) -> Sequence[Any] | None:
         """Completed operations. Returns the packed columns in the order of Result's fields; None
         if refused.
 
@@ -319,7 +318,7 @@ class Dispatcher:
             self.counts.refused += 1
             return None
         try:
-            columns = layout(worker.layouts, schema).arrange(unpack(packed))
+            columns = layout(worker.layouts, schema).decode(packed)
             count: int = columns[0]
             self.bounds.check(columns, now_ns)
             numbers = unpack_column(columns[_NUMBER], count)

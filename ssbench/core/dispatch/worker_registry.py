@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ssbench.core.columns import RESULT_COLUMNS, Layout, layouts
+from ssbench.core.columns import ResultLayout, layouts
 from ssbench.core.messages import Heartbeat, Hello, in_clock_range
 from ssbench.core.model import Phase
 from ssbench.core.records import ClockRecord
@@ -69,10 +69,10 @@ class WorkerState:
     jobs: int = 0  #: jobs queued or in flight, by its newest heartbeat
     empty_since_ns: int | None = None  #: since when its heartbeats report no jobs
     #: of each schema of its results; None: can't be used
-    layouts: Sequence[Layout | None] = field(init=False)
+    layouts: Sequence[ResultLayout | None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.layouts = layouts(self.hello.schemas, RESULT_COLUMNS)
+        self.layouts = layouts(self.hello.schemas, ResultLayout)
 
     @property
     def name(self) -> str:

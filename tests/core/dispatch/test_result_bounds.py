@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+import msgpack
 import pytest
 
-from ssbench.core.columns import pack_column, pack_results
+from ssbench.core.columns import (
+    RESULT_SCHEMAS,
+    ResultLayout,
+    pack_column,
+    pack_results,
+    schema_number,
+    unpack_column,
+)
 from ssbench.core.dispatch.result_bounds import ANY_RESPONSE, MARGIN_NS, ResultBounds
 from ssbench.core.errors import MessageError
 from ssbench.core.model import NONE_NS, UNCERTAIN_NS, Job, Result, SizeClass
@@ -35,8 +42,11 @@ def rows(count: int, **first: int) -> list[Result]:
     return [plain[0]._replace(**first), *plain[1:]]
 
 
-def taken(columns: Sequence[Any], made: ResultBounds | None = None) -> bool:
+def taken(packed: list[Any], made: ResultBounds | None = None) -> bool:
+    """Whether a batch is read, has numbers of jobs, and is within bounds."""
     try:
+        columns = ResultLayout(RESULT_SCHEMAS[schema_number(packed)]).decode(msgpack.packb(packed))
+        unpack_column(columns[1], columns[0])
         (made or bounds()).check(columns, NOW)
     except MessageError:
         return False

@@ -21,7 +21,7 @@ from ssbench.core.dispatch.worker_registry import (
     split,
     split_groups,
 )
-from ssbench.core.messages import MAX_NAME_BYTES, ControlState, Heartbeat, Hello, decode, encode
+from ssbench.core.messages import MAX_NAME, ControlState, Heartbeat, Hello, decode, encode
 from tests.fakes.mutations import fuzzed
 
 MS = SECOND // 1000
@@ -112,7 +112,7 @@ def test_a_refused_worker_that_leaves_is_forgotten() -> None:
 
 def test_a_refusal_fits_in_a_beat_however_long_the_names_are() -> None:
     worker_registry = WorkerRegistry(10)
-    long = "w" * MAX_NAME_BYTES
+    long = "w" * MAX_NAME
     for incarnation in (1, 2):
         greeting = Hello(incarnation, 0, long, 4, long, 1, long)
         worker_registry.register(greeting, 0)
@@ -355,7 +355,7 @@ def test_hellos_under_one_name_take_nobody_s_place() -> None:
     """600 of them made a beat that was too long for any worker to read."""
     worker_registry = WorkerRegistry(10)
     came(worker_registry, 1, "w")
-    long = "\N{ROLLING ON THE FLOOR LAUGHING}" * (MAX_NAME_BYTES // 4)
+    long = "\N{ROLLING ON THE FLOOR LAUGHING}" * (MAX_NAME // 4)
     for incarnation in range(2, 5000):
         worker_registry.register(Hello(incarnation, 0, long, 4, long, 1, long), incarnation)
     assert set(said(worker_registry).workers) == {1, 2}
@@ -372,7 +372,7 @@ def test_names_without_end_are_bounded_and_cost_little() -> None:
     began_s = time.process_time()
     try:
         for number in range(2, 20_000):
-            name = f"{number:0{MAX_NAME_BYTES}}"
+            name = f"{number:0{MAX_NAME}}"
             worker_registry.register(Hello(number, 0, name, 4, name, 1, name), number)
         assert tracemalloc.get_traced_memory()[0] < 30e6
     finally:
