@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ssbench.cli.options import COMMANDS, FEW_ERRORS
 from ssbench.cli.store_options import given_on_command_line, store_options
@@ -29,6 +29,16 @@ def run_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfig:
 
     :raises UsageError: options that exclude each other, or a scenario that can't be read.
     """
+    values = {**base_config(ns, environ), "overrides": _overrides(ns), "auto_stop": _auto_stop(ns)}
+    RunConfig(**values)  # raises what is wrong with the options before the scenario is read
+    return RunConfig(**{**values, "scenario": _read_scenario(ns.scenario)})
+
+
+def base_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of a RunConfig that commands share, with an empty scenario.
+
+    :raises UsageError: options that exclude each other.
+    """
     if ns.embedded_swift and given_on_command_line(ns):
         raise UsageError(
             "--embedded-swift has its own user and URL: leave it out, or the options of "
@@ -36,20 +46,16 @@ def run_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfig:
         )
     store = None if ns.embedded_swift else store_options(ns, environ)
     given = {each.name: getattr(ns, each.name) for each in fields(RunConfig) if each.name in ns}
-    values = {
+    return {
         **given,
-        "scenario": ScenarioText(b"", ""),
-        "overrides": _overrides(ns),
+        "scenario": ScenarioText(b"", ns.command),
         "store": store,
         "is_noop": store is not None and not row_of(store.driver).is_real,
         "transport": transport_config(ns, environ),
         "worker_command": (*WORKER_COMMAND, *(["--verbose"] if ns.verbose else [])),
         "percentiles": percentiles(ns),
         "thresholds": thresholds(ns),
-        "auto_stop": _auto_stop(ns),
     }
-    RunConfig(**values)  # raises what is wrong with the options before the scenario is read
-    return RunConfig(**{**values, "scenario": _read_scenario(ns.scenario)})
 
 
 def search_config(ns: argparse.Namespace) -> SearchConfig:
@@ -85,7 +91,7 @@ def transport_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> Tran
 
 def percentiles(ns: argparse.Namespace) -> tuple[float, ...]:
     """The percentiles given, in order and without duplicates; the default if there are none."""
-    return tuple(dict.fromkeys(ns.percentiles or ())) or DEFAULT_PERCENTILES
+    return tuple(dict.fromkeys(getattr(ns, "percentiles", None) or ())) or DEFAULT_PERCENTILES
 
 
 def thresholds(ns: argparse.Namespace) -> tuple[Threshold, ...]:

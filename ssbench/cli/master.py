@@ -64,7 +64,8 @@ def _command(words: Sequence[str]) -> ExitStatus:
             f"reports need the package numpy, which {sys.executable} does not have; to install"
             f" it: {sys.executable} -m pip install numpy"
         )
-    module, _, function = _FUNCTIONS[name].partition(":")
+    place = _FUNCTIONS.get(name) or _FUNCTIONS[name.split()[0]]
+    module, _, function = place.partition(":")
     status: ExitStatus = getattr(import_module(module), function)(namespace)
     return status
 
@@ -110,7 +111,7 @@ def make_key(namespace: argparse.Namespace) -> ExitStatus:
     return ExitStatus.OK
 
 
-#: Command -> its function.
+#: Command, or the first word of several commands -> its function.
 _FUNCTIONS = {
     "run-scenario": "ssbench.cli.run_commands:run_scenario",
     "find-limit": "ssbench.cli.run_commands:find_limit",
@@ -120,6 +121,7 @@ _FUNCTIONS = {
     "kill-workers": "ssbench.cli.master:kill_workers",
     "cleanup-containers": "ssbench.cli.cleanup_commands:cleanup_containers",
     "resume-cleanup": "ssbench.cli.cleanup_commands:resume_cleanup",
+    "bench": "ssbench.cli.bench_commands:bench",
     "make-key": "ssbench.cli.master:make_key",
 }
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ssbench.core.stats.steps import Sweep
 
 CONTAINER_BASE = "ssbench"  #: the same as a scenario's default
+BENCH_PREFIX = "bench-"  #: as in nectar
 PROGRESS = ("chars", "live", "none")
 #: Fast errors would pass as low latencies, so this SLO is added unless one limits errors.
 FEW_ERRORS = "errors < 1%"
@@ -324,6 +325,68 @@ CLEANUP_CONTAINERS = (
     row("--yes", "yes", bool, "", "do not ask for confirmation", default=False),
     *STORE_OPTIONS,
 )
+_BENCH_ALL = (
+    row("", "container", str, "", "the container, with a prefix of objects behind a slash; with "
+        "--containers N, N containers named CONTAINER0, CONTAINER1 ...",
+        metavar="CONTAINER[/PREFIX]", required=True),
+    row("", "prefix", str, "", "start of the objects' names, which a number follows [default: "
+        f"{BENCH_PREFIX}]", metavar="PREFIX"),
+    row("--containers", "containers", types.count, _WHAT, "number of containers", default=1,
+        metavar="COUNT"),
+    row("-u --user-count", "users", types.count, _WHAT,
+        "concurrent users; of mixed, of each operation", default=1, metavar="COUNT"),
+)
+_BENCH_COUNT = row("--count", "count", types.count, _WHAT, "number of objects", default=1000,
+        metavar="COUNT")
+_BENCH_ITERATIONS = row("--iterations", "iterations", types.count, _WHAT,
+        "how often each object has its turn", default=1, metavar="COUNT")
+_BENCH_TIME = row("--time", "seconds", types.seconds, _WHAT,
+        "end after this time, even if not all objects had their turn", metavar="SECONDS")
+_BENCH_SIZES = (
+    row("--size", "size", types.size, _WHAT, "size of the objects", default=4096, metavar="BYTES"),
+    row("--max-size", "max_size", types.size, _WHAT,
+        "sizes are random from --size up to, and without, this; each follows from the number of "
+        "the object [default: all are equal]", metavar="BYTES"),
+)
+_BENCH_OUTPUT = (
+    row("--csv", "csv", str, _RESULTS, "write each operation to this file, as nectar does",
+        metavar="FILE"),
+    row("--csv-over-time", "csv_over_time", str, _RESULTS,
+        "write the number of operations of each minute to this file, as nectar does",
+        metavar="FILE"),
+)
+_BENCH_RUN = (
+    *(option for option in _HOW if option.name not in ("keep_objects", "verify")),
+    _RETRIES_OF_RUN, *_ERRORS, *_BENCH_OUTPUT,
+    *(option for option in _RESULT_FILES if option.name in ("stats_file", "force")),
+    row("--progress", "progress", str, _RESULTS, "also show the progress on standard error",
+        default="none", choices=PROGRESS),
+    _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
+)
+_POLICY_OF_BENCH = row("-p --policy", "policy", str, _WHAT, "storage policy of the containers",
+        metavar="POLICY")
+_VERIFY_OF_BENCH = (
+    replace(_BENCH_SIZES[0], default=None,
+            help="size of the objects, as given to put; required by --verify [default: unknown]"),
+    _BENCH_SIZES[1],
+    next(option for option in _HOW if option.name == "verify"),
+)
+BENCH = {
+    "put": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_ITERATIONS, _BENCH_TIME, *_BENCH_SIZES,
+            _POLICY_OF_BENCH, *_BENCH_RUN),
+    "get": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_ITERATIONS, _BENCH_TIME, *_VERIFY_OF_BENCH,
+            *_BENCH_RUN),
+    "head": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_ITERATIONS, _BENCH_TIME, *_BENCH_RUN),
+    "post": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_ITERATIONS, _BENCH_TIME, *_BENCH_RUN),
+    "delete": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_TIME, *_BENCH_RUN),
+    "mixed": (*_BENCH_ALL,
+              replace(_BENCH_TIME, default=600.0, help="length of the run"), *_BENCH_SIZES,
+              row("--delete-behind", "delete_behind", types.count_or_none, _WHAT,
+                  "number of objects that exist before the first is deleted, and from then on",
+                  default=10_000, metavar="COUNT"),
+              next(option for option in _HOW if option.name == "keep_objects"),
+              _POLICY_OF_BENCH, *_BENCH_RUN),
+}
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",
         required=True),
@@ -347,6 +410,19 @@ _WORKERS_OF_RUN = {
     _WORKERS: "Without --workers or --expect-workers the run starts when the connected workers can "
     "run all users, or after --worker-wait."
 }
+_WORKERS_OF_BENCH = {
+    _WORKERS: "Without --workers and --expect-workers, one worker per CPU is started on this host."
+}
+_BENCH = {
+    "put": "upload objects PREFIX0, PREFIX1 ...",
+    "get": "read them",
+    "head": "send a HEAD for each",
+    "post": "set the metadata of each",
+    "delete": "delete them, and the containers that are empty then",
+    "mixed": "upload, change, read and delete objects, all at once",
+}
+#: First word of commands that have two -> summary.
+GROUPS = {"bench": "put, get, head, post or delete numbered objects"}
 
 COMMANDS: Mapping[str, Command] = {
     "run-scenario": Command(
@@ -396,6 +472,17 @@ COMMANDS: Mapping[str, Command] = {
         "base, an underscore and six digits. Lists them and asks for confirmation first.",
         "give the first part of the containers' names with -b",
     ),
+    **{
+        f"bench {name}": Command(
+            BENCH[name],
+            summary,
+            f"{summary[0].upper()}{summary[1:]}. Object number I is PREFIXI, in the I modulo "
+            "--containers-th container; so one command finds the objects of another. Prints a "
+            "line a minute, and the rate at the end.",
+            groups=_WORKERS_OF_BENCH,
+        )
+        for name, summary in _BENCH.items()
+    },
     "make-key": Command(
         MAKE_KEY,
         "write a key file for --zmq-key-file",
@@ -422,11 +509,17 @@ def master_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
     parser.add_argument("--version", action="version", version=f"ssbench {__version__}")
     add_options(parser, LOUDNESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    groups = {}
+    for name, summary in GROUPS.items():
+        group = commands.add_parser(name, help=summary, description=f"Commands: {summary}.")
+        groups[name] = group.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, each in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=each.summary, description=each.description, stray=each.stray
+        first, _, second = name.partition(" ")
+        command = (groups[first] if second else commands).add_parser(
+            second or first, help=each.summary, description=each.description, stray=each.stray
         )
-        if words is None or name in words:
+        command.set_defaults(command=name)
+        if words is None or {*name.split()} <= {*words}:
             # -v and -q may be given before the command as well: no default of their own.
             add_options(
                 command, [replace(option, default=argparse.SUPPRESS) for option in LOUDNESS]

@@ -13,6 +13,7 @@ from ssbench.report.as_json import render_json
 from ssbench.report.as_text import render_text, series_head, series_row, threshold_lines
 from ssbench.report.comparison import of_comparison
 from ssbench.report.model import Report, all_percentiles
+from ssbench.report.operations import operation_rows, over_time_rows
 from ssbench.report.run import of_run
 from ssbench.report.series import SeriesSettings, of_series
 
@@ -26,6 +27,8 @@ __all__ = [
     "of_comparison",
     "of_run",
     "of_series",
+    "operation_rows",
+    "over_time_rows",
     "render",
     "rps_csv",
     "series_head",

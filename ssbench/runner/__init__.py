@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ssbench.core.observer import Observer
     from ssbench.core.scenario.scenario import Scenario
     from ssbench.runner.config import RunConfig
+    from ssbench.runner.session import Session
     from ssbench.runner.single_run import RunResult
     from ssbench.runner.stop import Stop
 
@@ -29,27 +30,50 @@ def run(
     :raises KeyboardInterrupt: it was stopped before the store was changed.
     :raises Aborted: it was ended at once after that.
     """
-    from ssbench.runner.local_workers import start_local_workers
-    from ssbench.runner.stop import Stop
-
     scenario = resolve(config)
-    stop = stop or Stop()
     with ExitStack() as stack:
-        local = start_local_workers(config, stack, scenario.most_users, groups=scenario.groups)
-        # Loaded while the workers start, which takes as long.
-        from ssbench.runner.session import Session
-        from ssbench.runner.single_run import Run
+        session = open_session(config, scenario, stack, observers, stop)
+        from ssbench.runner.single_run import Run  # loads slowly
 
-        session = Session(
-            config, stack, observers, stop,
-            local=local, most_users=scenario.most_users, seed=scenario.seed,
-        )  # fmt: skip
         result = Run(session, scenario, config.stats_file).execute()
+    judge(config, result)
+    return result
+
+
+def judge(config: RunConfig, result: RunResult) -> None:
+    """Add the thresholds that a run missed to the reasons of its exit status."""
     if config.thresholds and result.readable:
         from ssbench.runner.results import missed_thresholds
 
         result.reasons.update(missed_thresholds(result.stats, config.thresholds))
-    return result
+
+
+def open_session(
+    config: RunConfig,
+    scenario: Scenario,
+    stack: ExitStack,
+    observers: Sequence[Observer] = (),
+    stop: Stop | None = None,
+    *,
+    is_series: bool = False,
+) -> Session:
+    """Start the local workers; returns the session of the runs, which ends with the stack.
+
+    :param scenario: none of the runs has more users.
+    :param is_series: as of Session.
+    :raises UsageError: this host can't run so many users.
+    """
+    from ssbench.runner.local_workers import start_local_workers
+
+    local = start_local_workers(config, stack, scenario.most_users, groups=scenario.groups)
+    # Loaded while the workers start, which takes as long.
+    from ssbench.runner.session import Session
+    from ssbench.runner.stop import Stop
+
+    return Session(
+        config, stack, observers, stop or Stop(),
+        local=local, most_users=scenario.most_users, seed=scenario.seed, is_series=is_series,
+    )  # fmt: skip
 
 
 def resolve(config: RunConfig, **changes: object) -> Scenario:
@@ -63,11 +87,16 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
     scenario = Scenario.resolve(text, source, **{**config.overrides, **changes})
     if config.auto_stop and len(scenario.load) > 1:
         raise UsageError(f"{source}: with stages there is no steady rate: leave out --auto-stop")
+    check_thresholds(config, scenario)
+    return scenario
+
+
+def check_thresholds(config: RunConfig, scenario: Scenario) -> None:
+    """:raises UsageError: a threshold on what the run does not have."""
     if config.thresholds:
         from ssbench.core.stats.scenario_view import ScenarioView
-        from ssbench.runner.results import check_thresholds
+        from ssbench.runner import results
 
         is_open = any(stage.rate for stage in scenario.load)
         view = ScenarioView.of(scenario.to_dict())
-        check_thresholds(config.thresholds, view, open_loop=is_open)
-    return scenario
+        results.check_thresholds(config.thresholds, view, open_loop=is_open)

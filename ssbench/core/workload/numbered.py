@@ -31,7 +31,7 @@ class NumberedWorkload(Workload):
         self, operation: int, size_class: SizeClass | None, count: int, iterations: int = 1
     ) -> None:
         self.total: int = count * iterations
-        self._operation, self._size_class, self._count = operation, size_class, count
+        self._operation, self._size_class, self._count = int(operation), size_class, count
 
     def take(self, first_number: int, limit: int, now_s: float, group: int = 0) -> list[Job]:
         begin = self.taken
@@ -108,7 +108,7 @@ class MixedWorkload(Workload):
             numbers = self._to_use(limit, group)
             self._busy.update(numbers)
         self.taken += len(numbers)
-        return _jobs(row, self._size_class, numbers, first_number, group)
+        return _jobs(int(row), self._size_class, numbers, first_number, group)
 
     def _to_remove(self, limit: int) -> list[int]:
         closed = self._closed

@@ -1,0 +1,188 @@
+"""``bench``: prints what nectar's benchmark prints, and writes its CSV files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ssbench import report, statfile
+from ssbench.cli.config import base_config
+from ssbench.cli.console import tell, tell_status, write_result
+from ssbench.cli.options import BENCH_PREFIX
+from ssbench.cli.profile import profiled
+from ssbench.cli.progress import make_progress
+from ssbench.cli.signals import Signals
+from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.live import RunProgress
+from ssbench.core.model import Phase
+from ssbench.core.text import plural, printable
+from ssbench.report.operations import METHODS, MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
+from ssbench.runner.bench import BenchConfig, EmptiedContainers, run_bench
+from ssbench.runner.config import RunConfig
+from ssbench.runner.single_run import RunResult
+from ssbench.runner.stop import Stop
+
+_MINUTE_S = 60.0
+
+
+def bench(ns: argparse.Namespace) -> ExitStatus:
+    """Run one of the commands on numbered objects.
+
+    :raises SsbenchError: what ended it before there were results.
+    """
+    config = bench_config(ns, os.environ)
+    _open_outputs(ns, config.run.stats_file)
+    stop = Stop()
+    with (
+        Signals(stop, hold=True),
+        make_progress(ns.progress, quiet=ns.quiet) as progress,
+        profiled(ns.profile, "master", progress.message),
+    ):
+        result, emptied = run_bench(config, [MinuteLines(config), progress], stop)
+    print(last_line(config, result), flush=True)
+    tell_outcome(config, result, emptied)
+    write_outputs(ns.csv, ns.csv_over_time, config, result)
+    if not ns.quiet and result.has_results:
+        tell(f"INFO:Results saved to {result.path}")
+    return tell_status(result.reasons)
+
+
+def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchConfig:
+    """The run that a command line describes.
+
+    :raises UsageError: options that exclude each other.
+    """
+    container, _, prefix = "/".join(filter(None, (ns.container, ns.prefix))).partition("/")
+    if not container:
+        raise UsageError("CONTAINER: is empty; give the container's name")
+    run = RunConfig(**base_config(ns, environ))
+    if not run.workers and not run.expect_workers:
+        run = replace(run, workers=min(os.cpu_count() or 1, ns.users))
+    names = (
+        "containers", "count", "iterations", "size", "max_size", "seconds", "users",
+        "delete_behind", "policy",
+    )  # fmt: skip
+    return BenchConfig(
+        method=ns.command.removeprefix("bench "),
+        container=container,
+        prefix=prefix or BENCH_PREFIX,
+        run=run,
+        **{name: getattr(ns, name) for name in names if name in ns},
+    )
+
+
+def _open_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
+    """Create the CSV files before the run, so that a wrong path costs no run.
+
+    :raises SsbenchError: one can't be written.
+    """
+    for option, path in (("--csv", ns.csv), ("--csv-over-time", ns.csv_over_time)):
+        if path is None:
+            continue
+        if stats_file and os.path.exists(stats_file) and not os.path.isfile(stats_file):
+            raise UsageError(f"{option} needs stored results: {stats_file} keeps none")
+        if path != "-":
+            write_result([], path)
+
+
+class MinuteLines:
+    """An observer that prints a line when the run begins, and then one a minute."""
+
+    wants_results = wants_counts = wants_latencies = False
+
+    def __init__(self, config: BenchConfig) -> None:
+        self._config = config
+        self._due_s = 0.0  # 0: not in the run phase
+
+    def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
+        self._due_s = 0.0
+        if phase is not Phase.RUN:
+            return
+        config = self._config
+        self._due_s = _MINUTE_S
+        work = plural(config.count, "object")
+        if config.iterations > 1:
+            work += f", {config.iterations} times"
+        if config.is_mixed:
+            work = f"objects for {config.seconds:g}s"
+        print(
+            f"Bench-{config.method.upper()} of {work}, in"
+            f" {plural(config.containers, 'container')}, at {config.users} concurrency"
+            f"{' for each operation' if config.is_mixed else ''}...",
+            flush=True,
+        )
+
+    def results(self, columns: Sequence[Sequence[int]]) -> None:
+        """Never called: see wants_results."""
+
+    def update(self, progress: RunProgress) -> None:
+        if not 0 < self._due_s <= progress.elapsed_s:
+            return
+        self._due_s += _MINUTE_S
+        done, elapsed_s = progress.done - progress.errors, progress.elapsed_s
+        unit = _unit(self._config)
+        print(
+            f"{elapsed_s:.5f}s for {done} {unit} so far, {done / elapsed_s:.5f} {unit} per"
+            " second...",
+            flush=True,
+        )
+
+    def wait_for(self, text: str) -> None:
+        """Shown by the progress display."""
+
+    def info(self, text: str) -> None:
+        """Shown by the progress display."""
+
+    def message(self, text: str) -> None:
+        """Shown by the progress display."""
+
+    def end_phase(self) -> None:
+        self._due_s = 0.0
+
+
+def last_line(config: BenchConfig, result: RunResult) -> str:
+    """The successes of the run per second, as nectar prints it."""
+    done, seconds, unit = result.outcome.counts.done, result.outcome.seconds, _unit(config)
+    rate = done / seconds if seconds else 0.0
+    spent = f"for {done} {unit}" if config.is_mixed else "total time"
+    return f"{seconds:.5f}s {spent}, {rate:.5f} {unit} per second."
+
+
+def _unit(config: BenchConfig) -> str:
+    return "requests" if config.is_mixed else f"{config.method.upper()}s"
+
+
+def tell_outcome(config: BenchConfig, result: RunResult, emptied: EmptiedContainers | None) -> None:
+    """Print failures, and what became of the containers."""
+    counts = result.outcome.counts
+    if counts.failed or counts.lost:
+        sent = counts.done + counts.failed + counts.lost
+        lost = f", {counts.lost:,} lost with a worker" if counts.lost else ""
+        example = result.outcome.example
+        because = f"; the first error: {printable(example)}" if example else ""
+        tell(f"WARNING: {counts.failed:,} of {sent:,} {_unit(config)} failed{lost}{because}")
+    if emptied is not None:
+        for reason, kept in emptied.kept.items():
+            tell(f"Left alone: {plural(kept, 'container')}: {reason}")
+        if not config.run.is_noop:
+            print(f"Deleted {plural(emptied.deleted, 'emptied container')}.", flush=True)
+
+
+def write_outputs(
+    csv: str | None, over_time: str | None, config: BenchConfig, result: RunResult
+) -> None:
+    """Write the CSV files from the stat file.
+
+    :raises SsbenchError: one can't be written.
+    """
+    reads = config.method in ("get", "head")
+    columns = MIXED_COLUMNS if config.is_mixed else READ_COLUMNS if reads else WRITE_COLUMNS
+    if csv:
+        with statfile.read(result.path) as reader:
+            write_result(report.operation_rows(reader, columns), csv)
+    if over_time:
+        methods = METHODS if config.is_mixed else ()
+        with statfile.read(result.path) as reader:
+            write_result(report.over_time_rows(reader, methods), over_time)

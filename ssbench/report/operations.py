@@ -1,0 +1,197 @@
+"""CSV by operation: each operation of a run, and how many completed in each minute.
+
+The columns and their names are those of nectar's benchmark (``-csv``, ``-csvot``).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ssbench.core.errors import MessageError
+from ssbench.core.model import Phase, SizeClass
+from ssbench.core.naming import Naming, naming_of
+from ssbench.core.operations import Operation, Target, row_of, rows_of
+from ssbench.core.records import (
+    ClockRecord,
+    MarkRecord,
+    PhaseRecord,
+    Record,
+    ResultBatch,
+    RunHeader,
+)
+from ssbench.core.scenario.fields import MAX_CONTAINERS
+from ssbench.core.settings import StorageSettings
+from ssbench.core.stats.run_records import is_legacy
+from ssbench.core.stats.scenario_view import ScenarioView
+from ssbench.core.text import printable
+from ssbench.report.notes import error_label
+
+#: Of put, post and delete; of get and head; of mixed; of any run.
+WRITE_COLUMNS = (
+    "completion_time_unix_nano", "object_name", "transaction_id", "status", "elapsed_nanoseconds",
+)  # fmt: skip
+READ_COLUMNS = (*WRITE_COLUMNS[:-1], "headers_elapsed_nanoseconds", WRITE_COLUMNS[-1])
+MIXED_COLUMNS = (WRITE_COLUMNS[0], "method", *WRITE_COLUMNS[1:])
+ALL_COLUMNS = (WRITE_COLUMNS[0], "method", *READ_COLUMNS[1:], "bytes", "retries", "error")
+#: Of the numbers over time in a run of several operations.
+METHODS = ("DELETE", "GET", "HEAD", "POST", "PUT")
+
+_MINUTE_NS = 60_000_000_000
+_NUMBERS = (
+    "operation", "size_class", "object", "start_ns", "last_byte_ns", "status", "headers_ns",
+    "bytes_moved", "retries", "error",
+)  # fmt: skip
+
+
+def method_of(row: Operation) -> str:
+    """The operation's name for users of HTTP: PUT for CREATE, GET for READ, else its own name."""
+    return row.alias or row.name
+
+
+def operation_rows(
+    records: Iterable[Record], columns: Sequence[str] = ALL_COLUMNS
+) -> Iterator[str]:
+    """Lines of CSV: the names of the columns, then each operation of the run phase, failed ones
+    included, in the order in which they were reported.
+
+    A time that isn't known is empty; so are names of runs whose header is missing. Objects of
+    ssbench 0.3.9 have no container.
+
+    :param columns: a selection of ALL_COLUMNS.
+    """
+    run = _Run()
+    pick = [ALL_COLUMNS.index(name) for name in columns]
+    yield _lines([columns])
+    for record in records:
+        run.add(record)
+        if isinstance(record, ResultBatch) and record.phase is Phase.RUN:
+            yield _lines([row[at] for at in pick] for row in run.rows(record))
+
+
+def over_time_rows(records: Iterable[Record], methods: Sequence[str] = ()) -> Iterator[str]:
+    """Lines of CSV: the successes since the line before: at the start (zeros), then each minute,
+    and at the end.
+
+    :param methods: count these apart, in columns of their names; (): one number for all.
+    """
+    run = _Run()
+    counts: Counter[tuple[int, str]] = Counter()
+    start_ns = end_ns = None
+    for record in records:
+        run.add(record)
+        if isinstance(record, MarkRecord) and record.name == "end":
+            end_ns = max(end_ns or 0, run.origin_ns + record.at_ns)
+        elif isinstance(record, MarkRecord) and start_ns is None:
+            start_ns = run.origin_ns + record.at_ns
+        elif isinstance(record, ResultBatch) and record.phase is Phase.RUN:
+            start_ns = run.origin_ns if start_ns is None else start_ns
+            for row in run.rows(record):
+                completed_ns, method, error = row[0], row[1], row[-1]
+                end_ns = max(end_ns or 0, completed_ns)
+                if not error:
+                    counts[max(completed_ns - start_ns, 0) // _MINUTE_NS, method] += 1
+    yield _lines([["time_unix_nano", *(methods or ["count_since_last_time"])]])
+    if start_ns is None or end_ns is None:
+        return
+    totals: Counter[int] = Counter()
+    for (minute, _method), count in counts.items():
+        totals[minute] += count
+    yield _lines([[start_ns, *([0] * (len(methods) or 1))]])
+    for minute in range((end_ns - start_ns) // _MINUTE_NS + 1):
+        at_ns = min(start_ns + (minute + 1) * _MINUTE_NS, end_ns)
+        found = [counts[minute, name] for name in methods] or [totals[minute]]
+        yield _lines([[at_ns, *found]])
+
+
+class _Run:
+    """What the records so far say of the results that follow."""
+
+    def __init__(self) -> None:
+        self.origin_ns = 0  #: of the run phase, Unix time
+        self._shifts: dict[int, int] = {}
+        self._operations = rows_of(())
+        self._naming: Naming | None = None
+        self._sizes: Sequence[str] = ()  # names of the classes, of a run of 0.3.9
+
+    def add(self, record: Record) -> None:
+        """Note a record."""
+        if isinstance(record, RunHeader):
+            self._operations = rows_of(record.operations)
+            view = ScenarioView.of(record.scenario)
+            if is_legacy(record):
+                self._sizes = [size.name for size in view.sizes]
+            else:
+                self._naming = _naming(record, view)
+        elif isinstance(record, PhaseRecord):
+            self._shifts.clear()
+            if record.phase is Phase.RUN:
+                self.origin_ns = round(record.started_at * 1e9)
+        elif isinstance(record, ClockRecord):
+            self._shifts[record.worker] = record.shift_ns
+
+    def rows(self, batch: ResultBatch) -> Iterator[Sequence[Any]]:
+        """The batch's results as rows of ALL_COLUMNS; none if it is malformed."""
+        origin_ns = self.origin_ns + self._shifts.get(batch.worker, 0)
+        try:
+            columns = [batch.column(name) for name in (*_NUMBERS, "transaction_id")]
+        except MessageError:
+            return  # the statistics count it as damage
+        for (
+            operation, size_class, number, start_ns, last_ns, status, headers_ns, moved, retries,
+            error, transaction_id,
+        ) in zip(*columns, strict=True):  # fmt: skip
+            row = row_of(operation, self._operations)
+            yield (
+                origin_ns + start_ns + last_ns,
+                method_of(row),
+                self._name(row, size_class, number),
+                printable(transaction_id.decode("utf-8", "replace")),
+                status,
+                headers_ns if headers_ns >= 0 else "",
+                last_ns,
+                moved,
+                retries,
+                error_label(error) if error else "",
+            )
+
+    def _name(self, row: Operation, size_class: int, number: int) -> str:
+        naming = self._naming
+        try:
+            if naming is None:
+                name = f"{self._sizes[size_class]}_{number:06d}"
+            elif row.target is Target.CONTAINER:
+                name = naming.containers[number]
+            else:
+                name = f"{naming.container(size_class, number)}/{naming.object(size_class, number)}"
+        except IndexError:
+            return ""
+        return printable(name)
+
+
+def _naming(header: RunHeader, view: ScenarioView) -> Naming | None:
+    """The run's; None if the header doesn't say."""
+    settings = StorageSettings(
+        run_id=header.run_id,
+        sizes=tuple(
+            SizeClass(size.name, size.size_min or 0, size.size_max or 0, (), size.initial_files)
+            for size in view.sizes
+        ),
+        container_base=view.container_base or "",
+        container_count=min(view.container_count or 1, MAX_CONTAINERS),
+        placement=view.policy,
+        names=header.names,
+    )
+    try:
+        return naming_of(settings)
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
+def _lines(rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,239 @@
+"""``bench``: operations on objects that are known by their numbers alone, as in nectar.
+
+Object number ``i`` is ``PREFIXi`` in container ``i mod N``, so one command finds the objects of
+another, and nothing is kept of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from gevent.pool import Pool
+
+from ssbench.core.errors import SsbenchError, StorageError, UsageError
+from ssbench.core.model import Group, Profile, SizeClass
+from ssbench.core.naming import has_dot_segment, naming_of
+from ssbench.core.observer import Observer
+from ssbench.core.operations import CREATE, DELETE, HEAD, POST, READ, Effect, Operation
+from ssbench.core.scenario.fields import container_base, mix
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.text import printable
+from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
+from ssbench.runner import check_thresholds, judge, open_session
+from ssbench.runner.config import RunConfig
+from ssbench.runner.session import Session
+from ssbench.runner.single_run import Run, RunPlan, RunResult
+from ssbench.runner.stop import Stop
+from ssbench.storage.registry import open_admin
+from ssbench.storage.retrying_client import RetryingClient
+
+#: Name of a command -> its operations, each with users of its own.
+METHODS: dict[str, tuple[Operation, ...]] = {
+    "put": (CREATE,),
+    "get": (READ,),
+    "head": (HEAD,),
+    "post": (POST,),
+    "delete": (DELETE,),
+    "mixed": (CREATE, POST, READ, HEAD, DELETE),
+}
+#: The largest object of any store (S3): the size of objects of unknown size.
+LARGEST = 5 << 40
+_CLASS = "bench"  #: name of the size class: sizes follow from it and the object's number
+#: Pauses before each attempt to delete an emptied container: its listing lags behind its objects.
+PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
+_CONCURRENCY = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchConfig:
+    """One run on numbered objects.
+
+    :param method: a key of METHODS.
+    :param size: bytes; None: unknown.
+    :param max_size: sizes are below this; None: all are ``size``.
+    :param seconds: end after this time; None: when all is done.
+    :param users: of each operation.
+    :param run: its scenario, and overrides of it, are ignored.
+    :raises UsageError: values that exclude each other.
+    """
+
+    method: str
+    container: str
+    prefix: str
+    containers: int = 1
+    count: int = 1000
+    iterations: int = 1
+    size: int | None = None
+    max_size: int | None = None
+    seconds: float | None = None
+    users: int = 1
+    delete_behind: int = 10_000
+    policy: str | None = None
+    run: RunConfig
+
+    def __post_init__(self) -> None:
+        try:
+            container_base(self.container)
+        except ValueError as error:
+            raise UsageError(f"container: {error}") from error
+        if has_dot_segment(self.container) or has_dot_segment(f"{self.prefix}0"):
+            raise UsageError('container and prefix: no segment may be "." or ".."')
+        if self.size is None and (self.run.verify or self.max_size is not None):
+            raise UsageError("--size is missing: --verify and --max-size need it")
+        if self.size is not None and self.max_size is not None and self.max_size <= self.size:
+            raise UsageError(f"--max-size {self.max_size} is not above --size {self.size}")
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether there are several operations."""
+        return len(METHODS[self.method]) > 1
+
+    @property
+    def total(self) -> int | None:
+        """Operations; None if time ends the run."""
+        return None if self.is_mixed else self.count * self.iterations
+
+    @property
+    def names(self) -> dict[str, str]:
+        """For StorageSettings.names."""
+        return {"kind": "numbered", "prefix": self.prefix}
+
+    @property
+    def scenario(self) -> Scenario:
+        """The run as reports show it."""
+        groups = self._groups
+        return Scenario(
+            name=f"bench {self.method}",
+            sizes=(self._size_class(mix(groups)),),
+            user_count=sum(group.users for group in groups),
+            operation_count=self.total if self.seconds is None else None,
+            run_seconds=self.seconds,
+            container_base=self.container,
+            container_count=self.containers,
+            policy=self.policy,
+            groups=groups if self.is_mixed else (),
+        )
+
+    @property
+    def plan(self) -> RunPlan:
+        """Names, containers and operations of the run."""
+        size_class = self._size_class(()) if self.size is not None else None
+        rows = METHODS[self.method]
+        uploads = CREATE in rows
+        if self.is_mixed:
+            assert size_class is not None  # nosec B101 # for the type checker
+            mixed = MixedWorkload(size_class, self._groups, self.delete_behind)
+            return RunPlan(self.names, uploads, mixed)
+        work = NumberedWorkload(rows[0], size_class, self.count, self.iterations)
+        return RunPlan(self.names, uploads, work)
+
+    @property
+    def _groups(self) -> tuple[Group, ...]:
+        rows = METHODS[self.method]
+        return tuple(Group(row.alias or row.name, self.users, ((int(row), 1.0),)) for row in rows)
+
+    def _size_class(self, profile: Profile) -> SizeClass:
+        low = self.size or 0
+        most = LARGEST if self.size is None else low
+        high = most if self.max_size is None else self.max_size - 1
+        return SizeClass(_CLASS, low, high, profile, self.count)
+
+
+@dataclass(slots=True)
+class EmptiedContainers:
+    """What became of the containers whose objects a run deleted."""
+
+    deleted: int = 0
+    #: Reason -> how many stay for it.
+    kept: Counter[str] = field(default_factory=Counter)
+
+
+def run_bench(
+    config: BenchConfig, observers: Sequence[Observer] = (), stop: Stop | None = None
+) -> tuple[RunResult, EmptiedContainers | None]:
+    """Run it once; returns when its stat file is closed.
+
+    :returns: also what became of the containers; None if the run deletes none.
+    :raises SsbenchError, KeyboardInterrupt, Aborted: as ``runner.run``.
+    """
+    scenario = config.scenario
+    check_thresholds(config.run, scenario)
+    with ExitStack() as stack:
+        result, emptied = run_in(open_session(config.run, scenario, stack, observers, stop), config)
+    judge(config.run, result)
+    return result, emptied
+
+
+def run_in(session: Session, config: BenchConfig) -> tuple[RunResult, EmptiedContainers | None]:
+    """The same in a session that is open."""
+    session.has_containers = False  # others than those of the run before
+    result = Run(session, config.scenario, config.run.stats_file, config.plan).execute()
+    emptied = None
+    removes = any(row.effect is Effect.REMOVES for row in METHODS[config.method])
+    if removes and not config.run.keep_objects and not session.stop.requested:
+        with session.workers_kept():
+            emptied = delete_emptied(session, config)
+    return result, emptied
+
+
+def delete_emptied(session: Session, config: BenchConfig) -> EmptiedContainers:
+    """Delete the run's containers that carry our mark and hold nothing."""
+    store = session.store()
+    settings = replace(
+        store.settings,
+        container_base=config.container,
+        container_count=config.containers,
+        names=config.names,
+    )
+    storage = open_admin(settings)
+    client = RetryingClient(
+        storage, _CONCURRENCY, retries=config.run.retries, renew=store.renew,
+        stopping=lambda: session.stop.requested,
+    )  # fmt: skip
+    found = EmptiedContainers()
+
+    def why_kept(name: str) -> str:
+        # Returned, not raised: gevent prints exceptions that leave a greenlet.
+        try:
+            return _why_kept(client, name, config)
+        except StorageError as error:
+            return "" if error.status == 404 else printable(str(error))
+        except SsbenchError as error:
+            return printable(str(error))
+
+    try:
+        names = naming_of(settings).containers
+        for reason in Pool(_CONCURRENCY).imap_unordered(why_kept, names, maxsize=_CONCURRENCY):
+            if reason:
+                found.kept[reason] += 1
+            else:
+                found.deleted += 1
+    finally:
+        storage.close()
+    return found
+
+
+def _why_kept(client: RetryingClient, name: str, config: BenchConfig) -> str:
+    """Delete a container; "" if it is gone.
+
+    :raises StorageError: it can't be deleted, for another reason than its objects.
+    """
+    storage = client.storage
+    if not (config.run.use_existing or client.call(storage.owns, name)):
+        return "no mark of ssbench"
+    for pause_s in PAUSES_S:
+        client.sleep(pause_s)
+        try:
+            client.call(storage.delete_container, name)
+            return ""
+        except StorageError as error:
+            if error.status != 409:
+                raise
+        listed = client.call(storage.list_objects, name, "", 1)
+        digits = listed[0].name.removeprefix(config.prefix) if listed else ""
+        if listed and not (listed[0].name.startswith(config.prefix) and digits.isdecimal()):
+            return "other objects"
+    return "not empty"
