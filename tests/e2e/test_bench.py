@@ -1,0 +1,194 @@
+"""The bench commands against a real Swift: each finds the objects of the others by number."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.model import SizeClass
+from ssbench.core.naming import initial_size
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Account, Commands, Ended, free_ports, login
+
+WRITE = "completion_time_unix_nano,object_name,transaction_id,status,elapsed_nanoseconds"
+READ = (
+    "completion_time_unix_nano,object_name,transaction_id,status,headers_elapsed_nanoseconds,"
+    "elapsed_nanoseconds"
+)
+MIXED = "completion_time_unix_nano,method,object_name,transaction_id,status,elapsed_nanoseconds"
+RATE = r"^(\d+\.\d{5})s total time, (\d+\.\d{5}) (\w+)s per second\.$"
+
+
+class Bench:
+    """``bench`` against one Swift."""
+
+    def __init__(self, commands: Commands, swift: EmbeddedSwift) -> None:
+        self._commands, self._swift = commands, swift
+        self._runs = 0
+
+    def __call__(self, method: str, *words: object) -> Ended:
+        self._runs += 1
+        path = self._commands.place / f"bench-{self._runs}.stat.gz"
+        started = self._commands.master(
+            "bench", method, *words, "-s", path, *login(self._swift), *free_ports(), stat_file=path
+        )
+        return started.wait()
+
+
+@pytest.fixture
+def bench(commands: Commands, embedded_swift: EmbeddedSwift) -> Bench:
+    return Bench(commands, embedded_swift)
+
+
+@pytest.fixture
+def account(embedded_swift: EmbeddedSwift) -> Account:
+    return Account(embedded_swift)
+
+
+def table(path: Path) -> list[list[str]]:
+    return [*csv.reader(path.read_text().splitlines())]
+
+
+def names(container: str, count: int, containers: int) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for number in range(count):
+        found.setdefault(f"{container}{number % containers}", []).append(f"bench-{number}")
+    return {each: sorted(listed) for each, listed in found.items()}
+
+
+def test_each_command_finds_the_objects_of_another(
+    bench: Bench, account: Account, tmp_path: Path
+) -> None:
+    common = ("turns-", "--containers", 3, "--count", 40, "-u", 4)
+    sizes = ("--size", 100, "--max-size", 300)
+    ended = bench("put", *common, *sizes, "--csv", tmp_path / "put.csv").fine()
+    assert "Bench-PUT of 40 objects, in 3 containers, at 4 concurrency..." in ended.out
+    found = re.search(RATE, ended.out, re.MULTILINE)
+    assert found, ended.out
+    assert found[3] == "PUT"
+    assert float(found[2]) == pytest.approx(40 / float(found[1]), abs=0.01)
+    there = {c: sorted(account.contents()[c]) for c in account.containers("turns-")}
+    assert there == names("turns-", 40, 3)
+    size = int(account("HEAD", "turns-1/bench-7")[1]["Content-Length"])
+    assert size == initial_size(SizeClass("bench", 100, 299, (), 0), 7)
+
+    head, *rows = table(tmp_path / "put.csv")
+    assert ",".join(head) == WRITE
+    assert sorted(row[1] for row in rows) == sorted(
+        f"{container}/{name}" for container, listed in there.items() for name in listed
+    )
+    assert {row[3] for row in rows} == {"201"}
+    assert all(row[2].startswith("tx") and int(row[4]) > 0 for row in rows)
+    assert max(int(row[0]) for row in rows) - min(int(row[0]) for row in rows) < 60e9
+
+    path = tmp_path / "get.csv"
+    ended = bench("get", *common, *sizes, "--iterations", 2, "--verify", "--csv", path).fine()
+    assert "Bench-GET of 40 objects, 2 times, in 3 containers" in ended.out
+    assert ended.stats.total().count == 80
+    head, *rows = table(path)
+    assert ",".join(head) == READ
+    assert Counter(row[1] for row in rows).most_common()[-1][1] == 2
+    assert all(0 < int(row[4] or 1) <= int(row[5]) for row in rows)
+    for method in ("head", "post"):
+        assert bench(method, *common).fine().stats.total().count == 40
+    assert account("HEAD", "turns-0/bench-0")[1]["X-Object-Meta-Ssbench-Post"]
+
+    account.put("turns-2", "bench-40")  # beyond the count: another's
+    account.put("turns-1", "bench-mine")
+    ended = bench("delete", *common).fine()
+    assert ended.stats.total().count == 40
+    assert "Deleted 1 emptied container." in ended.out
+    assert {c: account.contents()[c] for c in account.containers("turns-")} == {
+        "turns-1": ["bench-mine"], "turns-2": ["bench-40"],
+    }  # fmt: skip
+    assert "Left alone: 1 container: other objects" in ended.err
+    ended = bench("delete", *common, "--retries", 0, "--csv", tmp_path / "again.csv").fine(1)
+    assert "WARNING: 40 of 40 DELETEs failed" in ended.err
+    rows = table(tmp_path / "again.csv")
+    assert Counter(row[3] for row in rows[1:]) == {"404": 40}
+
+
+def test_a_single_container_a_prefix_and_objects_of_unknown_size(
+    bench: Bench, account: Account
+) -> None:
+    bench("put", "alone/deep/x-", "--count", 5, "--size", "1MiB").fine()
+    assert account.contents()["alone"] == [f"deep/x-{number}" for number in range(5)]
+    ended = bench("get", "alone", "deep/x-", "--count", 5).fine()
+    assert ended.stats.total().bytes_moved == 5 << 20
+    bench("delete", "alone", "deep/x-", "--count", 5).fine()
+    assert account.containers("alone") == []
+
+
+def test_a_container_of_others_is_neither_used_nor_deleted(bench: Bench, account: Account) -> None:
+    account("PUT", "theirs")
+    account.put("theirs", "bench-1", b"precious")
+    line = bench("put", "theirs", "--count", 3).one_line()
+    assert 'container "theirs" holds 1 object' in line
+    assert account("GET", "theirs/bench-1")[2] == b"precious"
+    account("DELETE", "theirs/bench-1")
+    account.put("theirs", "bench-0")
+    ended = bench("delete", "theirs", "--count", 1).fine()
+    assert "Left alone: 1 container: no mark of ssbench" in ended.err
+    assert account.containers("theirs") == ["theirs"]
+
+
+def test_mixed_runs_all_operations_and_leaves_nothing(
+    bench: Bench, account: Account, tmp_path: Path
+) -> None:
+    paths = ("--csv", tmp_path / "mixed.csv", "--csv-over-time", tmp_path / "over.csv")
+    ended = bench(
+        "mixed", "mix-", "--containers", 2, "--time", "2s", "-u", 2, "--delete-behind", 5,
+        "--size", 200, *paths,
+    ).fine()  # fmt: skip
+    found = re.search(
+        r"^(\d+\.\d{5})s for (\d+) requests, (\d+\.\d{5}) requests per second\.$",
+        ended.out, re.MULTILINE,
+    )  # fmt: skip
+    assert found, ended.out
+    head, *rows = table(tmp_path / "mixed.csv")
+    assert ",".join(head) == MIXED
+    counts = Counter(row[1] for row in rows)
+    assert {*counts} == {"DELETE", "GET", "HEAD", "POST", "PUT"}
+    assert sum(counts.values()) == int(found[2])
+    assert counts["PUT"] - counts["DELETE"] > 0
+    assert {row[4] for row in rows} <= {"200", "201", "202", "204"}
+    over = table(tmp_path / "over.csv")
+    assert over[0] == ["time_unix_nano", "DELETE", "GET", "HEAD", "POST", "PUT"]
+    assert over[1][1:] == ["0"] * 5
+    assert [int(count) for count in over[2][1:]] == [counts[name] for name in over[0][1:]]
+    assert account.containers("mix-") == []
+
+
+def test_mixed_can_keep_its_objects(bench: Bench, account: Account) -> None:
+    bench("mixed", "kept", "--time", "1s", "--delete-behind", 5, "-k", "--size", 10).fine()
+    assert len(account.contents()["kept"]) >= 5
+
+
+def test_it_stops_at_the_first_error(bench: Bench) -> None:
+    ended = bench("get", "nowhere", "--count", 500, "--stop-on-error", "--retries", 0).fine(1)
+    assert "stopped early, as told: an operation failed" in ended.err
+    assert ended.stats.total().errors < 500
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["get", "c", "--max-size", "9"], "--size is missing"),
+        (["put", "c", "--size", "10", "--max-size", "10"], "--max-size 10 is not above --size 10"),
+        (["put", "/x"], "CONTAINER: is empty"),
+        (["put", "..", "x"], 'no segment may be "." or ".."'),
+        (["put", "c", "--csv", "/nowhere/x.csv"], "/nowhere/x.csv: can't be written"),
+        (["head", "c", "--size", "10"], "unknown option: --size"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_sent(
+    commands: Commands, words: list[str], reason: str
+) -> None:
+    ended = commands.master("bench", *words, "--noop").wait()
+    assert ended.status in (1, 2)
+    assert reason in ended.err
+    assert "Traceback" not in ended.err
