@@ -33,7 +33,9 @@ REFERENCE = ROOT / "docs/reference.rst"
 SCENARIOS = ROOT / "docs/scenarios.rst"
 
 STORE = frozenset({"run-scenario", "find-limit", "cleanup-containers"})
-EVERY = frozenset({*COMMANDS, "ssbench-worker"})
+#: Commands with the options of run-scenario, as far as they have them, and tables of their own.
+BENCH = frozenset(name for name in COMMANDS if name.startswith("bench "))
+EVERY = frozenset({*COMMANDS, "ssbench-worker"}) - BENCH
 
 #: Section of docs/reference.rst with a table of options -> the commands that have all of them.
 SECTIONS = {
@@ -110,7 +112,15 @@ def commands() -> dict[str, argparse.ArgumentParser]:
         for action in master_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     )
-    return {**chosen.choices, "ssbench-worker": worker_parser()}
+    found = {**chosen.choices, "ssbench-worker": worker_parser()}
+    for group in [name for name in found if name not in EVERY]:
+        (inner,) = (
+            action
+            for action in found.pop(group)._actions
+            if isinstance(action, argparse._SubParsersAction)
+        )
+        found |= {f"{group} {name}": parser for name, parser in inner.choices.items()}
+    return found
 
 
 def shown_options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
@@ -168,6 +178,27 @@ def test_the_reference_has_every_option_with_its_names_and_default(command: str)
         if name not in IN_TEXT and not (command in STORE and name in OF_STORES)
     }
     assert documented()[command] == there
+
+
+def test_the_reference_has_every_option_of_bench() -> None:
+    parsers = commands()
+    titles = {node[0].astext() for node in page(REFERENCE).findall(nodes.section)}
+    unused = {}
+    for command in sorted(BENCH):
+        there = {
+            name: (set(action.option_strings) or {name}, default_shown(action))
+            for name, action in shown_options(parsers[command]).items()
+            if name not in IN_TEXT and name not in OF_STORES
+        }
+        told = dict(documented()["run-scenario"])
+        for title in [each for each in ("bench", command) if each in titles]:
+            for names, default, _meaning in rows(section(page(REFERENCE), title)):
+                longest = max(literals(names), key=len)
+                told[longest] = ({*literals(names)}, default.astext())
+                unused.setdefault((title, longest), True)
+                unused[title, longest] &= longest not in there
+        assert there == {name: told.get(name) for name in there}, command
+    assert not [each for each, is_unused in unused.items() if is_unused]
 
 
 def test_options_that_are_in_no_table_are_in_the_text() -> None:
@@ -313,8 +344,9 @@ def test_command_lines_are_taken_by_the_parsers(name: str, line: str) -> None:
 
 
 def test_the_pages_show_every_command() -> None:
-    shown = {line.split()[1] for name, line in ALL_LINES if line.startswith("ssbench-master")}
-    assert shown >= set(COMMANDS)
+    lines = [f"{line} " for _, line in ALL_LINES]
+    for name in COMMANDS:
+        assert any(line.startswith(f"ssbench-master {name} ") for line in lines), name
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

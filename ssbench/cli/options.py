@@ -284,6 +284,9 @@ REPORT_SCENARIO = (
     row("--host-stats", "host_stats", str, "",
         "write CPU, memory, network, disk and other metrics of the workers' and the master's hosts "
         "to this file, one row per second, as CSV", metavar="FILE"),
+    row("--operations", "operations_file", str, "",
+        "write each operation of the run to this file, as CSV; - for standard output instead of "
+        "the report", metavar="FILE"),
     row("--profile", "profile", bool, "", "profile the report's generation with cProfile",
         default=False),
 )

@@ -31,6 +31,7 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         "-r": ns.rps_histogram,
         "--time-series": ns.time_series,
         "--host-stats": ns.host_stats,
+        "--operations": ns.operations_file,
     }.items():
         if other and _same_file(other, path):
             raise UsageError(f"{option} {other}: this is the stat file itself; name another file")
@@ -41,7 +42,11 @@ def report_scenario(ns: argparse.Namespace) -> ExitStatus:
         wanted = parse_thresholds(texts, known=stats.run.operations)
         check_thresholds(wanted, stats.run.scenario)
         made = report.of_run(stats, percentiles(ns), wanted)
-        write_result([report.render(made, ns.format or "text")], ns.report_file)
+        if ns.operations_file != "-" or ns.report_file:
+            write_result([report.render(made, ns.format or "text")], ns.report_file)
+        if ns.operations_file:
+            with statfile.read(path) as reader:
+                write_result(report.operation_rows(reader), ns.operations_file)
         if ns.rps_histogram:
             write_result([report.rps_csv(made)], ns.rps_histogram)
         if ns.time_series:
