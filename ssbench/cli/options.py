@@ -515,14 +515,17 @@ def master_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
     groups = {}
     for name, summary in GROUPS.items():
         group = commands.add_parser(name, help=summary, description=f"Commands: {summary}.")
-        groups[name] = group.add_subparsers(dest="command", metavar="COMMAND", required=True)
+        if words is None or name in words:
+            groups[name] = group.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, each in COMMANDS.items():
         first, _, second = name.partition(" ")
+        if second and first not in groups:
+            continue
         command = (groups[first] if second else commands).add_parser(
             second or first, help=each.summary, description=each.description, stray=each.stray
         )
         command.set_defaults(command=name)
-        if words is None or {*name.split()} <= {*words}:
+        if words is None or {first, second or first} <= {*words}:
             # -v and -q may be given before the command as well: no default of their own.
             add_options(
                 command, [replace(option, default=argparse.SUPPRESS) for option in LOUDNESS]

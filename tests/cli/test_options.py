@@ -135,6 +135,7 @@ def test_verbose_and_quiet_may_precede_or_follow_the_command(command: str) -> No
     needed = {
         "run-scenario": "-f s", "find-limit": "-f s --slo p", "report-scenario": "-s f",
         "compare": "f g", "make-key": "f",
+        **{name: "c" for name in COMMANDS if name.startswith("bench ")},
     }  # fmt: skip
     line = f"{command} {needed.get(command, '')}"
     assert (master(line).verbose, master(line).quiet) == (False, False)
@@ -274,8 +275,14 @@ def test_help_of_run_scenario_is_in_groups(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_option_has_a_help_text(command: str) -> None:
-    action = next(a for a in master_parser()._actions if isinstance(a, argparse._SubParsersAction))
-    for option in action.choices[command]._actions:
+    parser: argparse.ArgumentParser = master_parser()
+    for word in command.split():
+        parser = next(
+            action.choices[word]
+            for action in parser._actions
+            if isinstance(action, argparse._SubParsersAction)
+        )
+    for option in parser._actions:
         assert option.help, option.option_strings
 
 
@@ -293,8 +300,10 @@ def test_options_of_unused_commands_are_not_built() -> None:
 def test_a_command_has_the_same_help_alone_as_among_all(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for parser in (master_parser([command, "-h"]), master_parser()):
+    words = [*command.split(), "-h"]
+    for parser in (master_parser(words), master_parser()):
         with pytest.raises(SystemExit):
-            parser.parse_args([command, "-h"])
+            parser.parse_args(words)
     texts = capsys.readouterr().out
+    assert len(texts) > 100
     assert texts == texts[: len(texts) // 2] * 2
