@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
+from ssbench.cli.worker_options import row
 from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
@@ -16,48 +17,21 @@ DEFAULT_STORE = "swift"
 #: Options of each store in the package, by its name.
 _OWN = {row.name: options_of(row) for row in ROWS.values()}
 
+# fmt: off
 STORE_OPTIONS: tuple[Option, ...] = (
-    Option(
-        ("--storage",),
-        "storage",
-        str,
-        None,
-        "store",
-        f"the store: {', '.join(ROWS)}, or a driver of your own as package.module:Class "
-        f"[default: {DEFAULT_STORE}]",
-        metavar="NAME",
-    ),
-    Option(
-        ("--storage-option",),
-        "storage_options",
-        str,
-        None,
-        "store",
+    row("--storage", "storage", str, "store",
+        f"the store: {', '.join(ROWS)}, or a driver of your own as package.module:Class [default: "
+        f"{DEFAULT_STORE}]", metavar="NAME"),
+    row("--storage-option", "storage_options", str, "store",
         "an option of the store; may be repeated. Secret ones are read from the environment, or "
-        "from the file that KEY_file=PATH names",
-        metavar="KEY=VALUE",
-        repeat=True,
-    ),
-    Option(
-        ("--connect-timeout",),
-        "connect_timeout",
-        types.seconds,
-        10.0,
-        "store",
-        "longest wait for a connection",
-        metavar="SECONDS",
-    ),
-    Option(
-        ("--network-timeout",),
-        "network_timeout",
-        types.seconds,
-        20.0,
-        "store",
-        "idle timeout of a connection",
-        metavar="SECONDS",
-    ),
+        "from the file that KEY_file=PATH names", metavar="KEY=VALUE", repeat=True),
+    row("--connect-timeout", "connect_timeout", types.seconds, "store",
+        "longest wait for a connection", default=10.0, metavar="SECONDS"),
+    row("--network-timeout", "network_timeout", types.seconds, "store",
+        "idle timeout of a connection", default=20.0, metavar="SECONDS"),
     *dict.fromkeys(option for options in _OWN.values() for option in options),
 )
+# fmt: on
 
 
 def store_options(ns: argparse.Namespace, environ: Mapping[str, str]) -> StoreOptions:

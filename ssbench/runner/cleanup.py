@@ -6,7 +6,6 @@ counts their objects, ``delete`` deletes them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -18,7 +17,6 @@ from ssbench.core.naming import LeftAlone, why_not_ours
 from ssbench.runner.deletions import (
     PAGE,
     CleanupResult,
-    CleanupStopped,
     Deletions,
     page_size,
     pages,
@@ -164,8 +162,6 @@ def delete(
     client: RetryingClient,
     entries: Sequence[ContainerEntry],
     progress: Callable[[int, int], None] = lambda done, total: None,
-    *,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> CleanupResult:
     """Delete containers and all their objects, at most ``concurrency`` requests in flight.
 
@@ -175,7 +171,7 @@ def delete(
 
     :param progress: called with the number of deleted objects and containers, and their total.
     """
-    return _Deletion(client, progress).run(entries, clock)
+    return _Deletion(client, progress).run(entries)
 
 
 class _Deletion:
@@ -184,55 +180,31 @@ class _Deletion:
     def __init__(self, client: RetryingClient, progress: Callable[[int, int], None]) -> None:
         self._client = client
         self._progress = progress
-        self._containers = Pool(client.concurrency)
         self._deletions = Deletions(client, self._report)
         self._result = self._deletions.result
         self._planned = 0  #: objects and containers, by the account's listing
         self._found = 0  #: objects and containers, by the containers' listings so far
 
-    def run(self, entries: Sequence[ContainerEntry], clock: Callable[[], float]) -> CleanupResult:
-        started = clock()
+    def run(self, entries: Sequence[ContainerEntry]) -> CleanupResult:
         self._planned = sum(entry.object_count for entry in entries) + len(entries)
         self._found = len(entries)
-        try:
-            self._deletions.fetch_limits()
-            for _ in self._containers.imap_unordered(
-                self._delete_container, [entry.name for entry in entries]
-            ):
-                pass
-        except KeyboardInterrupt:
-            self._result.interrupted = True
-        finally:
-            self._containers.kill()
-            self._deletions.close()
+        self._deletions.run([entry.name for entry in entries], self._delete_container)
         result = self._result
         result.left = len(entries) - result.containers - result.failed_containers
-        result.seconds = clock() - started
         return result
 
     def _delete_container(self, name: str) -> None:
-        try:
-            for pause_s in PAUSES_S:
-                if pause_s:
-                    self._client.sleep(pause_s)
-                if self._empty(name, first=not pause_s):
-                    return self._record_container_failure(
-                        name, "it is not empty: not all of its objects could be deleted"
-                    )
-                if self._delete_if_empty(name):
-                    return None
-            self._record_container_failure(
-                name, "it is still not empty: is somebody writing to it?"
-            )
-        except SsbenchError as error:
-            self._record_container_failure(name, str(error))
-            self._deletions.record_failure(error)
-        except CleanupStopped:
-            pass
-        except KeyboardInterrupt:
-            self._result.interrupted = (
-                True  # caught here, because gevent prints exceptions that leave a greenlet
-            )
+        for pause_s in PAUSES_S:
+            if pause_s:
+                self._client.sleep(pause_s)
+            if self._empty(name, first=not pause_s):
+                why = "it is not empty: not all of its objects could be deleted"
+                break
+            if self._delete_if_empty(name):
+                return
+        else:
+            why = "it is still not empty: is somebody writing to it?"
+        self._deletions.fail_container(name, why)
 
     def _empty(self, container: str, *, first: bool) -> int:
         """Try to delete each listed object once; returns the number of failures."""
@@ -261,10 +233,6 @@ class _Deletion:
         self._result.containers += 1
         self._deletions.record_success()
         return True
-
-    def _record_container_failure(self, name: str, why: str) -> None:
-        self._result.failed_containers += 1
-        self._deletions.add_example(name, why)
 
     def _report(self) -> None:
         done = self._result.objects + self._result.containers

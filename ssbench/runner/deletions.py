@@ -5,8 +5,10 @@ A cleanup says what to delete; ``Deletions`` deletes it, in bulk or singly, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
+from time import perf_counter
 from typing import Protocol, TypeVar
 
 from gevent.pool import Pool
@@ -44,6 +46,11 @@ class CleanupResult:
     interrupted: bool = False  #: the user stopped it
     abort_reason: str = ""  #: why it gave up; "": it didn't
     examples: list[str] = field(default_factory=list)  #: of failures, one line each
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether it was stopped, or gave up."""
+        return self.interrupted or bool(self.abort_reason)
 
     @property
     def ok(self) -> bool:
@@ -106,10 +113,6 @@ class Deletions:
         if limits.bulk_delete_max:
             self.bulk = min(limits.bulk_delete_max, BULK_NAMES)
 
-    def close(self) -> None:
-        """Cancel the requests in flight."""
-        self._requests.kill()
-
     def listed(self, container: str, marker: str = "") -> Iterator[list[ObjectEntry]]:
         """Pages of a container's objects after the marker.
 
@@ -122,6 +125,44 @@ class Deletions:
             return self._client.call(self._storage.list_objects, container, marker, self.page)
 
         return pages(page_after, marker)
+
+    def run(
+        self,
+        containers: Sequence[str],
+        clean: Callable[[str], None],
+        rest: Callable[[], Iterable[Work]] = tuple,
+    ) -> None:
+        """Clean containers concurrently, then delete what ``rest`` names; closes at the end.
+
+        :param clean: what it raises is counted, and ends the clean-up where it must.
+        """
+
+        def clean_safely(container: str) -> None:
+            # Nothing may leave a greenlet: gevent would print it.
+            try:
+                clean(container)
+            except SsbenchError as error:
+                self.fail_container(container, str(error))
+                self.record_failure(error)
+            except CleanupStopped:
+                pass
+            except KeyboardInterrupt:
+                self.result.interrupted = True
+
+        most = self._client.concurrency
+        greenlets = Pool(most)
+        started_s = perf_counter()
+        try:
+            self.fetch_limits()
+            for _ in greenlets.imap_unordered(clean_safely, containers, maxsize=most):
+                pass
+            self.delete_all(takewhile(lambda _: not self._ending, rest()))
+        except KeyboardInterrupt:
+            self.result.interrupted = True
+        finally:
+            greenlets.kill()
+            self._requests.kill()
+            self.result.seconds = perf_counter() - started_s
 
     def delete_all(self, work: Iterable[Work]) -> int:
         """Delete the objects, one request per Work; returns the number of failures."""
@@ -162,7 +203,7 @@ class Deletions:
             gone = self._delete_checked(container, name)
         except SsbenchError as error:
             self.result.failed_objects += 1
-            self.add_example(f"{container}/{name}", str(error))
+            self._add_example(f"{container}/{name}", str(error))
             self.record_failure(error)
             return False
         self.result.objects += gone is True
@@ -187,7 +228,7 @@ class Deletions:
     def _record_unsent(self, container: str, name: str) -> None:
         """Count an object whose path could be resolved to another. Not a failure of the store."""
         self.result.failed_objects += 1
-        self.add_example(f"{container}/{name}", 'not sent: its name has a segment "." or ".."')
+        self._add_example(f"{container}/{name}", 'not sent: its name has a segment "." or ".."')
 
     # Accounting ---------------------------------------------------------------------------
 
@@ -204,17 +245,25 @@ class Deletions:
         elif self._consecutive_failures >= GIVE_UP_AFTER:
             self.result.abort_reason = f"{GIVE_UP_AFTER} failures in a row, the last one: {error}"
 
-    def add_example(self, what: str, why: str) -> None:
-        """Keep the first few failures as examples."""
+    def fail_container(self, name: str, why: str) -> None:
+        """Count a container that still exists."""
+        self.result.failed_containers += 1
+        self._add_example(name, why)
+
+    def _add_example(self, what: str, why: str) -> None:
         if len(self.result.examples) < EXAMPLES:
             self.result.examples.append(printable(f"{what}: {why}"))
 
     def raise_if_stopping(self) -> None:
         """:raises CleanupStopped: the cleanup is to end early."""
+        if self._ending:
+            raise CleanupStopped
+
+    @property
+    def _ending(self) -> bool:
         if self._client.stopping():
             self.result.interrupted = True
-        if self.result.interrupted or self.result.abort_reason:
-            raise CleanupStopped
+        return self.result.ended_early
 
 
 class Named(Protocol):

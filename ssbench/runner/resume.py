@@ -11,7 +11,6 @@ names are not kept.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat, takewhile
@@ -32,14 +31,7 @@ from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, rows_
 from ssbench.core.records import ResultBatch, RunHeader
 from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.runner.deletions import (
-    CleanupResult,
-    CleanupStopped,
-    Deletions,
-    Work,
-    page_size,
-    pages,
-)
+from ssbench.runner.deletions import CleanupResult, Deletions, Work, page_size, pages
 from ssbench.storage.base import ContainerEntry, ObjectEntry
 from ssbench.storage.retrying_client import RetryingClient
 
@@ -47,11 +39,8 @@ EXAMPLES = 5  #: names of containers that are left alone
 NOOP = "noop"  #: the driver of --noop
 _INSTEAD = "cleanup-containers -b BASE deletes whole containers"
 
-_CREATED, _DELETED, _LISTED = (
-    1,
-    2,
-    4,
-)  # of an object: the results saw it; saw it go; a listing has it
+#: Marks of an object: results created it, results deleted it, a listing has it.
+_CREATED, _DELETED, _LISTED = 1, 2, 4
 _PAGE_BITS = 10
 #: A run numbers its objects without gaps, so marks take at most so many bytes for each result, and
 #: so many to start with. Results beyond that are ignored.
@@ -378,7 +367,6 @@ def delete(
     progress: Callable[[int, int], None] = lambda done, total: None,
     *,
     dry_run: bool = False,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> CleanupResult:
     """Delete the objects that were found, each after a HEAD showed that it is the run's. Ends, and
     fails, as ``cleanup.delete`` does.
@@ -395,43 +383,12 @@ def delete(
     result = deletions.result
 
     def clean(container: str) -> None:
-        try:
-            pages_of_names = _listed(client, orphans, container, deletions.page)
-            for names in pages_of_names:
-                deletions.delete_all((container, [name]) for name in names)
-                deletions.raise_if_stopping()
-        except SsbenchError as error:
-            result.failed_containers += 1
-            deletions.add_example(container, str(error))
-            deletions.record_failure(error)
-        except CleanupStopped:
-            pass
-        except KeyboardInterrupt:
-            result.interrupted = True  # gevent prints what leaves a greenlet
+        for names in _listed(client, orphans, container, deletions.page):
+            deletions.delete_all((container, [name]) for name in names)
+            deletions.raise_if_stopping()
 
-    started_s = clock()
-    containers = Pool(client.concurrency)
-    try:
-        deletions.fetch_limits()
-        for _ in containers.imap_unordered(clean, [*found.containers], maxsize=client.concurrency):
-            pass
-        deletions.delete_all(_until_ended(deletions, _unlisted(orphans, found)))
-    except KeyboardInterrupt:
-        result.interrupted = True
-    finally:
-        containers.kill()
-        deletions.close()
-    if result.interrupted or result.abort_reason:
+    deletions.run([*found.containers], clean, lambda: _unlisted(orphans, found))
+    if result.ended_early:
         done = result.objects + result.absent + result.foreign + result.failed_objects
         result.left = max(found.total - done, 0)
-    result.seconds = clock() - started_s
     return result
-
-
-def _until_ended(deletions: Deletions, work: Iterator[Work]) -> Iterator[Work]:
-    for piece in work:
-        try:
-            deletions.raise_if_stopping()
-        except CleanupStopped:
-            return
-        yield piece

@@ -198,15 +198,11 @@ def test_all_objects_of_all_pages_go_and_neighbours_stay(bulk: int | None) -> No
     storage = filled(store)
     store.add("ssbench_backup", "precious")
     seen: list[tuple[int, int]] = []
-    clock = itertools.count(100.0, 2.0)
     result = delete(
-        client(storage, 4),
-        planned(storage),
-        lambda done, total: seen.append((done, total)),
-        clock=lambda: next(clock),
+        client(storage, 4), planned(storage), lambda done, total: seen.append((done, total))
     )
     assert (result.objects, result.containers, result.ok) == (75, 3, True)
-    assert (result.seconds, result.rate(result.objects)) == (2.0, 37.5)
+    assert result.rate(result.objects) == 75 / result.seconds > 0
     assert list(store.containers) == ["ssbench_backup"]
     assert seen[-1] == (78, 78)
     assert (store.count("bulk_delete") > 0) is (bulk is not None)
@@ -375,10 +371,17 @@ def test_ctrl_c_gives_back_what_was_done(
 
 
 def test_a_real_ctrl_c_while_the_store_is_waited_for() -> None:
-    store = MemoryStore(pause=lambda: gevent.sleep(0.001))
+    requests = itertools.count(1)
+
+    def pause() -> None:
+        if next(requests) == 100:
+            gevent.spawn(os.kill, os.getpid(), signal.SIGINT)
+        gevent.sleep(0.001)
+
+    store = MemoryStore()
     storage = filled(store, containers=20)
     entries = planned(storage)
-    gevent.spawn_later(0.02, os.kill, os.getpid(), signal.SIGINT)
+    store.pause = pause
     result = delete(client(storage, 4), entries)
     assert result.interrupted
     assert result.left > 0

@@ -76,7 +76,8 @@ def test_a_bulk_is_one_request_and_what_it_leaves_goes_singly() -> None:
 def test_examples_are_few() -> None:
     found = deletions(filled())
     for number in range(10):
-        found.add_example(str(number), "no")
+        found.fail_container(str(number), "no")
+    assert found.result.failed_containers == 10
     assert len(found.result.examples) == EXAMPLES
 
 
