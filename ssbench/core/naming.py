@@ -130,11 +130,36 @@ def initial_size(size_class: SizeClass, number: int) -> int:
     return size_class.distribution.at((value >> 11) * 2.0**-53)
 
 
-class ObjectNaming:
-    """Maps (size class, number) to object names for one run, and to the index of a container."""
+#: ``key_names`` of a scenario -> what comes before an object's name, from its number and the slash.
+#: Neighbouring numbers get different prefixes, or other folders.
+KEY_NAMES: dict[str, Callable[[int, str], str] | None] = {
+    "flat": None,
+    "hashed": lambda number, slash: f"{(number * 0x9E3779B1 >> 16) & 0xFFFF:04x}-",
+    "deep": lambda number, slash: (
+        f"{number % 100:02d}{slash}{number // 100 % 100:02d}{slash}"
+        f"{number // 10_000 % 100:02d}{slash}"
+    ),
+}
 
-    def __init__(self, sizes: Sequence[SizeClass], run_id: str, container_count: int) -> None:
+
+class ObjectNaming:
+    """Maps (size class, number) to object names for one run, and to the index of a container.
+
+    :param key_names: a key of KEY_NAMES.
+    :param slash: that separates folders in names.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[SizeClass],
+        run_id: str,
+        container_count: int,
+        key_names: str = "flat",
+        slash: str = "/",
+    ) -> None:
         self._count = container_count
+        self._before = KEY_NAMES[key_names]
+        self._slash = slash
         self._initial = [size.initial_files for size in sizes]
         self._initial_prefix = [f"{size.name}_" for size in sizes]
         self._created_prefix = [f"{size.name}_{run_id}_" for size in sizes]
@@ -146,16 +171,22 @@ class ObjectNaming:
     def object(self, size_class: int, number: int) -> str:
         """``tiny_000012`` for an initial object, ``tiny_<run id>_000012`` for a created one."""
         if number < self._initial[size_class]:
-            return f"{self._initial_prefix[size_class]}{number:06d}"
-        return f"{self._created_prefix[size_class]}{number:06d}"
+            name = f"{self._initial_prefix[size_class]}{number:06d}"
+        else:
+            name = f"{self._created_prefix[size_class]}{number:06d}"
+        return name if self._before is None else self._before(number, self._slash) + name
 
     def created_prefix(self, size_class: int) -> str:
-        """What the names of all objects begin with that the run creates in a class."""
-        return self._created_prefix[size_class]
+        """What the names of all objects begin with that the run creates in a class; "": nothing."""
+        return self._created_prefix[size_class] if self._before is None else ""
 
     def created_number(self, size_class: int, name: str) -> int | None:
         """The number of the object that the run creates under this name; None for any other."""
-        digits = name.removeprefix(self._created_prefix[size_class])
+        if self._before is not None:
+            name_alone = name[len(self._before(0, self._slash)) :]
+        else:
+            name_alone = name
+        digits = name_alone.removeprefix(self._created_prefix[size_class])
         if not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
             return None
         number = int(digits)
@@ -186,8 +217,10 @@ class RunNaming(ObjectNaming):
         container_base: str,
         container_count: int,
         policy: str | None = None,
+        key_names: str = "flat",
+        slash: str = "/",
     ) -> None:
-        super().__init__(sizes, run_id, container_count)
+        super().__init__(sizes, run_id, container_count, key_names, slash)
         self.containers = [
             container_name(container_base, index, policy) for index in range(container_count)
         ]
@@ -240,6 +273,8 @@ def _by_run(settings: StorageSettings, quoted: Quote) -> RunNaming:
         quoted(settings.container_base),
         settings.container_count,
         quoted(settings.placement) if settings.placement else None,
+        settings.names.get("key_names", "flat"),
+        quoted("/"),
     )
 
 

@@ -71,7 +71,9 @@ class OrphanedObjects:
         self._operations = operations
         self.base, self.policy = scenario.container_base, scenario.policy
         self.container_count = scenario.container_count
-        self.naming = ObjectNaming(scenario.sizes, run_id, scenario.container_count)
+        self.naming = ObjectNaming(
+            scenario.sizes, run_id, scenario.container_count, scenario.key_names
+        )
         self.classes = len(scenario.sizes)
         self.ignored_results = 0  #: results with numbers that no run assigns
         self._initial = [size.initial_files for size in scenario.sizes]
@@ -212,7 +214,7 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
         raise UsageError(f"{path}: its run sent nothing to a store (--noop), so it left nothing")
     if not is_run_id(header.run_id):
         raise UsageError(f"{path}: its run has no ID by which to find its objects; {_INSTEAD}")
-    if header.names:
+    if header.names.get("kind", "run") != "run":
         raise UsageError(
             f"{path}: its run used names that do not tell its objects from those of other runs"
         )
@@ -342,12 +344,14 @@ def _listed(
             return []
         return client.call(client.storage.list_objects, container, marker, limit)
 
+    classes: dict[str, list[int]] = {}  # by the prefix of their objects' names
     for size_class in range(orphans.classes):
+        classes.setdefault(orphans.naming.created_prefix(size_class), []).append(size_class)
+    for prefix, those in classes.items():
         # No object is named by the prefix alone, and all names with it follow in the listing.
-        prefix = orphans.naming.created_prefix(size_class)
         for page in pages(page_after, prefix):
             ours = [entry.name for entry in page if entry.name.startswith(prefix)]
-            yield [name for name in ours if orphans.listed(size_class, container, name)]
+            yield [n for n in ours if any(orphans.listed(each, container, n) for each in those)]
             if len(ours) < len(page):
                 break
 

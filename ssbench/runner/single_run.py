@@ -194,7 +194,7 @@ class Run:
             block_size=scenario.block_size,
             compressible=config.compressible,
             verify=config.verify,
-            names=self.plan.names,
+            names=self.plan.names or _names_of(scenario),
         )
 
     def _header(self, settings: StorageSettings) -> RunHeader:
@@ -444,3 +444,9 @@ class Run:
             found[ExitStatus.WORKERS_LOST] = f"workers lost before the run ended: {lost}"
         elif outcome.short_of_users:
             found[ExitStatus.WORKERS_LOST] = "the workers ran fewer users than requested"
+
+
+def _names_of(scenario: Scenario) -> dict[str, str]:
+    """StorageSettings.names of a scenario; {}: those that every reader of a stat file knows."""
+    key_names = scenario.key_names
+    return {} if key_names == "flat" else {"kind": "run", "key_names": key_names}

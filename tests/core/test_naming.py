@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ssbench.core.model import SizeClass
 from ssbench.core.naming import (
     ANY_POLICY,
+    KEY_NAMES,
     RUN_ID_BYTES,
     LeftAlone,
     RunNaming,
@@ -210,13 +211,37 @@ def test_initial_sizes_are_uniform_both_ends_included() -> None:
     assert all(abs(count - 1000) < 3 * (4000 * 0.25 * 0.75) ** 0.5 for count in counts.values())
 
 
-@given(st.integers(0, 1), st.integers(0, (1 << 32) - 1))
-def test_the_number_of_a_created_object_is_read_back(index: int, number: int) -> None:
+@given(st.integers(0, 1), st.integers(0, (1 << 32) - 1), st.sampled_from([*KEY_NAMES]))
+def test_the_number_of_a_created_object_is_read_back(
+    index: int, number: int, key_names: str
+) -> None:
     """Every name of a created object gives its number; an initial one's gives none."""
-    naming = RunNaming(SIZES, "r1", "b", 10)
+    naming = RunNaming(SIZES, "r1", "b", 10, None, key_names)
     name = naming.object(index, number)
     assert naming.created_number(index, name) == (number if number >= 100 else None)
-    assert name.startswith(naming.created_prefix(index)) is (number >= 100)
+    assert naming.created_number(1 - index, name) is None
+    assert not has_dot_segment(name)
+    if key_names == "flat":
+        assert name.startswith(naming.created_prefix(index)) is (number >= 100)
+    else:
+        assert naming.created_prefix(index) == ""
+
+
+@pytest.mark.parametrize(
+    ("key_names", "name"),
+    [("hashed", "00fd-tiny_r1_123456"), ("deep", "56/34/12/tiny_r1_123456")],
+)
+def test_names_may_have_a_hashed_prefix_or_folders(key_names: str, name: str) -> None:
+    naming = RunNaming(SIZES, "r1", "b", 10, None, key_names)
+    assert naming.object(0, 123_456) == name
+
+
+def test_hashed_prefixes_of_neighbours_differ_and_are_spread_evenly() -> None:
+    naming = RunNaming(SIZES, "r1", "b", 10, None, "hashed")
+    prefixes = [naming.object(0, number)[:4] for number in range(16_000)]
+    assert len(set(prefixes)) > 14_000
+    first_digits = Counter(prefix[0] for prefix in prefixes)
+    assert all(900 < count < 1100 for count in first_digits.values())
 
 
 def test_what_is_almost_such_a_name_has_no_number() -> None:
@@ -250,6 +275,15 @@ def test_names_are_by_run_unless_settings_say_otherwise() -> None:
     own = places({}, range(9, 12))
     assert own == places({"kind": "run"}, range(9, 12))
     assert [quote(name) for name in own] == places({}, range(9, 12), percent)
+
+
+@pytest.mark.parametrize("key_names", [*KEY_NAMES])
+def test_every_form_of_names_can_be_quoted_by_its_parts(key_names: str) -> None:
+    names = {"kind": "run", "key_names": key_names}
+    raw = [place.replace("/", "|", 1) for place in places(names, range(9, 12))]
+    assert [percent(name).replace("%7C", "/") for name in raw] == places(
+        names, range(9, 12), percent
+    )
 
 
 def test_numbered_names_are_a_prefix_and_the_number_in_containers_by_turns() -> None:

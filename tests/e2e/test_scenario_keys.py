@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections import Counter
 
 import pytest
 
+from ssbench.core.model import Phase
 from ssbench.core.operations import READ
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Commands, login, requests, rows_of
+from tests.e2e.commands import Account, Commands, login, requests, rows_of
 
 
 @pytest.fixture
@@ -55,3 +57,28 @@ def test_round_robin_reads_each_object_as_often_as_the_others(
     ended = commands.run("-f", path, *login(embedded_swift)).fine()
     read = Counter(row["object"] for row in rows_of(ended.results) if row["operation"] == READ)
     assert read == dict.fromkeys(range(10), 4)
+
+
+@pytest.mark.parametrize(
+    ("key_names", "pattern"), [("hashed", r"[0-9a-f]{4}-tiny_"), ("deep", r"\d\d/\d\d/\d\d/tiny_")]
+)
+def test_key_names_are_found_again_and_cleaned_up(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str, key_names: str, pattern: str
+) -> None:
+    path = commands.scenario(
+        key_names=key_names, container_base=base, crud_profile=None, operation_count=80,
+        operations={"create": 1, "read": 1, "copy": 1},
+    )  # fmt: skip
+    given = ("-f", path, "--verify", *login(embedded_swift))
+    ended = commands.run(*given).fine()
+    assert ended.counted() == (80, 0, 0)
+    account = Account(embedded_swift)
+    assert len(account.objects(base)) == 10
+    assert all(re.match(f"[^/]+/{pattern}", name) for name in account.objects(base))
+    assert ended.stats.phase(Phase.CLEANUP).count > 10
+    again = commands.run(*given, "-k").fine()
+    assert len(account.objects(base)) > 20
+    commands.master(
+        "cleanup-containers", "--resume-cleanup", again.results, "--yes", *login(embedded_swift)
+    ).wait().fine()
+    assert len(account.objects(base)) == 10

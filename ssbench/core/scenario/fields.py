@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
 from ssbench.core.distributions import UNIFORM, Pick
 from ssbench.core.model import Group, Phase, Profile, SizeClass, Stage
+from ssbench.core.naming import KEY_NAMES
 from ssbench.core.operations import (
     CRUD,
     Parameter,
@@ -162,11 +163,16 @@ def rate(raw: object) -> float:
     return value
 
 
-def arrivals(raw: object) -> str:
-    """The arrival model of an open loop."""
-    if raw not in ARRIVALS:
-        raise ValidationError(f"{preview(raw)} is not an arrival model", '"uniform" or "poisson"')
-    return str(raw)
+def one_of(names: Collection[str], what: str) -> Check[str]:
+    """A check for one of these names."""
+
+    def check(raw: object) -> str:
+        if raw not in names:
+            right = " or ".join(", ".join(map(preview, names)).rsplit(", ", 1))
+            raise ValidationError(f"{preview(raw)} is not {what}", right)
+        return str(raw)
+
+    return check
 
 
 def think_time(raw: object) -> tuple[float, float] | None:
@@ -220,10 +226,11 @@ KEYS: dict[str, KeyRule] = {
     "block_size": KeyRule(size(1, MAX_BLOCK), option="-b"),
     "seed": KeyRule(integer(0, MAX_SEED), option="--seed"),
     "rate": KeyRule(rate, option="--rate"),
-    "arrivals": KeyRule(arrivals, option="--arrivals"),
+    "arrivals": KeyRule(one_of(ARRIVALS, "an arrival model"), option="--arrivals"),
     "think_time": KeyRule(think_time, option="--think-time"),
     "warmup": KeyRule(duration, option="--warmup"),
     "cooldown": KeyRule(duration, option="--cooldown"),
+    "key_names": KeyRule(one_of(KEY_NAMES, "a form of names")),
 }
 OWN_READERS = ("sizes", "initial_files", "stages", "groups")
 

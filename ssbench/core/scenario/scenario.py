@@ -68,6 +68,7 @@ class Scenario:
     parameters: Mapping[str, int | str] = field(default_factory=dict, hash=False)
     warmup: float = 0.0  #: seconds at the start that don't count
     cooldown: float = 0.0  #: seconds at the end that don't count
+    key_names: str = "flat"  #: a key of naming.KEY_NAMES
     source: str = field(default="scenario", compare=False)
     given: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     overrides: Mapping[str, object] = field(default_factory=dict, compare=False)
@@ -159,6 +160,8 @@ class Scenario:
             values["think_time"] = [*self.think_time]
         if not self.load[0].rate:
             del values["arrivals"]
+        if self.key_names == "flat":
+            del values["key_names"]
         for key in ("warmup", "cooldown"):
             if not values[key]:
                 del values[key]

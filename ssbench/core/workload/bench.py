@@ -55,7 +55,7 @@ def bench_jobs(
         dues=dues,
         groups=scenario.groups,
         containers=scenario.container_count,
-        naming=ObjectNaming(scenario.sizes, run_id, scenario.container_count),
+        naming=ObjectNaming(scenario.sizes, run_id, scenario.container_count, scenario.key_names),
         parameters=scenario.parameters,
     )
     return BenchWorkload(population, plan)
