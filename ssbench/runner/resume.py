@@ -30,6 +30,7 @@ from ssbench.core.naming import (
 from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, rows_of
 from ssbench.core.records import ResultBatch, RunHeader
 from ssbench.core.retry import leaves_unknown
+from ssbench.core.scenario.fields import KEYS, OWN_READERS
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.runner.deletions import CleanupResult, Deletions, Work, page_size, pages
 from ssbench.storage.base import ContainerEntry, ObjectEntry
@@ -228,8 +229,10 @@ def _orphans_of_run(path: str, header: RunHeader) -> OrphanedObjects:
 
 
 def _without_profiles(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """The scenario without its operations: this process may lack the rows of some."""
-    rest = {key: value for key, value in scenario.items() if key not in ("operations", "groups")}
+    """The scenario without its operations and the keys of theirs: this process may lack the rows
+    of some."""
+    kept = {*KEYS, *OWN_READERS} - {"operations", "groups"}
+    rest = {key: value for key, value in scenario.items() if key in kept}
     sizes = rest.get("sizes")
     for size in sizes if isinstance(sizes, list) else ():
         if isinstance(size, dict):

@@ -117,6 +117,13 @@ def test_again_there_is_nothing(path: Path) -> None:
     assert (nothing.status, nothing.out) == (ExitStatus.OK, f"Nothing is left of run {RUN}.\n")
 
 
+def test_a_run_of_operations_with_keys_of_their_own_is_resumed(path: Path) -> None:
+    keys = {"operations": {"list": 1, "no_such_here": 1}, "list_limit": 9, "no_such_key": 5}
+    stat_file(path.with_name("y"), scenario={**SCENARIO, **keys})
+    assert resumed(path.with_name("y"), store := filled()).status is ExitStatus.OK
+    assert left_in(store) == NEIGHBOURS
+
+
 def test_in_another_account_it_says_that_the_containers_are_missing(path: Path) -> None:
     done = resumed(stat_file(path.with_name("y"), created=0), MemoryStore())
     assert "(None of its containers, such as b_000000, is in this account.)" in done.out
