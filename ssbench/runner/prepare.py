@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gevent.pool import Pool
 
 from ssbench.core.errors import SsbenchError, StorageError
-from ssbench.core.naming import MARKER_HEADER, Naming
+from ssbench.core.naming import Naming
 from ssbench.core.operations import parameters_of
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import plural, printable
@@ -84,7 +84,13 @@ def make_containers(
     def make(name: str) -> SsbenchError | None:
         # Returned, not raised: gevent prints exceptions that leave a greenlet.
         try:
-            found = client.call(storage.make_container, name, changing)
+            if changing and storage.concurrency == "threads":
+                # Called here: what it changes belongs to this thread.
+                if _is_to_change(client, name):
+                    changing()
+                found = client.call(storage.make_container, name)
+            else:
+                found = client.call(storage.make_container, name, changing)
         except StorageError as error:
             return _explained(storage, name, policy, error)
         except SsbenchError as error:
@@ -110,11 +116,20 @@ def make_containers(
         pool.kill()
 
 
+def _is_to_change(client: RetryingClient, name: str) -> bool:
+    """Whether make_container would make or mark it."""
+    try:
+        found = client.call(client.storage.container_info, name)
+    except StorageError as error:
+        return error.status == 404
+    return not found.marked and found.object_count == 0
+
+
 def _not_ours(name: str, object_count: int | None) -> str:
     held = "objects" if object_count is None else plural(object_count, "object")
     return (
         f'container "{printable(name)}" holds {held}, and nothing says that ssbench made it (it has'
-        f" no {MARKER_HEADER}): choose another container_base, or use it with --use-existing"
+        " no mark of ours): choose another container_base, or use it with --use-existing"
     )
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from threading import get_ident
 from typing import Any
 
 import gevent
@@ -145,8 +146,7 @@ def test_a_container_with_objects_that_nobody_marked_is_refused_unless_told() ->
         make_containers(client(storage_of(store), 1), NAMES)
     assert str(caught.value) == (
         'container "ssbench_000001" holds 1 object, and nothing says that ssbench made it (it has'
-        " no X-Container-Meta-Ssbench): choose another container_base, or use it with"
-        " --use-existing"
+        " no mark of ours): choose another container_base, or use it with --use-existing"
     )
     assert list(store.containers) == [NAMES[1], NAMES[0]]
     make_containers(client(storage_of(store), 1), NAMES, use_existing=True)
@@ -235,3 +235,14 @@ def test_where_a_change_must_not_be_nothing_is_made() -> None:
     with pytest.raises(StatFileError):
         make_containers(client(storage_of(store), 10), NAMES, changing=refuse)
     assert not store.containers
+
+
+def test_changes_are_announced_in_this_thread_also_where_a_driver_blocks() -> None:
+    store = MemoryStore()
+    store.add(NAMES[1], marker=True)
+    storage = storage_of(store)
+    storage.concurrency = "threads"  # its methods are called in other threads
+    announced: list[int] = []
+    make_containers(client(storage, 4), NAMES, changing=lambda: announced.append(get_ident()))
+    assert announced == [get_ident()] * (len(NAMES) - 1)
+    assert all(store.containers[name].marker for name in NAMES)
