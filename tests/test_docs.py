@@ -72,11 +72,14 @@ IN_TEXT = {"--version"}
 
 @cache
 def page(path: Path) -> nodes.document:
-    """A page, parsed; docutils raises where the markup isn't valid."""
+    """A page, parsed; docutils raises where the markup isn't valid.
+
+    Level 1 would forbid subsections of the same title, which the stores have.
+    """
     return publish_doctree(
         path.read_text(encoding="utf-8"),
         source_path=str(path),
-        settings_overrides={"halt_level": 1, "report_level": 1, "warning_stream": False},
+        settings_overrides={"halt_level": 2, "report_level": 1, "warning_stream": False},
     )
 
 

@@ -61,6 +61,13 @@ ROWS = {
             urls="s3_endpoints",
         ),
         StoreRow(
+            "file",
+            driver="ssbench.storage.file:FileStorage",
+            admin="ssbench.storage.fileadmin:FileAdmin",
+            options="ssbench.storage.fileoptions:OPTIONS",
+            credentials="ssbench.storage.fileoptions:FileAccess",
+        ),
+        StoreRow(
             "noop",
             driver="ssbench.storage.noop:NoopStorage",
             features=("delete_after", "policy"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from http.client import HTTPConnection
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -60,7 +61,8 @@ class Subject(NamedTuple):
     open: Callable[..., Any]
     stateful: bool = True
     policies: tuple[str, ...] = ("gold", "silver")
-    rejection: int = 401  #: status of a request with wrong credentials
+    rejection: int = 401  #: status of a request with wrong credentials; 0: there are none
+    longest_name: int = 1024  #: bytes of an object's name
     tells_missing: bool = True  #: a DELETE says whether there was something to delete
     lists_missing: bool = False  #: a container that doesn't exist is listed as an empty one
     lacks: Collection[Operation] = ()  #: operations that it doesn't support
@@ -110,6 +112,18 @@ def on_s3(server: S3Server, **own: str) -> Iterator[Subject]:
         )  # fmt: skip
 
 
+def on_files(place: str | None) -> Iterator[Subject]:
+    with TemporaryDirectory(dir=place) as path:
+        access = open_provider(StoreOptions("file", {"path": path})).log_in()
+        given = {"driver": "file", "store": access.settings}
+        yield Subject(
+            lambda **changes: WholeDriver(settings(**given, **changes)),
+            policies=(),
+            rejection=0,
+            longest_name=255,
+        )
+
+
 def on_outside_driver() -> Iterator[Subject]:
     with DictStore() as store:
         options = StoreOptions(DRIVER, {"address": store.address}, store.environment)
@@ -140,6 +154,8 @@ DRIVERS = [
     pytest.param(on_memory, id="memory"),
     pytest.param(on_fake_swift, id="swift-on-fake"),
     pytest.param(on_outside_driver, id="outside"),
+    pytest.param(lambda: on_files(None), id="files-on-disk"),
+    pytest.param(lambda: on_files("/dev/shm"), id="files-in-memory"),  # nosec B108
     pytest.param(on_real_swift, id="swift-on-swift", marks=pytest.mark.e2e),
     pytest.param(lambda: on_s3(SwiftS3()), id="s3-buckets-on-swift", marks=pytest.mark.e2e),
     pytest.param(
@@ -315,7 +331,7 @@ def test_bulk_delete(subject: Subject, storage: Any) -> None:
 
 def test_new_credentials_are_used_from_the_next_request(subject: Subject, storage: Any) -> None:
     other = subject.open(token="wrong")
-    if subject.stateful:
+    if subject.stateful and subject.rejection:
         with pytest.raises(StorageError) as caught:
             other.actions[READ](job(READ), 0)
         assert (caught.value.kind, caught.value.status) == (
@@ -334,7 +350,7 @@ def test_new_credentials_are_used_from_the_next_request(subject: Subject, storag
 def test_limits_are_reported(subject: Subject, storage: Any) -> None:
     limits = storage.limits()
     if subject.stateful:
-        assert limits.max_object_name_length == 1024
+        assert limits.max_object_name_length == subject.longest_name
         assert list(limits.policies or ()) == [*subject.policies]
         assert limits.bulk_delete_max
 

@@ -1,0 +1,219 @@
+"""The cold half of the ``file`` store: containers, listings, deletes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Literal
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.core.text import printable
+from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.fileoptions import file_settings
+from ssbench.storage.filetree import ATTRIBUTE, MARKER, FileTree, Folder, check_part, failure
+
+_BULK = 1000  #: names of a bulk delete, which is only a loop: it saves the way between threads
+
+
+class FileAdmin:
+    """Implements ``ssbench.storage.base.StoreAdmin``. Deletes only below folders with our marker.
+
+    :raises UsageError: the directory can't be used.
+    """
+
+    concurrency: Literal["greenlets", "threads"] = "threads"
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        own = file_settings(settings)
+        self._run_id, self._fsync = settings.run_id, own.fsync
+        self._serial = settings.newest.serial
+        self._tree = FileTree(own.path)
+
+    def __repr__(self) -> str:
+        return f"<FileAdmin {self._tree.path}>"
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        """There are none: keeps the serial."""
+        self._serial = credentials.serial
+
+    @property
+    def credentials_serial(self) -> int:
+        return self._serial
+
+    def close(self) -> None:
+        self._tree.close()
+
+    def limits(self) -> StoreLimits:
+        longest = os.fpathconf(self._tree.root.fd, "PC_NAME_MAX")
+        return StoreLimits(
+            max_object_name_length=longest,
+            max_container_name_length=longest,
+            policies=(),
+            bulk_delete_max=_BULK,
+        )
+
+    # Containers
+
+    def owns(self, container: str) -> bool:
+        return self._is_marked(self._folder(container))
+
+    def container_info(self, container: str) -> ContainerInfo:
+        marked = self.owns(container)
+        is_empty = next(self._tree.files(container), None) is None
+        return ContainerInfo(None, marked, 0 if is_empty else None)
+
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
+        try:
+            found = self.container_info(container)
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            found = None
+        if found is None or (not found.marked and found.object_count == 0):
+            if changing is not None:
+                changing()
+            self._mark(container)
+        return found
+
+    def _mark(self, container: str) -> None:
+        """Make the folder, if it is missing, and the marker in it."""
+        root = self._tree.root.fd
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(container, dir_fd=root)
+            folder = self._folder(container)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            fd = os.open(MARKER, flags, 0o666, dir_fd=folder.fd)
+            try:
+                os.write(fd, f"{self._run_id}\n".encode())
+                if self._fsync:
+                    for each in (fd, folder.fd, root):
+                        os.fsync(each)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise failure(error, container) from error
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        entries: list[ContainerEntry] = []
+        for name in self._tree.containers():
+            if name > marker and name.startswith(prefix) and len(entries) < limit:
+                with suppress(StorageError):  # deleted meanwhile, or not to be read
+                    sizes = [size for _, size in self._objects(name)]
+                    entries.append(ContainerEntry(name, len(sizes), sum(sizes)))
+        return entries
+
+    def delete_container(self, container: str) -> bool:
+        try:
+            folder = self._owned(container)
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            return False
+        found = [*self._tree.walk(container)]
+        if not all(each.is_folder for each in found):
+            raise StorageError(ErrorKind.STATUS, f"{container}: not empty", status=409)
+        try:
+            for each in reversed(found):  # a folder comes before those in it
+                os.rmdir(each.name[:-1].rpartition("/")[2], dir_fd=each.folder.fd)
+            self._tree.forget(container)
+            # Last of all, and put back if something else is in the folder.
+            os.unlink(MARKER, dir_fd=folder.fd)
+            try:
+                os.rmdir(container, dir_fd=self._tree.root.fd)
+            except OSError:
+                self._mark(container)
+                raise
+            if self._fsync:
+                os.fsync(self._tree.root.fd)
+        except OSError as error:
+            raise failure(error, container) from error
+        return True
+
+    # Objects
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        return [ObjectEntry(*found) for found in islice(self._objects(container, marker), limit)]
+
+    def _objects(self, container: str, after: str = "") -> Iterator[tuple[str, int]]:
+        """Names and sizes."""
+        for found in self._tree.files(container, after):
+            with suppress(FileNotFoundError):
+                yield found.name, found.size()
+
+    def object_run_id(self, container: str, name: str) -> str | None:
+        folder, part = self._tree.locate(container, name)
+        try:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            fd = os.open(part, flags, dir_fd=folder.fd)
+            try:
+                run_id = os.getxattr(fd, ATTRIBUTE).split()[0].decode()
+            finally:
+                os.close(fd)
+        except OSError as error:
+            if error.errno == errno.ENODATA:
+                return None
+            if error.errno == errno.EOPNOTSUPP:  # then only its name has the run's id
+                return self._run_id if f"_{self._run_id}_" in name else None
+            raise failure(error, f"{container}/{name}") from error
+        return run_id
+
+    def delete_object(self, container: str, name: str) -> bool:
+        try:
+            self._owned(container)
+            folder, part = self._tree.locate(container, name)
+            try:
+                os.unlink(part, dir_fd=folder.fd)
+                if self._fsync:
+                    os.fsync(folder.fd)
+            except OSError as error:
+                raise failure(error, f"{container}/{name}") from error
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
+        failed = []
+        for name in names:
+            try:
+                self.delete_object(container, name)
+            except StorageError as error:
+                failed.append((name, error.status))
+        return failed
+
+    # What they share
+
+    def _folder(self, container: str) -> Folder:
+        """Of a container, as it is now."""
+        if "/" in container:
+            check_part(container, container)
+        self._tree.forget(container)
+        return self._tree.folder(container)
+
+    def _is_marked(self, folder: Folder) -> bool:
+        try:
+            return stat.S_ISREG(os.stat(MARKER, dir_fd=folder.fd, follow_symlinks=False).st_mode)
+        except OSError:
+            return False
+
+    def _owned(self, container: str) -> Folder:
+        """:raises StorageError: our marker is not in it: nothing in it is ours to delete."""
+        folder = self._folder(container)
+        if not self._is_marked(folder):
+            raise StorageError(
+                ErrorKind.ACCESS_DENIED,
+                f"{printable(container)}: nothing says that ssbench made it (it has no {MARKER}):"
+                " nothing in it is deleted",
+                status=403,
+            )
+        return folder

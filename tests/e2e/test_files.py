@@ -1,0 +1,181 @@
+"""The file store, as its users run it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import ExitStatus, StatFileError
+from tests.e2e.commands import Commands, Started, finished, free_ports, until, workers_of
+from tests.e2e.namespaces import Namespace
+
+pytestmark = pytest.mark.e2e
+OPERATIONS = {
+    "create": 3, "read": 3, "update": 2, "delete": 1, "head": 1, "post": 1, "list": 1, "copy": 1,
+    "range_read": 1, "bulk_delete": 0.5,
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "objects"
+    made.mkdir()
+    return made
+
+
+def scenario(
+    commands: Commands, operations: dict[str, float] | None = None, **keys: object
+) -> Path:
+    if operations is None:
+        keys = {"operations": OPERATIONS, "bulk_count": 2, "range_bytes": 50, **keys}
+    else:
+        keys["operations"] = operations
+    path = commands.scenario(**{"operation_count": 200, **keys})
+    path.write_text(path.read_text().replace('"crud_profile": [1, 1, 1, 1], ', ""))
+    return path
+
+
+def store(folder: Path, *more: object) -> list[object]:
+    return ["--storage", "file", "--path", folder, *more]
+
+
+def done(started: Started, operation: str) -> int:
+    """How many are in the stat file, which may not be there yet."""
+    with suppress(StatFileError):
+        return started.on_disk(operation)
+    return 0
+
+
+def files_of(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("more", [[], ["--direct", "--fsync", "--io-buffer", "64k"]])
+def test_two_workers_run_ten_operations_and_leave_the_initial_objects(
+    commands: Commands, folder: Path, more: list[str]
+) -> None:
+    path = scenario(commands)
+    for _ in range(2):  # the second run finds the objects of the first as they must be
+        ended = commands.run("-f", path, "--verify", *store(folder, *more)).fine()
+        assert ended.counted()[:2] == (200, 0)
+        assert set(finished(ended.stats)) == {name.upper() for name in OPERATIONS}
+        assert len(workers_of(ended.results)) == 2
+        left = {name for name in files_of(folder) if not name.endswith("/.ssbench")}
+        assert all(name.count("_") == 2 for name in left)  # none with a run's id
+    cleaned = commands.master("cleanup-containers", "--yes", *store(folder)).wait().fine()
+    assert "3 containers" in cleaned.out
+    assert [*folder.iterdir()] == []
+
+
+def test_a_killed_worker_is_survived_and_cleaned_up_after(commands: Commands, folder: Path) -> None:
+    started = commands.start_run("-f", scenario(commands), "-r", 12, *store(folder))
+    until("operations", lambda: done(started, "READ") > 20)
+    started.workers()[0].send_signal(signal.SIGKILL)
+    ended = started.wait().fine(ExitStatus.WORKERS_LOST)
+    assert ended.counted()[0] > 20
+
+
+def test_what_a_killed_master_left_is_cleaned_up(commands: Commands, folder: Path) -> None:
+    path = scenario(commands, operation_count=10**6)
+    started = commands.start_run("-f", path, *store(folder))
+    until("objects", lambda: done(started, "CREATE") > 20)
+    started.signal(signal.SIGKILL)
+    started.process.wait()
+    words = ["cleanup-containers", "--resume-cleanup", started.stat_file, *store(folder)]
+    theirs = folder / "ssbench_000000" / "tiny_0123456789_000099"
+    theirs.write_text("precious")
+    assert "Deleted " in commands.master(*words).wait().fine().out
+    assert "Nothing was left of run" in commands.master(*words).wait().fine().out
+    assert theirs.read_text() == "precious"
+
+
+def test_a_folder_that_is_not_ours_is_neither_used_nor_deleted(
+    commands: Commands, folder: Path
+) -> None:
+    (folder / "ssbench_000001").mkdir()
+    (folder / "ssbench_000001" / "tiny_000001").write_text("precious")
+    ended = commands.run("-f", scenario(commands), *store(folder))
+    assert 'container "ssbench_000001" holds objects' in ended.one_line()
+    cleaned = commands.master("cleanup-containers", "--yes", *store(folder)).wait().fine()
+    assert "Left alone: ssbench_000001" in cleaned.out + cleaned.err
+    assert files_of(folder) == {"ssbench_000001/tiny_000001"}
+
+
+@pytest.fixture
+def disks() -> Iterator[Namespace]:
+    with Namespace("--mount") as there:
+        there.run("mount", "--make-rprivate", "/")
+        yield there
+
+
+def test_a_full_file_system_is_an_error_kind(
+    commands: Commands, folder: Path, disks: Namespace
+) -> None:
+    disks.run("mount", "-t", "tmpfs", "-o", "size=128k", "none", str(folder))
+    path = scenario(commands, operations={"create": 1})
+    ended = commands.run("-f", path, *store(folder), prefix=disks.prefix).fine(1)
+    assert "no space" in ended.out
+    assert "No space left on device" in ended.out
+
+
+def test_a_read_only_file_system_is_an_error_kind(
+    commands: Commands, folder: Path, disks: Namespace
+) -> None:
+    commands.run("-f", scenario(commands, {"read": 1}), *store(folder)).fine()
+    disks.run("mount", "--bind", str(folder), str(folder))
+    disks.run("mount", "-o", "remount,bind,ro", str(folder))
+    path = scenario(commands, operations={"read": 1, "update": 1})
+    ended = commands.run("-f", path, *store(folder), prefix=disks.prefix)
+    assert "access denied" in ended.out
+    assert "Read-only file system" in ended.out
+    assert ended.counted("READ")[0] > 0
+
+
+def test_a_file_system_without_direct_access_is_refused(
+    commands: Commands, folder: Path, disks: Namespace
+) -> None:
+    disks.run("mount", "-t", "ramfs", "none", str(folder))
+    words = ["-f", scenario(commands), *store(folder, "--direct")]
+    ended = commands.run(*words, prefix=disks.prefix)
+    assert f"--direct: {folder} (ramfs) has no O_DIRECT" in ended.one_line(2)
+
+
+def test_a_worker_that_sees_another_directory_is_refused(
+    commands: Commands, folder: Path, disks: Namespace
+) -> None:
+    disks.run("mount", "-t", "tmpfs", "none", str(folder))
+    ports = free_ports()
+    worker = commands.worker(*ports, "far", prefix=disks.prefix)
+    ended = commands.run(
+        "-f", scenario(commands), "--expect-workers", 1, *store(folder), workers=None, ports=ports
+    )
+    assert ended.status != 0
+    assert f"{folder} is not the directory that the master uses" in ended.err
+    assert "is not the directory" in worker.wait().fine(1).err
+
+
+def test_a_worker_that_sees_the_same_directory_takes_part(
+    commands: Commands, folder: Path, disks: Namespace
+) -> None:
+    ports = free_ports()
+    commands.worker("--exit-with-master", *ports, "far", prefix=disks.prefix)
+    ended = commands.run(
+        "-f", scenario(commands), "--expect-workers", 2, "--zmq-bind-ip", "127.0.0.1",
+        *store(folder), workers=1, ports=ports,
+    ).fine()  # fmt: skip
+    assert len(workers_of(ended.results)) == 2
+    assert (folder / ".ssbench").is_file()
+
+
+def test_only_root_drops_all_caches(commands: Commands, folder: Path) -> None:
+    words = ["-f", scenario(commands), *store(folder, "--page-cache", "drop-all")]
+    folder.chmod(0o777)
+    if os.geteuid():
+        assert "only root may drop" in commands.run(*words).one_line(2)
+    else:
+        commands.run(*words, "--verify").fine()

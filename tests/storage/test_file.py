@@ -1,0 +1,563 @@
+"""The file store: both halves over a directory, whatever others put into it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+import pytest
+
+from ssbench.core.errors import AuthError, StorageError, UsageError
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.operations import (
+    BULK_DELETE,
+    COPY,
+    CREATE,
+    DELETE,
+    ENSURE,
+    HEAD,
+    LIST,
+    POST,
+    RANGE_READ,
+    READ,
+    REMOVE,
+    UPDATE,
+    Operation,
+)
+from ssbench.core.scenario.fields import crud_profile
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import ObjectEntry
+from ssbench.storage.filetree import FileTree, failure
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import open_provider
+from tests.fakes.drivers import WholeDriver, pieces
+
+SIZES = (
+    SizeClass("o", 0, 3_000_000, crud_profile([1, 1, 1, 1]), 4),
+    SizeClass("deep/er", 1, 100, crud_profile([1, 1, 1, 1]), 4),
+)
+FIRST = "ssbench_000000"
+OBJECT = f"{FIRST}/o_000000"
+
+Opener = Callable[..., Any]
+
+
+def settings_for(path: Path, given: dict[str, Any], **run: Any) -> StorageSettings:
+    options = StoreOptions("file", {"path": str(path), **given})
+    access = open_provider(options).log_in()
+    values = {"run_id": "0123456789", "sizes": SIZES, "container_count": 2, **run}
+    return StorageSettings("file", store=access.settings, **values)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opener]:
+    """``opened(options of the store, **settings)``: both halves, with two containers."""
+    drivers = []
+
+    def open_driver(given: dict[str, Any] | None = None, **run: Any) -> WholeDriver:
+        driver = WholeDriver(settings_for(tmp_path, given or {}, **run))
+        drivers.append(driver)
+        for index in range(2):
+            driver.make_container(f"ssbench_{index:06d}")
+        return driver
+
+    yield open_driver
+    for driver in drivers:
+        driver.close()
+
+
+def job(operation: Operation, number: int = 0, size: int = 100, **more: Any) -> Job:
+    size_class = more.pop("size_class", 0)
+    return Job(7, operation, size_class, number, more.pop("version", 0), size, **more)
+
+
+def run(driver: Any, operation: Operation, *args: Any, **more: Any) -> Any:
+    return driver.actions[operation](job(operation, *args, **more), 0)
+
+
+def fails(driver: Any, operation: Operation, *args: Any, **more: Any) -> StorageError:
+    with pytest.raises(StorageError) as caught:
+        run(driver, operation, *args, **more)
+    return caught.value
+
+
+def content(name: str, size: int, version: int = 0) -> bytes:
+    return b"".join(pieces(name.encode(), version, size, 65536))
+
+
+# Content --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 1, 511, 512, 4096, 4097, 65536, 1_000_003])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"io_buffer": 4096},
+        {"direct": True, "io_buffer": 16384},
+        {"fsync": True, "page_cache": "keep", "io_buffer": 1000},
+    ],
+    ids=["default", "small-buffer", "direct", "fsync"],
+)
+def test_content_of_any_size_by_any_way(
+    opened: Opener, tmp_path: Path, given: dict[str, Any], size: int
+) -> None:
+    driver = opened(given, verify=True)
+    assert run(driver, CREATE, 0, size).bytes_moved == size
+    assert (tmp_path / OBJECT).read_bytes() == content("o_000000", size)
+    read = run(driver, READ, 0, size)
+    assert (read.status, read.bytes_moved) == (200, size)
+    assert read.headers_ns <= read.first_byte_ns <= read.last_byte_ns
+    assert run(driver, UPDATE, 0, size + 3, version=1).bytes_moved == size + 3
+    assert run(driver, READ, 0, size + 3, version=1).bytes_moved == size + 3
+
+
+@pytest.mark.parametrize("given", [{"io_buffer": 4096}, {"direct": True, "io_buffer": 8192}])
+@pytest.mark.parametrize(("offset", "length"), [(0, 1), (511, 2), (4095, 9000), (19_999, 1)])
+def test_ranges(opened: Opener, given: dict[str, Any], offset: int, length: int) -> None:
+    driver = opened(given, verify=True)
+    run(driver, CREATE, 0, 20_000)
+    part = run(driver, RANGE_READ, 0, 20_000, arguments=(offset, length))
+    assert (part.status, part.bytes_moved) == (206, length)
+    error = fails(driver, RANGE_READ, 0, 20_000, arguments=(offset, 20_001))
+    assert error.kind is ErrorKind.TRUNCATED
+    assert error.timing is not None
+    assert error.timing.bytes_moved == 20_000 - offset
+
+
+def test_a_copy_has_the_content_and_the_mark_of_its_run(opened: Opener, tmp_path: Path) -> None:
+    driver = opened({"direct": True})
+    run(driver, CREATE, 0, 5000)
+    copied = run(driver, COPY, 0, 5000, others=(9,))
+    assert (copied.status, copied.bytes_moved) == (201, 0)
+    name = "o_0123456789_000009"
+    assert (tmp_path / "ssbench_000001" / name).read_bytes() == content("o_000000", 5000)
+    assert driver.object_run_id("ssbench_000001", name) == "0123456789"
+    assert fails(driver, COPY, 3, 5000, others=(11,)).status == 404
+    assert not (tmp_path / "ssbench_000001" / "o_0123456789_000011").exists()
+
+
+def test_readers_meet_the_old_content_or_the_new_one_whole(opened: Opener) -> None:
+    driver = opened({"page_cache": "keep"})
+    run(driver, CREATE, 0, 200_000)
+    sizes, ended = set(), threading.Event()
+
+    def read() -> None:
+        while not ended.is_set():
+            sizes.add(run(driver, READ, 0, 200_000).bytes_moved)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for version in range(200):
+        run(driver, UPDATE, 0, 100_000 + 100_000 * (version % 2), version=version)
+    ended.set()
+    reader.join()
+    assert sizes <= {100_000, 200_000}
+
+
+def test_a_write_that_is_cut_short_leaves_the_old_content(opened: Opener, tmp_path: Path) -> None:
+    driver = opened({"io_buffer": 4096})
+    run(driver, CREATE, 0, 100)
+    late = perf_counter_ns() + 1
+    for operation, number in ((UPDATE, 0), (CREATE, 5)):
+        with pytest.raises(StorageError) as caught:
+            driver.actions[operation](job(operation, number, 100_000), late)
+        assert caught.value.kind is ErrorKind.OPERATION_TIMEOUT
+    assert (tmp_path / OBJECT).read_bytes() == content("o_000000", 100)
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {".ssbench", "o_000000"}
+
+
+def test_initial_objects_are_kept_only_as_they_were_uploaded(
+    opened: Opener, tmp_path: Path
+) -> None:
+    driver = opened()
+
+    def uploaded(**changes: Any) -> bool:
+        return run(opened(**changes), ENSURE).status == 201
+
+    assert uploaded()
+    assert not uploaded()
+    assert uploaded(compressible=True)
+    assert uploaded()
+    run(driver, POST)
+    assert not uploaded()
+    run(driver, UPDATE, version=1)
+    assert uploaded()
+    path = tmp_path / OBJECT
+    path.write_bytes(path.read_bytes()[:50])
+    assert uploaded()
+    path.unlink()
+    path.write_bytes(b"x" * 100)  # somebody else's
+    assert uploaded()
+    assert path.read_bytes() == content("o_000000", 100)
+
+
+# Names ----------------------------------------------------------------------------------------
+
+
+def test_a_slash_in_a_name_makes_a_folder(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    for number in (0, 2, 4):
+        run(driver, CREATE, number + 1, size_class=1)
+        run(driver, CREATE, number)
+    created = "deep/er_0123456789_000005"
+    assert (tmp_path / FIRST / created).is_file()
+    names = [found.name for found in driver.list_objects(FIRST, "", 100)]
+    assert names == sorted([
+        "deep/er_000001", "deep/er_000003", created, "o_000000", "o_000002", "o_0123456789_000004"
+    ])  # fmt: skip
+    pages = [driver.list_objects(FIRST, name, 1) for name in names]
+    assert [page[0].name for page in pages[:-1]] == names[1:]
+    assert pages[-1] == []
+    assert driver.object_run_id(FIRST, created) == "0123456789"
+    for name in names:
+        assert driver.delete_object(FIRST, name)
+    assert (tmp_path / FIRST / "deep").is_dir()
+    assert driver.delete_container(FIRST)
+    assert not (tmp_path / FIRST).exists()
+
+
+def test_listings_by_prefix_limit_and_delimiter(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    for name in ("a-1", "a/1", "a/2", "a/b/3", "a0", "c/d/4"):
+        path = tmp_path / FIRST / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+    def items(prefix: bytes = b"", limit: int = 100, delimiter: bytes = b"") -> int:
+        timing = run(driver, LIST, arguments=(prefix, limit, delimiter))
+        assert (timing.status, timing.bytes_moved) == (200, 0)
+        return int(timing.items)
+
+    assert items() == 6
+    assert items(limit=4) == 4
+    assert items(b"a/") == 3
+    assert items(b"a/b") == items(b"c/d/") == 1
+    assert items(b"", 100, b"/") == 4  # a-1, a/, a0, c/
+    assert items(b"a/", 100, b"/") == 3
+    assert items(b"none") == 0
+    assert fails(opened(container_base="no"), LIST, arguments=(b"", 1, b"")).status == 404
+    # The order of whole names: "a-1" comes before what is in the folder "a".
+    names = [found.name for found in driver.list_objects(FIRST, "", 100)]
+    assert names == ["a-1", "a/1", "a/2", "a/b/3", "a0", "c/d/4"]
+
+
+def test_bulk_deletes_have_an_outcome_for_each(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    for number in range(3):
+        run(driver, CREATE, number)
+    gone = run(driver, BULK_DELETE, 0, others=(1, 9))
+    assert (gone.status, gone.items, gone.statuses) == (200, 2, ())
+    (tmp_path / FIRST / "o_000000").mkdir()
+    error = fails(driver, BULK_DELETE, 0, others=(2,))
+    assert error.kind is ErrorKind.STATUS
+    assert error.timing is not None
+    assert (error.timing.items, error.timing.statuses) == (1, (409, 204))
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "a/../../x", "a//b", "/etc/x", "a/", ".ssbench"])
+def test_names_that_lead_elsewhere_are_not_tried(opened: Opener, tmp_path: Path, name: str) -> None:
+    victim = tmp_path.parent / "x"
+    victim.write_text("precious")
+    driver = opened(names={"kind": "listed", "containers": [FIRST], "names": [name]})
+    (tmp_path / FIRST / "a").mkdir()
+    for operation in (CREATE, READ, UPDATE, HEAD, POST, DELETE, ENSURE):
+        assert fails(driver, operation).kind is ErrorKind.PROTOCOL
+    with pytest.raises(StorageError):
+        driver.delete_object(FIRST, name)
+    with pytest.raises(StorageError):
+        driver.object_run_id(FIRST, name)
+    assert victim.read_text() == "precious"
+    assert (tmp_path / FIRST / ".ssbench").exists()
+
+
+@pytest.mark.parametrize("container", ["..", ".", "", "ssbench_000000/../..", "/etc", ".ssbench"])
+def test_containers_are_folders_of_the_directory_itself(opened: Opener, container: str) -> None:
+    driver = opened()
+    for call in (
+        driver.make_container, driver.delete_container, driver.owns, driver.container_info,
+        lambda name: driver.list_objects(name, "", 10),
+        lambda name: driver.delete_object(name, "x"),
+    ):  # fmt: skip
+        with pytest.raises(StorageError) as caught:
+            call(container)
+        assert caught.value.kind is ErrorKind.PROTOCOL
+
+
+# Hostile trees --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[Path]:
+    """A folder beside the store's, which must stay as it is."""
+    folder = tmp_path.parent / f"{tmp_path.name}-outside"
+    folder.mkdir()
+    (folder / "o_000000").write_text("precious")
+    (folder / ".ssbench").touch()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    yield folder
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_link_in_place_of_an_object_is_not_followed(
+    opened: Opener, tmp_path: Path, outside: Path
+) -> None:
+    driver = opened()
+    link = tmp_path / OBJECT
+    link.symlink_to(outside / "o_000000")
+    for operation in (READ, POST, COPY):
+        error = fails(driver, operation, others=(9,) if operation is COPY else ())
+        assert (error.kind, error.status) == (ErrorKind.ACCESS_DENIED, 403)
+        assert "symbolic link" in error.detail
+    assert fails(driver, HEAD).status == 403
+    assert driver.list_objects(FIRST, "", 10) == []
+    run(driver, UPDATE)  # takes the link's name
+    assert not link.is_symlink()
+    link.unlink()
+    link.symlink_to(outside / "o_000000")
+    run(driver, CREATE)
+    assert not link.is_symlink()
+    link.unlink()
+    link.symlink_to(outside / "o_000000")
+    run(driver, DELETE)  # the link, as rm does
+    assert not link.is_symlink()
+
+
+def test_a_hard_link_in_place_of_an_object_is_not_written_to(
+    opened: Opener, tmp_path: Path, outside: Path
+) -> None:
+    driver = opened()
+    for operation in (CREATE, UPDATE, ENSURE):
+        os.link(outside / "o_000000", tmp_path / OBJECT)
+        run(driver, operation)
+        (tmp_path / OBJECT).unlink()
+
+
+def test_a_link_in_place_of_a_folder_is_not_followed(
+    opened: Opener, tmp_path: Path, outside: Path
+) -> None:
+    driver = opened()
+    driver.delete_container(FIRST)
+    (tmp_path / FIRST).symlink_to(outside)
+    for operation in (CREATE, READ, UPDATE, DELETE, HEAD, POST):
+        assert fails(driver, operation).status in (404, 409)
+    for call in (driver.owns, driver.delete_container, driver.make_container):
+        with pytest.raises(StorageError):
+            call(FIRST)
+    with pytest.raises(StorageError):
+        driver.delete_object(FIRST, "o_000000")
+    names = [entry.name for entry in driver.list_containers("", "", 10)]
+    assert FIRST not in names
+    (tmp_path / "ssbench_000001" / "deep").symlink_to(outside)
+    assert fails(driver, CREATE, 0, size_class=1).status == 409
+    assert driver.list_objects("ssbench_000001", "", 10) == []
+
+
+def test_pipes_sockets_and_folders_are_no_objects(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    path = tmp_path / OBJECT
+    os.mkfifo(path)
+    for operation in (READ, HEAD, POST):  # and none of them waits for its other end
+        assert fails(driver, operation).status == 403
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as server:
+        there = os.open(path.parent, os.O_RDONLY)
+        server.bind(f"/proc/self/fd/{there}/{path.name}")
+        os.close(there)
+    for operation in (READ, HEAD, POST):
+        assert fails(driver, operation).status == 403
+    path.unlink()
+    path.mkdir()
+    for operation in (READ, UPDATE, POST, DELETE):
+        assert fails(driver, operation).status == 409
+    assert fails(driver, HEAD).status == 403
+    assert driver.list_objects(FIRST, "", 10) == []
+
+
+def test_a_file_that_grew_is_read_to_a_bound(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    with (tmp_path / OBJECT).open("wb") as file:
+        file.truncate(1 << 30)
+    assert fails(driver, READ).kind is ErrorKind.OVERLONG
+
+
+def test_folders_of_any_depth_are_listed(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    place = os.open(tmp_path / FIRST, os.O_RDONLY)
+    for _ in range(200):
+        os.mkdir("d", dir_fd=place)
+        place, above = os.open("d", os.O_RDONLY, dir_fd=place), place
+        os.close(above)
+    os.close(os.open("file", os.O_CREAT, dir_fd=place))
+    os.close(place)
+    (found,) = driver.list_objects(FIRST, "", 10)
+    assert found == ObjectEntry("d/" * 200 + "file", 0)
+    assert driver.delete_object(FIRST, found.name)
+    assert driver.delete_container(FIRST)
+
+
+# Ownership ------------------------------------------------------------------------------------
+
+
+def test_without_the_marker_nothing_is_deleted(opened: Opener, tmp_path: Path) -> None:
+    driver = opened()
+    theirs = tmp_path / "ssbench_000007"
+    theirs.mkdir()
+    (theirs / "o_000000").write_text("precious")
+    found = driver.make_container("ssbench_000007")
+    assert (found.marked, found.object_count) == (False, None)
+    assert not driver.owns("ssbench_000007")
+    for call in (
+        lambda: driver.delete_object("ssbench_000007", "o_000000"),
+        lambda: driver.delete_container("ssbench_000007"),
+    ):
+        with pytest.raises(StorageError) as caught:
+            call()
+        assert caught.value.kind is ErrorKind.ACCESS_DENIED
+        assert "nothing says that ssbench made it" in caught.value.detail
+    assert driver.bulk_delete("ssbench_000007", ["o_000000"]) == [("o_000000", 403)]
+    (theirs / ".ssbench").symlink_to(tmp_path / FIRST / ".ssbench")
+    assert not driver.owns("ssbench_000007")
+    assert (theirs / "o_000000").read_text() == "precious"
+
+
+def test_an_empty_folder_becomes_ours_and_a_full_one_keeps_its_marker(
+    opened: Opener, tmp_path: Path
+) -> None:
+    driver = opened()
+    (tmp_path / "ssbench_000005").mkdir()
+    assert not driver.make_container("ssbench_000005").marked
+    assert driver.owns("ssbench_000005")
+    (tmp_path / "ssbench_000005" / "theirs").symlink_to("/etc")
+    with pytest.raises(StorageError) as caught:
+        driver.delete_container("ssbench_000005")
+    assert caught.value.status == 409
+    assert driver.owns("ssbench_000005")
+
+
+def test_a_container_that_was_made_anew_is_found(opened: Opener) -> None:
+    driver = opened()
+    run(driver, CREATE)
+    driver.delete_object(FIRST, "o_000000")
+    driver.delete_container(FIRST)
+    assert fails(driver, CREATE).status == 404
+    driver.make_container(FIRST)
+    assert run(driver, CREATE).status == 201
+
+
+# Failures -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "status"),
+    [
+        (errno.ENOENT, ErrorKind.STATUS, 404),
+        (errno.ENOSPC, ErrorKind.NO_SPACE, 507),
+        (errno.EDQUOT, ErrorKind.NO_SPACE, 507),
+        (errno.EACCES, ErrorKind.ACCESS_DENIED, 403),
+        (errno.EROFS, ErrorKind.ACCESS_DENIED, 403),
+        (errno.EMFILE, ErrorKind.LOAD_GENERATOR, 0),
+        (errno.EIO, ErrorKind.IO, 500),
+        (errno.ESTALE, ErrorKind.IO, 500),
+    ],
+)
+def test_what_fails_has_a_kind_and_clear_words(number: int, kind: ErrorKind, status: int) -> None:
+    found = failure(OSError(number, os.strerror(number)), "c/\x1bo")
+    assert (found.kind, found.status) == (kind, status)
+    assert found.detail.startswith(f"c/\\x1bo: {os.strerror(number)}")
+    assert (found.timing is not None) == (status > 0)
+
+
+def test_descriptors_run_out(opened: Opener) -> None:
+    driver = opened()
+    run(driver, CREATE)
+    held: list[int] = []
+    try:
+        with suppress(OSError):
+            while True:
+                held.append(os.open("/dev/null", os.O_RDONLY))
+        errors = [fails(driver, operation) for operation in (READ, CREATE)]
+    finally:
+        for each in held:
+            os.close(each)
+    for error in errors:
+        assert error.kind is ErrorKind.LOAD_GENERATOR
+        assert "ulimit -n" in error.detail
+    assert not errors[1].sent  # nothing was created
+    assert run(driver, READ).bytes_moved == 100
+
+
+def test_a_closed_driver_does_nothing(opened: Opener) -> None:
+    driver = opened()
+    driver.close()
+    for operation in (CREATE, READ, DELETE, REMOVE):
+        error = fails(driver, operation)
+        assert (error.kind, error.sent) == (ErrorKind.RESET, False)
+
+
+# The directory --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"path": "/no/such"}, "--path /no/such: No such file or directory"),
+        ({"path": "/etc/passwd"}, "--path /etc/passwd: Not a directory"),
+        ({"path": ""}, "the file store needs a directory: --path DIR"),
+        ({"direct": True, "io_buffer": 1000}, "--io-buffer 1000: with --direct, a multiple of"),
+    ],
+)
+def test_a_directory_that_cannot_be_used(tmp_path: Path, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_provider(StoreOptions("file", {"path": str(tmp_path), **given}))
+    assert words in str(caught.value)
+
+
+def test_a_worker_must_see_the_directory_of_the_master(tmp_path: Path) -> None:
+    options = StoreOptions("file", {"path": str(tmp_path)}, remote_workers=True)
+    first, second = (open_provider(options).log_in().settings for _ in range(2))
+    for own in (first, second):  # each of two masters
+        WholeDriver(StorageSettings("file", store=own)).close()
+    (tmp_path / ".ssbench").write_text("2026-01-01T00:00:00Z 0123456789abcdef\n")
+    with pytest.raises(UsageError, match="is not the directory that the master uses"):
+        WholeDriver(StorageSettings("file", store=second))
+    (tmp_path / ".ssbench").unlink()
+    (tmp_path / ".ssbench").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(AuthError, match="workers on other hosts"):
+        open_provider(options).log_in()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_local_workers_leave_no_mark_in_the_directory(tmp_path: Path) -> None:
+    open_provider(StoreOptions("file", {"path": str(tmp_path)})).log_in()
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("place", "given", "words"),
+    [
+        ("/dev/shm", {}, "is in memory (tmpfs)"),
+        ("", {}, "the page cache is dropped before each READ, except for"),
+        ("", {"direct": True}, "beyond its last whole block is written through the page cache"),
+        ("", {"page_cache": "keep"}, None),
+        ("", {"fsync": True}, None),
+    ],
+)
+def test_notes_say_what_the_options_come_to(
+    tmp_path: Path, place: str, given: dict[str, Any], words: str | None
+) -> None:
+    notes = open_provider(StoreOptions("file", {"path": place or str(tmp_path), **given})).notes
+    assert [note for note in notes if words and words in note] or not (words or notes)
+
+
+def test_direct_blocks_are_those_of_the_disk(tmp_path: Path) -> None:
+    block = FileTree(str(tmp_path)).direct_alignment()
+    assert 512 <= block <= 65536
+    assert block & (block - 1) == 0
