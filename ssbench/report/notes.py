@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from ssbench.core.model import ErrorKind
+from ssbench.core.model import ErrorKind, Phase
+from ssbench.core.operations import of_phase, parameters_of
 from ssbench.core.stats.findings import Arrivals, arrivals, omission, steadiness
 from ssbench.core.stats.headroom import (
     MOST_OF_THE_TIME,
@@ -60,6 +61,11 @@ def _load_lines(stats: RunStats) -> Iterator[str]:
             "Load: closed loop: each user starts an operation when its previous one has"
             f" completed{_think_time_text(view.think_time)}"
         )
+    settings = stats.run.header.scenario if stats.run.header else {}
+    given = [key for key in parameters_of(of_phase(Phase.RUN)) if settings.get(key)]
+    if given:
+        values = ", ".join(f"{key} {printable(str(settings[key]))}" for key in given)
+        yield f"Operations: {values}"
     excluded = excluded_text(stats)
     if excluded:
         yield (

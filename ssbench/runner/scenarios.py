@@ -27,6 +27,7 @@ CANNED = (
     "put_only",
     "get_only",
     "delete_only",
+    "all_operations",
 )
 SUFFIX = ".scenario"
 #: Names of such scenarios in ssbench 0.3.9 and its documents -> ours.

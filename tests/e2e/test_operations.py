@@ -1,0 +1,103 @@
+"""All operations on a real Swift, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import signal
+from contextlib import suppress
+
+import pytest
+
+from ssbench.core.errors import ExitStatus, StatFileError
+from ssbench.core.operations import BULK_DELETE, COPY, LIST, RANGE_READ
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Account, Commands, Started, login, rows_of, until
+
+pytestmark = pytest.mark.e2e
+
+ROWS = (LIST, COPY, RANGE_READ, BULK_DELETE)
+KEYS = {
+    "sizes": [{"name": "tiny", "size_min": 1, "size_max": 20_000}],
+    "initial_files": {"tiny": 60},
+    "operations": {
+        "create": 6, "read": 3, "update": 3, "delete": 1, "head": 1, "post": 1,
+        "list": 2, "copy": 4, "range_read": 4, "bulk_delete": 1,
+    },
+    "range_bytes": 3000, "bulk_count": 4, "list_limit": 5, "list_prefix": "tiny_",
+}  # fmt: skip
+
+
+def created(account: Account, base: str) -> list[str]:
+    """The objects in the store that runs created: ``tiny_<run id>_000012``."""
+    return [name for name in account.objects(base) if name.partition("/")[2].count("_") == 2]
+
+
+def done(started: Started, operation: str) -> int:
+    """How many are in the stat file, which may not be there yet."""
+    with suppress(StatFileError, KeyError):
+        return started.on_disk(operation)
+    return 0
+
+
+def test_the_canned_scenario_has_them_all(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    who = [*login(embedded_swift), "--container-base", "allops"]
+    ended = commands.run("-f", "all_operations", "--verify", *who).fine()
+    assert ended.counted()[:2] == (1000, 0)
+    assert all(ended.counted(row.name)[0] for row in ROWS)
+    assert "\nOperations: list_limit 100, range_bytes 16384, bulk_count 10\n" in ended.out
+    assert created(Account(embedded_swift), "allops") == []
+    report = json.loads(
+        commands.master("report-scenario", "-s", ended.results, "--json").wait().fine().out
+    )
+    listed = report["operations"]["LIST"]
+    assert 0 < listed["items"] <= 100 * listed["count"]
+    deleted = report["operations"]["BULK_DELETE"]
+    assert deleted["count"] < deleted["items"] <= 10 * deleted["count"]
+    ranges = report["operations"]["RANGE_READ"]
+    assert 0 < ranges["moved_bytes"] <= 16384 * ranges["count"]
+    assert ranges["first_byte_latency"]["min_s"] > 0
+    for threshold, status in (("p99(range_read) < 60s", 0), ("p99(copy) < 0.001ms", 3)):
+        commands.master(
+            "report-scenario", "-s", ended.results, "--threshold", threshold
+        ).wait().fine(status)
+    compared = commands.master("compare", ended.results, ended.results, "--json").wait().fine()
+    assert {row.name for row in ROWS} <= json.loads(compared.out)["operations"].keys()
+
+
+def test_a_lost_worker_leaves_nothing(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+    path = commands.scenario(**KEYS, container_base="oplost", crud_profile=None)
+    started = commands.start_run("-f", path, "--verify", "-r", 12, *login(embedded_swift))
+    until("operations", lambda: done(started, "BULK_DELETE") > 3)
+    started.workers()[0].send_signal(signal.SIGKILL)
+    ended = started.wait().fine(ExitStatus.WORKERS_LOST)
+    assert all(ended.counted(row.name)[0] for row in ROWS)
+    corrupt = [row for row in rows_of(ended.results) if row["error"]]
+    assert corrupt == []
+    # What the worker held may arrive after the clean-up; resume-cleanup finds that.
+    if created(Account(embedded_swift), "oplost"):
+        resume = ["cleanup-containers", "--resume-cleanup", ended.results]
+        commands.master(*resume, *login(embedded_swift)).wait().fine()
+    assert created(Account(embedded_swift), "oplost") == []
+
+
+def test_what_a_killed_master_left_is_cleaned_up(
+    commands: Commands, embedded_swift: EmbeddedSwift
+) -> None:
+    path = commands.scenario(
+        **KEYS, container_base="opkilled", crud_profile=None, operation_count=10**6
+    )
+    started = commands.start_run("-f", path, *login(embedded_swift))
+    until("copies", lambda: done(started, "COPY") > 20)
+    workers = started.workers()
+    started.signal(signal.SIGKILL)
+    started.process.wait()
+    until("the workers' end", lambda: not any(worker.is_running() for worker in workers))
+    account = Account(embedded_swift)
+    initial = len(account.objects("opkilled"))
+    assert created(account, "opkilled")
+    resume = ["cleanup-containers", "--resume-cleanup", started.stat_file]
+    commands.master(*resume, *login(embedded_swift)).wait().fine()
+    assert created(account, "opkilled") == []
+    assert 0 < len(account.objects("opkilled")) < initial, "initial objects stay"
