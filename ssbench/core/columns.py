@@ -47,6 +47,11 @@ MAX_ARGUMENT_BYTES = 1024
 #: Of what others send: schemas in a message, columns of a schema, characters of a name or kind.
 MAX_SCHEMAS, MAX_COLUMNS, MAX_NAME = 16, 64, 64
 WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8}  #: of a column's items, by their typecode
+#: By the bits of a column's spread: typecode of its items, and the limit of their values.
+_BY_BITS = [
+    next((code, 1 << 8 * width) for code, width in WIDTHS.items() if bits <= 8 * width)
+    for bits in range(65)
+]
 BIG_ENDIAN = sys.byteorder == "big"
 ID_BYTES = 16  #: of a transaction id of one of HEX_SHAPES
 HEX_SHAPES = ("uuid", "swift")
@@ -280,11 +285,12 @@ def pack_column(values: Sequence[int]) -> PackedColumn:
     if values.count(first) == len(values):
         return first
     base, high = min(values), max(values)
-    spread = high - base
-    code = "B" if spread < 1 << 8 else "H" if spread < 1 << 16 else "I" if spread < 1 << 32 else "Q"
-    if base >= 0 and high < 1 << 8 * WIDTHS[code]:
+    code, limit = _BY_BITS[(high - base).bit_length()]
+    if base >= 0 and high < limit:
         base = 0  # saves no bytes, and spares both sides an addition per value
-    packed = array(code, [value - base for value in values] if base else values)
+        packed = array(code, values)
+    else:
+        packed = array(code, [value - base for value in values])
     if BIG_ENDIAN:
         packed.byteswap()
     return [base, code, packed.tobytes()]

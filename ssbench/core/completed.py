@@ -37,15 +37,21 @@ def pack_completed(finished: Sequence[Completed], origin_ns: int) -> list[Any]:
         *timings, strict=True
     )
     began = _pack_offsets(starts, origin_ns)
-    headers = _pack_durations(heads, starts)
+    header_ns = _durations(heads, starts)
+    headers = pack_column(header_ns)
     # The same for responses that arrive in one piece, as most do.
-    first = headers if firsts == heads else _pack_durations(firsts, starts)
+    first_ns = header_ns if firsts == heads else _durations(firsts, starts)
     last = headers if lasts == heads else _pack_lasts(lasts, starts)
     kinds = set(operations)
     if RECEIVING.isdisjoint(kinds):
-        first = NONE_NS
-    elif not RECEIVING.issuperset(kinds):
-        first = pack_column([_first_ns(done) for done in finished])
+        first: PackedColumn = NONE_NS
+    elif RECEIVING.issuperset(kinds):
+        first = headers if first_ns is header_ns else pack_column(first_ns)
+    else:
+        received = map(RECEIVING.__contains__, operations)
+        first = pack_column(
+            [ns if here else NONE_NS for ns, here in zip(first_ns, received, strict=True)]
+        )
     packed = [
         len(finished), *map(pack_column, (numbers, operations, classes, objects, dues)),
         began, headers, first, last, pack_column(moved), 0, 0, 0, pack_column(reconnects), 0,
@@ -86,16 +92,14 @@ def _pack_offsets(starts: Sequence[int], origin_ns: int) -> PackedColumn:
     return pack_column([start - origin_ns for start in starts])
 
 
-def _pack_durations(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
-    """Packed ``duration_ns`` of each."""
-    packed = pack_column(list(map(sub, times, starts)))
-    least = packed if isinstance(packed, int) else packed[0]
-    # Negative ones are rare, and the packed base shows them at no cost.
-    return packed if least >= 0 else pack_column(list(map(duration_ns, times, starts)))
+def _durations(times: Sequence[int], starts: Sequence[int]) -> list[int]:
+    """``duration_ns`` of each; negative differences are rare."""
+    spans = list(map(sub, times, starts))
+    return spans if min(spans) >= 0 else list(map(duration_ns, times, starts))
 
 
 def _pack_lasts(times: Sequence[int], starts: Sequence[int]) -> PackedColumn:
-    """As ``last_ns`` gives them."""
+    """Packed ``last_ns`` of each."""
     packed = pack_column(list(map(sub, times, starts)))
     least = packed if isinstance(packed, int) else packed[0]
     return packed if least >= 0 else pack_column(list(map(last_ns, times, starts)))

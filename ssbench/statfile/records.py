@@ -17,6 +17,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 import msgpack
+import msgspec
 
 from ssbench.core import unpacking
 from ssbench.core.columns import RESULT_SCHEMAS, Schema, packed_count, read_schema
@@ -55,6 +56,7 @@ _PHASES = {int(phase): phase for phase in Phase}
 _CODES = {record: code for code, record in _RECORD_TYPES.items()}
 
 MAX_OBJECT = 16 << 20  #: bytes of one msgpack object
+_encode = msgspec.msgpack.Encoder().encode  # a third of msgpack's time for a batch of results
 _MAX_ITEMS = 16384  #: of one array (msgpack makes room for all of them before the first is read)
 _MAX_TOTAL_ITEMS = 1 << 20  #: of all arrays and maps of one object
 _MAX_ENTRIES = 65536  #: of one map
@@ -86,7 +88,7 @@ def encode_results(phase: Phase, worker: int, schema: int, packed: bytes) -> byt
     """
     if len(packed) > MAX_OBJECT - 64:
         raise StatFileError(f"a batch of results is {len(packed)} bytes long, above {MAX_OBJECT}")
-    return _pack([RESULTS, phase, worker, schema, packed])
+    return _encode([RESULTS, phase, worker, schema, packed])
 
 
 def _pack(record: list[Any]) -> bytes:

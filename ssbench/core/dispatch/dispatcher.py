@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -282,21 +281,20 @@ class Dispatcher:
         if incarnation not in self.registry.workers:
             return
         self._last_message_ns[incarnation] = now_ns
-        jobs = list(chain.from_iterable(self._pop_sent(n) for n in batches if n in self._sent))
         held = self._held.setdefault(incarnation, {})
-        held.update(zip(map(_number_of, jobs), jobs, strict=True))
-        if self._only:
-            self._only.held += len(jobs)
-        else:
-            for load, count in self._by_group(jobs):
-                load.held += count
+        for number in batches:
+            if number in self._sent:
+                load, jobs = self._pop_sent(number)
+                held.update(zip(map(_number_of, jobs), jobs, strict=True))
+                load.held += len(jobs)
 
-    def _pop_sent(self, number: int) -> Sequence[Job]:
-        """Remove a batch from those in transit; returns its jobs."""
+    def _pop_sent(self, number: int) -> tuple[_GroupLoad, Sequence[Job]]:
+        """Remove a batch from those in transit; returns its jobs, and the load of their group."""
         sent = self._sent.pop(number)
+        load = self._only or self._loads[sent.jobs[0].group]
         if not sent.uncounted:
-            self._loads[sent.jobs[0].group].in_transit -= len(sent.jobs)
-        return sent.jobs
+            load.in_transit -= len(sent.jobs)
+        return load, sent.jobs
 
     def _by_group(self, jobs: Sequence[Job]) -> list[tuple[_GroupLoad, int]]:
         """The loads of these jobs' groups, and how many jobs each has."""
@@ -431,7 +429,7 @@ class Dispatcher:
                 sent.uncounted = True
                 self._loads[group].in_transit -= len(sent.jobs)
             if age_ns > self.registry.timeout_ns:
-                self._put_back(self._pop_sent(number))
+                self._put_back(self._pop_sent(number)[1])
         for incarnation in [i for i, held in self._held.items() if held]:
             if self._results_lost(incarnation, now_ns):
                 self.worker_lost(incarnation)
@@ -470,7 +468,7 @@ class Dispatcher:
         """The phase is over: jobs in transit are withdrawn, held jobs are lost."""
         self.stopping = True
         for number in list(self._sent):
-            self._put_back(self._pop_sent(number))
+            self._put_back(self._pop_sent(number)[1])
         for incarnation in list(self._held):
             self.worker_lost(incarnation)
 

@@ -187,15 +187,15 @@ class BenchWorkload(Workload):
         if len(self.groups) > 1 and not any(picker.possible for picker in pickers):
             return  # until another group has made an object
         skips, busy_skips = SKIPS_AT_ONCE, BUSY_SKIPS_AT_ONCE
-        while wanted:
+        now_s, end = self._now_s, number + wanted
+        while number < end:
             operation, draw = rows[bisect(cumulative, choose())]
-            job = draw(number, self._now_s)
+            job = draw(number, now_s)
             if type(job) is Job:
                 jobs.append(job)
                 number += 1
-                wanted -= 1
             elif job is NoJob.HELD:
-                wanted -= 1
+                end -= 1
             else:
                 self.skipped[operation] += 1
                 skips -= 1
