@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from ssbench.core.columns import layout, unpack_column, unpack_ints
 from ssbench.core.dispatch.result_bounds import ResultBounds
@@ -64,11 +64,15 @@ _DETAIL = 1 + Result._fields.index("detail")
 _STATUSES = 1 + Result._fields.index("statuses")
 
 
-class Batch(NamedTuple):
+@dataclass(slots=True)
+class Batch:
     """Jobs to be sent in one message."""
 
     number: int
     jobs: Sequence[Job]
+    sent_ns: int
+    #: In transit for so long that it no longer counts against the credit.
+    uncounted: bool = False
 
 
 @dataclass(slots=True)
@@ -84,13 +88,6 @@ class JobCounts:
     refused: int = (
         0  #: messages of results for jobs that their sender did not hold, or malformed ones
     )
-
-
-@dataclass(slots=True)
-class _Sent:
-    jobs: Sequence[Job]
-    at_ns: int
-    uncounted: bool = False  # in transit for so long that it no longer counts against the credit
 
 
 class ThroughputMeter:
@@ -168,7 +165,7 @@ class Dispatcher:
     #: Jobs and batches are numbered through the whole run, across phases.
     next_number: int = 1
     next_batch: int = 1
-    _sent: dict[int, _Sent] = field(default_factory=dict)
+    _sent: dict[int, Batch] = field(default_factory=dict)
     _held: dict[int, dict[int, Job]] = field(default_factory=dict)
     _loads: list[_GroupLoad] = field(default_factory=list)  # by group of users
     _only: _GroupLoad | None = None  # that of all users if there are no groups
@@ -252,9 +249,9 @@ class Dispatcher:
             load.throughput.begin(now_ns)
             load.in_transit += len(jobs)
             for at in range(0, len(jobs), most):
-                batch = Batch(self.next_batch, jobs[at : at + most])
+                batch = Batch(self.next_batch, jobs[at : at + most], now_ns)
+                self._sent[self.next_batch] = batch
                 self.next_batch += 1
-                self._sent[batch.number] = _Sent(batch.jobs, now_ns)
                 batches.append(batch)
         if not batches and self._drained_ns is None and self.workload.finished:
             self._drained_ns = now_ns
@@ -424,7 +421,7 @@ class Dispatcher:
             expected_ns = load.throughput.expected_ns(waiting, now_ns) * 5 // 4
             patience_ns.append(max(IN_TRANSIT_NS, expected_ns))
         for number, sent in list(self._sent.items()):
-            age_ns, group = now_ns - sent.at_ns, sent.jobs[0].group
+            age_ns, group = now_ns - sent.sent_ns, sent.jobs[0].group
             if age_ns > patience_ns[group] and not sent.uncounted:
                 sent.uncounted = True
                 self._loads[group].in_transit -= len(sent.jobs)
