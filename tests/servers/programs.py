@@ -1,0 +1,40 @@
+"""Programs of real servers that pip doesn't install with the tests' packages.
+
+A test that needs one carries ``@pytest.mark.program(NAME)``. Where ``SSBENCH_ALL_SERVERS`` is set,
+as .ci/run does, the test runs, and fails without the program. Elsewhere it is left out, and a line
+at the end says so (tests/conftest.py).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+#: Program -> how to install it.
+PROGRAMS = {
+    "versitygw": "make servers",
+}
+ALL_NEEDED = bool(os.environ.get("SSBENCH_ALL_SERVERS"))
+
+
+def find(name: str) -> str | None:
+    """The path of a program: in this environment, in PATH, or where Debian has servers."""
+    places = [str(Path(sys.executable).parent), os.environ.get("PATH", ""), "/usr/sbin"]
+    return shutil.which(name, path=os.pathsep.join(places))
+
+
+def path_of(name: str) -> str:
+    """The same of one that must be there.
+
+    :raises AssertionError: it is missing.
+    """
+    found = find(name)
+    assert found, f"{name} is missing: {PROGRAMS[name]}"
+    return found
+
+
+def left_out() -> list[str]:
+    """The programs whose tests don't run here."""
+    return [] if ALL_NEEDED else [name for name in PROGRAMS if not find(name)]
