@@ -1,7 +1,7 @@
-"""Two or more runs side by side: settings, figures, how sure they are, and whether they differ.
+"""Compares runs: settings, figures with their confidence intervals, and significant differences.
 
-What it can't know: what else was different when the second run was made. An interval covers the
-random variation within its run; only repeated runs show the rest.
+An interval covers the random variation within its run. Conditions that differed between the runs
+are not in it: only repeated runs show those.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ssbench.core.stats.tally import Tally
 CONFIDENCE = 0.99
 RESAMPLES = 2000
 PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9)
-#: A smaller change than this is never called more than noise: each of two percentiles may be off
-#: by 0.1 % from its bucket's width alone.
+#: Smaller changes always count as noise: the width of its bucket alone puts each of the two
+#: percentiles off by up to 0.1 %.
 SMALLEST_CHANGE = 0.002
 ENOUGH_SECONDS = 10
 ENOUGH_BEYOND = 10  #: values on either side of a percentile; with fewer it hangs on single ones
@@ -49,7 +49,7 @@ class ChangeVerdict(Enum):
 
 
 class Measure(NamedTuple):
-    """What is compared: a latency (``service``, ``response``) has a percent, a rate has none."""
+    """A figure that is compared. Latencies (``service``, ``response``) have a percent."""
 
     name: str  #: "rate" (successes a second), "throughput" (bytes a second), "service", "response"
     percent: float | None = None
@@ -57,18 +57,18 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A run's own figure (per second, or nanoseconds), and the interval that it lies in."""
+    """A figure of one run (per second, or nanoseconds), and its confidence interval."""
 
-    value: float | None  #: None where the run has no such figure; so are low and high
+    value: float | None  #: None, as are low and high, if the run has no such figure
     low: float | None = None
     high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A run's figure over the first run's; above 1 it is larger."""
+    """The ratio of a run's figure to the first run's."""
 
-    ratio: float | None  #: None where either is missing, or the first is 0
+    ratio: float | None  #: None if either is missing, or the first is 0
     low: float | None
     high: float | None
     verdict: ChangeVerdict
@@ -85,10 +85,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SettingDifference:
-    """A setting in which runs differ, so that their figures may."""
+    """A setting in which runs differ."""
 
     key: str  #: "sizes[0].size_max"
-    values: tuple[Any, ...]  #: of each run; None where it has no such key
+    values: tuple[Any, ...]  #: of each run; None if it has no such key
     of_scenario: bool
 
 
@@ -96,19 +96,19 @@ class SettingDifference:
 class Run:
     """One of the runs."""
 
-    name: str  #: what the user calls it by: a path
+    name: str  #: path of its stat file
     stats: RunStats
-    seconds: int  #: whole ones that count
-    hosts: Sequence[HostLoad] = ()  #: what kept the machines of master and workers busy
+    seconds: int  #: whole seconds that count
+    hosts: Sequence[HostLoad] = ()  #: of master and workers
 
     @property
     def short(self) -> bool:
-        """Too short for anything to be said of chance."""
+        """Whether it is too short for intervals."""
         return self.seconds < ENOUGH_SECONDS
 
     @property
     def short_of_users(self) -> bool:
-        """It had fewer users than its scenario asks for: nothing is concluded from it."""
+        """Whether fewer users ran than its scenario asks for: it is not judged."""
         return self.stats.run.short_of_users
 
     def number_of(self, operation: str | None) -> int | None:
@@ -121,7 +121,7 @@ class Run:
 
     @property
     def disturbed(self) -> bool:
-        """Other work took the cores of a host: a difference may be its doing."""
+        """Whether other processes took the cores of a host, which may explain a difference."""
         return any(host.taken for host in self.hosts)
 
 
@@ -143,16 +143,16 @@ class Comparison:
     runs: Sequence[Run]
     unlike: Sequence[SettingDifference]
     sections: Sequence[Section]
-    seed: int  #: what resamples were drawn with
+    seed: int  #: of the resamples
 
     @property
     def legacy(self) -> bool:
-        """Whether a run is ssbench 0.3.9's, which doesn't store the size of what was read."""
+        """Whether a run is of ssbench 0.3.9, which does not record bytes read."""
         return any(run.stats.run.legacy for run in self.runs)
 
     @property
     def no_store(self) -> bool:
-        """Whether a run was made without a store (``--noop``), and moved nothing."""
+        """Whether a run had no store (``--noop``), and moved no bytes."""
         return any(run.stats.run.no_store for run in self.runs)
 
 
@@ -163,11 +163,11 @@ def comparison(
     operations: Sequence[str | None] = (),
     percents: Sequence[float] = PERCENTS,
 ) -> Comparison:
-    """Compare runs: rates as in their reports, latencies of the seconds that count.
+    """Compare runs: rates as in their reports, latencies of the whole seconds that count.
 
-    Of a short run all figures are those of the whole, without intervals.
+    The figures of a short run cover all of it, and have no intervals.
 
-    :param named: each run and its name, at least two.
+    :param named: at least two runs, each with its name.
     :param operations: names of operations in any case, None for all together: a section each. If
         empty, all together and each operation that a run has results of.
     :raises UsageError: an operation that no run knows.
@@ -184,7 +184,7 @@ def comparison(
             [] if run.short else whole_seconds(run.stats, number)
             for run, number in zip(runs, numbers, strict=True)
         ]
-        # Each anew, so that a section is the same whatever others there are.
+        # A new one for each section, so that it does not depend on the other sections.
         rng = random.Random(seed)  # nosec B311 # for resamples, not for secrets
         tallies = [run.stats.total(each) for run, each in zip(runs, numbers, strict=True)]
         rows = compare(sides, rng, tallies=tallies, percents=percents)
@@ -203,15 +203,15 @@ def compare(
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
 ) -> list[Row]:
-    """The figures of runs side by side, each against the first.
+    """The figures of the runs, each compared with the first.
 
-    Seconds have what completed in them, rates what their definition counts. So a rate is that of
-    the run's report, and its interval is as wide, in proportion, as that of the seconds' mean.
+    A second counts what completed in it, which is not what the rate of a report counts. So the rate
+    is that of the report, and its interval has the relative width of that of the seconds' mean.
 
-    :param sides: the whole seconds of each run that count, in order; of none, its figures are those
-        of its tally, without intervals.
-    :param rng: what resamples are drawn with: the same seed gives the same intervals.
-    :param tallies: the sums of each run; without them, rates are the means of its seconds.
+    :param sides: the whole seconds of each run that count, in order. If there are none, the figures
+        are those of its tally, without intervals.
+    :param rng: draws the resamples: the same seed gives the same intervals.
+    :param tallies: the sums of each run; without them, rates are means over the seconds.
     """
     of_runs: Sequence[Tally | None] = tallies or [None] * len(sides)
     runs = [
@@ -236,10 +236,10 @@ def compare(
 
 
 def unlike(headers: Sequence[RunHeader]) -> list[SettingDifference]:
-    """In what the runs' settings differ: scenarios first, then driver, versions and seeds."""
+    """The settings that differ: scenarios first, then driver, versions and seeds."""
     scenarios = [dict(_leaves(header.scenario)) for header in headers]
     for scenario in scenarios:
-        scenario.pop("seed", None)  # what it became is in the header
+        scenario.pop("seed", None)  # the header has the seed that was used
     others = [
         {
             "driver": header.driver,
@@ -257,13 +257,13 @@ def unlike(headers: Sequence[RunHeader]) -> list[SettingDifference]:
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """A measure of one run: its value, that of each resample, and whether they suffice."""
+    """A figure of one run, and of each resample."""
 
     value: float | None
     draws: Sequence[float | None]
     blocks: float
-    wider: float  #: how many times further off than its draws a figure is
-    enough: bool
+    wider: float  #: factor by which the figure varies more than its draws
+    enough: bool  #: whether there are enough values for a verdict
 
     def estimate(self, confidence: float) -> Estimate:
         known = [draw for draw in self.draws if draw is not None]
@@ -273,7 +273,7 @@ class _Figure:
 
 
 class _Side:
-    """A run, and its seconds drawn anew."""
+    """A run, and resamples of its seconds."""
 
     def __init__(
         self,
@@ -291,7 +291,7 @@ class _Side:
         self._latencies: dict[str, Latencies] = {}
 
     def has(self, name: str) -> bool:
-        """Whether it has latencies of that name."""
+        """Whether it has latencies of this kind."""
         if self._tally is not None:
             return _histogram(self._tally, name).count > 0
         return any(_buckets(second, name).count for second in self._seconds)
@@ -319,7 +319,7 @@ class _Side:
     def _rate(
         self, drawn: Resampled, measure: Measure
     ) -> tuple[float | None, Sequence[float], bool]:
-        """The value, that of each draw, and whether these suffice."""
+        """The value, that of each draw, and whether there are enough."""
         throughput = self._tally.throughput if self._tally else None
         if measure.name == "rate":
             values = [second.count for second in self._seconds]
@@ -363,7 +363,7 @@ def _change(first: _Figure, other: _Figure, confidence: float) -> Change:
     ratio = other.value / first.value if first.value and other.value is not None else None
     if ratio is None or not ratios:
         return Change(ratio, None, None, ChangeVerdict.UNKNOWN)
-    # Each run has a degree of freedom less than blocks.
+    # Each run has one degree of freedom less than it has blocks.
     blocks, wider = first.blocks + other.blocks - 1, max(first.wider, other.wider)
     low, high = interval(ratios, confidence, blocks, wider)
     verdict = ChangeVerdict.REAL
@@ -375,7 +375,7 @@ def _change(first: _Figure, other: _Figure, confidence: float) -> Change:
 
 
 def _judged(row: Row, runs: Sequence[Run]) -> Row:
-    """Without a verdict on runs that had fewer users than they should have had."""
+    """The row without verdicts on runs that were short of users."""
     changes = tuple(
         replace(change, verdict=ChangeVerdict.NOT_JUDGED)
         if runs[0].short_of_users or run.short_of_users
@@ -415,7 +415,7 @@ def _chosen(runs: Sequence[Run], names: Sequence[str | None]) -> list[str | None
 
 
 def _leaves(value: Any, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """(place, value) of all that is nested; a list of plain values stays one."""
+    """(place, value) of each nested value; a list of plain values is one value."""
     if isinstance(value, Mapping) and value and depth < _DEEPEST:
         for key, inner in value.items():
             yield from _leaves(inner, f"{place}.{key}" if place else str(key), depth + 1)

@@ -1,12 +1,11 @@
-"""What qualifies a run's figures: whether it was steady, kept its rate, and hid stalls.
+"""Findings that qualify a run's figures: was it steady, did it keep its rate, did it hide stalls?
 
-- ``steadiness``: by the seconds that count, without warm-ups and cool-down.
-- ``arrivals``: an open loop whose store, users or host can't keep up with its rate measures
-  something else than was asked for. Where ``run_seconds`` ends the load, what wasn't started by
-  then is counted (``late``). Where ``operation_count`` does, everything is started in the end, but
-  ever later.
-- ``omission``: while the store stalls, the users of a closed loop wait for it and send nothing, so
-  what clients would have asked meanwhile is in no figure.
+- ``steadiness``: of the seconds that count, without warm-ups and cool-down.
+- ``arrivals``: whether an open loop kept up with its rate. If ``run_seconds`` ends the load,
+  operations that were not started by then are counted (``late``). If ``operation_count`` ends it,
+  all operations are started, but later and later.
+- ``omission``: while a store stalls, the users of a closed loop wait and send nothing, so the
+  requests that independent clients would have sent are missing from all figures.
 """
 
 from __future__ import annotations
@@ -23,37 +22,37 @@ from ssbench.core.stats.series import SECOND_NS, Second
 from ssbench.core.stats.steady import Stalled, SteadinessFinding, check
 from ssbench.core.stats.windows import joined
 
-#: Seconds after the last completion that are believed to have been silent, and seconds of a run.
-#: What a damaged file says beyond must cost neither time nor memory.
+#: Longest silence after the last completion, and longest run, in seconds: a damaged file that says
+#: more must cost neither time nor memory.
 LONGEST_SILENCE = 3_600
 LONGEST_RUN = 1_000_000
 
-#: Of all that fell due: with less, a burst at the very end is as good an explanation.
+#: Share of the operations that fell due: a burst at the very end may leave fewer.
 _LATE_SHARE = 0.001
-#: Of the time that the rate takes for all operations: so late the last ones began, at least.
+#: Share of the planned time by which the last operations must have begun late.
 _LAG_SHARE = 0.05
 _LEAST_LAG_S = 0.1  #: and no less than this
 
-_LONG_NS = 100_000_000  #: an operation that takes less stalls no user
-_TIMES = 10  #: over the 99th percentile: then no usual percentile shows it
+_LONG_NS = 100_000_000  #: a shorter operation is no stall
+_TIMES = 10  #: times the 99th percentile: such operations are in no usual percentile
 
 
 # Seconds
 
 
 class Noted(NamedTuple):
-    """What speaks against quoting an average of a run, or of a stage of it."""
+    """A reason not to quote an average of a run, or of one of its stages."""
 
-    stage: int | None  #: its index; None where the load had one only
+    stage: int | None  #: its index; None if there is only one
     finding: SteadinessFinding
 
 
 def counted(stats: RunStats, stage: int | None = None) -> list[range]:
-    """The seconds that count, in ranges of which the first and the last second are partial.
+    """The seconds that count, in ranges whose first and last second are partial.
 
-    Seconds at the end in which nothing completed any more are among them.
+    They include seconds at the end in which nothing completed.
 
-    :param stage: only of that stage of the load; None stands for all.
+    :param stage: only of this stage of the load; None: all.
     """
     known, spans = stats.series.span, stats.run.spans
     if not spans or not known:
@@ -69,14 +68,14 @@ def counted(stats: RunStats, stage: int | None = None) -> list[range]:
 
 
 def whole(seconds: Sequence[range]) -> list[int]:
-    """Without the partial ones."""
+    """These seconds without the partial ones."""
     return [second for each in seconds for second in each[1:-1]]
 
 
 def whole_seconds(stats: RunStats, operation: int | None = None) -> list[Second]:
-    """What completed in the whole seconds that count, as if there were no gaps between stages.
+    """The whole seconds that count, as if there were no gaps between stages.
 
-    :param operation: only of that type; None stands for all.
+    :param operation: only of this operation; None: all.
     """
     known = {each.second: each for each in stats.series.seconds(operation)}
     in_flight = known[max(known)].in_flight if known else 0
@@ -88,9 +87,9 @@ def whole_seconds(stats: RunStats, operation: int | None = None) -> list[Second]
 
 
 def steadiness(stats: RunStats) -> list[Noted]:
-    """What speaks against quoting an average; nothing where the run was steady, or did nothing.
+    """Reasons not to quote an average; none if the run was steady, or did nothing.
 
-    Stages are judged apart: they are meant to differ.
+    Each stage is judged on its own, because stages are meant to differ.
     """
     return list(_noted(stats)) if stats.total().count else []
 
@@ -112,10 +111,10 @@ def _noted(stats: RunStats) -> Iterator[Noted]:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What an open loop should have done, and what it did."""
+    """The rate of an open loop: wanted, and achieved."""
 
-    target_per_s: float  #: operations that fell due, a second of the load
-    started_per_s: float  #: those of them that were started, as far as that is known
+    target_per_s: float  #: operations/s that fell due
+    started_per_s: float  #: operations/s that were started, as far as that is known
     late: int  #: fell due and were never started
     due: int  #: fell due until the load's end
     mean_lag_s: float  #: from due to start, on average
@@ -125,14 +124,17 @@ class Arrivals:
         """Whether the load fell behind its rate."""
         if self.late > _LATE_SHARE * self.due:
             return True
-        # Of a load that falls behind steadily, the last ones begin twice as late as the average.
+        # If a load falls behind steadily, its last operations begin twice as late as the average.
         lag_s = 2 * self.mean_lag_s
         return lag_s > max(_LEAST_LAG_S, _LAG_SHARE * self.due / self.target_per_s)
 
 
 def arrivals(stats: RunStats) -> Arrivals | None:
-    """Of an open loop; None for a closed one, without an operation, and where the results end
-    before their footer, which says what wasn't started."""
+    """The arrivals of an open loop.
+
+    None for a closed loop, without operations, and if the stat file lacks its footer, which says
+    what was not started.
+    """
     run, total = stats.run, stats.total()
     target_per_s = target_rate(run)
     started = run.sent or total.operations + stats.left_out + run.lost
@@ -166,7 +168,7 @@ def target_rate(run: RunRecords) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """A closed loop in which the store seems to have stalled."""
+    """Signs that the store stalled during a closed loop."""
 
     slowest_ns: float
     p99_ns: float
@@ -174,7 +176,7 @@ class Omission:
 
 
 def omission(stats: RunStats) -> Omission | None:
-    """Signs of coordinated omission; None in an open loop, and where there are none."""
+    """Signs of coordinated omission; None if there are none, and in an open loop."""
     if stats.run.legacy or any(mark.rate for mark in stats.run.stages):
         return None
     p99_ns, slowest_ns = stats.total().last_byte.histogram.quantiles([99, 100])

@@ -1,7 +1,7 @@
-"""RunStats: what a run's records add up to. Numbers only; formats nothing.
+"""RunStats: the sums over a run's records. It computes numbers, and formats nothing.
 
-Memory follows the number of groups (operation and size class), workers, kinds of error and
-seconds of the run, not the number of operations.
+Memory grows with the number of groups (operation and size class), workers, kinds of error and
+seconds of the run, not with the number of operations.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from ssbench.core.stats.series import TimeSeries
 from ssbench.core.stats.tally import Basis, Counts, Errors, Tallies, Tally, Throughput, Verified
 from ssbench.core.stats.windows import LEFT_OUT, SECOND_NS, LastStart, Span, Windows, gaps_ns
 
-_ENOUGH_ROWS = 1 << 17  #: that are counted at a time
-_LONG_TAIL = 0.05  #: of the span of the rates; a shorter one doesn't bend them
+_ENOUGH_ROWS = 1 << 17  #: rows that are counted at a time
+_LONG_TAIL = 0.05  #: share of the time of the rates; a shorter tail does not distort them
 
 
 class AfterEnd(NamedTuple):
-    """Operations, failed or not, that completed after the load's end."""
+    """Operations that completed after the load's end, including failed ones."""
 
     operations: int
-    seconds: float  #: to the last of them
+    seconds: float  #: until the last of them
 
 
 class UpToLastStart(NamedTuple):
-    """The rate of a run that ended with its operations while all users were at work."""
+    """The rate up to the last start, while all users were busy."""
 
-    share_after: float  #: of the span of the run's rates: what follows the last start
+    share_after: float  #: share of the time of the run's rates that follows the last start
     throughput: Throughput
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How evenly workers shared the work. Standard deviation is that of the population."""
+    """Operations per worker. The standard deviation is that of the population."""
 
     min: int
     max: int
@@ -70,18 +70,18 @@ class Spread:
 class RunStats:
     """The sums of one run, or, merged, of several.
 
-    Feed it every record in the order of the stat file (``of`` does). It works without a footer,
-    without a header, and without any result.
+    ``add`` takes every record in the order of the stat file; ``of`` does that. Header, footer and
+    results may be missing.
 
-    :param end_ns: when the load ended, as an offset from the run phase's start, for the cool-down
-        to be left out: its results come before the mark of the end.
+    :param end_ns: end of the load, as an offset from the run phase's start. A cool-down needs it in
+        advance, because its results precede the mark of the end.
     """
 
     def __init__(self, end_ns: int | None = None) -> None:
         self.run = RunRecords()
-        self.left_out = 0  #: operations of warm-ups and the cool-down
+        self.left_out = 0  #: operations in warm-ups and the cool-down
         self._tallies = Tallies()
-        self.phases: dict[Phase, Counts] = {}  #: all phases but the run
+        self.phases: dict[Phase, Counts] = {}  #: all phases except the run
         self.errors = Errors()  #: of the run phase
         self._phase_errors: dict[Phase, Errors] = {}  # of all others
         self._requests: Counter[tuple[str, int]] = Counter()
@@ -92,16 +92,16 @@ class RunStats:
         self._after_end = 0
         self._last_after_end_ns = 0
         self.series = TimeSeries()
-        self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: newest of the run phase, by worker
+        self.clocks: dict[tuple[str, int], ClockRecord] = {}  #: the newest, by worker
         self._hosts: dict[tuple[str, int], HostSeries] = {}
         self._shifts: dict[int, int] = {}  # of the phase, by worker
-        self.verified: Verified | None = None  #: None where no run was verified
+        self.verified: Verified | None = None  #: None without --verify
 
     @classmethod
     def of(cls, records: Iterable[Record], end_ns: int | None = None) -> RunStats:
-        """The sums of all of these, which are those of a whole file.
+        """The sums of all records of a file.
 
-        Results are counted many at a time, so that the size of batches doesn't matter.
+        Many results are counted at a time, so that small batches cost no more.
         """
         stats = cls(end_ns)
         waiting: defaultdict[Phase, list[ResultBatch]] = defaultdict(list)
@@ -112,7 +112,7 @@ class RunStats:
                 rows += record.count
                 if rows < _ENOUGH_ROWS:
                     continue
-            elif isinstance(record, HostRecord | WorkerRecord):  # no result's figures depend on it
+            elif isinstance(record, HostRecord | WorkerRecord):  # results do not depend on them
                 stats.add(record)
                 continue
             for phase, batches in waiting.items():
@@ -158,7 +158,7 @@ class RunStats:
                 self._windows.mark(record)
 
     def merge(self, other: RunStats) -> None:
-        """Add the sums of ``other``, which stays as it is: parts of one run, or another run."""
+        """Add the sums of ``other``, a part of the run or another run. It stays as it is."""
         self.run.merge(other.run)
         self.left_out += other.left_out
         self._after_end += other._after_end
@@ -187,16 +187,16 @@ class RunStats:
 
     @property
     def out_of_range(self) -> int:
-        """Successes whose time to the last byte, or whose completion, can't be true or counted."""
+        """Successes with a latency or a completion time that is impossible or too long."""
         total = self._tallies.total(None, None, None)
         return self.series.untimed + total.last_byte.histogram.out_of_range
 
     @property
     def unaccounted(self) -> int | None:
-        """Operations sent that are neither here nor lost: results that the file has no more.
+        """Operations that were sent, are not lost, and have no result in the file.
 
-        Below 0 where there are more results than sent operations. None where the number of sent
-        operations isn't known.
+        Negative if there are more results than sent operations. None: it is unknown how many were
+        sent.
         """
         sent = self.run.sent
         here = self.total().operations + self.left_out
@@ -204,17 +204,17 @@ class RunStats:
 
     @property
     def operations(self) -> list[int]:
-        """Those of CRUD, then any other that has results."""
+        """Numbers of the CRUD operations, then of others with results."""
         others = {operation for operation, _class in self._tallies.kinds} - set(CRUD)
         return [*CRUD, *sorted(others)]
 
     @property
     def stage_count(self) -> int:
-        """Stages that the load had, or that have results; 1 where it had none of its own."""
+        """Number of stages of the load; at least 1."""
         return max(self._tallies.stage_count, len(self.run.stages))
 
     def stage_seconds(self, index: int) -> float | None:
-        """Length of the part of a stage that counts; None where it isn't known."""
+        """Length of the part of a stage that counts; None: unknown."""
         spans = self.run.spans
         return spans[index].seconds if index < len(spans) else None
 
@@ -224,7 +224,7 @@ class RunStats:
         size_class: int | None = None,
         stage: int | None = None,
     ) -> Tally:
-        """The sum over the groups; None stands for all. Not to be added to."""
+        """The sum over the groups; None: all. Read-only."""
         total = self._tallies.total(operation, size_class, stage)
         total.has_bytes = not self.run.no_store
         total.has_items = self._tallies.total(None, None, None).items > 0
@@ -241,7 +241,7 @@ class RunStats:
 
     @property
     def rate_basis(self) -> Basis:
-        """What the rates are counted by, and over what time."""
+        """How the rates count operations, and over what time."""
         run = self.run
         if run.legacy:
             return Basis.LEGACY
@@ -258,8 +258,8 @@ class RunStats:
 
     @property
     def rate_windows(self) -> list[Span] | None:
-        """The window of the rates, of each stage; None where they are of the span from the first
-        start to the last completion."""
+        """The window of the rates of each stage; None if rates cover the time from the first start
+        to the last completion."""
         basis, windows = self.rate_basis, self.run.spans
         if basis not in (Basis.DUE, Basis.SHARE):
             return None
@@ -273,8 +273,10 @@ class RunStats:
 
     @property
     def after_end(self) -> AfterEnd | None:
-        """What completed after the load's end, warm-up and cool-down included; None for nothing,
-        or where the end isn't known or was that of the operations."""
+        """Operations that completed after the load's end, including warm-up and cool-down.
+
+        None if there are none, if the end is unknown, or if the load ended with its operations.
+        """
         end_ns = self.run.end_ns
         if not self._after_end or end_ns is None:
             return None
@@ -284,8 +286,10 @@ class RunStats:
 
     @property
     def up_to_last_start(self) -> UpToLastStart | None:
-        """Of a run that ended with its operations, where what follows the last start is more than
-        5 % of what its rates are divided by."""
+        """The rate up to the last start of a run that ended with its operations.
+
+        None unless what follows is more than 5 % of the time of its rates.
+        """
         total, last = self.total(), self._last_start
         if self.rate_basis is not Basis.COMPLETED or last is None or last.at_ns is None:
             return None
@@ -299,7 +303,7 @@ class RunStats:
         return UpToLastStart(share, last.until(total.count, total.bytes_moved, first_ns))
 
     def classes(self, operation: int | None = None) -> list[int]:
-        """The size classes that have results (of that operation), rising."""
+        """The size classes that have results (of this operation), in ascending order."""
         return sorted({cls for op, cls in self._tallies.kinds if operation in (None, op)})
 
     def operation_name(self, operation: int) -> str:
@@ -307,26 +311,26 @@ class RunStats:
         return row_of(operation, self.run.operations).name
 
     def class_name(self, size_class: int) -> str:
-        """As the scenario names it."""
+        """The name of a size class in the scenario."""
         sizes = self.run.scenario.sizes
         return sizes[size_class].name if 0 <= size_class < len(sizes) else f"class {size_class}"
 
     def phase(self, phase: Phase) -> Counts:
-        """The counts of a phase that isn't the run."""
+        """The counts of a phase other than the run."""
         counts = self.phases.get(phase, Counts())
         counts.has_bytes = not self.run.no_store
         return counts
 
     def phase_errors(self, phase: Phase) -> Errors:
-        """The errors of a phase that isn't the run."""
+        """The errors of a phase other than the run."""
         return self._phase_errors.get(phase, Errors())
 
     @property
     def started_s(self) -> float | None:
-        """Wall clock: start of the first operation, else of the run; None where unknown."""
+        """Wall clock: start of the first operation, else of the run; None: unknown."""
         if self.run.header and self.run.legacy:
-            # 0.3.9 takes the whole second of the first completion, less that one's latency;
-            # who reads its files puts that into the header.
+            # 0.3.9 takes the whole second of the first completion minus its latency, which the
+            # reader of its files puts into the header.
             return self.run.header.started_at
         first_ns = self.total().first_start_ns
         if first_ns is None:
@@ -337,7 +341,7 @@ class RunStats:
 
     @property
     def ended_s(self) -> float | None:
-        """Wall clock: end of the last operation, else of the run; None where unknown."""
+        """Wall clock: end of the last operation, else of the run; None: unknown."""
         last_ns = self.total().last_end_ns
         if last_ns is None:
             return self.run.footer.ended_at if self.run.footer else None
@@ -345,16 +349,16 @@ class RunStats:
 
     @property
     def duration_s(self) -> float | None:
-        """From ``started_s`` to ``ended_s``; None where either is unknown."""
+        """From ``started_s`` to ``ended_s``; None if either is unknown."""
         if self.started_s is None or self.ended_s is None:
             return None
         return self.ended_s - self.started_s
 
     @property
     def whole_run_s(self) -> tuple[float, float] | None:
-        """Wall clock: start and end of the run phase, with its parts that don't count.
+        """Wall clock: start and end of the run phase, including its parts that do not count.
 
-        None where either is unknown: a file of 0.3.9, or one that ends before its footer.
+        None if either is unknown: for a file of 0.3.9, or one without a footer.
         """
         origin_ns, footer = self._origins.get(Phase.RUN), self.run.footer
         if origin_ns is None or footer is None:
@@ -362,7 +366,7 @@ class RunStats:
         return origin_ns / SECOND_NS, origin_ns / SECOND_NS + footer.run_seconds
 
     def requests_per_worker(self) -> dict[str, int]:
-        """Finished operations, failed or not, by worker id; idle workers have 0."""
+        """Completed operations, including failed ones, by worker id; idle workers have 0."""
         found: Counter[str] = Counter()
         for (_run_id, _index), worker in self.run.workers.items():
             found[worker.worker_id] += 0
@@ -373,33 +377,33 @@ class RunStats:
 
     @property
     def worker_count(self) -> int:
-        """Workers that took part, idle ones included."""
+        """Workers that took part, including idle ones."""
         return len(self.requests_per_worker())
 
     @property
     def worker_spread(self) -> Spread | None:
-        """How evenly the workers shared the work; None without a worker."""
+        """Operations per worker; None without a worker."""
         counts = list(self.requests_per_worker().values())
         if not counts:
             return None
         mean, std_dev = fmean(counts), pstdev(counts)
         if self.run.legacy:
-            # ssbench 0.3.9 ran on Python 2, where dividing whole numbers rounds down: 5000 requests
-            # on 3 workers had an average of 1666.000, and the deviation was taken around that.
+            # ssbench 0.3.9 ran on Python 2, where integer division rounds down: 5000 requests of
+            # 3 workers had an average of 1666.000, and the deviation was computed around that.
             mean = float(sum(counts) // len(counts))
             std_dev = sqrt(sum((count - mean) ** 2 for count in counts) / len(counts))
         return Spread(min(counts), max(counts), mean, std_dev)
 
     def completions(self) -> list[int]:
-        """Successes completed in each whole second, without a gap.
+        """Successes that completed in each whole second, without gaps.
 
-        The first is the second in which the run started; for 0.3.9's files it is, as there, the
-        second (of the wall clock) of the first completion.
+        The first second is that of the run's start. For files of 0.3.9 it is, as there, the second
+        (of the wall clock) of the first completion.
         """
         return self.series.per_second(from_first=self.run.legacy)
 
     def verdict(self) -> HeadroomVerdict:
-        """Whether the load generator was the limit."""
+        """Whether the load generator was the bottleneck."""
         own = ErrorKind.LOAD_GENERATOR
         own_failures = sum(each.count for (kind, _), each in self.errors.items() if kind == own)
         return judge([self._seat(*key) for key in sorted(self._hosts)], own_failures)
@@ -436,7 +440,7 @@ class RunStats:
                 self._phase_errors.setdefault(phase, Errors()).add(group, origin_ns)
 
     def _add_run(self, results: Results, origin_ns: int) -> None:
-        """Count results of the run; those of a warm-up in the series only."""
+        """Count results of the run; those of a warm-up only in the time series."""
         for worker, count in results.by_worker().items():
             if worker >= 0:
                 self._requests[self.run.run_id, worker] += count
@@ -470,11 +474,11 @@ class RunStats:
             self._last_start.add([group for group in groups if group.stage != LEFT_OUT])
 
     def _count(self, counts: Counts, group: Group, origin_ns: int) -> None:
-        # Of 0.3.9's failed operations only the end is known, and it leaves them out of the span.
+        # 0.3.9 records only the end of failed operations, and excludes them from the span.
         counts.add(group, origin_ns, timed=not (group.failed and self.run.legacy))
 
 
 def _wall_ns(seconds: float) -> int:
-    # By parts, because 1.8e18 is more than a float holds to the nanosecond.
+    # In two parts, because a float cannot hold 1.8e18 exactly.
     whole = int(seconds // 1)
     return whole * SECOND_NS + round((seconds - whole) * SECOND_NS)

@@ -1,4 +1,4 @@
-"""Sums over operations that merge in any order: counts, times, latencies, errors."""
+"""Sums over operations, which can be merged in any order: counts, times, latencies, errors."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _HIGHEST_STATUS = 999
 
 
 class Basis(Enum):
-    """What a run's rates are counted by, and over what time; the values are those of JSON."""
+    """How the rates of a run count operations, and over what time; the values are those of JSON."""
 
-    DUE = "due"  #: open loop: the successes that were due in the window
+    DUE = "due"  #: open loop: successes that were due in the window
     SHARE = "share"  #: closed loop: each success by the share of its time in the window
-    COMPLETED = "completed"  #: ended with its operations: first start to last completion
-    UNKNOWN_END = "unknown_end"  #: the same, because it isn't known when the load ended
+    COMPLETED = "completed"  #: all planned operations: from the first start to the last completion
+    UNKNOWN_END = "unknown_end"  #: the same, because it is unknown when the load ended
     LEGACY = "0.3.9"  #: the same, as ssbench 0.3.9 did
 
 
 class Throughput(NamedTuple):
-    """What rates are made of: operations and bytes, and the time that they are divided by."""
+    """Operations and bytes, and the time that rates divide them by."""
 
     operations: float  #: successes, or the sum of their shares
     moved_bytes: float
-    seconds: float | None  #: None without a result, or where it is 0
+    seconds: float | None  #: None without a result, or if it is 0
     items: float = 0  #: entries listed, or objects handled
 
     @property
@@ -72,9 +72,9 @@ class Latency:
 
     def __init__(self) -> None:
         self.histogram = Histogram()
-        self.uncertain = 0  #: durations that aren't known, and in no figure
-        #: (nanoseconds, transaction id), None before the first. Of equals the greater id, so
-        #: that the order of adding doesn't matter.
+        self.uncertain = 0  #: durations that are unknown, and in no figure
+        #: (nanoseconds, transaction id); None before the first. Of equal ones the greater id, so
+        #: that the order does not matter.
         self.worst: tuple[int, bytes] | None = None
 
     def __repr__(self) -> str:
@@ -83,7 +83,7 @@ class Latency:
     def add(self, durations_ns: Ints, group: Group) -> None:
         """Record a duration for each row of a group.
 
-        NONE_NS is passed over, UNCERTAIN_NS counted as such; what is below that is out of range.
+        NONE_NS is ignored, UNCERTAIN_NS is counted as such, lower values are out of range.
         """
         least, slowest = int(durations_ns.min()), int(durations_ns.max())
         if least <= UNCERTAIN_NS:
@@ -107,13 +107,13 @@ class Latency:
 
 
 class Counts:
-    """Operations counted: successes, errors, what it took, bytes, and the time they span.
+    """Sums over operations: successes, errors, retries, bytes, and the time that they span.
 
-    ``count`` has the successes only. Times are wall-clock nanoseconds since 1970.
+    Times are wall-clock nanoseconds since 1970.
     """
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = 0  #: successes
         self.errors = 0
         self.retries = 0
         self.not_found_retries = 0
@@ -123,16 +123,16 @@ class Counts:
         self.bytes_moved = 0  #: by successes
         self.failed_bytes = 0  #: by failed operations
         self.items = 0  #: entries that successes listed, or objects that they handled
-        self.has_bytes = True  #: False where no store was involved: these two mean nothing then
-        self.has_items = False  #: True where any operation of the run has items
+        self.has_bytes = True  #: False if no store was involved: bytes mean nothing then
+        self.has_items = False  #: True if any operation of the run has items
         self.first_start_ns: int | None = None
         self.last_end_ns: int | None = None
-        self.left_out_ns = 0  #: of the time between: warm-ups of later stages
+        self.left_out_ns = 0  #: excluded time in between: warm-ups of later stages
         self.shares = 0  #: of successes in the window of the rates, in units of 1 / SHARE
         self.byte_shares = 0  #: of the bytes that they moved, in the same units
         self.item_shares = 0  #: of their items, in the same units
-        #: Length of the window that these are of, in ns; None: rates are over ``seconds``. Set on
-        #: sums of a run's tallies, and not merged.
+        #: Length of that window in ns; None: rates are over ``seconds``. Set on sums of a run's
+        #: tallies, and not merged.
         self.window_ns: int | None = None
 
     def __repr__(self) -> str:
@@ -142,7 +142,7 @@ class Counts:
         """Count the rows of a group.
 
         :param origin_ns: wall clock; offsets count from it.
-        :param timed: False where they leave the time spanned as it is.
+        :param timed: False: leave the time spanned as it is.
         """
         if group.failed:
             self.errors += len(group)
@@ -176,13 +176,13 @@ class Counts:
 
     @property
     def operations(self) -> int:
-        """Finished, failed or not."""
+        """Completed operations, including failed ones."""
         return self.count + self.errors
 
     @property
     def seconds(self) -> float | None:
-        """From the first start to the last end, without what is left out between; None without a
-        result, or where it is 0."""
+        """From the first start to the last end, without what is excluded in between; None without a
+        result, or if it is 0."""
         if self.first_start_ns is None or self.last_end_ns is None:
             return None
         span_ns = self.last_end_ns - self.first_start_ns - self.left_out_ns
@@ -190,12 +190,12 @@ class Counts:
 
     @property
     def over_span(self) -> Throughput:
-        """Successes over ``seconds``, whatever of that is after the load's end."""
+        """Successes over ``seconds``, including those after the load's end."""
         return Throughput(self.count, self.bytes_moved, self.seconds, self.items)
 
     @property
     def throughput(self) -> Throughput:
-        """What every report's rates are: over the window, where there is one."""
+        """The rates of reports: over the window, if there is one."""
         if self.window_ns is None:
             return self.over_span
         seconds = self.window_ns / 1e9 if self.window_ns > 0 else None
@@ -205,27 +205,27 @@ class Counts:
 
     @property
     def rate_per_s(self) -> float | None:
-        """Successes a second, as ``throughput`` counts them."""
+        """Successes per second, as ``throughput`` counts them."""
         return self.throughput.rate_per_s
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Bytes a second that successes moved, as ``throughput``; None without a store."""
+        """Bytes per second that successes moved, as ``throughput``; None without a store."""
         return self.throughput.bytes_per_s if self.has_bytes else None
 
     @property
     def moved_bytes(self) -> int | None:
-        """By successes; None where no store was involved."""
+        """Bytes moved by successes; None without a store."""
         return self.bytes_moved if self.has_bytes else None
 
     @property
     def failed_moved_bytes(self) -> int | None:
-        """By failed operations; None where no store was involved."""
+        """Bytes moved by failed operations; None without a store."""
         return self.failed_bytes if self.has_bytes else None
 
     @property
     def retry_percent(self) -> float | None:
-        """All retries over the successes; None without a success."""
+        """All retries in percent of the successes; None without a success."""
         return 100.0 * self.retries / self.count if self.count else None
 
 
@@ -258,7 +258,7 @@ class Tally(Counts):
 class ErrorExample:
     """One failed operation to look up in the store's logs; the earliest is the example."""
 
-    at_ns: int  #: its end, or start where that is unknown; wall clock
+    at_ns: int  #: its end, or its start if the end is unknown; wall clock
     operation: int
     detail: str
     transaction_id: bytes
@@ -266,7 +266,7 @@ class ErrorExample:
 
 @dataclass(frozen=True, slots=True)
 class ErrorTally:
-    """How often one kind of error with one status came."""
+    """How often an error with one status occurred."""
 
     count: int
     example: ErrorExample
@@ -277,12 +277,12 @@ class ErrorTally:
 
 
 class Errors(dict[tuple[int, int], ErrorTally]):
-    """How often each kind of error with one status came, by (ErrorKind, status)."""
+    """How often each error occurred, by (ErrorKind, status)."""
 
     def add(self, group: Group, origin_ns: int) -> None:
         """Count a group of failures; offsets count from ``origin_ns`` of the wall clock."""
         statuses = group.column("status")
-        # A status that is none would be one more row of the report for each of them.
+        # Each impossible status would be another row of the report.
         statuses = np.where((statuses >= 0) & (statuses <= _HIGHEST_STATUS), statuses, 0)
         kinds = group.column("error")
         for kind in np.unique(kinds):
@@ -311,14 +311,14 @@ def _earliest(group: Group, chosen: Ints, origin_ns: int) -> ErrorExample:
 
 
 class Verified:
-    """What --verify found in runs, warm-up and cool-down included; merges in any order."""
+    """What --verify found, including warm-up and cool-down; can be merged in any order."""
 
     def __init__(self) -> None:
-        self.reads = 0  #: whose body was checked, whatever came of it
+        self.reads = 0  #: READs whose body was checked, correct or not
         self.bytes_read = 0
-        self.corrupt = 0  #: READs, and uploads whose ETag was wrong
+        self.corrupt = 0  #: READs, and uploads with a wrong ETag
         self.stale = 0
-        self.example: ErrorExample | None = None  #: the earliest that was corrupt
+        self.example: ErrorExample | None = None  #: the earliest corrupt one
 
     def __repr__(self) -> str:
         return f"<Verified {self.reads} READs, {self.corrupt} corrupt, {self.stale} stale>"
@@ -352,11 +352,11 @@ class Verified:
 
 
 class Tallies:
-    """A tally for each operation and size class of each stage; merges in any order."""
+    """A tally for each operation and size class of each stage; can be merged in any order."""
 
     def __init__(self) -> None:
         self._stages: defaultdict[int, dict[tuple[int, int], Tally]] = defaultdict(dict)
-        # Sums that were asked for, until something is added: a report asks often.
+        # A cache of sums, which a report asks for often; adding clears it.
         self._totals: dict[tuple[int | None, ...], Tally] = {}
 
     def __repr__(self) -> str:
@@ -364,11 +364,11 @@ class Tallies:
 
     @property
     def stage_count(self) -> int:
-        """Stages up to the last that has results; at least one."""
+        """Number of stages up to the last one with results; at least 1."""
         return max(self._stages, default=0) + 1
 
     def of(self, stage: int, operation: int, size_class: int) -> Tally:
-        """The tally to add to; empty where there was none."""
+        """The tally to add to."""
         self._totals.clear()
         return self._stages[stage].setdefault((operation, size_class), Tally())
 
@@ -384,7 +384,7 @@ class Tallies:
         return {kind for tallies in self._stages.values() for kind in tallies}
 
     def total(self, operation: int | None, size_class: int | None, stage: int | None) -> Tally:
-        """The sum; None stands for all. The same object until something is added."""
+        """The sum; None: all. The same object until something is added."""
         asked = operation, size_class, stage
         if asked not in self._totals:
             total = self._totals[asked] = Tally()

@@ -6,9 +6,9 @@
     scope     = operation | size class | operation "," size class
     operator  = "<" | "<=" | ">" | ">=" | "=="
 
-An operation is any of a run's, as CREATE or READ, in any case, GET is READ and PUT is CREATE; a
-size class is named as the scenario names it, in the double quotes of JSON where it is called like
-an operation or has ``(),"``.
+An operation is one of the run phase, such as READ, by its name or alias in any case. A size class
+has its name in the scenario, in double quotes (as in JSON) if that is also the name of an operation
+or contains one of ``(),"``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Metric(NamedTuple):
 
     units: Mapping[str, int]  #: unit -> base units: nanoseconds, bytes a second, percent, 1
     example: str
-    #: (run, its part that the scope names, unit) -> the value in base units.
+    #: (run, sums of the scope, unit) -> the value in base units.
     measure: Callable[[RunStats, Tally, str], Number | None]
     scoped: bool = True
 
@@ -60,12 +60,12 @@ def _errors(_stats: RunStats, tally: Tally, unit: str) -> Number | None:
 
 
 def _retries(_stats: RunStats, tally: Tally, unit: str) -> Number | None:
-    # In percent of the successes, as the report gives them.
+    # In percent of the successes, as in the report.
     return _share(tally.retries, tally.count, unit) if tally.operations else None
 
 
 def _of_footer(name: str) -> Callable[[RunStats, Tally, str], Number | None]:
-    """A count of RunRecords that only a footer has; its share is of all operations and itself."""
+    """A count that is in the run's footer; its share is of all operations, these included."""
 
     def measure(stats: RunStats, tally: Tally, unit: str) -> Number | None:
         known = stats.run.footers.keys() >= stats.run.headers.keys()
@@ -109,7 +109,7 @@ METRICS: dict[str, Metric] = {
     "left_behind": Metric(_ONLY_COUNT, "1", _of_footer("left_behind"), scoped=False),
 }
 
-#: What a latency's name begins with -> Tally's attribute; "" is decided by the run.
+#: Prefix of a latency's name -> attribute of Tally; "" depends on the run.
 _LATENCIES = {
     "": "",
     "service_": "last_byte",
@@ -127,7 +127,7 @@ KNOWN = (
 
 
 def metric_of(name: str) -> Metric:
-    """The row of a metric, a latency's included; the name must be one."""
+    """The row of a metric or latency, whose name must be valid."""
     return METRICS.get(name) or Metric(_DURATIONS, "50ms", _measure_of(name))
 
 
@@ -145,7 +145,7 @@ def _measure_of(name: str) -> Callable[[RunStats, Tally, str], Number | None]:
 
 
 def latency_of(name: str, tally: Tally) -> str | None:
-    """The attribute of the tally that a latency's name stands for; None for other metrics."""
+    """The attribute of the tally that a latency's name means; None for other metrics."""
     match = LATENCY.fullmatch(name)
     if match is None:
         return None
@@ -153,7 +153,7 @@ def latency_of(name: str, tally: Tally) -> str | None:
 
 
 def percent_of(name: str) -> float | None:
-    """99.9 for ``service_p99.9``; None for what is no percentile."""
+    """99.9 for ``service_p99.9``; None if it is no percentile."""
     match = LATENCY.fullmatch(name)
     return float(match[2]) if match and match[2] else None
 
@@ -175,9 +175,9 @@ _MEANT = {"=": "==", "=<": "<=", "=>": ">=", "≤": "<=", "≥": ">="}
 class Threshold:
     """A condition that a run must meet; ``parse`` of its ``str()`` gives an equal one.
 
-    ``p99``, ``mean``, ``min``, ``max`` are of the response time (from due) in a run whose
-    operations were due at a time, else of the service time (from start); ``service_p99``,
-    ``response_p99``, ``first_byte_p99``, ``headers_p99`` say which. All are of successes.
+    ``p99``, ``mean``, ``min`` and ``max`` are of the response time (from due) in an open loop, else
+    of the service time (from start); ``service_p99``, ``response_p99``, ``first_byte_p99``,
+    ``headers_p99`` say which. Latencies are those of successes.
     """
 
     metric: str
@@ -220,11 +220,11 @@ class Threshold:
         return Fraction(self.number) * metric_of(self.metric).units[self.unit]
 
     def check(self, scenario: ScenarioView, *, open_loop: bool | None = None) -> None:
-        """Check that the run can have what the threshold is about.
+        """Check that a run of the scenario can meet or miss the threshold.
 
-        :param open_loop: whether its operations are due at a time; None where that isn't known.
-        :raises UsageError: for a size class that the scenario hasn't, an operation that it never
-            does there, and response times of a closed loop.
+        :param open_loop: whether its operations have due times; None: not known.
+        :raises UsageError: the scenario does not have the size class or operation, or a closed loop
+            does not have the metric.
         """
         names = [size.name for size in scenario.sizes]
         if self.size_class is not None and self.size_class not in names:
@@ -237,17 +237,16 @@ class Threshold:
             raise UsageError(f"threshold {self}: {wrong}{where}; {right}")
         if open_loop is False and self.metric.startswith("response_"):
             wrong = "a closed loop has no due times, so no response times"
-            raise UsageError(f"threshold {self}: {wrong}; service_, or a run with a rate")
+            raise UsageError(f"threshold {self}: {wrong}; use service_, or a run with a rate")
         if open_loop is False and self.metric == "late":
             wrong = "a closed loop has no due times, so nothing is late"
-            raise UsageError(f"threshold {self}: {wrong}; leave it out, or a run with a rate")
+            raise UsageError(f"threshold {self}: {wrong}; leave it out, or use a run with a rate")
 
     def judge(self, stats: RunStats) -> ThresholdResult:
-        """Whether the run met it; where there is nothing to judge by, it didn't.
+        """Whether the run met it; without a measured value it did not.
 
-        Percentiles are off by at most ``RELATIVE_ERROR`` (0.025 %), all else is exact;
-        ``ThresholdResult.borderline`` says where that may have decided. Within that error a
-        percentile is ``==`` its limit.
+        Percentiles are accurate to ``RELATIVE_ERROR`` (0.025 %), all other values are exact. Within
+        that error a percentile is ``==`` its limit, and ``ThresholdResult.borderline`` is True.
         """
         tally = self._part(stats)
         latency = latency_of(self.metric, tally)
@@ -286,7 +285,7 @@ class Threshold:
         if self.metric == "late" and not due and stats.total().operations:
             return "no operation had a due time: a closed loop"
         if not metric_of(self.metric).scoped and stats.total().operations:
-            return f"the results end before their footer: what was {self.metric} isn't known"
+            return f"the stat file has no footer, so {self.metric} is unknown"
         if self.metric.startswith("response_") and self._part(stats).count:
             return "no operation had a due time: a closed loop"
         return "no operation to judge by" if self.metric in METRICS else "no sample to judge by"
@@ -297,14 +296,14 @@ class ThresholdResult:
     """Whether a run met a threshold."""
 
     threshold: Threshold
-    actual: float | None  #: in base units, as ``Threshold.limit``; None: nothing to judge by
+    actual: float | None  #: in base units, as ``Threshold.limit``; None: not measured
     passed: bool
-    latency: str | None = None  #: which of Tally's latencies was judged, where one was
-    why: str = ""  #: where ``actual`` is None
+    latency: str | None = None  #: attribute of Tally, if a latency was judged
+    why: str = ""  #: why ``actual`` is None
 
     @property
     def borderline(self) -> bool:
-        """A percentile so near its limit that the histogram's error may have decided."""
+        """Whether a percentile is so close to its limit that its error may decide."""
         if self.actual is None or percent_of(self.threshold.metric) is None:
             return False
         return abs(self.actual - float(self.threshold.limit)) <= RELATIVE_ERROR * self.actual
@@ -314,7 +313,7 @@ _PLAIN = re.compile(r'[^(),"]+')
 
 
 def _quoted(name: str) -> str:
-    """A size class as written in a scope."""
+    """A size class as it is written in a scope."""
     plain = _PLAIN.fullmatch(name) and name == name.strip() and name.isprintable()
     return name if plain and operation_named(name) is None else json.dumps(name)
 
@@ -380,7 +379,7 @@ class _Reader:
         return None if first is None else named[first], classes[0] if classes else None
 
     def _word(self) -> tuple[str, bool]:
-        """A word of a scope, and whether it was in quotes."""
+        """A word of a scope, and whether it is in quotes."""
         begin = self._here()
         quoted = self._take(r'"(?:[^"\\]|\\.)*"')
         if quoted:
@@ -418,7 +417,7 @@ class _Reader:
         return self._at
 
     def _take(self, pattern: str) -> str:
-        """The text that the pattern matches here, "" for none."""
+        """The text that the pattern matches here; "" if it does not match."""
         match = re.compile(pattern).match(self._text, self._here())
         if match is None:
             return ""
