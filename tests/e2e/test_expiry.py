@@ -45,7 +45,8 @@ def test_expired_objects_are_not_requested(
     commands: Commands, embedded_swift: EmbeddedSwift
 ) -> None:
     path = commands.scenario(container_base="expired", delete_after=3, user_count=8)
-    ended = commands.run("-f", path, "-r", 7, *login(embedded_swift)).fine()
+    options = ["-r", 7, "--think-time", 0.02, *login(embedded_swift)]
+    ended = commands.run("-f", path, *options).fine()
     count, errors, _ = ended.counted()
     assert count > 100
     assert errors == 0

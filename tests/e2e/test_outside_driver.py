@@ -45,8 +45,9 @@ def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
     with DictStore(token_life_s=2) as store:
         path = scenario(commands)
         started = commands.start_run(
-            "-v", "-f", path, "-r", "5", "--verify", *store.options, environment=environment(store)
-        )
+            "-v", "-f", path, "-r", "5", "--think-time", "0.01", "--verify", *store.options,
+            environment=environment(store),
+        )  # fmt: skip
         with Watcher(started) as watcher:
             ended = started.wait().fine()
         assert ended.counted()[0] > 50
@@ -64,7 +65,7 @@ def test_it_runs_in_two_workers_and_shows_no_secret(commands: Commands) -> None:
 def test_the_run_survives_a_killed_worker(commands: Commands, store: DictStore) -> None:
     path = scenario(commands)
     started = commands.start_run(
-        "-f", path, "-r", 12, *store.options, environment=environment(store)
+        "-f", path, "-r", 12, "--think-time", 0.01, *store.options, environment=environment(store)
     )
     until("operations", lambda: done(started, "READ") > 20)
     started.workers()[0].send_signal(signal.SIGKILL)

@@ -131,7 +131,7 @@ def test_of_a_verbose_run_in_which_things_fail(
     swift = keyed_swift
     path = commands.scenario(crud_profile=[1, 1, 1, 1])
     who = {"ST_AUTH": swift.auth_url, "ST_USER": swift.user, "ST_KEY": KEY}
-    options = ["-v", "-r", "4", "--profile"]
+    options = ["-v", "-r", "4", "--think-time", "0.01", "--profile"]
     started = commands.start_run("-f", path, *options, environment=who)
     with Watcher(started) as watcher:
         until("requests", lambda: len(requests(swift, "ssbench")) > 60)

@@ -187,9 +187,8 @@ def test_a_worker_that_exits_on_sigterm_loses_no_operation(commands: Commands, r
     leaving = commands.worker(*ports, "leaving")
     commands.worker(*ports, "staying")
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
-    started = commands.start_run(
-        "-f", path, "--noop", "-r", "3", "--expect-workers", "2", workers=None, ports=ports
-    )
+    options = ["--noop", "-r", 3, "--think-time", 0.01, "--expect-workers", 2]
+    started = commands.start_run("-f", path, *options, workers=None, ports=ports)
     started.wait_for("Benchmark Run")
     time.sleep(1)
     leaving.process.terminate()
@@ -216,7 +215,7 @@ def test_two_workers_of_one_name_are_rejected(commands: Commands) -> None:
     ports = free_ports()
     path = commands.scenario(crud_profile=[0, 1, 0, 0])
     commands.worker(*ports, "twin")
-    options = ["--noop", "-r", 8, "--expect-workers", 1]
+    options = ["--noop", "-r", 8, "--think-time", 0.01, "--expect-workers", 1]
     started = commands.start_run("-f", path, *options, workers=None, ports=ports)
     started.wait_for("Benchmark Run")
     second = commands.worker(*ports, "twin")
