@@ -232,6 +232,9 @@ _WORKER_COUNTS = (
            "not start, and exit with status 6]"),
     _field("--worker-timeout", "worker_timeout_s", types.seconds, _WORKERS,
            "time without a heartbeat after which a worker is declared lost", metavar="SECONDS"),
+    _field("--source-address", "source_addresses", types.ip_address, _WORKERS,
+           "IP address of this host from which the workers of --workers connect to the store; "
+           "several are used in turn; may be repeated", metavar="ADDRESS", repeat=True),
     _BATCH_SIZE, *_MASTER_SOCKETS,
 )
 RUN_SCENARIO = (

@@ -9,6 +9,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,12 @@ from ssbench.cli.worker_options import key_path, ports_of, worker_parser
 from ssbench.core.capacity import most_users
 from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.host.live import HostLive
-from ssbench.host.process import allow_many_connections, host_limits, tune_garbage_collector
+from ssbench.host.process import (
+    allow_many_connections,
+    check_source_addresses,
+    host_limits,
+    tune_garbage_collector,
+)
 from ssbench.storage.registry import open_store
 from ssbench.transport.key import CurveKey
 from ssbench.transport.master_address import MasterAddress, read_address
@@ -32,6 +38,9 @@ from ssbench.worker.worker import Worker, local_settings
 
 if TYPE_CHECKING:
     import cProfile
+
+    from ssbench.core.settings import StorageSettings
+    from ssbench.storage.base import ObjectStore
 
 log = logging.getLogger("ssbench")
 
@@ -50,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(ns: argparse.Namespace) -> ExitStatus:
     allow_many_connections()
+    check_source_addresses(ns.source_addresses or ())
     concurrency = _possible_users(ns)
     worker_id = ns.worker_id or f"{socket.gethostname()}-{secrets.token_hex(4)}"
     if ns.parent_pipe is not None:
@@ -77,7 +87,9 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
         settings,
         host=HostLive(),
         on_jobs=counter.count if ns.profile_count else None,
-        open_driver=partial(open_store, allowed=tuple(ns.allowed_drivers or ())),
+        open_driver=partial(
+            _open_store, tuple(ns.allowed_drivers or ()), tuple(ns.source_addresses or ())
+        ),
     )
     if ns.parent_pipe is not None:
         gevent.spawn(_end_with_parent, ns.parent_pipe, worker)
@@ -94,6 +106,12 @@ def _run(ns: argparse.Namespace) -> ExitStatus:
     return status
 
 
+def _open_store(
+    allowed: tuple[str, ...], sources: tuple[str, ...], settings: StorageSettings
+) -> ObjectStore:
+    return open_store(replace(settings, source_addresses=sources), allowed=allowed)
+
+
 def _possible_users(ns: argparse.Namespace) -> int:
     """As many as -c says, or as this host allows.
 
@@ -102,7 +120,7 @@ def _possible_users(ns: argparse.Namespace) -> int:
     wanted: int = ns.concurrency
     if ns.parent_pipe is not None:
         return wanted  # the master has checked it
-    most, why = most_users(host_limits())
+    most, why = most_users(host_limits(), len(ns.source_addresses or (None,)))
     if most is None or wanted <= most:
         return wanted
     if most < 1:

@@ -55,6 +55,9 @@ _MASTER = "master"
 VERBOSE = row("-v --verbose", "verbose", bool, "", "print more messages", default=False)
 RETRIES = row("--retries", "retries", types.count_or_none, "",
               "number of times to repeat a failed operation", default=10, metavar="COUNT")
+SOURCE_ADDRESS = row("--source-address", "source_addresses", types.ip_address, "",
+        "IP address of this host to connect to the store from; several are used in turn, as each "
+        "has its own local ports; may be repeated", metavar="ADDRESS", repeat=True)
 TRANSPORT = (
     row("--zmq-work-port", "work_port", types.port, _MASTER, "port for jobs",
         default=13579, metavar="PORT"),
@@ -73,6 +76,7 @@ WORKER = (
     row("-c --concurrency", "concurrency", types.count, "", "most users that this worker can run",
         default=64, metavar="COUNT"),
     RETRIES,
+    SOURCE_ADDRESS,
     row("--batch-size", "batch_size", types.batch_size, "",
         "ignored: accepted for compatibility; the master's value counts", default="auto",
         metavar="COUNT"),

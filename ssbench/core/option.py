@@ -8,6 +8,7 @@ never shows a value that may be secret.
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,6 +114,14 @@ def size(text: str) -> int:
     if number < 1:
         raise UsageError(f"{text!r} is not a size: give bytes above 0, as in {SIZE_EXAMPLES}")
     return number
+
+
+def ip_address(text: str) -> str:
+    """An IPv4 or IPv6 address."""
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise UsageError(f"{text!r} is not an IP address: give one, as in 192.0.2.7") from None
 
 
 def rate(text: str) -> float:

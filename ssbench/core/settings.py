@@ -44,6 +44,11 @@ class StorageSettings:
     network_timeout_s: float = 20.0
     compressible: bool = False  #: bodies of one repeated letter, as in ssbench 0.3.9
     verify: bool = False  #: check the content of reads
+    #: Further request headers: an operation's number, and lines, each with its CRLF.
+    headers: tuple[tuple[int, str], ...] = ()
+    keep_alive: bool = True  #: use connections for several requests
+    expect_continue: bool = False  #: uploads wait for 100 Continue before they send the body
+    source_addresses: tuple[str, ...] = ()  #: to connect from, in turn; each worker fills it in
     names: Mapping[str, Any] = field(default_factory=dict)  #: as core.naming.NAMINGS; {}: by run
     contents: Mapping[str, Any] = field(default_factory=dict)  #: as core.content.SOURCES
     store: Mapping[str, Any] = field(default_factory=dict)

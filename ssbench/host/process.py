@@ -9,12 +9,14 @@ import gc
 import os
 import re
 import resource
-from collections.abc import Callable, Collection
+import socket
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 import ssbench
 from ssbench.core.capacity import HostLimits
+from ssbench.core.errors import UsageError
 
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _MEMORY = Path("/proc/meminfo")
@@ -31,6 +33,18 @@ def allow_many_connections() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):  # some systems reject their own "unlimited"
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def check_source_addresses(addresses: Iterable[str]) -> None:
+    """:raises UsageError: this host does not have one of the IP addresses."""
+    for address in addresses:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.bind((address, 0))
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UsageError(f"--source-address {address}: {reason} on this host") from error
 
 
 def host_limits(port_range: Path = _PORT_RANGE, memory: Path = _MEMORY) -> HostLimits:

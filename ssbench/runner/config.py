@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,7 @@ class RunConfig:
     worker_command: tuple[str, ...] = WORKER_COMMAND
     workers: int | None = None
     expect_workers: int | None = None
+    source_addresses: Sequence[str] | None = None  #: of this host, for its workers
     worker_wait_s: float = 30.0
     fewer_workers_ok: bool = False
     worker_timeout_s: float = 10.0
@@ -81,6 +82,10 @@ class RunConfig:
             raise UsageError(
                 f"--expect-workers {self.expect_workers} is fewer than the {self.workers} of "
                 "--workers, which count among them"
+            )
+        if self.source_addresses and not self.workers:
+            raise UsageError(
+                "--source-address is for the workers of --workers; give it to each ssbench-worker"
             )
         if self.stats_file == "-":
             raise UsageError("-s -: standard output is for the report; name a file")

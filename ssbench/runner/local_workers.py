@@ -19,7 +19,12 @@ from ssbench.core.errors import UsageError
 from ssbench.core.model import WorkerExit
 from ssbench.core.text import printable
 from ssbench.host.private_files import numbered_file
-from ssbench.host.process import allow_many_connections, child_environment, host_limits
+from ssbench.host.process import (
+    allow_many_connections,
+    check_source_addresses,
+    child_environment,
+    host_limits,
+)
 from ssbench.storage.registry import secret_variables, url_count
 
 if TYPE_CHECKING:
@@ -53,6 +58,9 @@ def start_local_workers(
     if not config.is_noop:  # its users have no connections
         each, warnings = _within_limits(config, each, most_users, least_users or most_users)
     arguments = ["--concurrency", str(each), "--retries", str(config.retries)]
+    check_source_addresses(config.source_addresses or ())
+    for address in config.source_addresses or ():
+        arguments += ["--source-address", address]
     hidden: Collection[str] = ()
     if config.store is not None:
         hidden = secret_variables(config.store)
@@ -70,6 +78,7 @@ def _within_limits(
     """Users of each worker, and warnings."""
     found, workers = host_limits(), config.workers or 1
     targets = url_count(config.store) if config.store else 1
+    targets *= len(config.source_addresses or (None,))
     # The users of workers on other hosts are unknown here: each worker is given its share.
     others = max((config.expect_workers or 0) - workers, 0)
     here = -(-least_users * workers // (workers + others))

@@ -194,6 +194,9 @@ class Run:
             block_size=scenario.block_size,
             compressible=config.compressible,
             verify=config.verify,
+            headers=scenario.header_lines(),
+            keep_alive=scenario.keep_alive,
+            expect_continue=scenario.expect_continue,
             names=self.plan.names or _names_of(scenario),
         )
 

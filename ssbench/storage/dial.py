@@ -6,7 +6,10 @@ import errno
 import os
 import socket
 import ssl
+import sys
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
+from itertools import cycle
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -17,6 +20,8 @@ from ssbench.core.model import ErrorKind
 from ssbench.core.outcome import outcome_of
 from ssbench.storage.stream import CIPHERTEXT_SIZE, WRITE, PlainStream, TlsStream
 
+#: Linux: choose the local port when connecting, not when binding (ip(7)).
+_NO_PORT = 24 if sys.platform == "linux" else None
 #: Errors of our own host, not of the store: no descriptors, local ports or memory left.
 _LOCAL_SHORTAGES = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM}
@@ -35,11 +40,19 @@ class Endpoint(NamedTuple):
 
 
 class Dialler:
-    """Opens streams to one endpoint within the connect timeout."""
+    """Opens streams to one endpoint within the connect timeout.
+
+    :param sources: IP addresses of this host to connect from, in turn; (): the system chooses.
+    """
 
     def __init__(
-        self, endpoint: Endpoint, timeout_s: float, context: ssl.SSLContext | None = None
+        self,
+        endpoint: Endpoint,
+        timeout_s: float,
+        context: ssl.SSLContext | None = None,
+        sources: Sequence[str] = (),
     ) -> None:
+        self._sources: Iterator[str | None] = cycle(sources or (None,))
         self.endpoint = endpoint
         self._timeout_s = timeout_s
         self._context = context
@@ -76,9 +89,10 @@ class Dialler:
         if not self._addresses:
             self._addresses = self._look_up()
         failure: OSError | None = None
+        source = next(self._sources)
         for family, address in self._addresses:
             try:
-                return self._start_tls(_connect(family, address))
+                return self._start_tls(_connect(family, address, source))
             except OSError as error:
                 if failure is None or not _is_local_shortage(error):
                     failure = error
@@ -145,12 +159,14 @@ class Dialler:
         return StorageError(kind, f"{self.endpoint}: {cause}", sent=False)
 
 
-def _connect(family: int, address: Any) -> socket.socket:
+def _connect(family: int, address: Any, source: str | None) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
         # Without this, a small upload in two segments waits 40 ms for a delayed acknowledgement.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if source is not None:
+            _bind(sock, source)
         status = sock.connect_ex(address)
         if status == errno.EINPROGRESS:
             _wait_connected(sock)
@@ -161,6 +177,20 @@ def _connect(family: int, address: Any) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+def _bind(sock: socket.socket, source: str) -> None:
+    """Let a socket connect from this address of the host.
+
+    :raises OSError: no local port is left, or the endpoint is of the other IP version.
+    """
+    if _NO_PORT is not None:  # two connections to different places may then share a port
+        sock.setsockopt(socket.IPPROTO_IP, _NO_PORT, 1)
+    try:
+        sock.bind((source, 0))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(error.errno, f"source address {source}: {reason}") from error
 
 
 def _wait_connected(sock: socket.socket) -> None:

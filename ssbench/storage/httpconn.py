@@ -14,6 +14,8 @@ from itertools import chain, islice
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
+from gevent import Timeout
+
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
 from ssbench.storage.httpbody import (
@@ -37,16 +39,21 @@ from ssbench.storage.stream import PlainStream
 BUFFER_SIZE = 65536
 IDLE = -1  #: Connection.deadline_ns of an idle connection
 _MAX_INTERIM = 100  #: 1xx responses to one request
+_CONTINUE_S = 1.0
 _PIECES_PER_SEND = 16  #: pieces of a large body sent by one system call
 _timing = tuple.__new__  # Timing(...) without the cost of keyword arguments
 
 
 class Upload(NamedTuple):
-    """A request's body: its first piece, and a factory of the others (called per attempt)."""
+    """A request's body: its first piece, and a factory of the others (called per attempt).
+
+    :param expects: the request says ``Expect: 100-continue``; then ``rest`` is the whole body.
+    """
 
     size: int
     first: memoryview | bytes
     rest: Callable[[], Iterator[memoryview]] | None = None
+    expects: bool = False
 
 
 class Disconnected(StorageError):
@@ -73,9 +80,11 @@ class EndpointState:
 
     :param name: of the endpoint, for error messages.
     :param url: the storage URL's index, for Timing.
+    :param keep_alive: False: a connection serves one request.
     """
 
-    def __init__(self, name: str, url: int) -> None:
+    def __init__(self, name: str, url: int, keep_alive: bool = True) -> None:
+        self.keep_alive = keep_alive
         self.name = name
         self.url = url
         self.buffer = bytearray(BUFFER_SIZE)  #: receive buffer; empty whenever a greenlet waits
@@ -102,7 +111,7 @@ class Connection:
         self.deadline_ns = IDLE
         self.alive = True  #: bytes were transferred since the last sweep
         self.last_active_ns = 0  #: time of the last sweep that saw it active
-        self.reusable = True
+        self.reusable = shared.keep_alive
         #: Timing of the previous response, None: there was none. The connection has been idle
         #: since then, and the server may have closed it.
         self.last: Timing | None = None
@@ -208,7 +217,12 @@ class Connection:
         self._interim = 0
         self._any_sent = sent > 0
         parts: Iterator[Any] = iter((head,))
-        if upload is not None:
+        if upload is not None and upload.expects:
+            if not (self._send_views([memoryview(head)]) and self._await_continue()):
+                self.reusable = False
+                return
+            parts = upload.rest() if upload.rest else iter(())
+        elif upload is not None:
             parts = chain((head, upload.first), upload.rest() if upload.rest else ())
         while views := [memoryview(part) for part in islice(parts, _PIECES_PER_SEND)]:
             sent = _skip(views, sent)
@@ -232,6 +246,18 @@ class Connection:
             # The socket's send buffer is full: wait before the next attempt.
             if views and self.stream.wait_writable() and self._read_early():
                 return False
+        return True
+
+    def _await_continue(self) -> bool:
+        """Wait for 100 Continue, for a second at most, as a server may not know it (RFC 9110,
+        10.1.1). False: a final response, or the end of the stream, came instead."""
+        with Timeout(_CONTINUE_S, False):
+            while True:
+                if self._read_early():
+                    return False
+                if self._interim:
+                    break
+                self.stream.wait_readable()
         return True
 
     def _check_open(self) -> None:

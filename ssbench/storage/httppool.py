@@ -62,6 +62,7 @@ class ConnectionPool:
     """The connections to one storage URL, reused in LIFO order.
 
     :param url: the storage URL's index, for Timing.
+    :param keep_alive: False: a connection for each request.
     :param sign: signs what ``request_signed`` sends. ``request`` costs the same with and without.
     """
 
@@ -71,12 +72,13 @@ class ConnectionPool:
         network_timeout_s: float,
         url: int = 0,
         *,
+        keep_alive: bool = True,
         sign: Sign = no_signature,
         challenged: Challenged = is_unauthorized,
     ) -> None:
         self._dialler = dialler
         self.name = str(dialler.endpoint)  #: for messages
-        self._shared = EndpointState(self.name, url)
+        self._shared = EndpointState(self.name, url, keep_alive)
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._closed = False
@@ -166,6 +168,8 @@ class ConnectionPool:
 
     def connect(self, count: int) -> None:
         """Open connections until there are ``count``; stops silently at the first failure."""
+        if not self._shared.keep_alive:
+            return
         failures: list[str] = []
         openers = GreenletPool(_CONNECT_AT_ONCE)
         for _ in range(count - len(self._all)):

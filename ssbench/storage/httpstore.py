@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 from ssbench.core import operations
@@ -62,6 +63,8 @@ class ObjectBodies:
         self.verifier = Verifier(settings, self.naming, self.content)
         #: Bytes of the longest object of each size class.
         self.longest = [size.size_max for size in settings.sizes]
+        #: ``upload(job)``: the content of the job's object.
+        self.upload = self._expecting_upload if settings.expect_continue else self._upload
         self._is_needed = settings.verify or any(map(_is_written, settings.sizes))
 
     def prepare(self) -> None:
@@ -69,8 +72,7 @@ class ObjectBodies:
         if self._is_needed:
             self.content.prepare()
 
-    def upload(self, job: Job) -> Upload:
-        """The content of the job's object."""
+    def _upload(self, job: Job) -> Upload:
         content = self.content
         name = self.naming.object(job.size_class, job.object).encode()
         if job.size <= content.block_size:
@@ -81,6 +83,13 @@ class ObjectBodies:
 
         first = content.piece(name, job.version, content.block_size)
         return Upload(job.size, first, rest)
+
+    def _expecting_upload(self, job: Job) -> Upload:
+        if job.operation == operations.ENSURE:  # has no header lines of the scenario
+            return self._upload(job)
+        name = self.naming.object(job.size_class, job.object).encode()
+        pieces = partial(self.content.pieces, name, job.version, job.size)
+        return Upload(job.size, b"", pieces, expects=True)
 
 
 def _is_written(size: SizeClass) -> bool:

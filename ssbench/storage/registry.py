@@ -49,7 +49,7 @@ ROWS = {
             options="ssbench.storage.swiftlogin:OPTIONS",
             credentials="ssbench.storage.auth:provider",
             urls="storage_urls",
-            features=("delete_after", "policy"),
+            features=("delete_after", "policy", "headers", "expect_continue", "keep_alive"),
             needs_mark=False,
         ),
         StoreRow(
@@ -70,7 +70,7 @@ ROWS = {
         StoreRow(
             "noop",
             driver="ssbench.storage.noop:NoopStorage",
-            features=("delete_after", "policy"),
+            features=("delete_after", "policy", "headers", "expect_continue", "keep_alive"),
             is_real=False,
         ),
     )

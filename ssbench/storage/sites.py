@@ -67,9 +67,11 @@ def open_pools(
                 site.endpoint,
                 settings.connect_timeout_s,
                 context if site.endpoint.tls else None,
+                settings.source_addresses,
             ),
             settings.network_timeout_s,
             index,
+            keep_alive=settings.keep_alive,
             sign=sign,
         )
         for index, site in enumerate(sites)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
@@ -55,7 +56,25 @@ class SwiftStorage(AccountClient):
         )
         self._random, self._url_count = account.random, len(account.pools)
         self._verifier = self._bodies.verifier
-        self.actions: Mapping[int, Action] = actions_of(self, settings)
+        self.actions: Mapping[int, Action] = {
+            **actions_of(self, settings),
+            **{
+                operation: actions_of(self._with_headers(lines), settings)[operation]
+                for operation, lines in settings.headers
+                if operation in METHODS
+            },
+        }
+
+    def _with_headers(self, lines: str) -> SwiftStorage:
+        """The same driver, with further header lines in every request: no request pays for them
+        where there are none."""
+        view = copy(self)
+        view._account = account = self._account.with_headers(lines)
+        view._suffixes, view._upload_suffixes = (
+            account.header_suffixes,
+            account.upload_header_suffixes,
+        )
+        return view
 
     # --- Hot path: operations on objects
 

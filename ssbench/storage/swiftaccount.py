@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import copy
 from typing import Literal
 from urllib.parse import quote
 
@@ -41,6 +42,8 @@ class Account:
         self.header_suffixes: list[str] = []
         self.upload_header_suffixes: list[str] = []  #: the same for uploads
         self.serial = 0  #: of the token
+        self._extra = ""  # header lines of every request
+        self._views: list[Account] = []  # with further header lines
         self._token = ""  # nosec B105 # none yet
         self._settings = settings
         self.set_credentials(settings.newest)
@@ -56,13 +59,25 @@ class Account:
         token = str(credentials.payload.get("token", ""))
         if not (token.isascii() and token.isprintable()):
             raise UsageError("the token has characters that can't be sent in a header")
-        self.serial = credentials.serial
-        self._token = token
+        for account in (self, *self._views):
+            account._use(token, credentials.serial)
+
+    def with_headers(self, lines: str) -> Account:
+        """The same account, with further header lines in every request."""
+        view = copy(self)
+        view._extra = lines
+        view.header_suffixes, view.upload_header_suffixes = [], []
+        view._use(self._token, self.serial)
+        self._views.append(view)
+        return view
+
+    def _use(self, token: str, serial: int) -> None:
+        self.serial, self._token = serial, token
         who = [name for name in (self._settings.run_id, self._settings.worker_id) if name]
         extra = quote("-".join(who), safe="")[:_TRANS_ID_EXTRA_MAX]
         self.header_suffixes[:] = [
             f" HTTP/1.1\r\nHost: {site.netloc}\r\nUser-Agent: ssbench\r\nX-Auth-Token: {token}\r\n"
-            f"X-Trans-Id-Extra: {extra}\r\n"
+            f"X-Trans-Id-Extra: {extra}\r\n{self._extra}"
             for site in self.sites
         ]
         uploads = _upload_headers(self._settings)

@@ -82,3 +82,24 @@ def test_key_names_are_found_again_and_cleaned_up(
         "cleanup-containers", "--resume-cleanup", again.results, "--yes", *login(embedded_swift)
     ).wait().fine()
     assert len(account.objects(base)) == 10
+
+
+def test_swift_takes_expect_newest_and_new_connections(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    path = commands.scenario(
+        headers={"read": {"X-Newest": "true"}}, keep_alive=False, expect_continue=True,
+        container_base=base, operation_count=100,
+    )  # fmt: skip
+    ended = commands.run(
+        "-f", path, "--verify", "--source-address", "127.0.0.1", "--source-address", "127.0.0.9",
+        *login(embedded_swift),
+    ).fine()  # fmt: skip
+    assert ended.counted() == (100, 0, 0)
+
+
+def test_a_source_address_must_be_one_of_the_host(commands: Commands) -> None:
+    path = commands.scenario()
+    ended = commands.run("-f", path, "--noop", "--source-address", "192.0.2.7")
+    line = ended.one_line(2)
+    assert "--source-address 192.0.2.7: cannot assign requested address on this host" in line

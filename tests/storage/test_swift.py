@@ -27,7 +27,7 @@ from ssbench.core.operations import (
 )
 from ssbench.core.scenario.fields import crud_profile
 from ssbench.core.settings import StorageSettings
-from ssbench.storage import httpstore, swiftadmin
+from ssbench.storage import httpconn, httpstore, swiftadmin
 from ssbench.storage.base import ContainerInfo, ObjectEntry
 from tests.fakes.drivers import WholeDriver, driver_settings, pieces, with_token
 from tests.fakes.http_server import FakeContainer, FakeObject, FakeSwift
@@ -546,3 +546,120 @@ def test_a_nasty_name_is_quoted_in_every_request_line(
     ]
     lines = swift.seen[3].body.decode("ascii").splitlines()
     assert lines == [f"{quoted}_000000/{quoted}", f"{quoted}_000000/{quoted}%2F{quoted}"]
+
+
+# Requests of another form --------------------------------------------------------------------
+
+
+def test_further_headers_are_those_of_their_operation_also_after_a_renewal(
+    swift: FakeSwift, opened: Opener
+) -> None:
+    driver = opened(headers=((int(READ), "X-Newest: true\r\n"), (int(CREATE), "X-A: 1\r\n")))
+    driver.actions[CREATE](job(CREATE, 12), 0)
+    swift.token = "new"
+    driver.set_credentials(with_token("new", 2))
+    driver.actions[READ](job(READ, 12), 0)
+    driver.actions[HEAD](job(HEAD, 12), 0)
+    put, get, head = (seen.headers for seen in swift.seen)
+    assert (put["X-A"], put["X-Auth-Token"], "X-Newest" in put) == ("1", "tk", False)
+    assert (get["X-Newest"], get["X-Auth-Token"], "X-A" in get) == ("true", "new", False)
+    assert not {"X-Newest", "X-A"} & head.keys()
+
+
+def test_without_keep_alive_each_request_has_a_connection_of_its_own() -> None:
+    with ScriptedServer(answering(*[ok(b"x" * 50)] * 9)) as server:
+        driver = WholeDriver(settings(server_url(server), keep_alive=False))
+        with closing(driver):
+            driver.connect(4)
+            for _ in range(3):
+                driver.actions[READ](job(READ), 0)
+        assert server.connections == 3
+
+
+def expecting(*answers: bytes, content: bool = True) -> Callable[[Peer], None]:
+    """Says the first answer to the head, and the others once the content has come."""
+
+    def serve(peer: Peer) -> None:
+        first, *others = answers
+        heard.append(peer.hear())
+        peer.say(first)
+        if content:
+            body = b""
+            while len(body) < 50:
+                body += peer.sock.recv(50)
+            heard.append(body)
+            for answer in others:
+                peer.say(answer)
+        peer.linger(0.2)
+
+    heard: list[bytes] = []
+    serve.heard = heard  # type: ignore[attr-defined]
+    return serve
+
+
+EXPECTING = {"headers": ((int(CREATE), "Expect: 100-continue\r\n"),), "expect_continue": True}
+CREATED = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+
+
+def test_an_upload_waits_for_100_continue() -> None:
+    script = expecting(b"HTTP/1.1 100 Continue\r\n\r\n", CREATED)
+    with ScriptedServer(script) as server:
+        driver = WholeDriver(settings(server_url(server), **EXPECTING))
+        with closing(driver):
+            timing = driver.actions[CREATE](job(CREATE, 12), 0)
+    assert (timing.status, timing.bytes_moved) == (201, 50)
+    head, body = script.heard  # type: ignore[attr-defined]
+    assert b"\r\nExpect: 100-continue\r\n" in head
+    assert head.endswith(b"\r\n\r\n"), "the object comes later"
+    assert body == b"".join(pieces(b"tiny_run1_000012", 0, 50, 65536))
+
+
+def test_a_store_that_rejects_an_upload_receives_no_content() -> None:
+    rejection = b"HTTP/1.1 507 Full\r\nContent-Length: 0\r\n\r\n"
+    script = expecting(rejection, content=False)
+    with ScriptedServer(script) as server:
+        driver = WholeDriver(settings(server_url(server), **EXPECTING))
+        with closing(driver), pytest.raises(StorageError) as raised:
+            driver.actions[CREATE](job(CREATE, 12), 0)
+    assert raised.value.status == 507
+    assert raised.value.timing is not None
+    assert raised.value.timing.bytes_moved == 0
+    (head,) = script.heard  # type: ignore[attr-defined]
+    assert head.endswith(b"\r\n\r\n")
+
+
+def test_a_store_that_does_not_know_expect_gets_the_object_after_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(httpconn, "_CONTINUE_S", 0.05)
+    with ScriptedServer(expecting(b"", CREATED)) as server:
+        driver = WholeDriver(settings(server_url(server), **EXPECTING))
+        with closing(driver):
+            assert driver.actions[CREATE](job(CREATE, 12), 0).status == 201
+
+
+def test_connections_come_from_the_source_addresses_in_turn() -> None:
+    peers: list[str] = []
+
+    def serve(peer: Peer) -> None:
+        peers.append(peer.sock.getpeername()[0])
+        answering(ok(b"x" * 50))(peer)
+
+    sources = ("127.0.0.2", "127.0.0.3")
+    with ScriptedServer(serve) as server:
+        driver = WholeDriver(
+            settings(server_url(server), keep_alive=False, source_addresses=sources)
+        )
+        with closing(driver):
+            for _ in range(4):
+                driver.actions[READ](job(READ), 0)
+    assert peers == [*sources, *sources]
+
+
+def test_a_source_address_that_the_host_lacks_is_a_failure_of_the_load_generator() -> None:
+    with ScriptedServer(answering(ok(b"x" * 50))) as server:
+        driver = WholeDriver(settings(server_url(server), source_addresses=("192.0.2.7",)))
+        with closing(driver), pytest.raises(StorageError) as raised:
+            driver.actions[READ](job(READ), 0)
+    assert raised.value.kind is ErrorKind.LOAD_GENERATOR
+    assert "source address 192.0.2.7" in raised.value.detail

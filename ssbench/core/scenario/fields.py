@@ -54,6 +54,18 @@ MAX_GROUPS = 64
 ARRIVALS = ("uniform", "poisson")  #: pacing.MODELS
 MAX_RATE = 10_000_000
 
+MAX_HEADER = 4096  #: characters of a header's value
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
+_SECRET_HEADER = re.compile(
+    r"auth(?!or\b)|token|secret|passw|cookie|credential|signature|(api|access|encryption)-?key",
+    re.IGNORECASE,
+)
+_OWN_HEADER = re.compile(
+    r"host|connection|keep-alive|content-(length|type|range|md5)|transfer-encoding|te|trailer|upgrade"
+    r"|expect|range|user-agent|date|if-none-match|x-copy-from|x-fresh-metadata|x-delete-(after|at)"
+    r"|x-trans-id-extra|x-object-meta-ssbench.*",
+    re.IGNORECASE,
+)
 _POLICY = re.compile(r"[!-.0-~]+")
 
 
@@ -163,6 +175,45 @@ def rate(raw: object) -> float:
     return value
 
 
+def flag(raw: object) -> bool:
+    """A check for true and false."""
+    if not isinstance(raw, bool):
+        raise ValidationError(f"{preview(raw)} is {kind(raw)}", "true or false")
+    return raw
+
+
+def headers(raw: object) -> dict[str, str | dict[str, str]]:
+    """Further request headers: of all operations, or of one, by its name."""
+    right = 'names and values, as in {"X-Debug": "1", "read": {"X-Newest": "true"}}'
+    if not isinstance(raw, dict):
+        raise ValidationError(f"{preview(raw)} is {kind(raw)}", right)
+    found: dict[str, str | dict[str, str]] = {}
+    for name, value in raw.items():
+        if not isinstance(value, dict):
+            found[name] = _header(name, value, right)
+            continue
+        if operation_named(name) is None:
+            known = [each.name.lower() for each in of_phase(Phase.RUN)]
+            raise ValidationError(f"there is no operation {preview(name)}", suggest(name, known))
+        found[name] = {each: _header(each, text, right) for each, text in value.items()}
+    return found
+
+
+def _header(name: str, value: object, right: str) -> str:
+    if not _HEADER_NAME.fullmatch(name):
+        raise ValidationError(f"{preview(name)} is no name of a header", right)
+    if _SECRET_HEADER.search(name):
+        wrong = f"{preview(name)} is for credentials, and a scenario is stored with the results"
+        raise ValidationError(wrong, "leave it out: the store's options have credentials")
+    if _OWN_HEADER.fullmatch(name):
+        raise ValidationError(f"ssbench itself sets {preview(name)}", "leave it out")
+    if not (isinstance(value, str) and value.isascii() and value.isprintable()):
+        raise ValidationError(f"{preview(value)} is no value of {name}", "printable ASCII")
+    if len(value) > MAX_HEADER:
+        raise ValidationError(f"{name} has {len(value)} characters", f"at most {MAX_HEADER}")
+    return value
+
+
 def one_of(names: Collection[str], what: str) -> Check[str]:
     """A check for one of these names."""
 
@@ -230,6 +281,9 @@ KEYS: dict[str, KeyRule] = {
     "think_time": KeyRule(think_time, option="--think-time"),
     "warmup": KeyRule(duration, option="--warmup"),
     "cooldown": KeyRule(duration, option="--cooldown"),
+    "headers": KeyRule(headers),
+    "keep_alive": KeyRule(flag),
+    "expect_continue": KeyRule(flag),
     "key_names": KeyRule(one_of(KEY_NAMES, "a form of names")),
 }
 OWN_READERS = ("sizes", "initial_files", "stages", "groups")

@@ -8,13 +8,21 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
 from ssbench.core.distributions import UNIFORM
 from ssbench.core.model import Group, Phase, SizeClass, Stage
 from ssbench.core.naming import container_name
-from ssbench.core.operations import CRUD, Effect, of_phase, row_of
+from ssbench.core.operations import (
+    CRUD,
+    OPERATIONS,
+    Body,
+    Effect,
+    of_phase,
+    operation_named,
+    row_of,
+)
 from ssbench.core.scenario.checks import ValidationErrors, preview, read_keys
 from ssbench.core.scenario.draw_keys import pick_to_json, size_to_json
 from ssbench.core.scenario.fields import (
@@ -69,6 +77,10 @@ class Scenario:
     warmup: float = 0.0  #: seconds at the start that don't count
     cooldown: float = 0.0  #: seconds at the end that don't count
     key_names: str = "flat"  #: a key of naming.KEY_NAMES
+    #: Further request headers, by name; or of one operation, by its name, and theirs.
+    headers: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict, hash=False)
+    keep_alive: bool = True  #: a connection serves several requests
+    expect_continue: bool = False  #: uploads wait for 100 Continue
     source: str = field(default="scenario", compare=False)
     given: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     overrides: Mapping[str, object] = field(default_factory=dict, compare=False)
@@ -160,12 +172,34 @@ class Scenario:
             values["think_time"] = [*self.think_time]
         if not self.load[0].rate:
             del values["arrivals"]
-        if self.key_names == "flat":
-            del values["key_names"]
+        for key in ("key_names", "headers", "keep_alive", "expect_continue"):
+            if values[key] == _DEFAULTS[key]:
+                del values[key]
         for key in ("warmup", "cooldown"):
             if not values[key]:
                 del values[key]
         return values
+
+    def header_lines(self) -> tuple[tuple[int, str], ...]:
+        """Number and further header lines, each with its CRLF, of each operation that has some."""
+        lines = []
+        for row in map(row_of, OPERATIONS):
+            headers = {}
+            for name, value in self.headers.items():
+                if isinstance(value, str):
+                    headers[name] = value
+                elif operation_named(name) == row:
+                    headers.update(value)
+            if row.phase is not Phase.RUN:
+                headers.clear()
+            elif self.expect_continue and row.body is Body.SENT:
+                headers["Expect"] = "100-continue"
+            if not self.keep_alive:
+                headers["Connection"] = "close"
+            if headers:
+                text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+                lines.append((int(row), text))
+        return tuple(lines)
 
     def summary(self) -> str:
         """One line: sizes, initial objects, operations, length, users."""
@@ -215,7 +249,9 @@ class Scenario:
         return cls(**values, source=source, given=given or {}, overrides=changes)
 
 
-_DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(Scenario)}
+_DEFAULTS: dict[str, Any] = {
+    f.name: {} if f.default is MISSING else f.default for f in fields(Scenario)
+}
 
 
 def _read_file(
