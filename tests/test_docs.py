@@ -13,6 +13,7 @@ import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 
+from ssbench.cli.nectar import bench_words
 from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
@@ -248,7 +249,7 @@ def test_no_page_names_an_option_that_there_is_not() -> None:
         for flag in action.option_strings
     }
     # These stand for many, or for any.
-    foreign = {"--os-x", "--os_x", "--os-", "--option", "--format"}
+    foreign = {"--name", "--os-x", "--os_x", "--os-", "--option", "--format"}
     for path in PAGES:
         if path.name == "CONTRIBUTING.rst":
             continue
@@ -338,6 +339,8 @@ def test_command_lines_are_taken_by_the_parsers(name: str, line: str) -> None:
     if program.startswith("python"):
         embedded_parser().parse_args(arguments[2:])
         return
+    if arguments[:1] == ["nectar"]:
+        arguments = bench_words(arguments[1:], {})
     parser = {"ssbench-master": master_parser, "ssbench-worker": worker_parser}[program]()
     if "--version" in arguments:
         with pytest.raises(SystemExit, match=r"^0$"):

@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(words: Sequence[str]) -> ExitStatus:
+    words = _without_nectar(words)
     namespace = master_parser(words).parse_args(words)
     level = logging.INFO if namespace.verbose else logging.WARNING
     log_to_stderr(level, "%(levelname)s:%(message)s")
@@ -68,6 +69,20 @@ def _command(words: Sequence[str]) -> ExitStatus:
     module, _, function = place.partition(":")
     status: ExitStatus = getattr(import_module(module), function)(namespace)
     return status
+
+
+def _without_nectar(words: Sequence[str]) -> Sequence[str]:
+    """A command line of nectar becomes one of ``bench``; any other stays as it is."""
+    at = next((at for at, word in enumerate(words) if not word.startswith("-")), 0)
+    rest = words[at + 1 :]
+    if words[at : at + 1] != ["nectar"] or not rest or rest[0] in ("-h", "--help"):
+        return words
+    from ssbench.cli.nectar import SECRET_VARIABLES, bench_words
+
+    found = [*words[:at], *bench_words(rest, os.environ)]
+    for name in SECRET_VARIABLES:  # workers must not inherit them
+        os.environ.pop(name, None)
+    return found
 
 
 def list_scenarios(namespace: argparse.Namespace) -> ExitStatus:

@@ -393,6 +393,15 @@ BENCH = {
               next(option for option in _HOW if option.name == "keep_objects"),
               _POLICY_OF_BENCH, *_BENCH_RUN),
 }
+NECTAR = (
+    row("--scale", "scale", float, "", "multiply counts and times, as in --scale=0.001; this and "
+        "options of bench, all in the form --name=value, go before those of nectar", default=1.0,
+        metavar="FACTOR"),
+    row("", "arguments", str, "",
+        "-A, -T, -U, -P, -K, -R, -O, -I, -H, -C, -v, -continue-on-error, a command (bench-put, "
+        "bench-get, bench-head, bench-post, bench-delete, bench-mixed) and its options",
+        repeat=True, metavar="ARGS"),
+)
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",
         required=True),
@@ -489,6 +498,12 @@ COMMANDS: Mapping[str, Command] = {
         )
         for name, summary in _BENCH.items()
     },
+    "nectar": Command(
+        NECTAR,
+        "run a command line of nectar's benchmark",
+        "Takes nectar's command line as it stands, with its variables AUTH_URL, AUTH_TENANT, "
+        "AUTH_USER, AUTH_KEY, AUTH_PASSWORD and CONCURRENCY, and runs it as bench does.",
+    ),
     "make-key": Command(
         MAKE_KEY,
         "write a key file for --zmq-key-file",

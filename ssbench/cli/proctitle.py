@@ -44,17 +44,18 @@ def mask(words: Sequence[str]) -> list[str]:
     """
     found = []
     value_is_next = False
+    letters = [*_LETTERS, *_NECTAR] if "nectar" in words else _LETTERS
     for word in words:
         if value_is_next:
             found.append(MASK)
             value_is_next = False
         else:
-            shown, value_is_next = _mask_option(word)
+            shown, value_is_next = _mask_option(word, letters)
             found.append(_USER_IN_URL.sub(f"{MASK}@", shown))
     return found
 
 
-def _mask_option(word: str) -> tuple[str, bool]:
+def _mask_option(word: str, letters: Sequence[str]) -> tuple[str, bool]:
     """A word with its secret masked, and whether the next word is a secret."""
     if word.startswith("--"):
         name, equals, _ = word.partition("=")
@@ -63,7 +64,7 @@ def _mask_option(word: str) -> tuple[str, bool]:
         return (f"{name}={MASK}", False) if equals else (word, True)
     if word.startswith("-"):
         # ``-Ksecret``, and ``-vKsecret`` too.
-        places = [place for place in (word.find(letter) for letter in _LETTERS) if place > 0]
+        places = [place for place in (word.find(letter) for letter in letters) if place > 0]
         if places:
             end = min(places) + 1
             return (word[:end] + MASK, False) if word[end:] else (word, True)
@@ -72,4 +73,5 @@ def _mask_option(word: str) -> tuple[str, bool]:
 
 _FLAGS = [flag for option in STORE_OPTIONS if option.secret for flag in option.flags]
 _LONG = [flag for flag in _FLAGS if flag.startswith("--")]
+_NECTAR = "P"  #: a password in a command line of nectar
 _LETTERS = [flag[1] for flag in _FLAGS if not flag.startswith("--")]

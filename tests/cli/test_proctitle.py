@@ -105,3 +105,12 @@ def test_the_process_list_shows_the_masked_command_line() -> None:
     # Without a secret nothing is touched.
     assert r"\x00-f\x00x\x00" in plain[0]
     assert "MARK=here" in plain[2]
+
+
+def test_passwords_of_nectar_are_masked() -> None:
+    line = ["ssbench-master", "nectar", "-U", "me", "-P", SECRET, f"-P={SECRET}", "-K", SECRET]
+    assert SECRET not in " ".join(mask(line))
+    assert mask(line)[:4] == line[:4]
+    assert mask(["nectar", "-continue-on-error", "bench-put", "c"])[1:] == [
+        "-continue-on-error", "bench-put", "c",
+    ]  # fmt: skip

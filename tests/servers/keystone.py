@@ -35,7 +35,7 @@ class Account:
 
 
 #: One in the default domain, one in a domain of its own.
-TESTER = Account("tester", "testing", "demo", "Default")
+TESTER = Account("tester", "testing", "test", "Default")
 STRANGER = Account("stranger", "strange", "faraway", "Elsewhere")
 
 

@@ -71,9 +71,8 @@ class MixedWorkload(Workload):
         self._size_class, self._behind = size_class, behind
         self._rows = [row_of(operation) for ((operation, _share),) in (g.profile for g in groups)]
         self._next = 0  # number of the next object
-        self._created = 0  # all creations of lower numbers have an outcome
-        self._early: set[int] = set()  # higher numbers of which the creation has one
-        self._absent: set[int] = set()  # from _oldest on, those that must not be used
+        self._pending: set[int] = set()  # creations in flight
+        self._absent: set[int] = set()  # from _oldest on, those that were perhaps not created
         self._oldest = 0  # the lowest number that may be used
         self._closed: deque[int] = deque()  # lower ones that are to be removed
         self._left = array("I")  # others that may be in the store, for the clean-up
@@ -102,6 +101,7 @@ class MixedWorkload(Workload):
         if row.effect is Effect.CREATES:
             numbers = range(self._next, self._next + limit)
             self._next += limit
+            self._pending.update(numbers)
         elif row.effect is Effect.REMOVES:
             numbers = self._to_remove(limit)
         else:
@@ -112,7 +112,8 @@ class MixedWorkload(Workload):
 
     def _to_remove(self, limit: int) -> list[int]:
         closed = self._closed
-        while len(closed) < limit and self._oldest < self._created - self._behind:
+        end = self._next - len(self._pending) - self._behind
+        while len(closed) < limit and self._oldest < end and self._oldest not in self._pending:
             if self._oldest in self._absent:
                 self._absent.remove(self._oldest)
             else:
@@ -124,14 +125,14 @@ class MixedWorkload(Workload):
         return idle
 
     def _to_use(self, limit: int, group: int) -> list[int]:
-        low, high = self._oldest, self._created
+        low, high = self._oldest, self._next
         numbers: list[int] = []
-        if len(self._absent) >= high - low:
+        if len(self._absent) + len(self._pending) >= high - low:
             return numbers
         number = self._last_used[group]
         while len(numbers) < limit:
             number = number + 1 if low <= number + 1 < high else low
-            if number not in self._absent:
+            if number not in self._absent and number not in self._pending:
                 numbers.append(number)
         self._last_used[group] = number
         return numbers
@@ -142,15 +143,15 @@ class MixedWorkload(Workload):
         for job in jobs:
             effect = self._rows[job.group].effect
             if effect is Effect.CREATES:
-                self._tried(job.object)
+                self._pending.remove(job.object)
             elif effect is not Effect.REMOVES:
                 self._release(job.object)
 
     def failed(self, job: Job, failure: Failure, now_s: float) -> None:
         effect = self._rows[job.group].effect
         if effect is Effect.CREATES:
+            self._pending.remove(job.object)
             self._absent.add(job.object)
-            self._tried(job.object)
         elif effect is not Effect.REMOVES:
             self._release(job.object)
         if (effect is Effect.CREATES and failure.unknown) or (
@@ -168,13 +169,6 @@ class MixedWorkload(Workload):
                 self._closed.append(job.object)
             else:
                 self.failed(job, Failure(), 0.0)
-
-    def _tried(self, number: int) -> None:
-        """The creation of this object has an outcome."""
-        self._early.add(number)
-        while self._created in self._early:
-            self._early.remove(self._created)
-            self._created += 1
 
     def _release(self, number: int) -> None:
         """An operation that used this object has ended."""

@@ -68,11 +68,9 @@ def test_nothing_is_used_before_its_creation_has_succeeded() -> None:
     assert work.take(1, 3, 0.0, USE) == []
     first, second, third = work.take(1, 3, 0.0, PUT)
     work.succeeded([second], 0.0)
-    assert work.take(4, 3, 0.0, USE) == []
-    work.succeeded([first], 0.0)
-    assert objects(work.take(4, 3, 0.0, USE)) == [0, 1, 0]
-    work.succeeded([third], 0.0)
-    assert objects(work.take(7, 3, 0.0, USE)) == [1, 2, 0]
+    assert objects(work.take(4, 2, 0.0, USE)) == [1, 1]
+    work.succeeded([first, third], 0.0)
+    assert objects(work.take(6, 4, 0.0, USE)) == [2, 0, 1, 2]
 
 
 def test_removals_stay_behind_creations() -> None:

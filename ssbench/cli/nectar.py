@@ -1,0 +1,159 @@
+"""``nectar ARGS``: a command line of nectar's benchmark as one of ``bench``.
+
+Options are parsed as Go's package flag does: one dash, ``-name value`` or ``-name=value``, and
+``-name`` alone for a switch. The options before the command are nectar's own, those behind it are
+the command's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from ssbench.core.errors import UsageError
+from ssbench.core.text import parse_duration
+
+COMMAND = "nectar"
+#: Environment variables with secrets, which no worker may inherit.
+SECRET_VARIABLES = ("AUTH_KEY", "AUTH_PASSWORD")
+_SWITCHES = {"I", "v", "continue-on-error"}
+#: nectar's own option -> the variable that sets it; "": none.
+_GLOBAL = {
+    "A": "AUTH_URL", "T": "AUTH_TENANT", "U": "AUTH_USER", "K": "AUTH_KEY", "P": "AUTH_PASSWORD",
+    "R": "", "O": "", "I": "", "H": "", "C": "CONCURRENCY", "v": "", "continue-on-error": "",
+}  # fmt: skip
+_ALL = {"containers": "--containers", "csv": "--csv", "csvot": "--csv-over-time"}
+_COUNT, _SIZE = {"count": "--count"}, {"size": "--size", "maxsize": "--max-size"}
+_ITERATIONS = {"iterations": "--iterations"}
+#: Command -> its options -> those of ``bench``.
+_COMMANDS = {
+    "bench-put": {**_ALL, **_COUNT, **_SIZE},
+    "bench-get": {**_ALL, **_COUNT, **_ITERATIONS},
+    "bench-head": {**_ALL, **_COUNT, **_ITERATIONS},
+    "bench-post": {**_ALL, **_COUNT},
+    "bench-delete": {**_ALL, **_COUNT},
+    "bench-mixed": {**_ALL, **_SIZE, "time": "--time"},
+}
+_DEFAULT_COUNT, _DEFAULT_SECONDS, _DEFAULT_BEHIND = 1000, 600.0, 10_000
+_SCALE = "--scale"
+_TRUE = ("1", "t", "true")
+_LONGEST_NAME = 32
+
+
+def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The command line of ``bench`` for nectar's, and its variables.
+
+    Leading words with two dashes are for us: ``--scale=F`` multiplies counts and times (at least 1
+    object and 1 s), all others go to ``bench`` as they are.
+
+    :raises UsageError: it is none of nectar's benchmark. No value of it is shown.
+    """
+    first = next((at for at, word in enumerate(words) if not word.startswith("--")), len(words))
+    own = [word for word in words[:first] if not word.startswith(f"{_SCALE}=")]
+    scales = [_scale(word) for word in words[:first] if word not in own]
+    given, rest = _parse(words[first:], _GLOBAL, COMMAND)
+    if "H" in given:
+        raise UsageError(f"{COMMAND}: -H is not supported: ssbench sends its own headers")
+    if not rest or rest[0] not in _COMMANDS:
+        raise UsageError(f"{COMMAND}: give a command: {', '.join(_COMMANDS)}")
+    command, known = rest[0], _COMMANDS[rest[0]]
+    options, places = _parse(rest[1:], known, command)
+    if not places:
+        raise UsageError(f"{COMMAND} {command}: give <container>[/<prefix>]")
+    found = ["bench", command.removeprefix("bench-"), *places]
+    for name, values in _scaled(command, options, scales[-1] if scales else 1.0).items():
+        found += [known.get(name, name), values]
+    return [*found, *_global_words(given, environ), *own]
+
+
+def _parse(
+    words: Sequence[str], known: Collection[str], command: str
+) -> tuple[dict[str, list[str]], Sequence[str]]:
+    """Options, each with its values in their order, and the words behind them.
+
+    :raises UsageError: an option is unknown, or has no value.
+    """
+    found: dict[str, list[str]] = {}
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "-":
+        if words[at] == "--":
+            at += 1
+            break
+        name, equals, value = words[at].lstrip("-").partition("=")
+        if name not in known:
+            is_secret = name[:1] in ("K", "P")  # -Ksecret
+            is_name = len(name) <= _LONGEST_NAME and name.isprintable() and not is_secret
+            shown = name if is_name else "..."
+            options = ", ".join(f"-{each}" for each in known)
+            raise UsageError(f"{command}: unknown option -{shown}; it has {options}")
+        at += 1
+        if not equals and name in _SWITCHES:
+            value = "true"
+        elif not equals:
+            if at == len(words):
+                raise UsageError(f"{command}: -{name} has no value")
+            value = words[at]
+            at += 1
+        found.setdefault(name, []).append(value)
+    return found, words[at:]
+
+
+def _scaled(command: str, options: Mapping[str, Sequence[str]], scale: float) -> dict[str, str]:
+    """The command's options with their last values; counts and times are multiplied."""
+    values = {name: each[-1] for name, each in options.items()}
+    if scale == 1:
+        return values
+    if "count" in _COMMANDS[command]:
+        count = values.get("count", str(_DEFAULT_COUNT))
+        if count.isdecimal():  # else the parser of bench reports it
+            values["count"] = str(max(1, round(int(count) * scale)))
+    else:
+        with suppress(ValueError):
+            seconds = parse_duration(values.get("time", str(_DEFAULT_SECONDS)))
+            values["time"] = str(max(1.0, seconds * scale))
+        values["--delete-behind"] = str(max(1, round(_DEFAULT_BEHIND * scale)))
+    return values
+
+
+def _global_words(given: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> list[str]:
+    """Login, concurrency and errors."""
+    last = {name: values[-1] for name, values in given.items()}
+    value = {name: last.get(name) or environ.get(_GLOBAL[name], "") for name in _GLOBAL}
+    switches = {name for name in _SWITCHES if last.get(name, "").lower() in _TRUE}
+    found = [] if "continue-on-error" in switches else ["--stop-on-error"]
+    found += ["-v"] if "v" in switches else []
+    found += ["-u", value["C"]] if value["C"] else []
+    found += _login(value) if value["A"] else []
+    found += ["--os-region-name", value["R"]] if value["R"] else []
+    found += ["--os-endpoint-type", "internal"] if "I" in switches else []
+    for url in filter(None, value["O"].split(",")):
+        found += ["-S", url.strip()]
+    return found
+
+
+def _login(value: Mapping[str, str]) -> list[str]:
+    """By the version in the URL's path, as in nectar: v3, v2.0, else version 1."""
+    try:
+        parts = urlsplit(value["A"]).path.split("/")
+    except ValueError:
+        parts = []  # the login reports what is wrong with it
+    user, tenant, key = value["U"], value["T"], value["P"] or value["K"]
+    if not {"v3", "v2.0"} & {*parts}:
+        user = f"{tenant}:{user}" if tenant else user
+        return ["-V", "1.0", "-A", value["A"], "-U", user, "-K", value["K"] or value["P"]]
+    found = ["-V", "3" if "v3" in parts else "2.0", "-A", value["A"], "-U", user, "-K", key]
+    found += ["--os-project-name", tenant] if tenant else []
+    if "v3" in parts:
+        found += ["--os-user-domain-name", "Default", "--os-project-domain-name", "Default"]
+    return found
+
+
+def _scale(word: str) -> float:
+    try:
+        scale = float(word.partition("=")[2])
+    except ValueError:
+        scale = 0.0
+    if not 0 < scale <= 1:
+        raise UsageError(f"{_SCALE}: give a factor above 0, at most 1, as in {_SCALE}=0.001")
+    return scale
