@@ -92,7 +92,8 @@ def test_the_seven_lines_of_a_series_run_as_they_stand(
     assert " requests per second." in said[f"big-test-ec-{kind}-mixed-1-"]
     head, *rows = csv.reader((tmp_path / f"bench{series}mixed1.csv").read_text().splitlines())
     assert head == HEADS["mixed"]
-    assert {row[1] for row in rows} >= {"PUT", "GET", "HEAD", "POST"}
+    # A second may be too short for an upload of 1 MiB, and so for all that follows it.
+    assert {"PUT"} <= {row[1] for row in rows} <= {"PUT", "GET", "HEAD", "POST", "DELETE"}
 
 
 def test_variables_stand_in_for_options(tmp_path: Path, embedded_swift: EmbeddedSwift) -> None:
