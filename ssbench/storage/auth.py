@@ -20,7 +20,13 @@ from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials
 from ssbench.storage.authhttp import SameHostSession, keystone_session, reason_of
 from ssbench.storage.base import Access
-from ssbench.storage.options import HttpSettings, StoreOptions, check_http_url, read_text
+from ssbench.storage.options import (
+    INSECURE_NOTE,
+    HttpSettings,
+    StoreOptions,
+    check_http_url,
+    read_text,
+)
 from ssbench.storage.swiftlogin import (
     Login,
     LoginOptions,
@@ -37,12 +43,6 @@ PLUGINS = {
     "v3token": "keystoneauth1.identity.v3:Token",
     "v3applicationcredential": "keystoneauth1.identity.v3:ApplicationCredential",
 }
-
-INSECURE_NOTE = (
-    "--insecure: certificates are not verified, so anyone between ssbench and the store "
-    "can read the password and the token"
-)
-
 
 UNUSED_TOKEN_NOTE = (  # nosec B105 # a message, not a token
     "the token that was given (-T or OS_AUTH_TOKEN) is not used, since there is no storage URL "

@@ -91,18 +91,18 @@ def _host(url: str) -> str:
 
 
 def keystone_session(options: LoginOptions, http: requests.Session) -> Session:
+    verify, cert = verification(options)
+    return Session(session=http, verify=verify, cert=cert, redirect=False, app_name="ssbench")
+
+
+def verification(options: LoginOptions) -> tuple[str | bool, str | tuple[str, str] | None]:
+    """``verify`` and ``cert`` of a session of requests."""
     c = options
     if c.insecure:
         # urllib3 would warn for each request; INSECURE_NOTE says it once.
         warnings.filterwarnings("ignore", category=InsecureRequestWarning)
     cert = (c.os_cert, c.os_key) if c.os_cert and c.os_key else c.os_cert or None
-    return Session(
-        session=http,
-        verify=False if c.insecure else c.os_cacert or _system_bundle(),
-        cert=cert,
-        redirect=False,
-        app_name="ssbench",
-    )
+    return False if c.insecure else c.os_cacert or _system_bundle(), cert
 
 
 def _system_bundle() -> str | bool:

@@ -24,7 +24,7 @@ ADMIN_TIMEOUTS = 15
 #: Python's memory from the cache with each copy: few pieces save a sixth of a long upload's cost.
 _PIECE = 1024 * 1024
 
-#: Operation -> name of the method of a driver that has all of these.
+#: Operation -> name of the method of a driver that supports it.
 METHODS = {
     operations.CREATE: "_write",
     operations.READ: "_read",
@@ -49,9 +49,13 @@ _VERIFIED = {
 
 
 def actions_of(driver: object, settings: StorageSettings) -> dict[int, Action]:
-    """The bound methods of a driver that has all of METHODS."""
+    """The bound methods of a driver."""
     methods = {**METHODS, **(_VERIFIED if settings.verify else {})}
-    return {operation: getattr(driver, name) for operation, name in methods.items()}
+    return {
+        operation: getattr(driver, name)
+        for operation, name in methods.items()
+        if hasattr(driver, name)
+    }
 
 
 class ObjectBodies:

@@ -182,6 +182,10 @@ def openstack_option(
     )  # fmt: skip
 
 
+INSECURE_NOTE = (
+    "--insecure: certificates are not verified, so anyone between ssbench and the store "
+    "can read the password and the token"
+)
 _TLS = "TLS"
 # fmt: off
 #: Options of every store that speaks HTTP.

@@ -6,12 +6,13 @@ class may carry its row as ``ROW``. A new store in the package is a row here and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, cast
 
 from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.operations import parameters_of
 from ssbench.core.operations import row_of as operation_row
 from ssbench.core.option import Option
 from ssbench.core.settings import Credentials, StorageSettings
@@ -31,13 +32,14 @@ class StoreRow:
     credentials: str = ""
     urls: str = ""  #: name of the option that lists addresses, for the limits of connections
     is_real: bool = True  #: moves data
-    features: tuple[
-        str, ...
-    ] = ()  #: keys of a scenario that not every store honours; this one does
+    #: Keys of a scenario that not every store honours; this one does.
+    features: tuple[str, ...] = ()
     #: Cleanup deletes only containers with our mark. Swift's of ssbench 0.3.9 have none.
     needs_mark: bool = True
 
 
+_PAGES = ("list_limit", "list_delimiter")  #: of a store whose listings have pages
+_ALL = ("delete_after", "policy", "headers", "expect_continue", "keep_alive", *_PAGES)
 #: Name -> row.
 ROWS = {
     row.name: row
@@ -49,7 +51,7 @@ ROWS = {
             options="ssbench.storage.swiftlogin:OPTIONS",
             credentials="ssbench.storage.auth:provider",
             urls="storage_urls",
-            features=("delete_after", "policy", "headers", "expect_continue", "keep_alive"),
+            features=_ALL,
             needs_mark=False,
         ),
         StoreRow(
@@ -59,6 +61,15 @@ ROWS = {
             options="ssbench.storage.s3options:OPTIONS",
             credentials="ssbench.storage.s3login:S3Login",
             urls="s3_endpoints",
+            features=_PAGES,
+        ),
+        StoreRow(
+            "webdav",
+            driver="ssbench.storage.webdav:WebdavStorage",
+            admin="ssbench.storage.webdavadmin:WebdavAdmin",
+            options="ssbench.storage.webdavoptions:OPTIONS",
+            credentials="ssbench.storage.webdavlogin:WebdavLogin",
+            urls="urls",
         ),
         StoreRow(
             "file",
@@ -66,11 +77,12 @@ ROWS = {
             admin="ssbench.storage.fileadmin:FileAdmin",
             options="ssbench.storage.fileoptions:OPTIONS",
             credentials="ssbench.storage.fileoptions:FileAccess",
+            features=_PAGES,
         ),
         StoreRow(
             "noop",
             driver="ssbench.storage.noop:NoopStorage",
-            features=("delete_after", "policy", "headers", "expect_continue", "keep_alive"),
+            features=_ALL,
             is_real=False,
         ),
     )
@@ -175,12 +187,13 @@ def open_store(
 
 
 def check_capabilities(
-    settings: StorageSettings, operations: Iterable[int], given: Mapping[str, object]
+    settings: StorageSettings, operations: Collection[int], given: Mapping[str, object]
 ) -> list[str]:
     """What a scenario asks for that its store lacks: a line for each, with the stores that have it.
 
     :param operations: of the scenario.
-    :param given: the keys of the scenario that have a value.
+    :param given: the keys of the scenario that have a value. Those of operations count if it isn't
+        the default.
     :raises UsageError: as ``open_store``.
     """
     row = row_of(settings.driver)
@@ -194,8 +207,9 @@ def check_capabilities(
         having = [each.name for each in ROWS.values() if number in (_operations_of(each) or ())]
         name = operation_row(number).name.lower().removeprefix("operation ")
         lines.append(_lacking(row.name, f"operation {name}", having))
+    defaults = {key: each.default for key, each in parameters_of(operations).items()}
     for key in dict.fromkeys(key for each in ROWS.values() for key in each.features):
-        if key in given and key not in row.features:
+        if key in given and given[key] != defaults.get(key) and key not in row.features:
             having = [each.name for each in ROWS.values() if key in each.features]
             lines.append(_lacking(row.name, key, having))
     return lines

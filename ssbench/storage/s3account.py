@@ -123,7 +123,7 @@ class S3Account:
             raise UsageError("no endpoint: give one with --s3-endpoint")
         self.sites = [parse_storage_url(url) for url in http.urls]
         self.signer = Signer(settings.newest.payload)
-        self.pools = open_pools(http, settings, self.sites, self.signer)
+        self.pools = open_pools(http, settings, self.sites, [self.signer] * len(self.sites))
         self.random = random.Random(seed).random  # nosec B311 # picks endpoints
         self.serial = settings.newest.serial
         self.signs_payload = self.own.payload == "signed"

@@ -16,10 +16,15 @@ import requests
 
 from ssbench.core.errors import AuthError, UsageError
 from ssbench.core.settings import Credentials
-from ssbench.storage.auth import INSECURE_NOTE
 from ssbench.storage.authhttp import BoundedAdapter, reason_of
 from ssbench.storage.base import Access
-from ssbench.storage.options import StoreOptions, check_http_url, http_settings, option_values
+from ssbench.storage.options import (
+    INSECURE_NOTE,
+    StoreOptions,
+    check_http_url,
+    http_settings,
+    option_values,
+)
 from ssbench.storage.s3account import REJECTED, S3Settings, explained
 from ssbench.storage.s3options import DEFAULT_REGION, OPTIONS, read_keys
 from ssbench.storage.s3parse import error_of

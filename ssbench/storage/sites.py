@@ -57,9 +57,12 @@ def open_pools(
     http: HttpSettings,
     settings: StorageSettings,
     sites: Sequence[StorageUrl],
-    sign: Sign = no_signature,
+    signs: Sequence[Sign] = (),
 ) -> list[ConnectionPool]:
-    """One connection pool per storage URL; they share one TLS context."""
+    """One connection pool per storage URL; they share one TLS context.
+
+    :param signs: one per storage URL; empty: requests are not signed.
+    """
     context = client_context(http) if any(site.endpoint.tls for site in sites) else None
     return [
         ConnectionPool(
@@ -72,7 +75,7 @@ def open_pools(
             settings.network_timeout_s,
             index,
             keep_alive=settings.keep_alive,
-            sign=sign,
+            sign=signs[index] if signs else no_signature,
         )
         for index, site in enumerate(sites)
     ]

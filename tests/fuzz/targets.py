@@ -68,6 +68,8 @@ TARGETS: dict[str, Target] = {
     "http-pieces": Target("storage.test_httpconn:same_in_pieces", "storage.test_httpconn:ANSWERS"),
     "swift-json": Target("storage.test_swiftparse:parsed", "swift-json"),
     "s3-xml": Target("storage.test_s3parse:parsed_or_refused", "storage.test_s3parse:RESPONSES"),
+    "multistatus": Target("storage.test_multistatus:parsed", "storage.test_multistatus:RESPONSES"),
+    "challenges": Target("storage.test_digest:answered", "storage.test_digest:CHALLENGES"),
     "login": Target("storage.test_auth:logged_in_or_refused", "login"),
     "environment": Target("cli.test_config:environment_used", "environments"),
     "key": Target("transport.test_key:key_or_refused", "keys"),

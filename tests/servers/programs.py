@@ -15,12 +15,19 @@ from pathlib import Path
 #: Program -> how to install it.
 PROGRAMS = {
     "versitygw": "make servers",
+    "apache2": "apt-get install apache2-bin",
+    "nginx-dav-ext": "apt-get install nginx libnginx-mod-http-dav-ext",
+    "cadaver": "apt-get install cadaver",
 }
+#: What is not a program of its own: name -> where Debian has it.
+_FILES = {"nginx-dav-ext": "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"}
 ALL_NEEDED = bool(os.environ.get("SSBENCH_ALL_SERVERS"))
 
 
 def find(name: str) -> str | None:
     """The path of a program: in this environment, in PATH, or where Debian has servers."""
+    if name in _FILES:
+        return _FILES[name] if Path(_FILES[name]).exists() else None
     places = [str(Path(sys.executable).parent), os.environ.get("PATH", ""), "/usr/sbin"]
     return shutil.which(name, path=os.pathsep.join(places))
 

@@ -156,10 +156,21 @@ def test_challenges_of_several_schemes_are_told_apart() -> None:
     assert parse_challenges('Digest realm="unended, nonce=x')[0].parameters == {}
 
 
-@given(st.text(max_size=300))
-def test_any_text_can_be_parsed(text: str) -> None:
-    for each in (text, f"Digest {text}", f'Digest realm="r", nonce="n", {text}'):
-        for scheme, given_parameters in parse_challenges(each):
-            assert re.fullmatch(r"\S+", scheme)
-            assert all(name == name.lower() for name in given_parameters)
-        digest_challenge(each)
+CHALLENGES = [EXAMPLE.encode(), b'Basic realm="x", charset="UTF-8"', b"Negotiate"]
+
+
+def answered(data: bytes) -> None:
+    """Invariant: any header is parsed, and a challenge that is taken can be answered."""
+    header = data.decode("latin-1")
+    for scheme, given_parameters in parse_challenges(header):
+        assert re.fullmatch(r"\S+", scheme)
+        assert all(name == name.lower() for name in given_parameters)
+    found = digest_challenge(header)
+    if found is not None:
+        assert b'uri="/"' in signer(found).header("GET", "/")
+
+
+@given(st.sampled_from(CHALLENGES), st.binary(max_size=300))
+def test_any_header_can_be_parsed(seed: bytes, data: bytes) -> None:
+    for each in (data, seed + data, b"Digest " + data, b'Digest realm="r", nonce="n", ' + data):
+        answered(each)

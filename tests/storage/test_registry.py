@@ -187,6 +187,14 @@ def test_what_a_store_lacks_is_named_with_the_stores_that_have_it() -> None:
     assert "swift" in lines[2]
 
 
-@pytest.mark.parametrize("name", ["swift", "noop"])
+def test_a_key_of_an_operation_counts_if_it_is_not_the_default() -> None:
+    webdav = StorageSettings(driver="webdav")
+    defaults = {"list_limit": 1000, "list_prefix": "", "list_delimiter": ""}
+    assert check_capabilities(webdav, [LIST], defaults) == []
+    (line,) = check_capabilities(webdav, [LIST], {**defaults, "list_limit": 10, "list_prefix": "x"})
+    assert line.startswith('the store "webdav" has no list_limit; stores that have it: swift')
+
+
+@pytest.mark.parametrize("name", ["swift", "webdav", "noop"])
 def test_drivers_in_the_package_tell_their_operations_unopened(name: str) -> None:
     assert READ in load(ROWS[name].driver).operations

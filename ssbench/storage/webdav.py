@@ -1,0 +1,265 @@
+"""The hot half of the driver for WebDAV: operations on objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, Timing
+from ssbench.core.naming import naming_of
+from ssbench.core.operations import BULK_DELETE
+from ssbench.core.settings import StorageSettings
+from ssbench.storage.base import Action
+from ssbench.storage.httpbody import (
+    HEAD_ONLY,
+    Collector,
+    HeaderCollector,
+    StreamingCollector,
+    check_range,
+)
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpstore import (
+    LISTING_MAX,
+    METHODS,
+    RESPONSE_MAX,
+    ObjectBodies,
+    actions_of,
+)
+from ssbench.storage.multistatus import Member, Multistatus
+from ssbench.storage.webdavclient import (
+    PROPFIND,
+    XML_TYPE,
+    EntryCounter,
+    WebdavClient,
+    path_of,
+    under_fresh_nonce,
+)
+
+#: An object's first bytes tell its version: versions begin at different places of the content.
+_PROBE = 64
+_RANGE = re.compile(r"bytes (?:[0-9]{1,18}-[0-9]{1,18}|\*)/([0-9]{1,18})")
+_PROPPATCH = (
+    '<?xml version="1.0" encoding="utf-8"?><propertyupdate xmlns="DAV:"><set><prop>'
+    '<post xmlns="urn:ssbench">%d</post></prop></set></propertyupdate>'
+)
+#: Statuses of a PUT where a folder is missing: 409 by the standard, 500 by nginx.
+_NO_FOLDER = frozenset({404, 409, 500})
+_FOLDERS_MAX = 100_000  #: folders that are remembered
+
+
+class WebdavStorage(WebdavClient):
+    """Implements ``ssbench.storage.base.ObjectStore``.
+
+    :raises UsageError: as WebdavClient.
+    """
+
+    operations: Collection[int] = METHODS.keys() - {BULK_DELETE}
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        super().__init__(settings, seed)
+        bodies = self._bodies = ObjectBodies(settings)
+        self._paths = naming_of(settings, path_of)
+        self._folders: set[str] = set()  #: those that are there
+        self._longest, self._upload = bodies.longest, bodies.upload
+        self._verifier = bodies.verifier
+        self.actions: dict[int, Action] = actions_of(self, settings)
+        if any(site.digest for site in self._sites):
+            self.actions = {each: under_fresh_nonce(do) for each, do in self.actions.items()}
+
+    def _read(self, job: Job, deadline_ns: int, body: Collector | None = None) -> Timing:
+        longest = self._longest[job.size_class]
+        timing = self._send("GET", self._path(job), deadline_ns, None, body, "", longest)
+        if 200 <= timing.status < 300:
+            return timing
+        raise self._failure("GET", timing)
+
+    def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.read_collector(job)
+        timing = self._read(job, deadline_ns, body)
+        self._verifier.check_read(job, body, timing)
+        return timing
+
+    def _write(self, job: Job, deadline_ns: int, response: Collector | None = None) -> Timing:
+        path = self._path(job)
+        if path.count("/") > 1:
+            self._make_folders(path, deadline_ns)
+        length = f"Content-Length: {job.size}\r\n"
+        timing = self._send("PUT", path, deadline_ns, self._upload(job), response, length)
+        if 200 <= timing.status < 300:
+            return timing
+        if timing.status in _NO_FOLDER:
+            self._folders.discard(path.rpartition("/")[0])
+        raise self._failure("PUT", timing)
+
+    def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
+        response = Collector(RESPONSE_MAX)
+        timing = self._write(job, deadline_ns, response)
+        self._verifier.check_write(job, response, timing)
+        return timing
+
+    def _delete(self, job: Job, deadline_ns: int) -> Timing:
+        timing = self._remove(job, deadline_ns)
+        if timing.status != 404:
+            return timing
+        raise self._failure("DELETE", timing)
+
+    def _remove(self, job: Job, deadline_ns: int) -> Timing:
+        """DELETE; a missing object counts as success."""
+        timing = self._send("DELETE", self._path(job), deadline_ns)
+        if 200 <= timing.status < 300 or timing.status == 404:
+            return timing._replace(bytes_moved=0)  # what the body says is no object data
+        raise self._failure("DELETE", timing)
+
+    def _head(self, job: Job, deadline_ns: int) -> Timing:
+        timing = self._send("HEAD", self._path(job), deadline_ns, None, HEAD_ONLY)
+        if 200 <= timing.status < 300:
+            return timing
+        raise self._failure("HEAD", timing)
+
+    def _post(self, job: Job, deadline_ns: int) -> Timing:
+        """Set a property. The response has a status for each, inside of a 207."""
+        body = (_PROPPATCH % job.number).encode()
+        members: list[Member] = []
+        response = Multistatus(members.append)
+        timing = self._send(
+            "PROPPATCH", self._path(job), deadline_ns, Upload(len(body), body),
+            StreamingCollector(RESPONSE_MAX, response.feed),
+            f"{XML_TYPE}Content-Length: {len(body)}\r\n",
+        )  # fmt: skip
+        timing = timing._replace(bytes_moved=0)
+        if not 200 <= timing.status < 300:
+            raise self._failure("PROPPATCH", timing)
+        if timing.status == 207:
+            response.finish()
+            status = max((each for member in members for each in member.statuses), default=500)
+            if status >= 300:
+                raise StorageError(
+                    ErrorKind.STATUS,
+                    f"PROPPATCH answered 207, and {status} for the property",
+                    status=status,
+                    timing=timing._replace(status=status),
+                )
+        return timing
+
+    def _list(self, job: Job, deadline_ns: int) -> Timing:
+        """All entries of a folder, or those that begin with what the prefix has behind its last
+        slash. WebDAV knows no limit and no delimiter but the slash."""
+        folder, slash, beginning = bytes(job.arguments[0]).decode().rpartition("/")
+        path = f"{self._paths.containers[job.object]}/{path_of(folder)}{slash}"
+        found: list[str] = []
+
+        def take(name: str, size: int) -> None:
+            if name.startswith(beginning):
+                found.append("")
+
+        # Counting costs a third of parsing.
+        counter = EntryCounter()
+        response = self._members(path, take) if beginning else counter
+        timing = self._send(
+            "PROPFIND", path, deadline_ns, Upload(len(PROPFIND), PROPFIND),
+            StreamingCollector(LISTING_MAX, response.feed),
+            f"Depth: 1\r\n{XML_TYPE}Content-Length: {len(PROPFIND)}\r\n",
+        )  # fmt: skip
+        timing = timing._replace(bytes_moved=0)
+        if timing.status != 207:
+            raise self._failure("PROPFIND", timing)
+        try:
+            response.finish()
+        except StorageError as error:
+            error.timing = timing
+            raise
+        return timing._replace(items=len(found) if beginning else counter.entries)
+
+    def _copy(self, job: Job, deadline_ns: int) -> Timing:
+        """Copy on the server; refused by it if there is something at the destination."""
+        copy = self._path(job._replace(object=job.others[0]))
+        if copy.count("/") > 1:
+            self._make_folders(copy, deadline_ns)
+        timing = self._send("COPY", self._path(job), deadline_ns, copy=copy)
+        if 200 <= timing.status < 300:
+            return timing._replace(bytes_moved=0)
+        raise self._failure("COPY", timing)
+
+    def _range_read(self, job: Job, deadline_ns: int) -> Timing:
+        return self._read_range(job, deadline_ns, HeaderCollector(self._longest[job.size_class]))
+
+    def _range_read_verified(self, job: Job, deadline_ns: int) -> Timing:
+        body = self._verifier.read_collector(job, *map(int, job.arguments))
+        timing = self._read_range(job, deadline_ns, body)
+        self._verifier.check_read(job, body, timing)
+        return timing
+
+    def _read_range(self, job: Job, deadline_ns: int, body: Collector) -> Timing:
+        offset, length = map(int, job.arguments)
+        headers = f"Range: bytes={offset}-{offset + length - 1}\r\n"
+        longest = self._longest[job.size_class]
+        timing = self._send("GET", self._path(job), deadline_ns, None, body, headers, longest)
+        if not 200 <= timing.status < 300:
+            raise self._failure("GET", timing)
+        check_range(body.headers, timing, offset, length)
+        return timing
+
+    def _ensure(self, job: Job, deadline_ns: int) -> Timing:
+        # First bytes first: initial objects survive runs, so a second run uploads only what is
+        # missing or was updated. Length and content tell that; WebDAV keeps no metadata of a PUT.
+        body = _Beginning(max(self._longest[job.size_class], RESPONSE_MAX))
+        probe = self._send(
+            "GET", self._path(job), deadline_ns, None, body, f"Range: bytes=0-{_PROBE - 1}\r\n"
+        )
+        if probe.status // 100 != 2 and probe.status not in (404, 416):
+            raise self._failure("GET", probe)
+        if probe.status != 404 and self._is_initial(job, probe.status, body):
+            return probe._replace(status=200, bytes_moved=0)
+        try:
+            timing = self._write(job, deadline_ns)
+        except StorageError as error:
+            error.reconnects += probe.reconnects
+            raise
+        return timing._replace(reconnects=timing.reconnects + probe.reconnects)
+
+    def _is_initial(self, job: Job, status: int, body: _Beginning) -> bool:
+        """Whether a response to the probe shows the unmodified initial object."""
+        size = body.length
+        if status != 200:  # 200: all of it; it is empty, or the server knows no ranges
+            stated = _RANGE.fullmatch(body.headers.get("content-range", ""))
+            size = int(stated[1]) if stated else -1
+        beginning = bytes(self._upload(job).first[:_PROBE])
+        return size == job.size and (size == 0 or body.body == beginning)
+
+    def _path(self, job: Job) -> str:
+        """``container/object``, quoted."""
+        paths = self._paths
+        size_class, number = job.size_class, job.object
+        return f"{paths.container(size_class, number)}/{paths.object(size_class, number)}"
+
+    def _make_folders(self, path: str, deadline_ns: int) -> None:
+        """Make the folders between the container and an object, unless they are known."""
+        folder = path.rpartition("/")[0]
+        if folder in self._folders:
+            return
+        if len(self._folders) >= _FOLDERS_MAX:
+            self._folders.clear()
+        container, *names = folder.split("/")
+        for depth in range(1, len(names) + 1):
+            self._make_collection("/".join([container, *names[:depth]]), deadline_ns)
+        self._folders.add(folder)
+
+    def connect(self, count: int) -> None:
+        self._bodies.prepare()
+        for site, pool in zip(self._sites, self._pools, strict=True):
+            pool.connect(count)
+            if site.digest is not None and site.signer is None:
+                self._take_nonce(site, pool)
+
+
+class _Beginning(Collector):
+    """Keeps the first bytes of a body, and counts all."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.length = 0
+
+    def add(self, part: memoryview) -> None:
+        self.length += len(part)
+        self.body += part[: _PROBE - len(self.body)]

@@ -1,0 +1,287 @@
+"""The cold half of the driver for WebDAV: collections, listings, deletes.
+
+A container is a collection below the URL, with an object that marks it as ours. A DELETE of a
+collection deletes all that is in it. So ``delete_container`` first reads the collection, and sends
+none unless there is our mark, and no other object at any depth.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from time import perf_counter_ns
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.settings import StorageSettings
+from ssbench.core.text import printable
+from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
+from ssbench.storage.httpbody import Collector, StreamingCollector
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.httpstore import ADMIN_TIMEOUTS, RESPONSE_MAX
+from ssbench.storage.sites import quoted_name
+from ssbench.storage.webdavclient import (
+    MARKER,
+    PROPFIND,
+    XML_TYPE,
+    EntryCounter,
+    WebdavClient,
+    path_of,
+    under_fresh_nonce,
+)
+
+_LISTING_MAX = 1 << 34  #: bytes of a listing, of which little is kept
+_COUNTED_MAX = 1 << 20  #: bytes of a listing whose entries are counted
+_KEPT = 50_000  #: entries of a folder that are kept at a time
+_DEPTH_MAX = 64  #: of folders in a container
+#: ``tiny_<run id>_000012``, as core.naming names what a run creates.
+_CREATED = re.compile(r".*_([^_/]+)_[0-9]{6,10}", re.DOTALL)
+
+
+class WebdavAdmin(WebdavClient):
+    """Implements ``ssbench.storage.base.StoreAdmin``.
+
+    :raises UsageError: as WebdavClient.
+    """
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        super().__init__(settings, seed)
+        self._run_id = settings.run_id
+        self._timeout_ns = int(ADMIN_TIMEOUTS * settings.network_timeout_s * 1e9)
+        #: Container -> the last name of a page, and what follows it.
+        self._listings: dict[str, tuple[str, Iterator[ObjectEntry]]] = {}
+
+    def limits(self) -> StoreLimits:
+        return StoreLimits()  # WebDAV has no way to ask for them
+
+    def owns(self, container: str) -> bool:
+        path = _path(container)
+        if self._request("HEAD", f"{path}/{MARKER}", missing_ok=True).status != 404:
+            return True
+        self._request("PROPFIND", f"{path}/", "Depth: 0\r\n", PROPFIND)
+        return False
+
+    def container_info(self, container: str) -> ContainerInfo:
+        """Its ``object_count`` counts a folder as one."""
+        marked = self.owns(container)
+        try:
+            count = self._count(_path(container))
+        except StorageError as error:
+            if error.kind is not ErrorKind.OVERLONG:
+                raise
+            return ContainerInfo(None, marked, None)
+        return ContainerInfo(None, marked, count)
+
+    def make_container(
+        self, container: str, changing: Callable[[], None] | None = None
+    ) -> ContainerInfo | None:
+        found = None
+        try:
+            found = self.container_info(container)
+        except StorageError as error:
+            if error.status != 404:
+                raise
+        if found is not None and (found.marked or found.object_count != 0):
+            return found
+        if changing is not None:
+            changing()
+        path = _path(container)
+        if found is None and self._make_folder(path).status == 405:  # somebody else has made it
+            return self.container_info(container)
+        self._request("PUT", f"{path}/{MARKER}", body=self._run_id.encode() or b"-")
+        return found
+
+    def list_containers(self, prefix: str, marker: str, limit: int) -> list[ContainerEntry]:
+        """Without the containers' sizes, which WebDAV doesn't state."""
+        page = _Page(limit)
+
+        def take(name: str, size: int) -> None:
+            name, slash, _ = name.partition("/")
+            if slash and name.startswith(prefix) and name > marker:
+                page.add(name, 0)
+
+        self._each_member("", take)
+        return [ContainerEntry(name, 0, 0) for name, _ in page.entries()]
+
+    def list_objects(self, container: str, marker: str, limit: int) -> list[ObjectEntry]:
+        # WebDAV has no pages: what a folder's listing has beyond this one is kept for the next.
+        last, entries = self._listings.pop(container, ("", iter(())))
+        if not marker or marker != last:
+            entries = self._walk(container, "", marker)
+        page = list(islice(entries, limit))
+        if page and len(page) == limit:
+            self._listings[container] = page[-1].name, entries
+        return page
+
+    def object_run_id(self, container: str, name: str) -> str | None:
+        """By the object's name: a PUT of WebDAV has no metadata."""
+        self._request("HEAD", f"{_path(container)}/{_path(name)}")
+        created = _CREATED.fullmatch(name)
+        return created[1] if created else None
+
+    def delete_object(self, container: str, name: str) -> bool:
+        path = f"{_path(container)}/{_path(name)}"
+        return self._request("DELETE", path, missing_ok=True).status != 404
+
+    def bulk_delete(self, container: str, names: Sequence[str]) -> list[tuple[str, int]]:
+        """One by one, since WebDAV can't delete several."""
+        failures = []
+        for name in names:
+            try:
+                self.delete_object(container, name)
+            except StorageError as error:
+                if not error.status:
+                    raise
+                failures.append((name, error.status))
+        return failures
+
+    def delete_container(self, container: str) -> bool:
+        try:
+            marked = self.owns(container)
+        except StorageError as error:
+            if error.status != 404:
+                raise
+            return False
+        shown = printable(container)
+        if not marked:
+            raise _refusal(f'"{shown}" has no mark of ssbench ({MARKER})', 403)
+        for entry in self._walk(container, "", ""):
+            raise _refusal(f'"{shown}" is not empty: it holds "{printable(entry.name)}"', 409)
+        path = f"{_path(container)}/"
+        status = self._request("DELETE", path, missing_ok=True).status
+        if status == 207:
+            raise _refusal(f'the server could not delete all of "{shown}"', 409)
+        return status != 404
+
+    # --- Listings
+
+    def _walk(self, container: str, folder: str, marker: str) -> Iterator[ObjectEntry]:
+        """The objects in a folder and below it whose names follow the marker, in order.
+
+        :param folder: relative to the container; "", or it ends with a slash.
+        """
+        if folder.count("/") > _DEPTH_MAX:
+            raise StorageError(
+                ErrorKind.PROTOCOL, f"{printable(container)}: more than {_DEPTH_MAX} folders deep"
+            )
+        path = f"{container}/{folder}"
+        after, more = marker, True
+        while more:
+            page = _Page(_KEPT)
+
+            def take(name: str, size: int, page: _Page = page, after: str = after) -> None:
+                key = folder + name
+                is_begun = name.endswith("/") and key != after and after.startswith(key)
+                if key > after or is_begun:
+                    page.add(key, size)
+
+            self._each_member(path, take)
+            for key, size in page.entries():
+                if not key.endswith("/"):
+                    yield ObjectEntry(key, size)
+                    continue
+                try:
+                    yield from self._walk(container, key, marker)
+                except StorageError as error:
+                    if error.status != 404:  # 404: somebody has deleted the folder meanwhile
+                        raise
+            after, more = (page.entries()[-1][0], True) if page.is_cut else ("", False)
+
+    @under_fresh_nonce
+    def _each_member(self, path: str, take: Callable[[str, int], None]) -> None:
+        """Call ``take`` as WebdavClient._members."""
+        path = _path(path)
+        response = self._members(path, take)
+        self._propfind(path, StreamingCollector(_LISTING_MAX, response.feed))
+        response.finish()
+
+    @under_fresh_nonce
+    def _count(self, path: str) -> int:
+        """The number of entries of a collection.
+
+        :raises StorageError: OVERLONG: there are too many to count.
+        """
+        response = EntryCounter()
+        self._propfind(f"{path}/", StreamingCollector(_COUNTED_MAX, response.feed))
+        response.finish()
+        return response.entries
+
+    # --- Requests
+
+    def _propfind(self, path: str, collector: Collector) -> None:
+        headers = f"Depth: 1\r\n{XML_TYPE}Content-Length: {len(PROPFIND)}\r\n"
+        upload = Upload(len(PROPFIND), PROPFIND)
+        timing = self._send("PROPFIND", path, self._deadline_ns(), upload, collector, headers)
+        if timing.status // 100 != 2:
+            raise self._failure("PROPFIND", timing)
+
+    @under_fresh_nonce
+    def _make_folder(self, path: str) -> Timing:
+        return self._make_collection(path, self._deadline_ns())
+
+    @under_fresh_nonce
+    def _request(
+        self,
+        method: str,
+        path: str,
+        headers: str = "",
+        body: bytes | None = None,
+        *,
+        missing_ok: bool = False,
+    ) -> Timing:
+        """Send a request and check its status.
+
+        :param missing_ok: a status of 404 is no error.
+        :raises StorageError: the status is not 2xx, or there was no response.
+        """
+        upload = None
+        if body is not None:
+            headers += f"Content-Length: {len(body)}\r\n"
+            upload = Upload(len(body), body)
+        collector = Collector(RESPONSE_MAX, bodiless=method == "HEAD")
+        timing = self._send(method, path, self._deadline_ns(), upload, collector, headers)
+        if timing.status // 100 == 2 or (missing_ok and timing.status == 404):
+            return timing
+        raise self._failure(method, timing)
+
+    def _deadline_ns(self) -> int:
+        return perf_counter_ns() + self._timeout_ns
+
+
+class _Page:
+    """The first entries by name of a listing that is in no order.
+
+    :param most: entries that ``entries`` gives; twice as many are held at most.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.is_cut = False  #: there were more
+        self._most = most
+        self._held: list[tuple[str, int]] = []
+
+    def add(self, name: str, size: int) -> None:
+        self._held.append((name, size))
+        if len(self._held) >= 2 * self._most:
+            self.entries()
+
+    def entries(self) -> list[tuple[str, int]]:
+        """(name, size), sorted."""
+        self._held.sort()
+        if len(self._held) > self._most:
+            del self._held[self._most :]
+            self.is_cut = True
+        return self._held
+
+
+def _path(name: str) -> str:
+    """The quoted path of any name.
+
+    :raises StorageError: the name has a dot segment, which a server could resolve.
+    """
+    quoted_name(name)
+    return path_of(name)
+
+
+def _refusal(why: str, status: int) -> StorageError:
+    return StorageError(ErrorKind.STATUS, f"not deleted: {why}", status=status, sent=False)

@@ -1,0 +1,306 @@
+"""WebDAV servers at one or more URLs: authenticated requests, and what both halves share.
+
+A request carries what the master issued: nothing, a header of basic authentication, or a digest.
+Under digest, each process takes a nonce of its own from each server, and counts the requests of all
+its connections under it (RFC 7616, 3.4: nc counts a client's requests with a nonce).
+
+An object's name is its path below the container: slashes separate folders, which are made before
+the first upload into them.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Literal, ParamSpec, TypeVar
+from urllib.parse import quote, unquote
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Timing
+from ssbench.core.operations import COPY, POST, row_of
+from ssbench.core.settings import Credentials, StorageSettings, typed
+from ssbench.core.text import printable
+from ssbench.storage.digest import DigestCredentials, DigestSigner, digest_challenge
+from ssbench.storage.httpbody import Collector
+from ssbench.storage.httpconn import Upload
+from ssbench.storage.httppool import ConnectionPool, UnsignedRequest
+from ssbench.storage.multistatus import Member, Multistatus, ResponseCounter
+from ssbench.storage.options import HttpSettings
+from ssbench.storage.sites import StorageUrl, open_pools, parse_storage_url
+
+#: The object in a collection that says that ssbench made it; it holds the id of that run.
+MARKER = ".ssbench"
+#: The properties that listings ask for.
+PROPFIND = (
+    b'<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/>'
+    b"<getcontentlength/></prop></propfind>"
+)
+XML_TYPE = "Content-Type: application/xml\r\n"
+#: Methods that servers may lack -> by the operation that needs one.
+_NEEDED: Mapping[int, str] = {POST: "PROPPATCH", COPY: "COPY"}
+_UNSAFE = re.compile(r'[\x00-\x1f"#%*:<>?\\|]')  #: in names
+_NONCES = 3  #: that one operation may use, one after another
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WebdavSettings(HttpSettings):
+    """The driver's settings."""
+
+    methods: tuple[str, ...] = ()  #: that all servers allow; empty: they don't say
+
+
+class StaleNonce(StorageError):
+    """The server wants the request again under a new nonce, which it sent: no failure yet."""
+
+
+def under_fresh_nonce(call: Callable[P, T]) -> Callable[P, T]:
+    """Repeat a call that raises StaleNonce."""
+
+    @wraps(call)
+    def repeated(*args: P.args, **kwargs: P.kwargs) -> T:
+        for _ in range(_NONCES - 1):
+            with suppress(StaleNonce):
+                return call(*args, **kwargs)
+        return call(*args, **kwargs)
+
+    return repeated
+
+
+class Site:
+    """One server, and how requests to it are authenticated."""
+
+    def __init__(self, url: StorageUrl) -> None:
+        scheme = "https" if url.endpoint.tls else "http"
+        self.base = url.base  #: the path of the collection, which ends with a slash
+        self.root = f"{scheme}://{url.netloc}{url.base}"  #: the same as a whole URL
+        self.plain_headers = f"Host: {url.netloc}\r\nUser-Agent: ssbench\r\n"
+        self.headers = self.plain_headers  #: of every request
+        self.secret = ""  #: what must not be shown of the headers
+        self.digest: DigestCredentials | None = None  #: None: requests are not signed
+        self.signer: DigestSigner | None = None  #: None: there is no nonce yet
+
+    def authenticate(self, given: Mapping[str, Any]) -> None:
+        """Use what the master issued for this server."""
+        digest = given.get("digest")
+        self.secret = given.get("basic", "")
+        basic = f"Authorization: Basic {self.secret}\r\n" if self.secret else ""
+        self.headers = self.plain_headers + basic
+        self.digest = typed(DigestCredentials, digest) if digest else None
+        self.signer = None
+
+    def sign(self, method: str, path: str, *_: object) -> bytes:
+        """The hook of the HTTP engine. Without a nonce, nothing: the server then sends one."""
+        return b"" if self.signer is None else self.signer.header(method, path)
+
+    def renew_nonce(self, used: DigestSigner | None, challenge_header: str) -> bool:
+        """Take the nonce of a response with status 401; False if it rejects the credentials.
+
+        :param used: the signer of the request.
+        """
+        challenge = digest_challenge(challenge_header)
+        if self.digest is None or challenge is None or not self.digest.answer(challenge):
+            return False
+        is_replaced = used is not self.signer  # another user took a nonce meanwhile
+        if not is_replaced:
+            self.signer = DigestSigner(self.digest, challenge, secrets.token_hex(16))
+        return is_replaced or used is None or challenge.stale
+
+
+class EntryCounter(ResponseCounter):
+    """Counts the entries of a collection, the collection itself and our marker left out."""
+
+    _MARKER = f"/{MARKER}<".encode()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._has_marker = False  #: nginx, for one, lists no names with a dot in front
+        self._rest = b""
+
+    def feed(self, data: bytes | memoryview) -> None:
+        super().feed(data)
+        text = self._rest + bytes(data)
+        self._has_marker = self._has_marker or self._MARKER in text
+        self._rest = text[-len(self._MARKER) :]
+
+    @property
+    def entries(self) -> int:
+        """How many there were."""
+        return max(self.responses - 1 - self._has_marker, 0)
+
+
+class WebdavClient:
+    """Sends requests. Paths are quoted and relative to the URLs.
+
+    :param seed: of the choice among several URLs.
+    :raises UsageError: a URL, certificate or name is invalid, or the run needs what WebDAV lacks.
+    """
+
+    concurrency: Literal["greenlets", "threads"] = "greenlets"
+
+    def __init__(self, settings: StorageSettings, seed: int | None = None) -> None:
+        http = typed(WebdavSettings, settings.store)
+        if not http.urls:
+            raise UsageError("no URL of a WebDAV collection: give one with --url")
+        _check(settings, http.methods)
+        urls = [parse_storage_url(url) for url in http.urls]
+        self._sites = [Site(url) for url in urls]
+        self._pools = open_pools(http, settings, urls, [site.sign for site in self._sites])
+        self._random = random.Random(seed).random  # nosec B311 # picks URLs
+        self._url_count = len(urls)
+        self._serial = 0
+        self.set_credentials(settings.newest)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._pools!r}>"
+
+    def set_credentials(self, credentials: Credentials) -> None:
+        for site, given in zip(
+            self._sites, credentials.payload.get("access") or [{}] * self._url_count, strict=True
+        ):
+            site.authenticate(given)
+        self._serial = credentials.serial
+
+    @property
+    def credentials_serial(self) -> int:
+        return self._serial
+
+    def close(self) -> None:
+        for pool in self._pools:
+            pool.close()
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        deadline_ns: int,
+        upload: Upload | None = None,
+        collector: Collector | None = None,
+        headers: str = "",
+        longest: int = 0,
+        copy: str = "",
+    ) -> Timing:
+        """Send a request; the Timing of the response, whatever its status.
+
+        :param headers: further lines, each with its CRLF.
+        :param longest: bytes of the longest object that the response may carry.
+        :param copy: path of the destination; "": there is none.
+        :raises StaleNonce: it must be sent again.
+        """
+        url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
+        site, pool = self._sites[url], self._pools[url]
+        if copy:
+            headers += f"Destination: {site.root}{copy}\r\nOverwrite: F\r\n"
+        if site.digest is None:
+            head = f"{method} {site.base}{path} HTTP/1.1\r\n{site.headers}{headers}\r\n".encode()
+            return pool.request(head, upload, deadline_ns, collector, longest)
+        if site.signer is None:  # a body would have to be sent twice
+            self._take_nonce(site, pool)
+        used = site.signer
+        unsigned = UnsignedRequest(method, f"{site.base}{path}", "", f"{site.headers}{headers}")
+        timing = pool.request_signed(unsigned, upload, deadline_ns, collector, longest)
+        if timing.status == 401:
+            challenge = pool.error_response[0].get("www-authenticate", "")
+            if site.renew_nonce(used, challenge):
+                raise StaleNonce(
+                    ErrorKind.UNAUTHORIZED,
+                    f"{pool.name}: {method} answered {timing.status} {_NONCES} times, each with a"
+                    " new nonce",
+                    status=401,
+                    timing=timing._replace(bytes_moved=0),
+                )
+        return timing
+
+    def _failure(self, method: str, timing: Timing) -> StorageError:
+        """The error of an unsuccessful response. Call it before any other wait."""
+        return self._pools[timing.url].status_error(method, timing, self._sites[timing.url].secret)
+
+    def _members(self, path: str, take: Callable[[str, int], None]) -> Multistatus:
+        """A parser of a collection's listing.
+
+        :param path: of the collection, quoted; "" or with a slash at its end.
+        :param take: called with name and size of each entry but our marker; names of folders end
+            with a slash.
+        """
+        bases = tuple({unquote(site.base + path) for site in self._sites})
+
+        def take_member(member: Member) -> None:
+            base = next((each for each in bases if member.path.startswith(each)), None)
+            if base is None and f"{member.path}/" not in bases:
+                raise ValueError("a path outside of the collection")
+            name = member.path[len(base) :].rstrip("/") if base else ""
+            if "/" in name:
+                raise ValueError("more than one level")
+            if name and name != MARKER:
+                take(name_of(name) + "/" * member.is_collection, member.size)
+
+        return Multistatus(take_member)
+
+    def _take_nonce(self, site: Site, pool: ConnectionPool) -> None:
+        """Ask a server for a nonce. Raises nothing."""
+        head = f"DELETE {site.base}{nowhere()} HTTP/1.1\r\n{site.headers}\r\n"
+        with suppress(StorageError):
+            if pool.request(head.encode()).status == 401:
+                site.renew_nonce(None, pool.error_response[0].get("www-authenticate", ""))
+
+    def _make_collection(self, path: str, deadline_ns: int) -> Timing:
+        """MKCOL; a status of 405 means that it is there."""
+        timing = self._send("MKCOL", f"{path}/", deadline_ns)
+        if timing.status // 100 != 2 and timing.status != 405:
+            raise self._failure("MKCOL", timing)
+        return timing
+
+
+def _check(settings: StorageSettings, methods: tuple[str, ...]) -> None:
+    """Refuse what the servers lack, and names that no path can have.
+
+    :raises UsageError: says what is wrong.
+    """
+    if settings.placement:
+        raise UsageError("WebDAV has no storage policies")
+    for number in {number for size in settings.sizes for number, _ in size.profile}:
+        method = _NEEDED.get(number)
+        if method and methods and method not in methods:
+            raise UsageError(
+                f"the server has no {method}, which the operation {row_of(number).name} needs"
+            )
+    if "/" in settings.container_base or not settings.container_base.strip("."):
+        raise UsageError(
+            f'container_base "{printable(settings.container_base)}": a collection of WebDAV can\'t'
+            " have a slash in its name"
+        )
+    for size in settings.sizes:
+        if not legal(f"{size.name}_"):
+            raise UsageError(
+                f'size class "{printable(size.name)}": a path of WebDAV can\'t have segments that'
+                ' are empty, "." or ".."'
+            )
+
+
+def nowhere() -> str:
+    """A path at which nothing is. To ask for its deletion changes nothing, and makes a server say
+    what it demands of those who write."""
+    return f"{MARKER}-{secrets.token_hex(16)}"
+
+
+def legal(name: str) -> bool:
+    """Whether an object of a collection can have this name. (No path shows the marker as one.)"""
+    return not {"", ".", ".."} & {*name.split("/")} and name != MARKER
+
+
+def path_of(name: str) -> str:
+    """The quoted path of a name. Characters that file systems or servers treat in ways of their own
+    are quoted twice: ``?`` in a Destination header, for one, ends the path for some."""
+    return quote(_UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", name), safe="/")
+
+
+def name_of(path: str) -> str:
+    """The name that an unquoted path stands for: the inverse of ``path_of``."""
+    return unquote(path)

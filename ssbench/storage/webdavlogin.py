@@ -1,0 +1,188 @@
+"""The credentials provider of WebDAV: finds out how each server authenticates, in the master.
+
+The master meets the challenge first: HA1 needs its realm and algorithm. Workers get HA1, or the
+header of basic authentication, never the password; both are as good as the password.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import asdict
+from ipaddress import ip_address
+from itertools import count
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from ssbench.core.errors import AuthError, UsageError
+from ssbench.core.settings import Credentials
+from ssbench.storage.authhttp import SameHostSession, reason_of, verification
+from ssbench.storage.base import Access
+from ssbench.storage.digest import (
+    DigestSigner,
+    digest_challenge,
+    digest_credentials,
+    parse_challenges,
+)
+from ssbench.storage.options import INSECURE_NOTE, StoreOptions, http_settings, option_values
+from ssbench.storage.swiftlogin import LoginOptions
+from ssbench.storage.webdavclient import PROPFIND, WebdavSettings, nowhere
+from ssbench.storage.webdavoptions import OPTIONS, user_of
+
+#: What workers get for one server (as Site.authenticate takes it), and the methods it allows.
+Meeting = tuple[dict[str, Any], frozenset[str]]
+
+_REFUSALS = {
+    401: "user or password refused",
+    403: "this user may not read the collection",
+    404: "there is no such collection: make it, or correct --url",
+}
+
+
+class WebdavLogin:
+    """Implements ``ssbench.storage.base.CredentialsProvider``. Thread-safe.
+
+    :raises UsageError: the options are incomplete or invalid; nothing was sent.
+    """
+
+    def __init__(self, options: StoreOptions) -> None:
+        values = option_values(OPTIONS, options)
+        urls = [f"{url.rstrip('/')}/" for url in values.get("urls", ())]
+        if not urls:
+            raise UsageError("--storage webdav: give the URL of a collection with --url")
+        self._http = http_settings(urls, values)
+        self._users = [user_of(url, values, options.environ) for url in urls]
+        self._login = LoginOptions(
+            os_cacert=values.get("os_cacert", ""),
+            os_cert=self._http.cert_path,
+            os_key=self._http.cert_key_path,
+            insecure=self._http.insecure,
+            connect_timeout_s=options.connect_timeout_s,
+            network_timeout_s=options.network_timeout_s,
+        )
+        self.notes = [INSECURE_NOTE] if self._http.insecure else []
+        self.where = urls[0]
+        self._serials = count(1)
+        self._lock = threading.Lock()
+        self._is_public = False  #: no server asks for a user
+
+    def __repr__(self) -> str:
+        return f"<WebdavLogin at {self.where}>"
+
+    def log_in(self) -> Access:
+        with self._lock:
+            found = self._meet()
+            self._is_public = not any(issued for issued, _ in found)
+            settings = WebdavSettings(**asdict(self._http), methods=_allowed(found))
+            return Access(asdict(settings), self._credentials(found), not self._is_public)
+
+    def renew(self) -> Credentials:
+        with self._lock:
+            found = self._meet()
+            if self._is_public and any(issued for issued, _ in found):
+                # Whether workers may have credentials was decided at the login.
+                raise AuthError(f"{self.where}: asks for a user now, and did not at first")
+            return self._credentials(found)
+
+    def _credentials(self, found: Sequence[Meeting]) -> Credentials:
+        issued = [issued for issued, _ in found]
+        return Credentials(next(self._serials), None, {"access": issued})
+
+    def _meet(self) -> list[Meeting]:
+        with SameHostSession(self._login) as http:
+            http.verify, http.cert = verification(self._login)
+            return [
+                _meet_server(http, url, *user)
+                for url, user in zip(self._http.urls, self._users, strict=True)
+            ]
+
+
+def _meet_server(http: requests.Session, url: str, user: str, password: str) -> Meeting:
+    """Find out what a server demands of those who write, and check that it accepts it.
+
+    :raises AuthError: it rejects us, or is not a collection of WebDAV.
+    :raises UsageError: the password would be sent in clear.
+    """
+    issued: dict[str, Any] = {}
+    signer: DigestSigner | None = None
+    headers: dict[str, str] = {}
+    response = _ask(http, "DELETE", url, {}, name=nowhere())
+    if response.status_code == 401:
+        offered = response.headers.get("WWW-Authenticate", "")
+        if not user:
+            raise AuthError(
+                f"{url}: asks for user and password (401): set WEBDAV_USER and WEBDAV_PASSWORD, or"
+                " put them into .netrc"
+            )
+        challenge = digest_challenge(offered)
+        if challenge is not None:
+            credentials = digest_credentials(challenge, user, password)
+            signer = DigestSigner(credentials, challenge, secrets.token_hex(16))
+            issued["digest"] = asdict(credentials)
+        elif any(each.scheme == "basic" for each in parse_challenges(offered)):
+            _check_confidential(url)
+            issued["basic"] = b64encode(f"{user}:{password}".encode()).decode()
+            headers["Authorization"] = f"Basic {issued['basic']}"
+        else:
+            raise AuthError(
+                f"{url}: offers no authentication that ssbench knows: basic, or digest with MD5 or"
+                " SHA-256 and qop=auth"
+            )
+    response = _ask(
+        http, "PROPFIND", url, {**headers, "Depth": "0", "Content-Type": "application/xml"}, signer
+    )
+    status = response.status_code
+    if status != 207:
+        reason = _REFUSALS.get(status, f"PROPFIND answered {status}: is it a WebDAV collection?")
+        raise AuthError(f"{url}: {reason}{f' ({status})' * (status in _REFUSALS)}")
+    allow = _ask(http, "OPTIONS", url, headers, signer).headers.get("Allow", "")
+    return issued, frozenset(method.strip().upper() for method in allow.split(",") if method)
+
+
+def _ask(
+    http: requests.Session,
+    method: str,
+    url: str,
+    headers: dict[str, str],
+    signer: DigestSigner | None = None,
+    name: str = "",
+) -> requests.Response:
+    """Send a request.
+
+    :param name: of something in the collection; "": the collection itself.
+    :raises AuthError: there is no response.
+    """
+    if signer is not None:
+        target = requests.Request(method, url).prepare().path_url
+        _, _, value = signer.header(method, target).decode().strip().partition(": ")
+        headers = {**headers, "Authorization": value}
+    body = PROPFIND if method == "PROPFIND" else None
+    try:
+        return http.request(method, f"{url}{name}", headers=headers, data=body)
+    except (requests.RequestException, OSError, ValueError) as error:
+        raise AuthError(f"{url}: {reason_of(error)}") from None
+
+
+def _check_confidential(url: str) -> None:
+    """:raises UsageError: others than this host could read what is sent to the server."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        is_loopback = ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost"
+    if parts.scheme != "https" and not is_loopback:
+        raise UsageError(
+            f"{url}: asks for basic authentication, which would send the password in clear: give"
+            " an https URL, or let the server ask for digest"
+        )
+
+
+def _allowed(found: Sequence[Meeting]) -> tuple[str, ...]:
+    """The methods that all servers allow; empty if one doesn't say."""
+    stated = [methods for _, methods in found]
+    return tuple(sorted(frozenset.intersection(*stated))) if all(stated) else ()
