@@ -60,7 +60,9 @@ class Renewal:
             return None
         outcome, self._outcome, self._thread = self._outcome, None, None
         if isinstance(outcome, Credentials):
-            self._due_at = _due_at(outcome, previous, now)
+            # After an early renewal with the same expiry, the planned one is still to come.
+            planned = self._due_at if outcome.expires_at == previous.expires_at else None
+            self._due_at = _due_at(outcome, previous, now) or planned
         return outcome or "the renewal failed"
 
 

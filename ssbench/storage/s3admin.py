@@ -89,7 +89,14 @@ class S3Admin(S3Client):
         if region not in ("", "us-east-1"):  # that is the default, and may not be named
             constraint = f"<LocationConstraint>{region}</LocationConstraint>"
             body = f"<CreateBucketConfiguration>{constraint}</CreateBucketConfiguration>".encode()
-        self._request("PUT", place, place.bucket_path, body=body)
+        try:
+            self._request("PUT", place, place.bucket_path, body=body)
+        except StorageError as error:
+            if error.status != 409:
+                raise
+            # Another master may have made it at this moment.
+            if not self._is_there("HEAD", place, place.bucket_path):
+                raise StorageError(ErrorKind.STATUS, error.detail) from error
 
     def _put_mark(self, place: Place) -> None:
         run = f"{RUN_HEADER}: {quote(self._run_id)}\r\n" if self._run_id else ""

@@ -141,3 +141,18 @@ def test_renewed_ones_are_renewed_again() -> None:
     assert begun_at(renewal, tokens, 90.0) == [90.0]
     outcome_of(renewal, tokens.first, NOW + 100)
     assert begun_at(renewal, tokens, 150.0, 190.0) == [190.0]
+
+
+def test_a_rejection_before_it_is_due_leaves_the_planned_renewal() -> None:
+    expires_at = NOW + 3600
+    tokens = Tokens(expires_at)
+    tokens.go.set()
+    renewal = tokens.renewal(expires_at)
+    renewal.begin(0)  # a worker met a rejection; the new key expires at the same time
+    outcome_of(renewal, tokens.first)
+    tokens.expires_at = expires_at + 3600
+    renewal.begin_if_due(10 * SECOND, int((expires_at - 61) * SECOND))
+    assert tokens.asked == 1
+    renewal.begin_if_due(20 * SECOND, int((expires_at - 59) * SECOND))
+    outcome_of(renewal, Credentials(1, expires_at))
+    assert tokens.asked == 2

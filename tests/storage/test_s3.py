@@ -1,0 +1,311 @@
+"""The S3 driver on recorded responses: errors, expiry, redirects, rate limits, clocks.
+
+tests/contract and tests/e2e/test_s3.py run it against real servers.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from hashlib import sha256
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from ssbench.core.errors import StorageError, UsageError
+from ssbench.core.model import ErrorKind, Job, SizeClass
+from ssbench.core.operations import BULK_DELETE, COPY, CREATE, DELETE, HEAD, LIST, POST, READ
+from ssbench.core.retry import Attempts, NextStep
+from ssbench.core.settings import Credentials, StorageSettings
+from ssbench.storage.registry import open_admin, open_store
+from ssbench.storage.s3account import bucket_of, container_of
+from ssbench.storage.s3sign import AwsKeys, issue
+from tests.fakes.scripted_server import Peer, ScriptedServer, answering, ok
+from tests.storage.test_s3sign import recomputed
+
+KEYS = AwsKeys("AKID", "s3cret-key", "")
+SIZES = (SizeClass("tiny", 1, 999, ((int(CREATE), 1.0),), 10),)
+
+
+def response(status: int, body: str = "", **headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", body]).encode()
+
+
+def error(code: str, message: str = "m", more: str = "") -> str:
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f"<Error><Code>{code}</Code><Message>{message}</Message>{more}"
+        "<RequestId>4442587FB7D0A2F9</RequestId></Error>"
+    )
+
+
+# As Amazon S3 sends them.
+EXPIRED = response(400, error("ExpiredToken", "The provided token has expired."))
+OTHER_REGION = response(
+    400,
+    error("AuthorizationHeaderMalformed", "the region is wrong", "<Region>eu-west-1</Region>"),
+)
+MOVED = response(
+    301,
+    error("PermanentRedirect", "use the specified endpoint",
+          "<Endpoint>b.s3.eu-west-1.amazonaws.com</Endpoint>"),
+    x_amz_bucket_region="eu-west-1",
+)  # fmt: skip
+SLOW_DOWN = response(503, error("SlowDown", "Please reduce your request rate."))
+
+
+def settings(url: str, now: float = 0, **own: Any) -> StorageSettings:
+    keys = own.pop("keys", KEYS)
+    payload = issue(keys, "us-east-1", now or time.time())[0] if keys else {}
+    return StorageSettings(
+        "s3", "run1", "w1", SIZES, container_count=own.pop("container_count", 2),
+        verify=own.pop("verify", False), store={"urls": (url,), **own},
+        credentials=(Credentials(1, None, payload),),
+    )  # fmt: skip
+
+
+@contextmanager
+def outcome_of(operation: int, *answers: bytes, **own: Any) -> Iterator[Any]:
+    """What the driver makes of these responses: a Timing or a StorageError."""
+    with ScriptedServer(answering(*answers)) as server:
+        store = open_store(settings(f"http://127.0.0.1:{server.port}", **own))
+        others = (4, 5) if operation in (COPY, BULK_DELETE) else ()
+        arguments: Any = (b"", 10, b"") if operation == LIST else ()
+        try:
+            yield store.actions[operation](
+                Job(1, operation, 0, 1 if arguments else 3, 2, 50, -1, others, arguments), 0
+            )
+        except StorageError as failure:
+            yield failure
+        finally:
+            store.close()
+
+
+@pytest.mark.parametrize(("answer", "kind", "says"), [
+    (EXPIRED, ErrorKind.UNAUTHORIZED, "400: ExpiredToken: The provided token has expired."),
+    (OTHER_REGION, ErrorKind.UNAUTHORIZED, "the bucket is in region eu-west-1"),
+    (MOVED, ErrorKind.UNAUTHORIZED, "PermanentRedirect: the bucket is in region eu-west-1"),
+    (response(403, error("SignatureDoesNotMatch")), ErrorKind.UNAUTHORIZED, "SignatureDoesNot"),
+    (response(403, error("AccessDenied", "Access Denied")), ErrorKind.STATUS,
+     "GET answered 403: AccessDenied: Access Denied"),
+    (response(404, error("NoSuchBucket")), ErrorKind.STATUS, "404: NoSuchBucket"),
+    (response(500, "<html>down</html>"), ErrorKind.STATUS, "GET answered 500"),
+])  # fmt: skip
+def test_errors_have_the_code_of_the_body(answer: bytes, kind: ErrorKind, says: str) -> None:
+    with outcome_of(READ, answer) as failure:
+        assert failure.kind is kind
+        assert says in failure.detail
+        assert failure.timing.bytes_moved == 0
+
+
+def test_a_bucket_at_another_endpoint_in_our_region_says_which() -> None:
+    answer = MOVED.replace(b"bucket-region: eu-west-1", b"bucket-region: us-east-1")
+    with outcome_of(READ, answer) as failure:
+        assert failure.kind is ErrorKind.STATUS
+        assert "served at b.s3.eu-west-1.amazonaws.com: give that with --s3-endpoint" in (
+            failure.detail
+        )
+
+
+def test_head_without_a_code_goes_by_its_status() -> None:
+    with outcome_of(HEAD, response(400)) as failure:
+        assert failure.kind is ErrorKind.UNAUTHORIZED
+    with outcome_of(HEAD, response(403)) as failure:
+        assert failure.kind is ErrorKind.STATUS
+
+
+@pytest.mark.parametrize("answer", [SLOW_DOWN, response(429, error("TooManyRequests"))])
+def test_requests_to_slow_down_are_counted_and_retried(answer: bytes) -> None:
+    with outcome_of(CREATE, answer) as failure:
+        attempts = Attempts(CREATE, 3)
+        assert attempts.after(failure) is NextStep.RETRY
+        assert attempts.rate_limited == 1
+
+
+def test_an_unavailable_store_is_no_rate_limit() -> None:
+    with outcome_of(CREATE, response(503, error("ServiceUnavailable"))) as failure:
+        attempts = Attempts(CREATE, 3)
+        assert attempts.after(failure) is NextStep.RETRY
+        assert attempts.rate_limited == 0
+
+
+@pytest.mark.parametrize(("offset_s", "says"), [(-1200, "ahead of"), (1200, "behind")])
+def test_a_wrong_clock_is_named_with_what_to_do(offset_s: int, says: str) -> None:
+    date = formatdate(time.time() + offset_s, usegmt=True)
+    answer = response(403, error("RequestTimeTooSkewed", "The difference ..."), Date=date)
+    with outcome_of(READ, answer) as failure:
+        found = re.search(
+            r"this host's clock is ([\d,]+) s (.+) the store's.*: set it", failure.detail
+        )
+        assert found
+        assert found[2] == says
+        assert abs(int(found[1].replace(",", "")) - 1200) < 10
+
+
+@pytest.mark.parametrize("operation", [COPY, POST])
+def test_an_error_inside_a_success_is_an_error(operation: int) -> None:
+    with outcome_of(operation, ok(error("InternalError", "try again").encode())) as failure:
+        assert failure.kind is ErrorKind.STATUS
+        assert "200 with an error: InternalError: try again" in failure.detail
+
+
+def test_a_copy_is_verified_by_its_etag() -> None:
+    body = b"<CopyObjectResult><ETag>&quot;%s&quot;</ETag></CopyObjectResult>" % (b"0" * 32)
+    with outcome_of(COPY, ok(body)) as timing:
+        assert timing.status == 200
+    with outcome_of(COPY, ok(body), verify=True) as failure:
+        assert failure.kind is ErrorKind.CORRUPT
+
+
+@pytest.mark.parametrize("body", [b"", b"<html/>", b"<ListBucketResult><Contents>"])
+def test_what_is_no_listing_is_refused(body: bytes) -> None:
+    with outcome_of(LIST, ok(body)) as failure:
+        assert failure.kind is ErrorKind.PROTOCOL
+
+
+DELETED = b"<DeleteResult><Error><Key>%s</Key><Code>%s</Code></Error></DeleteResult>"
+GONE = b"<DeleteResult/>"
+
+
+def test_each_object_of_a_bulk_delete_has_an_outcome() -> None:
+    key = b"ssbench_000001/tiny_000005"
+    left = ok(DELETED % (key, b"AccessDenied"))
+    with outcome_of(BULK_DELETE, left, bucket="b") as failure:
+        assert (failure.kind, failure.status) == (ErrorKind.STATUS, 403)
+        assert failure.timing.statuses == (204, 204, 403)
+        assert failure.timing.items == 2
+        assert "ssbench_000001/tiny_000005: 403" in failure.detail
+    with outcome_of(BULK_DELETE, ok(DELETED % (key, b"NoSuchKey")), bucket="b") as timing:
+        assert (timing.items, timing.statuses) == (3, ())
+
+
+def test_a_bulk_delete_over_two_buckets_is_two_requests() -> None:
+    with outcome_of(BULK_DELETE, ok(GONE), ok(GONE)) as timing:
+        assert timing.items == 3
+    # Objects 3 and 5 are in the first of them, 4 in the other.
+    with outcome_of(BULK_DELETE, ok(GONE), response(403, error("AccessDenied"))) as failure:
+        assert failure.status == 403
+        assert failure.timing.statuses == (204, 0, 204)
+
+
+def test_a_delete_does_not_fail_without_an_object() -> None:
+    with outcome_of(DELETE, b"HTTP/1.1 204 No Content\r\n\r\n") as timing:
+        assert (timing.status, timing.bytes_moved) == (204, 0)
+
+
+# --- Requests, as captured
+
+
+def captured(operation: int, **own: Any) -> dict[str, Any]:
+    """The request that the driver sends: method, path, query, headers by lower-case name, body."""
+    heard: list[bytes] = []
+
+    def script(peer: Peer) -> None:
+        data = peer.hear()
+        length = int((re.search(rb"Content-Length: (\d+)", data) or [b"", b"0"])[1])
+        while len(data) < data.index(b"\r\n\r\n") + 4 + length:
+            data += peer.sock.recv(65536)
+        heard.append(data)
+        peer.say(ok(b"" if data.startswith(b"HEAD") else b"<CopyObjectResult/>"))
+
+    with ScriptedServer(script) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        store = open_store(settings(url, **own))
+        store.actions[operation](Job(1, operation, 0, 12, 2, 50, others=(13,)), 0)
+        store.close()
+    head, _, body = heard[0].partition(b"\r\n\r\n")
+    line, *lines = head.decode().split("\r\n")
+    method, target, _ = line.split(" ")
+    headers = {name.lower(): value for name, _, value in (each.partition(": ") for each in lines)}
+    return {"method": method, "target": target, "url": f"{url}{target}", **headers, "body": body}
+
+
+TOKEN = AwsKeys("AKID", "s3cret-key", "session/token==")
+
+
+@pytest.mark.parametrize("keys", [KEYS, TOKEN])
+@pytest.mark.parametrize("operation", [CREATE, READ, HEAD, COPY, DELETE])
+@pytest.mark.parametrize("own", [
+    {}, {"bucket": "b"}, {"bucket": "b", "style": "virtual"}, {"payload": "unsigned"},
+])  # fmt: skip
+def test_botocore_recomputes_the_signature_of_a_captured_request(
+    operation: int, keys: AwsKeys, own: dict[str, str]
+) -> None:
+    sent = captured(operation, keys=keys, **own)
+    signed = sent["authorization"].split("SignedHeaders=")[1].split(",")[0].split(";")
+    moment = time.strptime(sent["x-amz-date"], "%Y%m%dT%H%M%SZ")
+    now = time.mktime(moment) - time.timezone
+    headers = {name: sent[name] for name in signed}
+    host = sent["host"] if own.get("style") == "virtual" else sent["url"].split("/")[2]
+    expected = recomputed(keys, "us-east-1", sent["method"], f"http://{host}{sent['target']}",
+                          headers, now)  # fmt: skip
+    assert sent["authorization"].replace(",", ", ") == expected
+    assert {"host", "x-amz-content-sha256", "x-amz-date"} <= set(signed)
+    assert ("x-amz-security-token" in signed) == bool(keys.token)
+    body = "UNSIGNED-PAYLOAD" if own.get("payload") and operation == CREATE else None
+    assert sent["x-amz-content-sha256"] == (body or sha256(sent["body"]).hexdigest())
+
+
+def test_a_bucket_is_in_the_path_or_in_the_host() -> None:
+    assert captured(READ)["target"] == "/ssbench-000000/tiny_run1_000012"
+    assert captured(READ, bucket="b")["target"] == "/b/ssbench_000000/tiny_run1_000012"
+    virtual = captured(READ, bucket="b", style="virtual")
+    assert virtual["target"] == "/ssbench_000000/tiny_run1_000012"
+    assert virtual["host"].startswith("b.127.0.0.1:")
+    own = captured(READ, style="virtual")
+    assert own["target"] == "/tiny_run1_000012"
+    assert own["host"].startswith("ssbench-000000.127.0.0.1:")
+
+
+def test_a_copy_names_its_source_and_keeps_no_metadata() -> None:
+    sent = captured(COPY)
+    assert sent["target"] == "/ssbench-000001/tiny_run1_000013"
+    assert unquote(sent["x-amz-copy-source"]) == "/ssbench-000000/tiny_run1_000012"
+    assert sent["x-amz-metadata-directive"] == "REPLACE"
+    assert sent["x-amz-meta-ssbench-run"] == "run1"
+
+
+def test_anonymous_requests_are_not_signed() -> None:
+    sent = captured(READ, keys=None)
+    assert not [name for name in sent if name == "authorization" or name.startswith("x-amz")]
+
+
+# --- Names
+
+
+@pytest.mark.parametrize(("container", "bucket"), [
+    ("ssbench_000061", "ssbench-000061"),
+    ("ssbench_000061_gold", "ssbench-000061-gold"),
+    ("my-bench_000001", "my--2dbench-000001"),
+    ("a__b", "a---5fb"),
+    ("a__2d", "a---5f2d"),
+])  # fmt: skip
+def test_a_container_has_a_legal_bucket(container: str, bucket: str) -> None:
+    assert bucket_of(container) == bucket
+    assert container_of(bucket) == container
+
+
+@pytest.mark.parametrize("container", ["A_000001", "_000001", "a", "a" * 60 + "_000001", "x_"])
+def test_one_without_is_refused(container: str) -> None:
+    with pytest.raises(UsageError, match="no legal bucket name"):
+        bucket_of(container)
+
+
+@pytest.mark.parametrize("bucket", ["my.bucket", "Bucket", "a--zz", "x---9", "a--ff"])
+def test_other_buckets_are_no_containers(bucket: str) -> None:
+    found = container_of(bucket)
+    assert found is None or bucket_of(found) == bucket
+
+
+def test_neither_policies_nor_expiry_are_taken() -> None:
+    url = settings("http://127.0.0.1:9")
+    with pytest.raises(UsageError, match="no storage policies"):
+        open_admin(StorageSettings("s3", placement="gold", store=url.store))
+    with pytest.raises(UsageError, match="no delete_after"):
+        open_store(StorageSettings("s3", delete_after_s=5, store=url.store))

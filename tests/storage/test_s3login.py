@@ -1,0 +1,246 @@
+"""Keys of S3: where they come from, what workers get, and what a first request shows."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssbench.core.errors import AuthError, UsageError
+from ssbench.storage.options import StoreOptions, option_values
+from ssbench.storage.registry import open_provider, secret_variables
+from ssbench.storage.s3login import S3Login
+from ssbench.storage.s3options import OPTIONS, read_keys
+from ssbench.storage.s3sign import AwsKeys
+from tests.fakes.loopback_http import Answer, LoopbackServer, Request
+
+SECRET = "Zq1-secret-of-the-test"
+ENVIRON = {"AWS_ACCESS_KEY_ID": "AKENV", "AWS_SECRET_ACCESS_KEY": SECRET, "HOME": "/nonexistent"}
+
+
+class S3(LoopbackServer):
+    """Answers with recorded responses, one after another; the last one for ever."""
+
+    def __init__(self, *answers: Answer) -> None:
+        super().__init__()
+        self._answers = list(answers)
+
+    def answer(self, request: Request) -> Answer:
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+LISTING = Answer(200, {"x-amz-bucket-region": "us-east-1"}, b"<ListBucketResult/>")
+
+
+def refused(status: int, code: str, more: str = "", **headers: str) -> Answer:
+    body = f"<Error><Code>{code}</Code><Message>m</Message>{more}</Error>"
+    return Answer(status, {n.replace("_", "-"): v for n, v in headers.items()}, body.encode())
+
+
+OTHER_REGION = refused(400, "AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>")
+NO_BUCKET = refused(404, "NoSuchBucket")
+
+
+def options(url: str = "", environ: dict[str, str] = ENVIRON, **given: Any) -> StoreOptions:
+    named = {f"s3_{name}": value for name, value in given.items()}
+    if url:
+        named["s3_endpoints"] = [url]
+    return StoreOptions("s3", named, environ, 2.0, 2.0)
+
+
+# --- Where keys come from
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws/credentials").write_text(
+        "[default]\naws_access_key_id = AKDEF\naws_secret_access_key = defsecret\n"
+        "[other]\naws_access_key_id = AKOTH\naws_secret_access_key = othsecret\n"
+        "aws_session_token = tok/en==\n"
+    )
+    (tmp_path / ".aws/config").write_text(
+        "[default]\nregion = eu-north-1\ns3 =\n  addressing_style = path\n"
+        "[profile other]\nregion = ap-south-1\nendpoint_url = http://127.0.0.1:9000\n"
+        "[profile role]\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = default\n"
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(("environ", "given", "keys"), [
+    ({}, {}, AwsKeys("AKDEF", "defsecret", "")),
+    ({"AWS_PROFILE": "other"}, {}, AwsKeys("AKOTH", "othsecret", "tok/en==")),
+    ({}, {"profile": "other"}, AwsKeys("AKOTH", "othsecret", "tok/en==")),
+    ({"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e", "AWS_SESSION_TOKEN": "t"}, {},
+     AwsKeys("E", "e", "t")),
+    # A profile that is named on the command line goes before the environment.
+    ({"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"}, {"profile": "other"},
+     AwsKeys("AKOTH", "othsecret", "tok/en==")),
+    ({"AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"},
+     {"access_key": "C", "secret_key": "c"}, AwsKeys("C", "c", "")),
+    ({}, {"anonymous": True}, None),
+])  # fmt: skip
+def test_sources_have_the_order_of_the_aws_command_line(
+    home: Path, environ: dict[str, str], given: dict[str, Any], keys: AwsKeys | None
+) -> None:
+    opened = options(environ={"HOME": str(home), **environ}, **given)
+    assert read_keys(opened, option_values(OPTIONS, opened))[0] == keys
+
+
+def test_variables_name_other_files(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("[default]\naws_access_key_id=A\naws_secret_access_key=a\n")
+    opened = options(environ={"AWS_SHARED_CREDENTIALS_FILE": str(file)})
+    assert read_keys(opened, option_values(OPTIONS, opened))[0] == AwsKeys("A", "a", "")
+
+
+@pytest.mark.parametrize(("environ", "given", "says"), [
+    ({}, {}, "no credentials for S3"),
+    ({"AWS_ACCESS_KEY_ID": "A"}, {}, "the secret access key is missing"),
+    ({"AWS_SECRET_ACCESS_KEY": SECRET}, {}, "the access key ID is missing"),
+    ({"AWS_PROFILE": "nobody"}, {}, "profile nobody is in neither"),
+])  # fmt: skip
+def test_what_is_missing_is_named(
+    environ: dict[str, str], given: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        open_provider(options("http://h", {"HOME": "/nonexistent", **environ}, **given))
+    assert SECRET not in str(caught.value)
+
+
+def test_a_profile_of_a_role_says_how_to_export_keys(home: Path) -> None:
+    with pytest.raises(UsageError, match=r"role_arn and no keys.*export-credentials"):
+        open_provider(options("http://h", {"HOME": str(home)}, profile="role"))
+
+
+def test_a_damaged_file_is_named_and_not_quoted(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"aws_secret_access_key = {SECRET}\n")
+    with pytest.raises(UsageError, match="not a file of AWS profiles") as caught:
+        open_provider(options("http://h", {"AWS_SHARED_CREDENTIALS_FILE": str(file)}))
+    assert SECRET not in str(caught.value)
+
+
+def test_region_and_endpoint_of_a_profile_are_used(home: Path) -> None:
+    assert S3Login(options(environ={"HOME": str(home)}, profile="other")).where == (
+        "http://127.0.0.1:9000"
+    )
+    assert S3Login(options(environ={"HOME": str(home)})).where == (
+        "https://s3.eu-north-1.amazonaws.com"
+    )
+
+
+# --- The first request
+
+
+def test_workers_get_the_key_of_a_day_and_not_the_secret() -> None:
+    with S3(LISTING) as store:
+        provider = S3Login(options(store.url, bucket="b", style="virtual"))
+        access = provider.log_in()
+    payload = access.credentials.payload
+    assert (payload["access_key"], payload["region"]) == ("AKENV", "us-east-1")
+    assert {len(key) for key in payload["days"].values()} == {32}
+    assert access.credentials.expires_at is not None
+    assert 0 < access.credentials.expires_at - time.time() < 86_400 + 900
+    assert SECRET not in f"{access!r}{provider!r}{payload!r}"
+    assert access.settings["urls"] == (store.url,)
+    assert (access.settings["bucket"], access.settings["style"]) == ("b", "virtual")
+    asked = store.seen[0]
+    assert asked.path == "/?list-type=2&max-keys=1"
+    assert asked.headers["Host"] == f"b.{store.url.removeprefix('http://')}"
+
+
+@pytest.mark.parametrize("first", [
+    OTHER_REGION,
+    refused(301, "PermanentRedirect", x_amz_bucket_region="eu-west-1"),
+])  # fmt: skip
+def test_the_region_that_the_store_names_is_used(first: Answer) -> None:
+    in_region = Answer(200, {"x-amz-bucket-region": "eu-west-1"}, b"<ListBucketResult/>")
+    with S3(first, in_region) as store:
+        access = S3Login(options(store.url, bucket="b")).log_in()
+    assert access.credentials.payload["region"] == "eu-west-1"
+    assert "/eu-west-1/s3/aws4_request" in store.seen[1].headers["Authorization"]
+
+
+@pytest.mark.parametrize(("answer", "says"), [
+    (refused(403, "SignatureDoesNotMatch"), "SignatureDoesNotMatch: m .is the secret key right"),
+    (refused(403, "InvalidAccessKeyId"), "another store's access key"),
+    (refused(400, "ExpiredToken"), "get new keys and a session token"),
+    (refused(403, "RequestTimeTooSkewed", Date="Fri, 24 May 2013 00:00:00 GMT"),
+     "this host's clock .* set it"),
+    (refused(301, "PermanentRedirect", "<Endpoint>b.s3.example</Endpoint>"),
+     "served at b.s3.example: give that with --s3-endpoint"),
+])  # fmt: skip
+def test_rejected_keys_end_the_login(answer: Answer, says: str) -> None:
+    with S3(answer) as store, pytest.raises(AuthError, match=says) as caught:
+        S3Login(options(store.url)).log_in()
+    assert SECRET not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_bucket_is_a_mistake_of_the_user() -> None:
+    with S3(NO_BUCKET) as store, pytest.raises(UsageError, match="no bucket b: create it"):
+        S3Login(options(store.url, bucket="b")).log_in()
+
+
+def test_a_user_who_may_not_list_gets_access() -> None:
+    with S3(refused(403, "AccessDenied")) as store:
+        assert S3Login(options(store.url, bucket="b")).log_in().credentials.payload["days"]
+
+
+def test_an_endpoint_that_does_not_answer_is_named() -> None:
+    with pytest.raises(AuthError, match=r"http://127\.0\.0\.1:9: connection refused"):
+        S3Login(options("http://127.0.0.1:9")).log_in()
+
+
+# --- Renewal
+
+
+def test_a_renewal_reads_the_files_again(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    text = "[default]\naws_access_key_id=A\naws_secret_access_key=a\naws_session_token={}\n"
+    file.write_text(text.format("old"))
+    with S3(LISTING) as store:
+        provider = S3Login(options(store.url, {"AWS_SHARED_CREDENTIALS_FILE": str(file)}))
+        first = provider.log_in().credentials
+        file.write_text(text.format("new"))
+        second = provider.renew()
+    assert (first.payload["token"], second.payload["token"]) == ("old", "new")
+    assert second.serial > first.serial
+
+
+def test_a_renewal_follows_the_region_and_outlives_a_silent_store() -> None:
+    with S3(LISTING, OTHER_REGION, Answer(200, {}, b"")) as store:
+        provider = S3Login(options(store.url, bucket="b"))
+        provider.log_in()
+        assert provider.renew().payload["region"] == "eu-west-1"
+    assert provider.renew().payload["region"] == "eu-west-1"  # the store is gone by now
+
+
+def test_a_rejected_renewal_says_why() -> None:
+    with S3(LISTING, refused(400, "ExpiredToken")) as store:
+        provider = S3Login(options(store.url))
+        provider.log_in()
+        with pytest.raises(AuthError, match="ExpiredToken"):
+            provider.renew()
+
+
+def test_the_next_day_has_a_key_before_midnight() -> None:
+    midnight = 1_700_006_400.0  # 2023-11-15
+    now = [midnight - 3600]
+    with S3(LISTING) as store:
+        provider = S3Login(options(store.url), clock=lambda: now[0])
+        first = provider.log_in().credentials
+        now[0] = midnight - 60
+        second = provider.renew()
+    assert first.expires_at == midnight
+    assert [*first.payload["days"]] == ["20231114"]
+    assert [*second.payload["days"]] == ["20231114", "20231115"]
+    assert second.expires_at == midnight + 86_400
+
+
+def test_secret_variables_are_known_for_every_store() -> None:
+    names = secret_variables(StoreOptions("swift"))
+    assert {"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} <= names
