@@ -122,7 +122,7 @@ class SwiftS3(S3Server):
     def __init__(self, secret_key: str = "testing", **options: Any) -> None:
         self.secret_key = secret_key
         conf = {
-            "filter:s3api": {"storage_domain": "s3.localhost"},
+            "filter:s3api": {"storage_domain": "127.0.0.1"},
             "filter:tempauth": {"user_test_tester": f"{secret_key} .admin"},
         }
         self.swift = EmbeddedSwift(SwiftOptions(proxy_conf=conf, **options))
