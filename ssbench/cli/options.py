@@ -53,6 +53,13 @@ def new_stats_file(text: str) -> str:
     return f"{text}.gz" if regular else text
 
 
+def existing_place(text: str) -> str:
+    """``CONTAINER`` or ``CONTAINER/PREFIX``."""
+    if not text.partition("/")[0]:
+        raise UsageError(f"{text!r}: give a container, or CONTAINER/PREFIX")
+    return text
+
+
 def sweep(text: str) -> Sweep:
     """``users=1,20,40`` or ``rate=100,200``."""
     from ssbench.core.stats.steps import OVER, Sweep  # lazy: few commands need it
@@ -170,6 +177,9 @@ _HOW = (
     _field("--use-existing", "use_existing", bool, _EXECUTION,
            "also use containers that hold objects and are not marked as ssbench's, such as those "
            "that 0.3.9 created for a storage policy"),
+    _field("--existing", "existing", existing_place, _EXECUTION,
+           "read objects that are there already, in this container and with names that begin with "
+           "PREFIX; the run creates, changes and deletes nothing", metavar="CONTAINER[/PREFIX]"),
     _field("--compressible", "compressible", bool, _EXECUTION,
            "send objects of one repeated letter, as ssbench 0.3.9 did, instead of random bytes"),
     _field("--verify", "verify", bool, _EXECUTION,

@@ -14,6 +14,8 @@ from enum import Enum
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Protocol
+from zlib import compress, decompressobj
+from zlib import error as zlib_error
 
 from ssbench.core.model import SizeClass
 from ssbench.core.settings import StorageSettings
@@ -31,6 +33,7 @@ LETTERS_HEADER = "X-Object-Meta-Ssbench-Letters"
 ANY_POLICY = "*"
 #: What ssbench 0.3.9 put behind the number where a scenario named no policy.
 DEFAULT_POLICY = "default_policy"
+MAX_NAMES_BYTES = 256 << 20  #: of all names that settings list
 RUN_ID_BYTES = 5  #: of a run's id
 _RUN_ID = re.compile(f"[0-9a-f]{{{2 * RUN_ID_BYTES}}}")
 #: No object has a number of more digits: numbers are 4 bytes.
@@ -286,7 +289,29 @@ def _numbered(settings: StorageSettings, quoted: Quote) -> NumberedNaming:
 
 def _listed(settings: StorageSettings, quoted: Quote) -> ListedNaming:
     names = settings.names
-    return ListedNaming([*map(quoted, names["containers"])], [*map(quoted, names["names"])])
+    packed = names.get("packed_names")
+    listed = names["names"] if packed is None else unpack_names(packed)
+    return ListedNaming([*map(quoted, names["containers"])], [*map(quoted, listed)])
+
+
+def pack_names(names: Sequence[str]) -> bytes:
+    """Names for ``packed_names`` in StorageSettings.names, compressed to about a tenth."""
+    return compress("\0".join(names).encode("utf-8", "surrogatepass"), 6)
+
+
+def unpack_names(packed: bytes) -> list[str]:
+    """The inverse of ``pack_names``, except that none are one empty name.
+
+    :raises ValueError: for anything else, and for more than MAX_NAMES_BYTES.
+    """
+    unpacker = decompressobj()
+    try:
+        text = unpacker.decompress(packed, MAX_NAMES_BYTES)
+    except zlib_error as error:
+        raise ValueError("packed names that can't be read") from error
+    if not unpacker.eof:
+        raise ValueError("packed names that are cut off, or too long")
+    return text.decode("utf-8", "surrogatepass").split("\0")
 
 
 #: ``kind`` in StorageSettings.names -> strategy.

@@ -88,6 +88,10 @@ def resolve(config: RunConfig, **changes: object) -> Scenario:
     if config.auto_stop and len(scenario.load) > 1:
         raise UsageError(f"{source}: with stages there is no steady rate: leave out --auto-stop")
     check_thresholds(config, scenario)
+    if config.existing:
+        from ssbench.runner.existing import check_existing  # loads slowly
+
+        check_existing(scenario)
     return scenario
 
 

@@ -56,6 +56,7 @@ class RunConfig:
     is_noop: bool = False  #: the store moves no data
     keep_objects: bool = False
     use_existing: bool = False
+    existing: str | None = None  #: CONTAINER[/PREFIX] whose objects are read; None: own objects
     compressible: bool = False
     verify: bool = False
     operation_timeout_s: float | None = None  #: None: no limit
@@ -86,6 +87,12 @@ class RunConfig:
         if self.source_addresses and not self.workers:
             raise UsageError(
                 "--source-address is for the workers of --workers; give it to each ssbench-worker"
+            )
+        if self.existing and self.is_noop:
+            raise UsageError("--existing has nothing to read with --noop: leave out one of them")
+        if self.existing and self.verify:
+            raise UsageError(
+                "--existing with --verify: what objects of others contain is not known"
             )
         if self.stats_file == "-":
             raise UsageError("-s -: standard output is for the report; name a file")

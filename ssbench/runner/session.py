@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import gevent
 
@@ -37,6 +37,9 @@ from ssbench.transport.key import CurveKey
 from ssbench.transport.master_address import address_line
 from ssbench.transport.master_transport import MasterTransport, pipe_length
 from ssbench.transport.sockets import Ports
+
+if TYPE_CHECKING:
+    from ssbench.runner.existing import ExistingObjects
 
 T = TypeVar("T")
 
@@ -90,6 +93,7 @@ class Session:
         self.has_workers = False  #: they were waited for
         #: All initial objects exist, and no run of the scenario changes them.
         self.has_objects = False
+        self.existing: ExistingObjects | None = None  #: once they were listed
         self._local = local
         self._store: Store | None = None
         self._master: Master | None = None

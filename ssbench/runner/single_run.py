@@ -161,6 +161,8 @@ class Run:
         session, scenario = self.session, self.scenario
         session.info(f"ssbench {__version__}, run {self.run_id}, seed {session.seed}")
         store = session.store()
+        if self.config.existing:
+            self._use_existing(store, self.config.existing)
         settings = self._settings(store)
         self.stop.check()
         writer.write(self._header(settings))
@@ -177,6 +179,30 @@ class Run:
             self._release_workers(master)
             raise
         self._phases(master, writer)
+
+    def _use_existing(self, store: Store, place: str) -> None:
+        """List the objects that are read, once a session, and plan the run on them."""
+        from ssbench.runner.existing import list_existing  # needs RunPlan
+
+        session = self.session
+        if session.existing is None:
+            storage = open_admin(store.settings)
+            client = RetryingClient(
+                storage, retries=self.config.retries, renew=store.renew,
+                stopping=lambda: self.stop.requested,
+            )  # fmt: skip
+            try:
+                with session.workers_kept():
+                    found = list_existing(client, place, self.scenario, session.wait_for)
+            finally:
+                session.wait_for("")
+                storage.close()
+            self.stop.check()
+            session.existing = found
+            used = len(found.names)
+            some = f"; {used:,} of them are used" if used < found.listed else ""
+            session.info(f"{place} has {plural(found.listed, 'object')} to read{some}")
+        self.scenario, self.plan = session.existing.prepare(self.scenario, session.seed)
 
     # What it begins with ------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ from ssbench.core.naming import (
     initial_size,
     is_run_id,
     naming_of,
+    pack_names,
+    unpack_names,
     why_not_ours,
 )
 from ssbench.core.scenario.fields import crud_profile
@@ -312,3 +314,19 @@ def test_listed_names_are_exactly_these() -> None:
 def test_settings_without_a_strategy_cannot_be_used(names: dict[str, object]) -> None:
     with pytest.raises(KeyError):
         places(names, range(1))
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0"), min_size=1), min_size=1))
+def test_listed_names_may_be_packed(names: list[str]) -> None:
+    assert unpack_names(pack_names(names)) == names
+    settings = StorageSettings(
+        names={"kind": "listed", "containers": ["c"], "packed_names": pack_names(names)}
+    )
+    naming = naming_of(settings)
+    assert [naming.object(0, number) for number in range(len(names))] == names
+
+
+@pytest.mark.parametrize("packed", [b"", b"x", pack_names(["a"])[:-1]])
+def test_packed_names_that_are_damaged_are_rejected(packed: bytes) -> None:
+    with pytest.raises(ValueError, match="packed names"):
+        unpack_names(packed)

@@ -103,3 +103,40 @@ def test_a_source_address_must_be_one_of_the_host(commands: Commands) -> None:
     ended = commands.run("-f", path, "--noop", "--source-address", "192.0.2.7")
     line = ended.one_line(2)
     assert "--source-address 192.0.2.7: cannot assign requested address on this host" in line
+
+
+def test_existing_objects_are_read_and_nothing_is_changed(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    account, container = Account(embedded_swift), f"{base}_own"
+    account("PUT", container)
+    for number in range(30):
+        account.put(container, f"in/{number} ä?", b"x" * (10 + number))
+        account.put(container, f"out/{number}", b"x")
+    before = account.contents()[container]
+    path = commands.scenario(
+        crud_profile=None, operations={"read": 4, "head": 1, "range_read": 1, "list": 1},
+        range_bytes=4, operation_count=200, container_base=base,
+    )  # fmt: skip
+    given = ("-f", path, "--existing", f"{container}/in/", *login(embedded_swift))
+    ended = commands.run(*given).fine()
+    assert ended.counted() == (200, 0, 0)
+    asked = [r for r in requests(embedded_swift, base) if r.container == container]
+    names = {r.object for r in asked if r.method in ("GET", "HEAD") and r.object}
+    assert all(name.startswith("in/") for name in names)
+    assert len(names) == 30
+    assert account.contents()[container] == before
+    assert account.containers(f"{base}_0") == []
+    swept = commands.run(*given, "--sweep", "users=1,3", "-o", "40").fine()
+    assert "users" in swept.out
+
+
+def test_existing_rejects_what_changes_objects(commands: Commands) -> None:
+    path = commands.scenario()
+    line = commands.run("-f", path, "--existing", "c", "-S", "http://x/v1/a", "-T", "t").one_line(2)
+    assert "--existing never changes objects" in line
+    path = commands.scenario(crud_profile=[0, 1, 0, 0])
+    line = commands.run(
+        "-f", path, "--existing", "c", "--verify", "-S", "http://x/v1/a", "-T", "t"
+    ).one_line(2)
+    assert "--existing with --verify" in line

@@ -1,0 +1,126 @@
+"""Runs that read objects which are there already (``--existing``), and change nothing.
+
+Their names are in the settings of the run, which every control state carries: so there is a limit
+to them, and of more objects some are used, spread evenly over the listing.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ssbench.core.errors import SsbenchError, StorageError, UsageError
+from ssbench.core.model import SizeClass
+from ssbench.core.naming import has_dot_segment, pack_names
+from ssbench.core.operations import Effect, row_of
+from ssbench.core.scenario.fields import profile
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.text import plural, printable
+from ssbench.core.workload.bench import bench_jobs
+from ssbench.core.workload.population import Population
+from ssbench.runner.deletions import page_size, pages
+from ssbench.runner.single_run import RunPlan
+from ssbench.storage.base import ObjectEntry
+from ssbench.storage.retrying_client import RetryingClient
+
+MOST_OBJECTS = 100_000
+_MOST_PACKED = 2 << 20  #: bytes of their names, compressed
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingObjects:
+    """Objects of a container, in the order of its listing."""
+
+    container: str
+    names: list[str]
+    sizes: array[int]  #: bytes
+    listed: int  #: objects that were listed; more than ``names`` if there are too many
+
+    def prepare(self, scenario: Scenario, seed: int) -> tuple[Scenario, RunPlan]:
+        """The scenario on these objects, as one size class, and what its run does."""
+        low, high = min(self.sizes), max(self.sizes)
+        used = [size for size in scenario.sizes if size.initial_files]
+        weights: dict[int, float] = {}
+        for size in used:
+            for operation, share in size.profile:
+                weights[operation] = weights.get(operation, 0.0) + share * size.initial_files
+        only = SizeClass(
+            "existing", low, high, profile(weights), len(self.names), None, used[0].pick
+        )
+        scenario = replace(
+            scenario, sizes=(only,), container_count=1, policy=None, delete_after=None,
+            key_names="flat",
+        )  # fmt: skip
+        population = Population([only])
+        pool = population.pools[0]
+        if pool.sizes is not None:
+            pool.sizes.extend(size - low for size in self.sizes)
+        names = {
+            "kind": "listed",
+            "containers": [self.container],
+            "packed_names": pack_names(self.names),
+        }
+        return scenario, RunPlan(
+            names, uploads=False, workload=bench_jobs(scenario, seed, population)
+        )
+
+
+def check_existing(scenario: Scenario) -> None:
+    """:raises UsageError: the scenario has operations that change objects."""
+    writing = [
+        row.name.lower()
+        for row in map(row_of, sorted(scenario.operations))
+        if row.effect is not Effect.NONE
+    ]
+    if writing:
+        raise UsageError(
+            f"--existing never changes objects, and {scenario.source} has {', '.join(writing)}:"
+            ' leave them out, as in "operations": {"read": 9, "head": 1}'
+        )
+
+
+def list_existing(
+    client: RetryingClient, place: str, scenario: Scenario, show: Callable[[str], None]
+) -> ExistingObjects:
+    """The objects whose names begin with ``place``, CONTAINER[/PREFIX], and are longer.
+
+    :param show: called with what is done, after each page.
+    :raises SsbenchError: there are none that the scenario's operations can use, or the container
+        can't be listed.
+    """
+    container, _, prefix = place.partition("/")
+    least = max((row_of(each).least_size for each in scenario.operations), default=0)
+
+    def page_after(marker: str) -> list[ObjectEntry]:
+        return [] if client.stopping() else client.call(list_page, container, marker, limit)
+
+    names: list[str] = []
+    sizes = array("Q")
+    listed, step = 0, 1  # every ``step``th object is used
+    list_page = client.storage.list_objects
+    try:
+        limit = page_size(client.call(client.storage.limits))
+        for page in pages(page_after, prefix):
+            ours = [entry for entry in page if entry.name.startswith(prefix)]
+            for entry in ours:
+                if entry.size < least or has_dot_segment(entry.name):
+                    continue
+                if listed % step == 0:
+                    names.append(entry.name)
+                    sizes.append(entry.size)
+                listed += 1
+                if len(names) > MOST_OBJECTS:
+                    names, sizes, step = names[::2], sizes[::2], 2 * step
+            show(f"Listing {printable(place)}: {plural(listed, 'object')}")
+            if len(ours) < len(page):
+                break
+    except StorageError as error:
+        reason = "no such container" if error.status == 404 else error.detail
+        raise SsbenchError(f'--existing: container "{printable(container)}": {reason}') from error
+    while len(pack_names(names)) > _MOST_PACKED:
+        names, sizes = names[::2], sizes[::2]
+    if not names and not client.stopping():
+        what = "no object" if least == 0 else f"no object of {least} byte or more"
+        raise SsbenchError(f"--existing: there is {what} in {printable(place)}")
+    return ExistingObjects(container, names, sizes, listed)
