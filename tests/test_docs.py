@@ -116,7 +116,9 @@ def commands() -> dict[str, argparse.ArgumentParser]:
         for action in master_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     )
-    found = {**chosen.choices, "ssbench-worker": worker_parser()}
+    aliases = {each.alias for each in COMMANDS.values()}
+    parsers = {name: each for name, each in chosen.choices.items() if name not in aliases}
+    found = {**parsers, "ssbench-worker": worker_parser()}
     for group in [name for name in found if name not in EVERY]:
         (inner,) = (
             action

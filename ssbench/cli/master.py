@@ -137,6 +137,9 @@ _FUNCTIONS = {
     "cleanup-containers": "ssbench.cli.cleanup_commands:cleanup_containers",
     "resume-cleanup": "ssbench.cli.cleanup_commands:resume_cleanup",
     "bench": "ssbench.cli.bench_commands:bench",
+    "bench files": "ssbench.cli.files_commands:bench_files",
+    "gen-files": "ssbench.cli.files_commands:gen_files",
+    "diff-dirs": "ssbench.cli.files_commands:diff_dirs",
     "make-key": "ssbench.cli.master:make_key",
 }
 

@@ -21,6 +21,7 @@ from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.runner.config import RunConfig
+from ssbench.storage.fileoptions import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
     from ssbench.core.stats.steps import Sweep
@@ -412,6 +413,51 @@ NECTAR = (
         "bench-get, bench-head, bench-post, bench-delete, bench-mixed) and its options",
         repeat=True, metavar="ARGS"),
 )
+
+
+def files_sweep(text: str) -> tuple[str, list[int]]:
+    """``users=1,20`` or ``files=100,1000``: what is swept, and the values."""
+    what, equals, values = text.partition("=")
+    if what not in ("users", "files") or not equals:
+        raise UsageError(f"{text!r}: give users=1,20,50 or files=100,1000")
+    return what, [types.count(each) for each in values.split(",")]
+
+
+_FOLDER = row("", "folder", str, "", "a folder that gen-files made", metavar="DIR", required=True)
+BENCH_FILES = (
+    row("", "method", str, "", "read: read all files, and discard what is read; write: write as "
+        "many files of these sizes; copy: read and write them", choices=("read", "write", "copy"),
+        metavar="METHOD", required=True),
+    _FOLDER,
+    row("--to", "target", str, "", "folder to write to; its files stay. By default one beside DIR, "
+        "which is deleted at the end", metavar="DIR"),
+    row("--sweep", "sweeps", files_sweep, "", "numbers of users, such as users=1,20,50, or of "
+        "files; a step for each combination. By default one user and all files",
+        metavar="WHAT=NUMBERS", repeat=True),
+    row("--buffer", "io_buffer", types.size, "",
+        "largest read or write; by default 8k for read, else 4MiB", metavar="SIZE"),
+    row("--queue", "queue", types.count, "", "most files that are given to a worker at once",
+        metavar="COUNT"),
+    row("--time", "seconds", types.seconds, "", "repeat each step for at least this time",
+        metavar="SECONDS"),
+    row("--repeat", "passes", types.count, "", "repeat each step", default=1, metavar="COUNT"),
+    *(replace(each, group="") for each in FILE_OPTIONS if each.name in ("fsync", "direct")),
+    replace(
+        next(each for each in FILE_OPTIONS if each.name == "page_cache"), group="", default="keep",
+        help="drop: drop the cached pages of a file before it is read; drop-all: those of the "
+        "host before each step (root); keep: reads may come from memory",
+    ),
+)
+GEN_FILES = (
+    replace(_FOLDER, help="a new folder, or an empty one"),
+    row("", "count", types.count, "", "number of files", metavar="COUNT", required=True),
+    row("", "total", types.size, "", "size of all files; 5G is 5 GiB", metavar="TOTAL",
+        required=True),
+)
+DIFF_DIRS = (
+    row("", "first", str, "", "a folder", metavar="A", required=True),
+    row("", "second", str, "", "another one", metavar="B", required=True),
+)
 MAKE_KEY = (
     row("", "new_key_file", str, "", "a file that does not exist yet", metavar="FILE",
         required=True),
@@ -428,6 +474,7 @@ class Command:
     description: str
     stray: str = ""  #: hint for an unexpected positional argument
     groups: Mapping[str, str] = field(default_factory=dict)  #: titles with a description
+    alias: str = ""  #: another name
 
 
 _SCENARIO_WITH_F = "give the scenario with -f"
@@ -447,7 +494,7 @@ _BENCH = {
     "mixed": "upload, change, read and delete objects, all at once",
 }
 #: First word of commands that have two -> summary.
-GROUPS = {"bench": "put, get, head, post or delete numbered objects"}
+GROUPS = {"bench": "put, get, head, post or delete numbered objects; read, write or copy files"}
 
 COMMANDS: Mapping[str, Command] = {
     "run-scenario": Command(
@@ -514,6 +561,26 @@ COMMANDS: Mapping[str, Command] = {
         "Takes nectar's command line as it stands, with its variables AUTH_URL, AUTH_TENANT, "
         "AUTH_USER, AUTH_KEY, AUTH_PASSWORD and CONCURRENCY, and runs it as bench does.",
     ),
+    "bench files": Command(
+        BENCH_FILES,
+        "measure how fast files are read, written or copied",
+        "Reads, writes or copies the files of a folder that gen-files made, by one user and by "
+        "many, and prints a table: the time for all files, and MiB per second.",
+    ),
+    "gen-files": Command(
+        GEN_FILES,
+        "make a folder of files, for bench files",
+        "Makes a folder of files of about the same size, file_0.txt and so on, with random "
+        "content.",
+        alias="genFiles",
+    ),
+    "diff-dirs": Command(
+        DIFF_DIRS,
+        "compare the files of two folders, byte by byte",
+        "Compares two trees of files byte by byte. Prints the first difference, and exits with "
+        "status 1, if there is one.",
+        alias="diffDir",
+    ),
     "make-key": Command(
         MAKE_KEY,
         "write a key file for --zmq-key-file",
@@ -550,10 +617,14 @@ def master_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser
         if second and first not in groups:
             continue
         command = (groups[first] if second else commands).add_parser(
-            second or first, help=each.summary, description=each.description, stray=each.stray
+            second or first,
+            aliases=[each.alias] if each.alias else [],
+            help=each.summary,
+            description=each.description,
+            stray=each.stray,
         )
         command.set_defaults(command=name)
-        if words is None or {first, second or first} <= {*words}:
+        if words is None or {first, second or first} <= {*words} or each.alias in words:
             # -v and -q may be given before the command as well: no default of their own.
             add_options(
                 command, [replace(option, default=argparse.SUPPRESS) for option in LOUDNESS]

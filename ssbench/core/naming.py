@@ -236,20 +236,20 @@ class RunNaming(ObjectNaming):
 class NumberedNaming:
     """A prefix and the number, in containers by turns: ``bench-12`` in container ``C2`` of ten.
 
-    A single container has no number: ``C``.
+    A single container has no number: ``C``. A suffix may follow: ``file_12.txt``.
 
     No two runs differ, so one command finds the objects of another.
     """
 
-    def __init__(self, containers: Sequence[str], prefix: str) -> None:
+    def __init__(self, containers: Sequence[str], prefix: str, suffix: str = "") -> None:
         self.containers = containers
-        self._prefix = prefix
+        self._prefix, self._suffix = prefix, suffix
 
     def container(self, size_class: int, number: int) -> str:
         return self.containers[number % len(self.containers)]
 
     def object(self, size_class: int, number: int) -> str:
-        return f"{self._prefix}{number}"
+        return f"{self._prefix}{number}{self._suffix}"
 
 
 class ListedNaming:
@@ -284,7 +284,8 @@ def _by_run(settings: StorageSettings, quoted: Quote) -> RunNaming:
 def _numbered(settings: StorageSettings, quoted: Quote) -> NumberedNaming:
     base, count = quoted(settings.container_base), settings.container_count
     containers = [base] if count == 1 else [f"{base}{index}" for index in range(count)]
-    return NumberedNaming(containers, quoted(settings.names["prefix"]))
+    names = settings.names
+    return NumberedNaming(containers, quoted(names["prefix"]), quoted(names.get("suffix", "")))
 
 
 def _listed(settings: StorageSettings, quoted: Quote) -> ListedNaming:

@@ -50,7 +50,8 @@ class StorageSettings:
     expect_continue: bool = False  #: uploads wait for 100 Continue before they send the body
     source_addresses: tuple[str, ...] = ()  #: to connect from, in turn; each worker fills it in
     names: Mapping[str, Any] = field(default_factory=dict)  #: as core.naming.NAMINGS; {}: by run
-    contents: Mapping[str, Any] = field(default_factory=dict)  #: as core.content.SOURCES
+    #: As core.content.SOURCES; files also have "directory" (storage.directory).
+    contents: Mapping[str, Any] = field(default_factory=dict)
     store: Mapping[str, Any] = field(default_factory=dict)
     #: Those that are valid, the newest last. Before the last but one expire, the last arrive: a
     #: driver that signs by time needs both.

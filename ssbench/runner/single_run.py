@@ -91,6 +91,7 @@ class RunPlan:
     """What a run does around its operations. The default: all that a scenario needs.
 
     :param names: StorageSettings.names; {}: by the run's id.
+    :param contents: StorageSettings.contents; {}: made-up bytes.
     :param uploads: containers are made, and the scenario's sizes are those of uploads.
     :param workload: of the run phase, which has no populate phase then; None: the scenario's
         operations on its initial objects and those that the run creates.
@@ -99,6 +100,7 @@ class RunPlan:
     names: Mapping[str, Any] = field(default_factory=dict)
     uploads: bool = True
     workload: Workload | None = None
+    contents: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Run:
@@ -224,6 +226,7 @@ class Run:
             keep_alive=scenario.keep_alive,
             expect_continue=scenario.expect_continue,
             names=self.plan.names or _names_of(scenario),
+            contents=self.plan.contents,
         )
 
     def _header(self, settings: StorageSettings) -> RunHeader:

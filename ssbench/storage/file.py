@@ -14,7 +14,6 @@ import errno
 import fcntl
 import os
 import stat
-import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -25,18 +24,19 @@ from typing import Literal, cast
 
 from ssbench.core import operations as ops
 from ssbench.core.bodycheck import BodyCheck, expected_content
-from ssbench.core.content import source_of
+from ssbench.core.content import ObjectSource, source_of
 from ssbench.core.errors import StorageError, UsageError
 from ssbench.core.model import ErrorKind, Job, Timing
 from ssbench.core.naming import naming_of
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.storage.base import Action
+from ssbench.storage.directory import DirectorySource
 from ssbench.storage.fileoptions import file_settings
 from ssbench.storage.filetree import (
     ATTRIBUTE,
     FileTree,
     Folder,
-    aligned_buffer,
+    ThreadBuffer,
     drop_all_caches,
     failure,
 )
@@ -65,13 +65,6 @@ _METHODS: dict[int, str] = {
 }
 
 
-class _ThreadBuffer(threading.local):
-    """A buffer for each thread that uses it."""
-
-    def __init__(self, size: int) -> None:
-        self.whole = aligned_buffer(size)
-
-
 class FileStorage:
     """Implements ``ssbench.storage.base.ObjectStore``.
 
@@ -86,7 +79,12 @@ class FileStorage:
         own = file_settings(settings)
         self._settings, self._own = settings, own
         self._naming = naming_of(settings)
-        self._source = source_of(replace(settings, block_size=own.io_buffer))
+        from_files = settings.contents.get("kind") == "directory"
+        made_up = {} if from_files else settings.contents
+        self._content = source_of(replace(settings, block_size=own.io_buffer, contents=made_up))
+        self._source: ObjectSource = (
+            DirectorySource(settings, own.io_buffer) if from_files else self._content
+        )
         self._most = [size.size_max + _OVERLONG for size in settings.sizes]
         self._serial = settings.newest.serial
         self._tree = FileTree(own.path)
@@ -96,7 +94,7 @@ class FileStorage:
                 " on this host"
             )
         self._has_attributes = self._tree.has_attributes()
-        self._buffer = _ThreadBuffer(own.io_buffer)
+        self._buffer = ThreadBuffer(own.io_buffer)
         #: Offsets and lengths are multiples of it.
         self._block = self._tree.direct_alignment() if own.direct else 1
         direct = os.O_DIRECT if own.direct else 0
@@ -142,7 +140,7 @@ class FileStorage:
     def _read_verified(self, job: Job, deadline_ns: int) -> Timing:
         size_class = self._settings.sizes[job.size_class]
         name = self._naming.object(job.size_class, job.object)
-        check = BodyCheck(self._source, expected_content(size_class, name, job, *_range_of(job)))
+        check = BodyCheck(self._content, expected_content(size_class, name, job, *_range_of(job)))
         timing = self._receive(job, deadline_ns, check.add)
         fault = check.finding({})
         if fault:
@@ -159,8 +157,9 @@ class FileStorage:
         """
         folder, name = self._locate(job)
         offset, wanted = _range_of(job)
-        # Of a whole file one byte more than there should be, so that one call finds its end.
-        least = job.size + 1 if wanted is None else wanted
+        # Of a whole file one byte more than there should be, so that one call finds its end. Size 0
+        # may also be an unknown one.
+        least = wanted or (job.size + 1 if job.size else len(self._buffer.whole))
         whole, block = self._buffer.whole, self._block
         skip = offset % block
         length = min(len(whole), -(-(skip + least) // block) * block)
@@ -250,14 +249,17 @@ class FileStorage:
         folder, name = self._locate(job, make=True)
         content = self._naming.object(job.size_class, job.object).encode()
 
+        sent = 0
+
         def fill(fd: int) -> None:
+            nonlocal sent
             for piece in self._source.pieces(content, job.version, job.size):
                 self._send(fd, piece)
+                sent += len(piece)
                 self._check_time(job, deadline_ns)
 
-        return self._make_file(job, folder, name, fill, is_new=is_new)._replace(
-            bytes_moved=job.size
-        )
+        timing = self._make_file(job, folder, name, fill, is_new=is_new)
+        return timing._replace(bytes_moved=sent)
 
     def _make_file(
         self, job: Job, folder: Folder, name: str, fill: Callable[[int], None], *, is_new: bool

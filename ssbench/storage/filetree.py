@@ -12,6 +12,7 @@ import ctypes
 import errno
 import mmap
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -343,9 +344,14 @@ def check_part(name: str, part: str) -> None:
         )
 
 
-def aligned_buffer(size: int) -> memoryview:
-    """Memory that O_DIRECT can use: whole pages."""
-    return memoryview(mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+class ThreadBuffer(threading.local):
+    """A buffer for each thread that uses it, in whole pages, as O_DIRECT wants it.
+
+    :param size: bytes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.whole = memoryview(mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
 
 def drop_all_caches() -> None:

@@ -15,8 +15,13 @@ from ssbench.core.model import Phase
 from ssbench.core.operations import OPERATIONS, RECEIVING, Body, Effect, NotFound, Operation, Target
 
 PACKAGE = Path(ssbench.__file__).parent
-#: Who may name operations: their table, drivers, and the reader of 0.3.9's files.
-MAY_NAME = ("core/operations.py", "statfile/legacy.py", "storage/", "embedded/")
+#: Who may name operations: their table, drivers, the reader of 0.3.9's files, and the commands that
+#: users call by these words.
+MAY_NAME = (
+    "core/operations.py", "statfile/legacy.py", "storage/", "embedded/",
+    "cli/bench_commands.py", "cli/files_commands.py", "cli/options.py", "report/operations.py",
+    "runner/bench.py", "runner/files.py",
+)  # fmt: skip
 #: Words with another meaning, too: a function of the API, and sizes given by a list.
 OTHER_MEANINGS = {"read", "list"}
 

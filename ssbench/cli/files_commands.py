@@ -1,0 +1,107 @@
+"""``gen-files``, ``diff-dirs`` and ``bench files``: folders of files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from ssbench.cli.console import tell
+from ssbench.cli.progress import make_progress
+from ssbench.cli.signals import Signals
+from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.text import plural, printable
+from ssbench.runner.files import FilesConfig, FilesStep, first_difference, generate, measure
+from ssbench.runner.stop import Stop
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_WIDTH = 12  #: of a column
+_READ_BUFFER, _BUFFER = 8 << 10, 4 << 20  #: as in the tables that this command is modelled on
+
+
+def gen_files(ns: argparse.Namespace) -> ExitStatus:
+    """Make a folder of files."""
+    generate(ns.folder, ns.count, ns.total)
+    print(f"{printable(ns.folder)}: {plural(ns.count, 'file')}, {_size(ns.total)}")
+    return ExitStatus.OK
+
+
+def diff_dirs(ns: argparse.Namespace) -> ExitStatus:
+    """Compare two folders; FAILED if they differ."""
+    found = first_difference(ns.first, ns.second)
+    if found:
+        print(found)
+    return ExitStatus.FAILED if found else ExitStatus.OK
+
+
+def bench_files(ns: argparse.Namespace) -> ExitStatus:
+    """Measure, and print a row for each step; FAILED if operations failed.
+
+    :raises SsbenchError: what ended it.
+    """
+    config = _config(ns)
+    has_head = has_failed = False
+    step, stop = None, Stop()
+    with Signals(stop, hold=True), make_progress("none", quiet=True) as progress:
+        for step in measure(config, [progress], stop):
+            cells = _cells(config, step)
+            if not has_head:
+                print(_line(cells), _line(["-"] * len(cells)), sep="\n")
+            has_head = True
+            print(_line(cells.values()), flush=True)
+            if step.failed:
+                has_failed = True
+                tell(f"WARNING: {plural(step.failed, 'operation')} failed: {step.example}")
+    if step and not step.failed:
+        print(f"Disk usage (du): {_size(step.disk_bytes)} for {_size(step.bytes)} of content.")
+    return ExitStatus.FAILED if has_failed else ExitStatus.OK
+
+
+def _config(ns: argparse.Namespace) -> FilesConfig:
+    swept: dict[str, list[int]] = {}
+    for what, values in ns.sweeps or ():
+        swept.setdefault(what, []).extend(values)
+    if ns.target and ns.method == "read":
+        raise UsageError("--to: read writes nothing")
+    store = {
+        "io_buffer": ns.io_buffer or (_READ_BUFFER if ns.method == "read" else _BUFFER),
+        "page_cache": ns.page_cache,
+        **{name: True for name in ("fsync", "direct") if getattr(ns, name)},
+    }
+    return FilesConfig(
+        method=ns.method,
+        folder=ns.folder,
+        target=ns.target,
+        store=store,
+        passes=ns.passes,
+        seconds=ns.seconds or 0.0,
+        queue=ns.queue,
+        **swept,
+    )
+
+
+def _cells(config: FilesConfig, step: FilesStep) -> dict[str, str]:
+    """A row of the table: title -> value. The columns are those of the tables of old."""
+    cells = {"users": str(step.users)}
+    if config.method != "write":
+        cells["buffer"] = _size(int(str(config.store["io_buffer"])))
+    if config.method == "copy":
+        cells["queue"] = str(config.queue or "auto")
+    cells["files"] = str(step.files)
+    if step.failed:
+        return {**cells, "total size": "-", "cost": "failed", "speed": "-"}
+    return {
+        **cells,
+        "total size": _size(step.bytes),
+        "cost": f"{step.seconds:.2f}s",
+        "speed": f"{step.bytes_per_s / 2**20:.0f} MiB/s",
+    }
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"|{'|'.join(f'{cell:>{_WIDTH}}' for cell in cells)}|"
+
+
+def _size(count: int) -> str:
+    """``5 GiB``, ``1.5 MiB``: powers of 1,024."""
+    power = min(max(count.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    return f"{count / 1024**power:.4g} {_UNITS[power]}"

@@ -1,0 +1,307 @@
+"""Folders of files: makes them, compares them, and measures how fast they are read and written.
+
+The files are ``file_0.txt`` and so on. The measurements are runs of the ``file`` store on them, one
+for each pass over all files.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ssbench.core.content import SyntheticSource
+from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.core.model import SizeClass
+from ssbench.core.observer import Observer
+from ssbench.core.operations import CREATE, READ
+from ssbench.core.scenario.scenario import Scenario
+from ssbench.core.text import printable
+from ssbench.core.workload.numbered import NumberedWorkload
+from ssbench.runner import open_session
+from ssbench.runner.config import RunConfig, TransportConfig
+from ssbench.runner.scenarios import ScenarioText
+from ssbench.runner.session import Session
+from ssbench.runner.single_run import Run, RunPlan
+from ssbench.runner.stop import Stop
+from ssbench.storage.base import StoreAdmin
+from ssbench.storage.filetree import MARKER
+from ssbench.storage.options import StoreOptions
+from ssbench.storage.registry import open_admin
+
+_PREFIX, _SUFFIX = "file_", ".txt"
+_PIECE = 1 << 20  #: bytes of a comparison, and of a write
+_DELETED = 1000  #: names deleted at once
+
+
+def generate(folder: str, file_count: int, total: int) -> None:
+    """Make a folder of files with pseudo-random content, all of the same size, or one byte more.
+
+    :param total: bytes of all files.
+    :raises UsageError: there is something in the folder.
+    :raises SsbenchError: it can't be written.
+    """
+    path = Path(folder)
+    source = SyntheticSource(_PIECE)
+    least, longer = divmod(total, file_count)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise UsageError(f"{printable(folder)}: is not empty; name a new folder")
+        for number in range(file_count):
+            name = _name(number)
+            with open(path / name, "xb", buffering=0) as file:
+                for piece in source.pieces(name.encode(), 0, least + (number < longer)):
+                    file.write(piece)
+    except OSError as error:
+        raise SsbenchError(
+            f"{printable(str(error.filename or folder))}: {error.strerror}"
+        ) from error
+
+
+def first_difference(first: str, second: str) -> str:
+    """Where two trees of files differ first, in the order of names; "": nowhere.
+
+    Links are compared by what they say, and not followed. The mark of ssbench is left out.
+
+    :raises SsbenchError: something can't be read.
+    """
+    try:
+        return _difference(Path(first), Path(second))
+    except OSError as error:
+        raise SsbenchError(f"{printable(str(error.filename))}: {error.strerror}") from error
+
+
+def _difference(first: Path, second: Path) -> str:
+    kinds = [stat.S_IFMT(path.lstat().st_mode) for path in (first, second)]
+    shown = printable(str(first))
+    if kinds[0] != kinds[1]:
+        return f"{shown} and {printable(str(second))} are of different kinds"
+    if kinds[0] == stat.S_IFDIR:
+        names = [{each.name for each in path.iterdir()} - {MARKER} for path in (first, second)]
+        for name in sorted(names[0] | names[1]):
+            if name not in names[0] or name not in names[1]:
+                return f"only in {printable(str(first if name in names[0] else second))}: " + (
+                    printable(name)
+                )
+            found = _difference(first / name, second / name)
+            if found:
+                return found
+    elif kinds[0] == stat.S_IFLNK:
+        if os.readlink(first) != os.readlink(second):
+            return f"{shown} and {printable(str(second))} are links to different places"
+    elif kinds[0] == stat.S_IFREG:
+        at = _first_different_byte(first, second)
+        if at is not None:
+            return f"{shown} and {printable(str(second))} differ from byte offset {at} on"
+    return ""
+
+
+def _first_different_byte(first: Path, second: Path) -> int | None:
+    with open(first, "rb", buffering=0) as one, open(second, "rb", buffering=0) as other:
+        for piece in count():
+            read, expected = one.read(_PIECE), other.read(_PIECE)
+            if read != expected:
+                alike = zip(read, expected, strict=False)
+                same = next((at for at, (a, b) in enumerate(alike) if a != b), None)
+                return piece * _PIECE + (min(len(read), len(expected)) if same is None else same)
+            if not read:
+                break
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesConfig:
+    """A series of measurements on a folder that ``generate`` made.
+
+    :param method: read, write or copy.
+    :param target: folder to write to; None: a new one beside it, which is deleted afterwards.
+    :param users, files: a step for each number of files and each number of users; no files: all.
+    :param store: options of the file store, without its path.
+    :param passes: over all files in each step, at least.
+    :param seconds: of each step, at least.
+    :param queue: most files in a message to a worker; None: as usual.
+    """
+
+    method: str
+    folder: str
+    target: str | None = None
+    users: Sequence[int] = (1,)
+    files: Sequence[int] = ()
+    store: dict[str, object] = field(default_factory=dict)
+    passes: int = 1
+    seconds: float = 0.0
+    queue: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilesStep:
+    """What one step measured."""
+
+    users: int
+    files: int
+    bytes: int  #: of all files
+    disk_bytes: int  #: that they take, as du counts
+    seconds: float  #: of a pass, on average
+    passes: int
+    failed: int  #: operations
+    example: str = ""  #: detail of an error
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self.bytes / self.seconds if self.seconds else 0.0
+
+
+def measure(
+    config: FilesConfig, observers: Sequence[Observer] = (), stop: Stop | None = None
+) -> Iterator[FilesStep]:
+    """Run the series; yields each step when it has ended.
+
+    :raises UsageError: a folder can't be used.
+    :raises SsbenchError, KeyboardInterrupt: as ``runner.run``.
+    """
+    yield from _Measurement(config, stop or Stop()).run(observers)
+
+
+class _Measurement:
+    def __init__(self, config: FilesConfig, stop: Stop) -> None:
+        self.config, self.stop = config, stop
+        self.source = Path(config.folder).absolute()
+        self.writes = config.method != "read"
+        self.target = self.source
+        if self.writes:
+            self.target = Path(config.target or f"{self.source}.ssbench").absolute()
+            there = {each.name for each in self.target.iterdir()} if self.target.exists() else set()
+            if there and MARKER not in there:
+                raise UsageError(
+                    f"{printable(str(self.target))}: is not empty, and ssbench did not make it;"
+                    " name a new folder with --to"
+                )
+        self.sizes = _sizes(self.source)
+        for wanted in config.files:
+            if wanted > len(self.sizes):
+                raise UsageError(
+                    f"--sweep files={wanted}: {printable(config.folder)} has {len(self.sizes)}"
+                )
+
+    def run(self, observers: Sequence[Observer]) -> Iterator[FilesStep]:
+        config, most = self.config, max(self.config.users)
+        with ExitStack() as stack:
+            folder = stack.enter_context(TemporaryDirectory(prefix="ssbench-files-"))
+            run = RunConfig(
+                scenario=ScenarioText(b"", "bench files"),
+                store=StoreOptions("file", {**config.store, "path": str(self.target.parent)}),
+                transport=TransportConfig(None, 0, 0, 0),
+                workers=min(os.cpu_count() or 1, most),
+                batch_size=config.queue,
+                stats_file=f"{folder}/pass.gz",
+                force=True,
+            )
+            widest = self._scenario(most, len(self.sizes))
+            session = open_session(run, widest, stack, observers, self.stop, is_series=True)
+            try:
+                for files in config.files or (len(self.sizes),):
+                    for users in config.users:
+                        yield self._step(session, users, files)
+            finally:
+                if self.writes and not config.target:
+                    self._delete(session, container=True)
+
+    def _step(self, session: Session, users: int, files: int) -> FilesStep:
+        config = self.config
+        seconds, passes, failed, example = 0.0, 0, 0, ""
+        while passes < config.passes or seconds < config.seconds:
+            if self.writes:
+                self._delete(session)
+            result = Run(
+                session, self._scenario(users, files), session.config.stats_file, self._plan(files)
+            ).execute()
+            if self.stop.requested:
+                raise KeyboardInterrupt(self.stop.reason)
+            counts = result.outcome.counts
+            failed += counts.failed + counts.lost
+            example = example or result.outcome.example
+            seconds += result.stats.total().seconds or 0.0
+            passes += 1
+            if failed:
+                break
+        found = [(self.target / _name(number)).lstat() for number in range(files) if not failed]
+        return FilesStep(
+            users,
+            files,
+            sum(each.st_size for each in found),
+            sum(each.st_blocks * 512 for each in found),
+            seconds / passes,
+            passes,
+            failed,
+            example,
+        )
+
+    def _scenario(self, users: int, files: int) -> Scenario:
+        operation = CREATE if self.writes else READ
+        return Scenario(
+            name=f"bench files {self.config.method}",
+            sizes=(replace(self._size_class(files), profile=((int(operation), 1.0),)),),
+            user_count=users,
+            operation_count=files,
+            container_base=self.target.name,
+            container_count=1,
+        )
+
+    def _size_class(self, files: int) -> SizeClass:
+        sizes = self.sizes[:files]
+        return SizeClass("file", min(sizes), max(sizes), (), files)
+
+    def _plan(self, files: int) -> RunPlan:
+        contents = {}
+        if self.config.method == "copy":
+            contents = {
+                "kind": "directory", "path": str(self.source.parent), "folder": self.source.name
+            }  # fmt: skip
+        operation = CREATE if self.writes else READ
+        names = {"kind": "numbered", "prefix": _PREFIX, "suffix": _SUFFIX}
+        work = NumberedWorkload(operation, self._size_class(files), files)
+        return RunPlan(names, self.writes, work, contents)
+
+    def _delete(self, session: Session, *, container: bool = False) -> None:
+        """Delete the files that an earlier pass wrote; only from a folder with our mark."""
+        if not self.target.exists():
+            return
+        storage: StoreAdmin = open_admin(session.store().settings)
+        try:
+            if not storage.owns(self.target.name):
+                return  # the run says so, if there is something in it
+            names = (_name(number) for number in range(len(self.sizes)))
+            while some := [*islice(names, _DELETED)]:
+                storage.bulk_delete(self.target.name, some)
+            if container:
+                storage.delete_container(self.target.name)
+        finally:
+            storage.close()
+
+
+def _name(number: int) -> str:
+    return f"{_PREFIX}{number}{_SUFFIX}"
+
+
+def _sizes(folder: Path) -> list[int]:
+    """Bytes of each of its files, by number."""
+    sizes = []
+    for number in count():
+        try:
+            found = (folder / _name(number)).lstat()
+        except OSError:
+            break
+        if not stat.S_ISREG(found.st_mode):
+            break
+        sizes.append(found.st_size)
+    if not sizes:
+        raise UsageError(
+            f"{printable(str(folder))}: has no {_name(0)}; make a folder with gen-files"
+        )
+    return sizes

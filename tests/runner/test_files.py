@@ -1,0 +1,122 @@
+"""Folders of files: made, compared and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import SsbenchError, UsageError
+from ssbench.runner.files import FilesConfig, first_difference, generate, measure
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    generate(str(tmp_path / "files"), 7, 10_003)
+    return tmp_path / "files"
+
+
+def test_files_are_numbered_and_have_the_total_size(folder: Path) -> None:
+    assert sorted(path.name for path in folder.iterdir()) == [f"file_{n}.txt" for n in range(7)]
+    sizes = [(folder / f"file_{n}.txt").stat().st_size for n in range(7)]
+    assert sizes == [1429] * 7
+    assert len({path.read_bytes() for path in folder.iterdir()}) == 7
+
+
+def test_a_folder_with_something_in_it_is_not_filled(folder: Path) -> None:
+    with pytest.raises(UsageError, match="is not empty"):
+        generate(str(folder), 1, 1)
+    with pytest.raises(SsbenchError, match="Not a directory"):
+        generate(str(folder / "file_0.txt" / "x"), 1, 1)
+
+
+def test_equal_trees_do_not_differ(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    generate(str(other), 7, 10_003)
+    (other / ".ssbench").touch()  # the mark of a folder that bench files wrote
+    for path in (folder, other):
+        (path / "deep").mkdir()
+        (path / "deep" / "link").symlink_to("anywhere")
+        (path / "deep" / "large").write_bytes(b"x" * 3_000_000)
+    assert first_difference(str(folder), str(other)) == ""
+
+
+def swap_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[1_100_000] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (swap_byte, "differ from byte offset 1100000 on"),
+        (lambda path: path.write_bytes(path.read_bytes()[:9]), "differ from byte offset 9 on"),
+        (lambda path: path.unlink(), "only in "),
+        (lambda path: (path.unlink(), path.mkdir()), "are of different kinds"),
+        (lambda path: (path.unlink(), path.symlink_to("large2")), "are of different kinds"),
+        (lambda path: (path.parent / "more").touch(), "only in "),
+    ],
+)
+def test_the_first_difference(tmp_path: Path, change: Callable[[Path], object], words: str) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "large").write_bytes(b"y" * 2_000_000)
+    change(tmp_path / "b" / "large")
+    for first, second in (("a", "b"), ("b", "a")):
+        assert words in first_difference(str(tmp_path / first), str(tmp_path / second))
+
+
+def test_a_folder_that_is_not_there_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(SsbenchError, match="No such file or directory"):
+        first_difference(str(tmp_path), str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("method", ["read", "write", "copy"])
+def test_each_step_moves_all_files(folder: Path, method: str) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    config = FilesConfig(method=method, folder=str(folder), users=(1, 3), files=(2, 7), passes=2)
+    steps = [*measure(config)]
+    assert [(step.files, step.users) for step in steps] == [(2, 1), (2, 3), (7, 1), (7, 3)]
+    for step in steps:
+        assert (step.failed, step.passes) == (0, 2)
+        assert step.bytes == 1429 * step.files
+        assert step.disk_bytes >= 0
+        assert step.seconds > 0
+        assert step.bytes_per_s == step.bytes / step.seconds
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [*folder.parent.iterdir()] == [folder]  # and nothing is left beside it
+
+
+def test_a_named_copy_stays_and_is_written_anew(folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy"
+    config = FilesConfig(method="copy", folder=str(folder), target=str(target))
+    for _ in range(2):
+        assert [step.failed for step in measure(config)] == [0]
+        assert first_difference(str(folder), str(target)) == ""
+    (target / "file_0.txt").write_text("of an earlier pass")
+    (target / "theirs").write_text("precious")
+    assert [step.failed for step in measure(config)] == [0]
+    assert (target / "theirs").read_text() == "precious"
+
+
+def test_a_folder_of_others_is_not_written_to(folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "theirs"
+    target.mkdir()
+    (target / "file_0.txt").write_text("precious")
+    for method in ("write", "copy"):
+        with pytest.raises(UsageError, match="did not make it"):
+            [*measure(FilesConfig(method=method, folder=str(folder), target=str(target)))]
+    assert (target / "file_0.txt").read_text() == "precious"
+
+
+def test_a_sweep_needs_as_many_files(folder: Path) -> None:
+    (folder / "file_3.txt").unlink()
+    with pytest.raises(UsageError, match="files=7"):
+        [*measure(FilesConfig(method="read", folder=str(folder), files=(7,)))]
+
+
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="make a folder with gen-files"):
+        [*measure(FilesConfig(method="read", folder=str(tmp_path)))]
