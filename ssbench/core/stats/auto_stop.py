@@ -1,7 +1,7 @@
-"""Ends a run once it is steady. Pure Python: it decides during the run.
+"""Decides during a run whether its rate has been steady for long enough.
 
-The seconds are of the master's clock and count from the start of the load; an operation belongs
-to the second in which the master received its result, which is late by the same little in each.
+Seconds count from the start of the load, by the master's clock. An operation belongs to the second
+in which the master received its result.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _PARTS = 5  #: of a window
 
 
 class SteadyStateDetector:
-    """Says when a run has been steady for long enough to end it.
+    """Tells when a run has been steady for long enough to end it.
 
-    It has when, of the whole seconds so far, the mean rate of successes of the last ``window_s`` is
-    above 0 and differs by at most ``tolerance`` (a share of it) from
+    A run is steady if the mean rate of successes in the last ``window_s`` whole seconds is above 0
+    and differs by at most ``tolerance`` (as a fraction of it) from
 
-    - the mean of the ``window_s`` before those, and
-    - the mean of each fifth of the window itself (of each second, where it has fewer than 5).
+    - the mean of the ``window_s`` before these, and
+    - the mean of each fifth of the window (of each second if there are fewer than 5).
 
-    So it takes two windows at least, and a ramp, a stall, or noise beyond the tolerance in either
-    puts the end off. Of the past it keeps two windows.
+    So it takes at least two windows, and a ramp, a stall, or noise beyond the tolerance delays the
+    end. Only two windows are kept.
 
-    :param warmup_s: this much of the start doesn't count, as it doesn't in the statistics.
+    :param warmup_s: seconds at the start that do not count, as in the statistics.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class SteadyStateDetector:
         self._since_s = math.ceil(warmup_s)
         self._begin_ns = 0
         self._done = 0
-        self._second = 0  # the last that was asked about
+        self._second = 0  # of the last call
         self._counts: Counter[int] = Counter()  # successes by second
 
     def __repr__(self) -> str:
@@ -51,11 +51,11 @@ class SteadyStateDetector:
         self._begin_ns = now_ns
 
     def reason_to_end(self, now_ns: int, done: int) -> str:
-        """Why the run may end, "" while it may not.
+        """Why the run may end; "" if it may not.
 
-        To be called often: what completed since the last call counts to the second of this one.
+        Must be called often: what completed since the last call counts for the present second.
 
-        :param done: operations that have succeeded by now.
+        :param done: operations that have succeeded so far.
         """
         second = (now_ns - self._begin_ns) // _SECOND_NS
         self._counts[second] += done - self._done
@@ -71,7 +71,7 @@ class SteadyStateDetector:
         )
 
     def _steady(self, now_s: int) -> bool:
-        """Whether it was in the two windows before this second."""
+        """Whether it was steady in the two windows before this second."""
         begin = now_s - 2 * self.window_s
         for second in [second for second in self._counts if second < begin]:
             del self._counts[second]

@@ -1,12 +1,12 @@
-"""How far a figure of a run would have been off by chance: a block bootstrap over its seconds.
+"""The random variation of a run's figures: a block bootstrap over its seconds.
 
 Neighbouring seconds are alike (a full cache, a compaction), so they are drawn in blocks, from a
-circle: Politis and Romano 1992. A block is the cube root of the number of seconds long, or longer
-where the rate's autocorrelation asks for it (Politis and White 2004, for a process of first
-order), and a quarter of the seconds at most.
+circle (Politis and Romano 1992). The length of a block is the cube root of the number of seconds,
+or more if the rate is autocorrelated (Politis and White 2004, for a first-order process), and at
+most a quarter of the seconds.
 
-Blocks that short break the correlation at their ends, so the draws differ less than runs do. By how
-much is known for a process of first order, and intervals are widened by it.
+Blocks this short break the correlation at their ends, so draws differ less than runs. Intervals are
+widened by the factor that is known for first-order processes.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from ssbench.core.stats.steady import autocorrelation
 MOST_RESAMPLES = 10_000
 
 _HIGHEST_CORRELATION = 0.95
-#: A correlation of this over the root of the number of seconds comes about by chance.
+#: A correlation below this over the square root of the number of seconds may be chance.
 _BY_CHANCE = 1.6
 _OUTSIDE = 0.025  #: of the draws, on either side
-#: Ranges into which the buckets near a percentile, or a wide range of them, are divided.
+#: Number of ranges into which buckets near a percentile, or a wide range, are divided.
 _MOST_RANGES = 48
-#: Standard deviations of a percentile's rank, if seconds were all alike, that count as near on
-#: either side. Seconds that differ widen the deviation of a draw.
+#: Standard deviations of a percentile's rank (if all seconds were alike) that count as near, on
+#: either side. Different seconds increase the deviation of a draw.
 _REACH = 5
 
 _NORMAL = NormalDist()
 
 
 class Resampled:
-    """A run of whole seconds, drawn anew many times.
+    """Resamples of a run's whole seconds.
 
-    :param counts: of each second: what sets the blocks' length.
-    :raises ValueError: for no second, or more than MOST_RESAMPLES resamples.
+    :param counts: of each second; they determine the length of the blocks.
+    :raises ValueError: no seconds, or more than MOST_RESAMPLES resamples.
     """
 
     def __init__(self, counts: Sequence[int], rng: random.Random, resamples: int) -> None:
@@ -62,15 +62,15 @@ class Resampled:
 
     @property
     def blocks(self) -> float:
-        """How many independent pieces there are, about."""
+        """The approximate number of independent pieces."""
         return self.seconds / self.block
 
     def means(self, values: Sequence[int]) -> list[float]:
-        """The mean over the seconds, of each draw."""
+        """The mean over the seconds of each draw."""
         seconds = self.draws.shape[1] * self.block
         cumulative = np.cumsum(np.array([0, *values, *values[: self.block]], object))
         sums = (cumulative[self.block :] - cumulative[: -self.block])[: self.seconds]
-        if abs(sums).max() < (1 << 62) // seconds:  # else Python's whole numbers
+        if abs(sums).max() < (1 << 62) // seconds:  # else they stay Python's integers
             sums = sums.astype(np.int64)
         return [int(each) / seconds for each in sums[self.draws].sum(axis=1)]
 
@@ -83,11 +83,11 @@ class Resampled:
 
 
 class Latencies:
-    """The latencies of a run's seconds, drawn anew.
+    """Latencies of resampled seconds.
 
-    Most of a bootstrap's time goes into adding up the counts of a draw's blocks. So that is done
-    once for all percentiles, by ranges of buckets that are narrow near these; where a percentile
-    falls into a wide range all the same, that range is divided in turn.
+    Most of the time goes into adding up the counts of a draw's blocks. So this is done once for all
+    percentiles, by ranges of buckets that are narrow near these. If a percentile is in a wide
+    range, that range is divided again.
 
     :param percents: those that will be asked for; others take longer.
     """
@@ -106,7 +106,7 @@ class Latencies:
         self._top = self._cumulative(self._edges, every) if self._edges else None
 
     def quantiles(self, percent: float) -> list[float | None]:
-        """The percentile over all values of the seconds, of each draw; None where it has none."""
+        """The percentile over all values of each draw; None if a draw has no values."""
         many = len(self._resampled.draws)
         if self._top is None:
             return [None] * many
@@ -123,7 +123,7 @@ class Latencies:
     def _locate(
         self, draws: Ints, ranks: Ints, edges: Sequence[int], cumulative: Ints, places: Ints
     ) -> None:
-        """Set the place of the bucket with that rank, of each of these draws.
+        """Set the place of the bucket with this rank for each of these draws.
 
         :param cumulative: values up to each range's end, a row per draw.
         """
@@ -140,7 +140,7 @@ class Latencies:
             self._locate(draws[here], ranks[here] - before, finer, inside, places)
 
     def _cumulative(self, edges: Sequence[int], draws: Ints) -> Ints:
-        """The values up to the end of each range between edges, a row for each of these draws."""
+        """The number of values up to the end of each range, one row for each of these draws."""
         width, seconds = len(edges) - 1, self._resampled.seconds
         inside = (self._places >= edges[0]) & (self._places < edges[-1])
         ranges = np.searchsorted(edges, self._places[inside], side="right") - 1
@@ -156,9 +156,9 @@ class Latencies:
 
 
 def _edges_about(percents: Sequence[float], cumulative: npt.NDArray[Any]) -> list[int]:
-    """Edges of ranges that are narrow where these percentiles of a draw are likely to be.
+    """Edges of ranges that are narrow where these percentiles of a draw are likely.
 
-    :param cumulative: of each bucket, rising: how many values of all seconds lie in it or below.
+    :param cumulative: by bucket: number of values in it or below, over all seconds.
     """
     total, many = int(cumulative[-1]), len(cumulative)
     edges = {0, many}
@@ -177,21 +177,21 @@ def _divided(low: int, high: int) -> list[int]:
 
 
 def block_length(counts: Sequence[int]) -> int:
-    """In seconds."""
+    """The length of the blocks in seconds."""
     many = len(counts)
     lasting = _lasting(counts)
-    # Politis and White's factor of the cube root, with the sums of such a process put in.
+    # Politis and White's factor of the cube root, for a first-order process.
     factor: float = (6 * lasting**2 / (1 - lasting**2) ** 2) ** (1 / 3)
     root: float = many ** (1 / 3)
     return max(1, min(ceil(max(1.0, factor) * root), many // 4))
 
 
 def widening(counts: Sequence[int], block: int) -> float:
-    """How many times further a mean is off than the means of draws in such blocks.
+    """The factor by which a mean varies more than the means of draws in such blocks.
 
-    For a process of first order with the autocorrelation of these counts, freed of its bias in
-    short runs (Marriott and Pope 1954). A block's mean has the variance v(block), of which the
-    draws, about the mean of all, keep v(block) - v(all); a draw is all/block of these.
+    For a first-order process with the autocorrelation of these counts, corrected for the bias of
+    short runs (Marriott and Pope 1954). The mean of a block has the variance v(block). Draws around
+    the mean of all keep v(block) - v(all) of it, and a draw consists of all/block of these.
     """
     many = len(counts)
     if block >= many:
@@ -205,7 +205,7 @@ def widening(counts: Sequence[int], block: int) -> float:
 
 
 def _variance_of_mean(many: int, lasting: float) -> float:
-    """Of so many neighbours of variance 1 with this autocorrelation of first order."""
+    """The variance of the mean of neighbours with variance 1 and this autocorrelation."""
     if not lasting:
         return 1 / many
     tail = lasting / (1 - lasting)
@@ -221,14 +221,14 @@ def _lasting(counts: Sequence[int]) -> float:
 def interval(
     values: Sequence[float], confidence: float, blocks: float, wider: float = 1.0
 ) -> tuple[float, float]:
-    """An interval about the median of the draws' values, none of which is below 0.
+    """A confidence interval around the median of the draws' values, which are not negative.
 
-    It is the one that holds 95 % of them, made larger for more confidence, by ``wider`` and, for
-    few blocks, by Student's t. (Percentiles further out, as Hesterberg 2015 takes in What Teachers
-    Should Know about the Bootstrap, 4.3, end at the draws' extremes.)
+    The interval that holds 95 % of them is extended to the given confidence, by ``wider`` and, for
+    few blocks, by Student's t. (Percentiles further out, as in Hesterberg 2015, What Teachers
+    Should Know about the Bootstrap, 4.3, would end at the extremes of the draws.)
 
-    :param blocks: how many independent pieces there were, about, with one degree of freedom less.
-    :param wider: how many times further off than its draws a figure is.
+    :param blocks: approximate number of independent pieces; one degree of freedom less.
+    :param wider: factor by which the figure varies more than its draws.
     """
     reach = wider * _student((1 + confidence) / 2, max(1.0, blocks - 1))
     further = reach / _NORMAL.inv_cdf(1 - _OUTSIDE)
@@ -240,7 +240,7 @@ def interval(
 
 
 def _moved(centre: float, end: float, further: float) -> float:
-    """So many times further from the centre, in logarithms: half and double are as far from it."""
+    """The end at so many times its distance from the centre, on a logarithmic scale."""
     return centre * (end / centre) ** further if centre > 0 and end > 0 else end
 
 

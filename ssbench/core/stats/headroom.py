@@ -1,8 +1,7 @@
-"""Was it us? Whether the load generator was the limit of a run, by its machines' live figures.
+"""Whether the load generator was the bottleneck of a run, by the metrics of its hosts.
 
-An event loop that uses a whole core, or would if it got one, can do no more than it does: what it
-measures then is itself. That is judged second by second, of what counts of the run (warm-ups and
-cool-down left out), for each worker and the master.
+An event loop that uses a whole core, or would if it got one, is at its limit, and measures itself.
+Each worker and the master are judged second by second, without warm-ups and cool-down.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ssbench.core.stats.host_metrics import HostSeries
 
-#: Of a core that a loop uses, or would use if it got one. A loop with less to spare makes what is
-#: due wait several times longer than it takes.
+#: Of a core that a loop uses, or would use if it got one. Above it, work waits several times longer
+#: than it takes.
 FULL_PERCENT = 85.0
 _FULL_NETWORK_PERCENT = 90.0  #: of an interface's speed
-#: Of a second that a loop could have run, but got no core: every operation waits with it.
+#: Of a second in which the loop was runnable but had no core: every operation waits with it.
 _WAITING_PERCENT = 25.0
-_LATE_S = 0.01  #: a loop that gets to its timers so late on average has no time
-_SHORT_PERCENT = 5.0  #: of memory that can be had
-_OTHERS_PERCENT = 50.0  #: of all cores: from then on other work took them, where they are full
+_LATE_S = 0.01  #: mean lateness of a loop's timers
+_SHORT_PERCENT = 5.0  #: of memory that is available
+_OTHERS_PERCENT = 50.0  #: of all cores, used by other processes
 MOST_OF_THE_TIME = 0.5
-#: What a process is judged by.
+#: The metrics by which a process is judged.
 _OF_PROCESS = (
     "loop_cpu_percent", "process_cpu_percent", "loop_waiting_percent", "loop_lag_mean_s",
 )  # fmt: skip
@@ -36,27 +35,27 @@ _SOME_OF_THE_TIME = 0.05
 
 
 class Cause(Enum):
-    """What there was too little of."""
+    """The resource that was short."""
 
-    CORE = "core"  #: the loop used all of a core
-    CORES = "cores"  #: it could have run, but the machine's cores were taken
-    LATE = "late"  #: it stood still, with a core to be had
+    CORE = "core"  #: the loop used a whole core
+    CORES = "cores"  #: it was runnable, but others used the host's cores
+    LATE = "late"  #: it stood still although a core was free
     NETWORK = "network"  #: an interface was full
-    MEMORY = "memory"  #: hardly any could be had
+    MEMORY = "memory"  #: little was available
 
 
 class Headroom(Enum):
     """Whether the load generator could have done more; the values are those of JSON."""
 
-    UNKNOWN = "unknown"  #: no figures
+    UNKNOWN = "unknown"  #: no metrics
     ENOUGH = "room"
-    AT_TIMES = "limit at times"  #: one of the causes, for less than half of the time
+    AT_TIMES = "limit at times"  #: a resource was short, for less than half of the time
     NONE = "limit"
 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A process of ours."""
+    """A worker or the master."""
 
     worker_id: str  #: "" for the master
     host: str
@@ -64,47 +63,47 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A cause that was there for some of the time."""
+    """A resource that was short for some of the time."""
 
     who: Who
     cause: Cause
-    value: float  #: in those seconds, on average: per cent; LATE: seconds
-    seconds: int
-    of_seconds: int
+    value: float  #: average in these seconds: percent; LATE: seconds
+    seconds: int  #: in which it was short
+    of_seconds: int  #: that were judged
 
     @property
     def share(self) -> float:
-        """Of the time."""
+        """Share of the time."""
         return self.seconds / self.of_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class HostLoad:
-    """What kept the cores of a machine of ours busy, on average over the seconds that count."""
+    """Use of the cores of a host of master or workers, on average over the seconds that count."""
 
     host: str
-    cpu_percent: float  #: of all cores, by whatever ran there
-    other_percent: float  #: of all cores, by what is neither master nor worker
-    waiting_percent: float  #: of the time that one of our loops waited for a core, at most
+    cpu_percent: float  #: of all cores, by any process
+    other_percent: float  #: of all cores, by processes other than master and workers
+    waiting_percent: float  #: of the time, for the event loop that waited most for a core
 
     @property
     def taken(self) -> bool:
-        """Whether other work took the cores."""
+        """Whether other processes used most of the cores."""
         return self.cpu_percent >= FULL_PERCENT and self.other_percent >= _OTHERS_PERCENT
 
 
 @dataclass(frozen=True, slots=True)
 class HeadroomVerdict:
-    """What there is to say, the gravest first; None: no such figure."""
+    """The judgement on all processes; None: not measured."""
 
     headroom: Headroom
-    findings: Sequence[Finding] = ()
-    busiest: Who | None = None  #: the process whose loop used most of a core
+    findings: Sequence[Finding] = ()  #: the gravest first
+    busiest: Who | None = None  #: the process whose event loop used most of a core
     busiest_loop_percent: float | None = None  #: of a core, on average
     busiest_core_percent: float | None = None  #: the busiest core of each second, on average
     loop_lag_max_s: float | None = None
     hosts: Sequence[HostLoad] = ()  #: the busiest first
-    #: Operations that failed because our own host had no descriptor, port or memory left.
+    #: Operations that failed because a worker's host had no descriptor, port or memory left.
     own_failures: int = 0
 
 
@@ -117,12 +116,12 @@ class ProcessSeries:
     spans_s: Sequence[tuple[float, float]]
 
     def values(self, name: str) -> list[float]:
-        """One figure in those seconds."""
+        """One metric in these seconds."""
         return self.series.values(name, self.spans_s)
 
 
 def judge(processes: Sequence[ProcessSeries], own_failures: int = 0) -> HeadroomVerdict:
-    """The verdict on all processes of ours.
+    """The judgement on all processes.
 
     :param own_failures: operations that failed because their worker's host lacked resources.
     """
@@ -153,7 +152,7 @@ def judge(processes: Sequence[ProcessSeries], own_failures: int = 0) -> Headroom
 
 
 def _loops(process: ProcessSeries) -> list[float]:
-    """The loop's share of a core; the process's where threads can't be distinguished."""
+    """The loop's share of a core; that of the process if threads can't be distinguished."""
     return process.values("loop_cpu_percent") or process.values("process_cpu_percent")
 
 
@@ -197,7 +196,7 @@ def _of_machine(process: ProcessSeries) -> Iterator[Finding]:
 def _machines(
     processes: Sequence[ProcessSeries],
 ) -> Iterator[tuple[ProcessSeries, list[ProcessSeries]]]:
-    """For each machine the process with most seconds, and all: each process reports the machine."""
+    """For each host the process with most seconds, and all: each of them reports on the host."""
     machines: defaultdict[str, list[ProcessSeries]] = defaultdict(list)
     for process in processes:
         machines[process.series.boot_id or process.who.host].append(process)
@@ -206,7 +205,7 @@ def _machines(
 
 
 def _host_loads(processes: Sequence[ProcessSeries]) -> list[HostLoad]:
-    """Of each machine with figures of its cores."""
+    """The load of each host with metrics of its cores, the busiest first."""
     found = []
     for speaker, of_machine in _machines(processes):
         busy, cores = speaker.values("cpu_percent"), speaker.values("cores")

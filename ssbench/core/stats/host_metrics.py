@@ -1,7 +1,7 @@
-"""The live figures of a machine and a process of ours: their names, which carry their units.
+"""Metrics of a host and of a worker or master on it: their names, which carry their units.
 
-A HostRecord has those of a second; a figure that a machine doesn't have is left out. Rates are of
-that second; figures of a machine include what other processes do on it.
+A HostRecord has those of one second; a metric that the host does not provide is missing. Metrics of
+the host include other processes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ssbench.core.records import HostRecord
 
-#: Name -> what it says. The columns of --host-stats, in this order; behind them one for each core.
+#: Name -> meaning. The columns of --host-stats, in this order, followed by one for each core.
 FIGURES: Mapping[str, str] = {
     "interval_s": "length of the time that the other figures are of",
     "cpu_percent": "all cores, in per cent of all",
@@ -56,8 +56,8 @@ _OF_MEMORY = ("memory_used_bytes", "memory_available_bytes")
 
 
 def bounded(figures: Mapping[str, float]) -> dict[str, float]:
-    """The same figures, each within what it can be: two clocks that are read one after the other
-    make 100.00000000000001 % of a core, or -0.1 s."""
+    """The same figures within their bounds: two clocks that are read one after the other give
+    100.00000000000001 % of a core, or -0.1 s."""
     cores = core_count(figures)
     highest: dict[str, float] = dict.fromkeys(_PER_CENT, 100.0)
     highest.update((core_name(index), 100.0) for index in range(cores))
@@ -69,33 +69,25 @@ def bounded(figures: Mapping[str, float]) -> dict[str, float]:
 
 
 def core_count(figures: Mapping[str, float]) -> int:
-    """How many cores the figures are of; 0 where that isn't known."""
+    """Number of cores that have figures; 0: unknown."""
     count = 0
     while core_name(count) in figures:
         count += 1
     return count
 
 
-#: What verdicts are founded on. Kept of each second, so they are few.
+#: What verdicts need, kept for each second.
 KEPT = (
-    "cpu_percent",
-    "cpu_busiest_core_percent",
-    "process_cpu_percent",
-    "loop_cpu_percent",
-    "loop_waiting_percent",
-    "loop_lag_max_s",
-    "loop_lag_mean_s",
-    "memory_available_percent",
-    "network_busiest_percent",
-    "cores",
-)
-
+    "cpu_percent", "cpu_busiest_core_percent", "process_cpu_percent", "loop_cpu_percent",
+    "loop_waiting_percent", "loop_lag_max_s", "loop_lag_mean_s", "memory_available_percent",
+    "network_busiest_percent", "cores",
+)  # fmt: skip
 
 Spans = Sequence[tuple[float, float]]  #: parts of a run, from one second to another
 
 
 class HostSeries:
-    """The seconds of one process of ours in the run phase, in 48 bytes each."""
+    """The seconds of one process in the run phase, in 48 bytes each."""
 
     def __init__(self, host: str = "", boot_id: str = "") -> None:
         self.host = host
@@ -129,7 +121,8 @@ class HostSeries:
             column.extend(other._columns[name])
 
     def values(self, name: str, spans_s: Spans) -> list[float]:
-        """One figure in the seconds whose middle is in one of these; those without it left out."""
+        """One figure of the seconds with their middle in one of the spans; unknown ones are left
+        out."""
         return [value for (value,) in self.rows([name], spans_s) if not isnan(value)]
 
     def rows(self, names: Sequence[str], spans_s: Spans) -> Iterator[tuple[float, ...]]:

@@ -1,4 +1,4 @@
-"""What a run's header, workers and footer say, of one run or of several merged."""
+"""Header, workers, marks and footer of a run, or of several merged runs."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ class StageUsers:
 
     @property
     def short(self) -> bool:
-        """Whether fewer ran than were asked for, if only for a time."""
+        """Whether fewer ran than were asked for, at least for some time."""
         return self.least < self.asked
 
 
 class RunRecords:
-    """The records that come once a run, or once a worker."""
+    """The records that a file has once per run, stage or worker."""
 
     def __init__(self) -> None:
         self.run_id = ""  #: of the newest header; later records belong to it
         self.headers: dict[str, RunHeader] = {}  #: by run id
         self.footers: dict[str, RunFooter] = {}  #: by run id
         self.workers: dict[tuple[str, int], WorkerRecord] = {}  #: by run id and index
-        #: What is missing or unreadable, a line each; added by the reader of the records.
+        #: What is missing or unreadable, one line each; also added to by the reader.
         self.damage: list[str] = []
         self.marks: dict[str, list[MarkRecord]] = {}  #: by run id
-        #: By number: this process's rows, replaced and completed by those of the headers.
+        #: By number: the rows of this process, replaced and completed by those of the headers.
         self.operations: dict[int, Operation] = dict(OPERATIONS)
         self._scenarios: dict[str, ScenarioView] = {}
 
@@ -71,7 +71,7 @@ class RunRecords:
         self.operations = rows_of(maps)
 
     def add_damage(self, fault: str) -> None:
-        """Note a fault of the file, one line; of very many only the first are kept."""
+        """Note a fault of the file in one line; only the first 100 are kept."""
         if len(self.damage) < _MOST_DAMAGE:
             self.damage.append(fault)
         elif len(self.damage) == _MOST_DAMAGE:
@@ -114,17 +114,17 @@ class RunRecords:
 
     @property
     def scenario(self) -> ScenarioView:
-        """Of the run that began first."""
+        """The scenario of the run that began first."""
         header = self.header
         return self._scenarios[header.run_id] if header else ScenarioView.of({})
 
     def scenario_of(self, run_id: str) -> ScenarioView:
-        """Of one of the runs."""
+        """The scenario of one of the runs."""
         return self._scenarios.get(run_id, ScenarioView.of({}))
 
     @property
     def stages(self) -> list[MarkRecord]:
-        """Where the stages of the first run's load begin."""
+        """The beginnings of the stages of the first run."""
         marks = self.marks.get(self.header.run_id, []) if self.header else []
         return [mark for mark in marks if mark.name == "stage"]
 
@@ -135,12 +135,12 @@ class RunRecords:
 
     @property
     def users_ran(self) -> int | None:
-        """The fewest users that ran at any time of any stage; None where that isn't known."""
+        """The fewest users that ran at any time; None: unknown."""
         return min((users.least for users in self.stage_users), default=None)
 
     @property
     def short_of_users(self) -> bool:
-        """Whether fewer users ran than a stage asked for: it is not the load that it says."""
+        """Whether fewer users ran than a stage asked for."""
         return any(users.short for users in self.stage_users)
 
     def _stage_users(self, run_id: str) -> Iterator[StageUsers]:
@@ -161,7 +161,7 @@ class RunRecords:
 
     @property
     def end_ns(self) -> int | None:
-        """When its load ended, as an offset from the run phase's start; None where unknown."""
+        """End of the load, as an offset from the run phase's start; None: unknown."""
         if self.header is None:
             return None
         run_id = self.header.run_id
@@ -169,7 +169,7 @@ class RunRecords:
 
     @property
     def spans(self) -> list[Span]:
-        """What counts of each of these stages."""
+        """The part of each of these stages that counts."""
         return self._spans(self.header.run_id) if self.header else []
 
     def spans_s(self, run_id: str) -> list[tuple[float, float]]:
@@ -187,7 +187,7 @@ class RunRecords:
 
     @property
     def ending(self) -> str:
-        """As the footer says; ``cut off`` where the records aren't complete."""
+        """How the run ended, by its footer; ``cut off`` if records are missing."""
         return self.footer.ended if self.footer and self.complete else "cut off"
 
     @property
@@ -197,14 +197,14 @@ class RunRecords:
 
     @property
     def sent(self) -> int | None:
-        """Operations given out in the run phase; None where that isn't known of every run."""
+        """Operations sent in the run phase; None if unknown for one of the runs."""
         counts = [self.footers[run].sent if run in self.footers else None for run in self.headers]
         known = [count for count in counts if count is not None]
         return sum(known) if known and len(known) == len(counts) else None
 
     @property
     def late(self) -> int:
-        """Operations that fell due, and were never started."""
+        """Operations that fell due and were never started."""
         return sum(footer.late for footer in self.footers.values())
 
     @property
@@ -214,19 +214,19 @@ class RunRecords:
 
     @property
     def left_behind(self) -> int:
-        """Objects of ours that are in the store, as far as is known."""
+        """Objects of the runs that are known to be in the store still."""
         if self.no_store:
             return 0
         return sum(f.left_behind - f.left_unknown for f in self.footers.values())
 
     @property
     def left_unknown(self) -> int:
-        """Further objects of ours that may be in the store."""
+        """Further objects that may be in the store."""
         return 0 if self.no_store else sum(f.left_unknown for f in self.footers.values())
 
     @property
     def skipped(self) -> dict[str, int]:
-        """Operations for which there was no object, by name."""
+        """Operations that found no object, by name."""
         total: Counter[str] = Counter()
         for footer in self.footers.values():
             total.update(footer.skipped)
@@ -234,7 +234,7 @@ class RunRecords:
 
     @property
     def skipped_count(self) -> int:
-        """All of them."""
+        """All operations that found no object."""
         return sum(self.skipped.values())
 
     @property
@@ -249,5 +249,5 @@ class RunRecords:
 
 
 def is_legacy(header: RunHeader) -> bool:
-    """Whether ssbench 0.x made it."""
+    """Whether it is a header of ssbench 0.x."""
     return not header.run_id and header.ssbench_version.startswith("0.")

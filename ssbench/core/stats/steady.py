@@ -1,7 +1,7 @@
 """Whether a run was steady enough to quote an average of it.
 
-``check`` looks at what a run did in each second, in the manner of pyperf's ``check``, and gives
-findings in numbers; ``report.notes`` has the words for them.
+``check`` looks at the seconds of a run, similar to pyperf's ``check``, and returns findings as
+numbers; ``report.notes`` puts them into words.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from statistics import fmean, median, pvariance
 ENOUGH_SECONDS = 10
 MAX_DRIFT = 0.05  #: of the median, over the whole run
 MAX_SPREAD = 0.10  #: standard deviation over the mean; pyperf's bound
-NEAR_ZERO = 0.10  #: of the median: a second with no more than that is stalled
-MAX_BETWEEN = 0.90  #: of the variance explained by two levels; 0.64 for a bell, 0.75 for a ramp
+NEAR_ZERO = 0.10  #: of the median: a second with no more is stalled
+MAX_BETWEEN = 0.90  #: of the variance that two levels explain; 0.64 for a bell, 0.75 for a ramp
 
 _MOST_POINTS = 40  # the test for a trend is quadratic
 _TREND_Z = 2.58  # 1 % two-sided
@@ -33,20 +33,20 @@ class TooShort:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """Seconds in which next to nothing was completed."""
+    """Seconds in which almost nothing completed."""
 
     stalled: int
     seconds: int
     longest: int  #: in a row
-    first: int  #: the first such second's number
+    first: int  #: number of the first such second
 
 
 @dataclass(frozen=True, slots=True)
 class Drifted:
-    """The rate rose or fell from one end to the other."""
+    """The rate rose or fell during the run."""
 
     what: str  #: "operations" or "bytes"
-    change: float  #: over all seconds, as a share of the median; below 0 where it fell
+    change: float  #: over all seconds, as a share of the median; negative: it fell
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Unsteady:
     """The seconds differ too widely to quote their average."""
 
     what: str
-    spread: float  #: standard deviation over mean, without what whole numbers vary by chance
+    spread: float  #: standard deviation over mean, without the random variation of counts
     low: float  #: of all seconds
     high: float
 
@@ -76,13 +76,13 @@ SteadinessFinding = TooShort | Stalled | Drifted | TwoLevels | Unsteady
 def check(
     counts: Sequence[int], bytes_moved: Sequence[int] = (), *, zero_s: int = 0
 ) -> list[SteadinessFinding]:
-    """What speaks against quoting an average; nothing where the run was steady.
+    """Reasons not to quote an average; empty if the run was steady.
 
-    The first and the last second are left out: they are partial. Of bytes only what isn't true
-    of operations, too, is reported.
+    The first and the last second are partial, and are ignored. A finding on bytes is reported only
+    if there is none of its kind on operations.
 
-    :param counts: successes completed in each second.
-    :param bytes_moved: by them, in each second.
+    :param counts: successes that completed in each second.
+    :param bytes_moved: by these, in each second.
     :param zero_s: the number of the first whole second.
     """
     whole = counts[1:-1]
@@ -92,7 +92,7 @@ def check(
         return [TooShort(len(whole)), *found]
     for what, values in (("operations", whole), ("bytes", bytes_moved[1:-1])):
         if any(values):
-            # Completions at random vary by the root of their number, and bytes with them.
+            # Random completions vary by the square root of their number, and so do bytes.
             chance = len(whole) / sum(whole)
             more = _judged(what, [values[second] for second in running], chance)
             known = {type(each) for each in found}
@@ -101,12 +101,12 @@ def check(
 
 
 def _stalls(counts: Sequence[int], zero_s: int) -> tuple[Stalled | None, list[int]]:
-    """The stalls, and the seconds that are in none."""
+    """The stalls, and the seconds outside of them."""
     seconds = range(len(counts))
     if not any(counts):
         return None, list(seconds)
     level = max(median(counts), fmean(counts))
-    # Chernoff's bound on a Poisson count of that mean being NEAR_ZERO of it, once a second.
+    # Chernoff's bound: a Poisson count with this mean is at most NEAR_ZERO of it, in one second.
     surprise = level * (1 - NEAR_ZERO + NEAR_ZERO * log(NEAR_ZERO))
     enough = log(len(counts) / _CHANCE) / surprise
     runs = [
@@ -123,9 +123,9 @@ def _stalls(counts: Sequence[int], zero_s: int) -> tuple[Stalled | None, list[in
 
 
 def _judged(what: str, values: Sequence[float], chance: float) -> list[SteadinessFinding]:
-    """Drift; else what is left of the spread when chance and drift are taken out.
+    """Drift, and the spread that remains without chance and drift.
 
-    :param chance: the variance that is to be expected, as a share of the mean squared.
+    :param chance: the expected variance, as a share of the squared mean.
     """
     if len(values) < ENOUGH_SECONDS or not any(values):
         return []
@@ -144,11 +144,11 @@ def _judged(what: str, values: Sequence[float], chance: float) -> list[Steadines
 
 
 def trend(values: Sequence[float]) -> float:
-    """The rise from one end to the other as a share of the median; 0 where it may be chance.
+    """The change over all values as a share of their median; 0 if it may be chance.
 
-    Theil and Sen's slope of at most 40 means of neighbours, tested as Mann and Kendall do at 1 %
-    (two-sided). The test's variance is widened for the autocorrelation of what remains when the
-    slope is taken out (Yue and Wang 2004), which noise that lasts for seconds would pass without.
+    The Theil-Sen slope of at most 40 means of neighbours, with the Mann-Kendall test at 1 %
+    (two-sided). The variance of the test is increased by the autocorrelation of the values without
+    that slope (Yue and Wang 2004), else noise that lasts for seconds would count as a trend.
     """
     width = -(-len(values) // _MOST_POINTS)
     points = [fmean(values[at : at + width]) for at in range(0, len(values) - width + 1, width)]
@@ -157,7 +157,7 @@ def trend(values: Sequence[float]) -> float:
     score = sum((b > a) - (b < a) for (_i, a), (_j, b) in pairs)
     slope = median((b - a) / (j - i) for (i, a), (j, b) in pairs)
     raw = autocorrelation([point - slope * at for at, point in enumerate(points)])
-    # Made larger by what a short series makes it too small.
+    # Corrected for the bias of a short series.
     lasting = 0.0 if raw is None else min(0.9, max(0.0, (many * raw + 2) / (many - 4)))
     variance = many * (many - 1) * (2 * many + 5) / 18 * (1 + lasting) / (1 - lasting)
     level = median(values)
@@ -167,7 +167,7 @@ def trend(values: Sequence[float]) -> float:
 
 
 def autocorrelation(values: Sequence[float]) -> float | None:
-    """Of neighbours; None where all values are the same."""
+    """The correlation of neighbours; None if all values are the same."""
     mean = fmean(values)
     rest = [value - mean for value in values]
     total = sum(value * value for value in rest)
@@ -175,7 +175,7 @@ def autocorrelation(values: Sequence[float]) -> float | None:
 
 
 def _two_levels(what: str, values: Sequence[float]) -> TwoLevels | None:
-    """The best cut into low and high (Otsu's), where it explains nearly all of the variance."""
+    """The best split into low and high (Otsu), if it explains nearly all of the variance."""
     rising = sorted(values)
     many, total = len(rising), sum(rising)
     fewest = max(3, many // 10)

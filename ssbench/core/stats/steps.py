@@ -30,10 +30,9 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One run, as a row of a table. Latencies are nanoseconds, None where there was none.
+    """One run, as a row of a table. Latencies are in nanoseconds; None: no such latency.
 
-    A run with fewer users than asked for isn't the load that its row is for: it has counts, but no
-    rate, no latencies and no verdicts.
+    A run that was short of users has counts, but no rate, latencies and verdicts.
     """
 
     load: float
@@ -47,10 +46,10 @@ class Step:
     rate_per_s: float | None
     bytes_per_s: float | None
     service: Mapping[float, float | None]  #: percentile -> from start to last byte
-    response: Mapping[float, float | None]  #: from due to last byte; None each in a closed loop
+    response: Mapping[float, float | None]  #: from due to last byte; all None in a closed loop
     verdicts: tuple[ThresholdResult, ...]
     generator: Headroom = Headroom.UNKNOWN  #: whether the load generator could have done more
-    users_asked: int | None = None  #: of the stage that ran the fewest of them; None: not known
+    users_asked: int | None = None  #: of the stage that ran the fewest users; None: unknown
     users_ran: int | None = None  #: the fewest that ran at any time
     no_store: bool = False  #: ``--noop``
 
@@ -63,7 +62,7 @@ class Step:
         percentiles: Sequence[float],
         thresholds: Sequence[Threshold] = (),
     ) -> Step:
-        """What a run's statistics say.
+        """The row of a run.
 
         :param percentiles: 100 is the maximum.
         """
@@ -97,26 +96,25 @@ class Step:
 
     @property
     def short_of_users(self) -> bool:
-        """Whether fewer users ran than were asked for: the step not counted."""
+        """Whether fewer users ran than were asked for: the step does not count."""
         asked, ran = self.users_asked, self.users_ran
         return asked is not None and ran is not None and ran < asked
 
     @property
     def kept(self) -> bool:
-        """Whether the run was what was asked for, came to its end, did something, and missed no
-        threshold."""
+        """Whether the run reached its end with all users and results, and met all thresholds."""
         fine = self.ended in ("complete", "exhausted") and self.operations > 0
         fine = fine and not self.short_of_users
         return fine and all(verdict.passed for verdict in self.verdicts)
 
     @property
     def missed(self) -> list[Threshold]:
-        """The thresholds that weren't kept."""
+        """The thresholds that were missed."""
         return [verdict.threshold for verdict in self.verdicts if not verdict.passed]
 
     @property
     def latencies(self) -> Mapping[float, float | None]:
-        """What clients would have seen: from due where operations were due, else from start."""
+        """Response times in an open loop, else service times."""
         due = any(value is not None for value in self.response.values())
         return self.response if due else self.service
 
@@ -127,24 +125,22 @@ def _quantiles(histogram: Histogram, percentiles: Sequence[float]) -> dict[float
 
 
 class Search:
-    """Finds ``kept``, the highest load that meets the SLO, and ``broken``, the lowest above it that
-    doesn't: doubling, then bisection.
+    """Finds ``kept``, the highest load that meets the SLO, and ``broken``, the lowest load above it
+    that misses it, by doubling and bisection.
 
-    Ask ``next`` for the load to try and ``record`` the outcome, until ``next`` is None. On its way
-    the search believes each step, since most loads are far from the limit. At its end it tries the
-    two loads again that it would answer with; where that contradicts, the majority counts, and the
-    search goes on from there.
+    ``next`` gives the load to try and ``record`` takes the outcome, until ``next`` is None. At
+    first the search trusts each step, because most loads are far from the limit. At the end it
+    repeats the two loads of its answer; if outcomes differ, the majority counts, and it continues.
 
-    The two are a step apart at the end: for whole loads by 1, or, where that is more, by
-    ``precision`` (a share of ``kept``). ``kept`` is None where even the least load misses the
-    SLO, ``broken`` where even the most meets it.
+    At the end the two differ by at most ``precision`` (as a fraction of ``kept``) or, for whole
+    loads, by 1. ``kept`` is None if the lowest load misses the SLO, ``broken`` if the highest meets
+    it.
 
-    :param first: the load that is tried first, and doubled.
-    :param most: no load above it is tried.
-    :param least: none below it either.
-    :param whole: users are, rates needn't be.
-    :param confirm: how often the two loads are tried again; one on which tries differ, until a
-        majority of twice that and one is certain.
+    :param first: the first load to try, then doubled.
+    :param most, least: the highest and the lowest load to try.
+    :param whole: loads are whole numbers, as users are.
+    :param confirm: how often the two loads are repeated; if outcomes differ, until the majority of
+        ``2 * confirm + 1`` tries is certain.
     """
 
     def __init__(
@@ -165,7 +161,7 @@ class Search:
         self._kept_of: Counter[float] = Counter()  # how often a load has met the SLO
         self._tries: Counter[float] = Counter()
         self._whole = whole
-        self.bound_by = ""  #: what lowered the most that is tried; "": nothing
+        self.bound_by = ""  #: what lowered the highest load to try; "": nothing
         self._least, self._most = self._rounded(least), self._rounded(most)
         self._first = self._rounded(min(max(first, least), most))
         self._precision = precision
@@ -174,9 +170,9 @@ class Search:
         return f"<Search kept {self.kept}, broken {self.broken}, next {self.next}>"
 
     def record(self, load: float, *, kept: bool) -> None:
-        """A step with this load was made.
+        """Record the outcome of a step.
 
-        :raises ValueError: where it isn't the one that was asked for.
+        :raises ValueError: it is not the load that was asked for.
         """
         if load != self.next:
             raise ValueError(f"load {load:g} was not asked for, by {self!r}")
@@ -189,18 +185,18 @@ class Search:
         self.kept = max(good, default=None)
 
     def tries(self, load: float) -> tuple[int, int]:
-        """How often a load has met the SLO, and in how many steps."""
+        """How often a load met the SLO, and how often it was tried."""
         return self._kept_of[load], self._tries[load]
 
     @property
     def most(self) -> float:
-        """No load above it is tried."""
+        """The highest load to try."""
         return self._most
 
     def limit(self, most: float, bound_by: str = "workers") -> None:
-        """Lower the most that is tried.
+        """Lower the highest load to try.
 
-        :param bound_by: what doesn't allow more.
+        :param bound_by: what allows no more.
         """
         most = self._rounded(max(most, self._least))
         if most < self._most:
@@ -209,7 +205,7 @@ class Search:
 
     @property
     def next(self) -> float | None:
-        """The load to try; None where the search is over."""
+        """The load to try; None: the search is over."""
         undecided = (
             load for load, tries in self._tries.items() if tries == 2 * self._kept_of[load]
         )
@@ -217,7 +213,7 @@ class Search:
         return self._unconfirmed() if found is None else found
 
     def _unconfirmed(self) -> float | None:
-        """Of the two loads at the limit one that isn't certain, and can still be tried."""
+        """One of the two loads at the limit that is not certain and can still be tried."""
         for load in (self.broken, self.kept):
             if load is not None and load <= self._most:
                 kept, tries = self.tries(load)
@@ -226,7 +222,7 @@ class Search:
         return None
 
     def _new(self) -> float | None:
-        """A load between those that are known; None where there is none left."""
+        """A load between the known ones; None if there is none left."""
         if self.broken is None:
             return self._upwards()
         if self.kept is None:
@@ -242,11 +238,11 @@ class Search:
         return min(2 * self.kept, self._most) if self.kept < self._most else None
 
     def _downwards(self, broken: float) -> float | None:
-        """No load has met the SLO yet: halve, down to the least."""
+        """No load has met the SLO yet: halve, down to the lowest."""
         return max(self._rounded(broken / 2), self._least) if broken > self._least else None
 
     def _rounded(self, load: float) -> float:
-        """Rates to three digits, as one would ask for them, where that is fine enough."""
+        """Rates are rounded to three digits if that is precise enough."""
         if self._whole:
             return int(load)
         if self.kept is None and self.broken is None:
