@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
@@ -74,6 +74,11 @@ _RESULT_TYPES: Mapping[str, Any] = {
     "id": tuple[Literal["plain", "uuid", "swift"], bytes, bytes],
     "text": _Listed,
     "ints": tuple[_Packed, _Packed],
+}
+#: The same in a stat file: before 1.0 no details were an empty map.
+STORED_TYPES: Mapping[str, Any] = {
+    **_RESULT_TYPES,
+    "text": _Listed | Annotated[dict[str, str], Meta(max_length=0)],
 }
 _Argument = int | Annotated[bytes, Meta(max_length=MAX_ARGUMENT_BYTES)]
 _JOB_TYPES: Mapping[str, Any] = {
@@ -392,6 +397,19 @@ def packed_count(packed: bytes, columns: int) -> int:
     if not 1 <= count <= MAX_ROWS:
         raise MessageError("a batch of no, or too many, rows")
     return count
+
+
+def batch_decoder(
+    names: Sequence[str], wanted: Collection[str]
+) -> msgspec.msgpack.Decoder[tuple[Any, ...]]:
+    """Reads stored batches of results with these columns, as ``(count, packed column, ...)``.
+
+    Columns that are not wanted are skipped unread: they come as msgspec.Raw.
+    """
+    kinds = tuple((name, RESULT_COLUMNS[name].kind if name in wanted else "") for name in names)
+    known = {name: RESULT_COLUMNS[name] for name in wanted}
+    batch: Any = tuple[_types(kinds, known, STORED_TYPES, _Count)]  # type: ignore[misc]
+    return msgspec.msgpack.Decoder(batch)
 
 
 def check_ids(packed: Any, count: int) -> None:

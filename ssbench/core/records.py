@@ -83,7 +83,7 @@ class MarkRecord:
     rate: float | None = None  #: operations a second; None: a closed loop
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a frozen one takes three times as long to make
 class ResultBatch:
     """Results of one worker in one phase: packed columns by name, see core.columns.
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 
 from ssbench import statfile
-from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.errors import ExitStatus, StatFileError, UsageError
 from ssbench.core.operations import OPERATIONS, Operation
 from ssbench.core.records import MarkRecord, Record, RunHeader
-from ssbench.core.stats.run_records import RunRecords
 from ssbench.core.stats.run_stats import RunStats
 from ssbench.core.stats.scenario_view import ScenarioView
 from ssbench.core.stats.thresholds import Threshold
 from ssbench.host.process import tune_garbage_collector
+
+_TAIL_BYTES = 4 << 20  #: of a stat file, that are searched for the mark of the load's end
 
 
 def read_stats(path: str, warn: Callable[[str], None] | None = None) -> RunStats:
@@ -38,9 +40,8 @@ def read_stats(path: str, warn: Callable[[str], None] | None = None) -> RunStats
 
 
 def _end_of_load_ns(path: str, first: Record) -> int | None:
-    """The end of the load, from which a cool-down counts; None if there is no cool-down.
-
-    The file has it after the results.
+    """When the load was marked as ended, which its cool-down counts from; None if there is no
+    cool-down. The file has the mark after the results.
 
     :raises UsageError: the file can't be read a second time.
     """
@@ -48,12 +49,12 @@ def _end_of_load_ns(path: str, first: Record) -> int | None:
         return None
     if path == "-":
         raise UsageError("stdin: a run with a cool-down must be read twice: name the file")
-    facts = RunRecords()
-    with statfile.read(path) as reader:
-        for record in reader.without_results():
-            if isinstance(record, RunHeader | MarkRecord):
-                facts.add(record)
-    return facts.end_ns
+    for tail_bytes in (_TAIL_BYTES, None):  # the mark may be far from the end: then all is read
+        with suppress(StatFileError), statfile.read(path, tail_bytes=tail_bytes) as reader:
+            for record in reader.without_results():
+                if isinstance(record, MarkRecord) and record.name == "end":
+                    return record.at_ns
+    return None
 
 
 def parse_thresholds(

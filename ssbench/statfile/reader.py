@@ -30,7 +30,10 @@ _LEAST_PIECE = 4096  #: minimum bytes that a piece counts as: empty ones take ti
 
 
 def read(
-    path_or_file: str | os.PathLike[str] | BinaryIO, *, bounded: bool = False
+    path_or_file: str | os.PathLike[str] | BinaryIO,
+    *,
+    bounded: bool = False,
+    tail_bytes: int | None = None,
 ) -> StatFileReader:
     """Open a stat file, ours or one of ssbench 0.3.9; ``-`` is stdin.
 
@@ -38,6 +41,7 @@ def read(
 
     :param bounded: end, with a line in ``damage``, where the file unfolds to far more than a run
         writes: for one that may be made to take for ever.
+    :param tail_bytes: read only the blocks that begin in so many bytes at the end of the file.
     :raises StatFileError: in one line, where it can't be read or is no stat file.
     """
     if not isinstance(path_or_file, str | os.PathLike):
@@ -51,6 +55,8 @@ def read(
     except OSError as error:
         raise StatFileError(f"{path}: can't be read: {error.strerror}") from error
     try:
+        if tail_bytes is not None:
+            file.seek(max(os.fstat(file.fileno()).st_size - tail_bytes, 0))
         reader = StatFileReader(file, path, owned=True, bounded=bounded)
     except BaseException:
         file.close()

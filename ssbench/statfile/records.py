@@ -185,10 +185,9 @@ class Decoder:
             raise MessageError("results of an unknown schema")
         if type(data) is not bytes:
             raise MessageError("no record of results")
-        known = _PHASES.get(phase) if type(phase) is int else None
-        if known is None:
-            raise MessageError("a phase is wanted")
-        return ResultBatch(known, _whole(worker), packed_count(data, len(names)), names, data)
+        if type(worker) is not int or type(phase) is not int or phase not in _PHASES:
+            raise MessageError("no record of results")
+        return ResultBatch(_PHASES[phase], worker, packed_count(data, len(names)), names, data)
 
 
 def _known_fields(record: type[Any], values: dict[Any, Any]) -> dict[str, Any]:

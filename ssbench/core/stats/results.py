@@ -23,6 +23,7 @@ from ssbench.core.columns import (
     ID_BYTES,
     RESULT_COLUMNS,
     WIDTHS,
+    batch_decoder,
     check_ids,
     unpack_details,
     unpack_ids,
@@ -43,7 +44,7 @@ _COLUMNS = (
     "reconnects", "renewals", "items",
 )  # fmt: skip
 _AT_A_TIME = 256  #: batches; what many more unpack to would leave the processor's cache
-_LARGE = 1 << 14  #: bytes of a batch that is unpacked by itself
+_READ = frozenset([*_COLUMNS, "transaction_id", "detail"])
 
 
 def as_ints(values: Sequence[int] | npt.NDArray[Any]) -> Ints:
@@ -64,31 +65,25 @@ def decoded(pieces: Sequence[Any], counts: Sequence[int]) -> Ints:
 
     All of them at once: a batch may have no more than one row.
 
-    :param pieces: the column of each batch, as ``core.columns`` packs it.
+    :param pieces: the column of each batch, as ``core.columns.batch_decoder`` reads it.
     :param counts: the rows of each batch.
-    :raises MessageError: where one of them is malformed.
+    :raises MessageError: where one of them has another number of rows.
     """
     kinds = set(map(type, pieces))
     if kinds == {int}:
         return _repeated(pieces, counts)
-    if kinds == {int, list}:  # what is one value there, as if it had been packed like the others
+    if int in kinds:  # what is one value there, as if it had been packed like the others
         pieces = [
-            piece if type(piece) is list else (piece, "B", bytes(count))
+            (piece, "B", bytes(count)) if type(piece) is int else piece
             for piece, count in zip(pieces, counts, strict=True)
         ]
-    elif kinds != {list}:
-        raise MessageError("a malformed column")
-    try:
-        bases, codes, data = zip(*pieces, strict=True)
-        widths = [WIDTHS[code] for code in codes]
-        whole = b"".join(data)
-    except (ValueError, TypeError, KeyError) as error:
-        raise MessageError("a malformed column") from error
-    if set(map(type, bases)) != {int} or list(map(len, data)) != list(map(mul, widths, counts)):
+    bases, codes, data = zip(*pieces, strict=True)
+    widths = [WIDTHS[code] for code in codes]
+    if list(map(len, data)) != list(map(mul, widths, counts)):
         raise MessageError("a malformed column")
     forms = set(codes)
     if len(forms) == 1:
-        items = as_ints(np.frombuffer(whole, f"<u{widths[0]}"))
+        items = as_ints(np.frombuffer(b"".join(data), f"<u{widths[0]}"))
     else:
         own = {code: compress(data, [each == code for each in codes]) for code in forms}
         parts = {
@@ -155,14 +150,11 @@ class Results:
             self._shift([shifts_ns.get(worker, 0) for worker in self._workers])
 
     def _add(
-        self, parts: dict[str, list[Ints]], names: Sequence[str], batches: Sequence[ResultBatch]
+        self, parts: dict[str, list[Ints]], names: tuple[str, ...], batches: Sequence[ResultBatch]
     ) -> None:
         """Decode some batches of one schema, a column of all of them at once."""
-        try:
-            counts, *packed = zip(*_unpacked(batches), strict=True)
-            columns = dict(zip(names, packed, strict=True))
-        except (TypeError, ValueError) as error:
-            raise MessageError("a batch of the wrong form") from error
+        counts, *packed = zip(*_unpacked(names, batches), strict=True)
+        columns = dict(zip(names, packed, strict=True))
         if list(counts) != [batch.count for batch in batches]:
             raise MessageError("malformed results")
         rows = sum(counts)
@@ -267,26 +259,21 @@ class Results:
             yield Group(self, rows, 0 if stages is None else int(stages[rows[0]]))
 
 
-def _unpacked(batches: Sequence[ResultBatch]) -> Sequence[Any]:
-    """What each batch unpacks to.
+@lru_cache(maxsize=64)
+def _decoder(names: tuple[str, ...]) -> Any:
+    return batch_decoder(names, _READ)
 
-    Together where they are small: a batch of a few rows costs as much to unpack as a larger one.
+
+def _unpacked(names: tuple[str, ...], batches: Sequence[ResultBatch]) -> list[tuple[Any, ...]]:
+    """What each batch unpacks to.
 
     :raises MessageError: where one is malformed.
     """
-    if len(batches) == 1 or max(len(batch.packed) for batch in batches) > _LARGE:
-        return [[batch.count, *batch.columns.values()] for batch in batches]
-    whole = b"".join([batch.packed for batch in batches])
-    # Items are not counted, which would take longer than all else: batches are short, without maps.
-    unpacker = unpacking.stream_unpacker(len(whole), _LARGE, 0, raw=False)
+    decode = _decoder(names).decode
     try:
-        unpacker.feed(whole)
-        found = list(unpacker)
+        return [decode(batch.packed) for batch in batches]
     except unpacking.FAULTS as error:
         raise MessageError("malformed results") from error
-    if len(found) != len(batches) or unpacker.tell() != len(whole):
-        raise MessageError("malformed results")
-    return found
 
 
 def _checked_ids(pieces: Sequence[Any] | None, counts: Sequence[int]) -> Sequence[Any]:
@@ -296,8 +283,10 @@ def _checked_ids(pieces: Sequence[Any] | None, counts: Sequence[int]) -> Sequenc
     """
     if pieces is None:
         return [["plain", b"", b"\n" * count] for count in counts]
-    for piece, count in zip(pieces, counts, strict=True):
-        check_ids(piece, count)
+    shapes, _, data = zip(*pieces, strict=True)
+    if "plain" in shapes or list(map(len, data)) != [ID_BYTES * count for count in counts]:
+        for piece, count in zip(pieces, counts, strict=True):
+            check_ids(piece, count)
     return pieces
 
 
@@ -309,7 +298,7 @@ def _checked_details(pieces: Sequence[Any] | None, counts: Sequence[int]) -> Seq
     if pieces is None:
         return [None] * len(counts)
     return [
-        None if type(piece) is list and not piece else unpack_details(piece, count)
+        unpack_details(piece, count) if piece else None
         for piece, count in zip(pieces, counts, strict=True)
     ]
 

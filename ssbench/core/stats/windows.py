@@ -141,16 +141,15 @@ class Windows:
     """Assigns the run phase's results to stages, and to the windows of their rates.
 
     :param view: of the run's scenario: what is left out. Without any mark nothing is.
-    :param end_ns: when the load ended; None: not known, and nothing is left out at the end.
+    :param end_ns: of the mark of the load's end; None: nothing is left out at the end.
     """
 
     def __init__(self, view: ScenarioView, end_ns: int | None = None) -> None:
         self._view = view
-        # What began after the end's mark counts, as all does that was begun.
-        self._until_ns = _counts_until_ns(end_ns, view) if view.cooldown_s else NEVER_NS
         #: When the load ends, as far as that is known yet.
         self.load_end_ns = NEVER_NS if end_ns is None else end_ns
         self.open_loop = False  #: whether any stage so far has an arrival rate
+        self._marked_ns = end_ns
         self._first_ns: int | None = None
         self._marks = 0
         self._counts = _Cuts()
@@ -177,8 +176,12 @@ class Windows:
             # Without a warm-up nothing can come before the first stage, whatever a worker's clock,
             # which is known to a fraction of a millisecond, makes of it.
             cuts.cut(low_ns if stage or low_ns > begin_ns else -NEVER_NS, stage)
-        self._counts.cut(self._until_ns, LEFT_OUT)
-        self._ends(planned_end_ns(self._first_ns, self._view))
+        planned_ns = planned_end_ns(self._first_ns, self._view)
+        if self._marked_ns is not None and self._view.cooldown_s:
+            # Without a cool-down, what began after the end's mark counts, as all that was begun.
+            end_ns = min(self._marked_ns, planned_ns)
+            self._counts.cut(_counts_until_ns(end_ns, self._view), LEFT_OUT)
+        self._ends(planned_ns)
 
     def _ends(self, at_ns: int) -> None:
         self.load_end_ns = min(self.load_end_ns, at_ns)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ssbench.core.columns import WIDTHS, unpack_column
 from ssbench.core.errors import MessageError
-from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Result
+from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
 from ssbench.core.operations import CREATE, READ, Operation
 from ssbench.core.records import ResultBatch
 from ssbench.core.stats.results import Group, Results, as_ints, decoded, exact_sum, exact_sums
@@ -135,9 +136,13 @@ def test_columns_decoded_at_once_are_those_decoded_one_by_one(
     ],
 )  # fmt: skip
 def test_one_malformed_column_is_noticed_among_many(piece: Any) -> None:
-    for pieces in ([piece], [7, piece, 7], [[0, "B", b"xyz"], piece]):
+    sound = runs.batch([runs.result(n, READ) for n in range(3)])
+    columns = msgpack.unpackb(sound.packed)
+    columns[1 + Result._fields.index("status")] = piece
+    malformed = ResultBatch(Phase.RUN, 0, 3, sound.names, msgpack.packb(columns))
+    for batches in ([malformed], [sound, malformed, sound]):
         with pytest.raises(MessageError):
-            decoded(pieces, [3] * len(pieces))
+            results_of(*batches)
 
 
 half = st.integers(-(1 << 62), (1 << 62) - 1)
