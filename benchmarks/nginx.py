@@ -3,7 +3,8 @@
 Large objects to be read are on a disk instead: only there has it more to give than a client takes.
 
 What a benchmark client sees is Swift: a login of version 1, containers that are always there and
-empty, objects by PUT, GET, HEAD and DELETE, transaction ids. Debian: ``apt-get install nginx``.
+empty, objects by PUT, GET, HEAD and DELETE, transaction ids; or S3 that checks no signature.
+Debian: ``apt-get install nginx``.
 """
 
 from __future__ import annotations
@@ -68,6 +69,14 @@ http {{
       dav_methods PUT DELETE;
       create_full_put_path on;
     }}
+    location /s3/ {{
+      root {place}/data;
+      dav_methods PUT DELETE;
+      create_full_put_path on;
+    }}
+    location ~ ^/s3/[^/]+$ {{
+      return 200 "<ListBucketResult><Contents><Key>.ssbench</Key></Contents></ListBucketResult>";
+    }}
     location ~ ^/v1/[^/]+(/[^/]+)?$ {{
       add_header X-Trans-Id tx$request_id always;
       add_header X-Container-Object-Count 0;
@@ -99,6 +108,16 @@ class Nginx:
     def url(self) -> str:
         """The storage URL, without TLS."""
         return f"http://127.0.0.1:{self.port}/v1/{ACCOUNT}"
+
+    @property
+    def s3_url(self) -> str:
+        """An S3 endpoint without TLS: any bucket is there, empty, with ssbench's mark."""
+        return f"http://127.0.0.1:{self.port}/s3"
+
+    @property
+    def s3_tls_url(self) -> str:
+        """The same over TLS."""
+        return f"https://127.0.0.1:{self.tls_port}/s3"
 
     @property
     def tls_url(self) -> str:

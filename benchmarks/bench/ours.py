@@ -29,6 +29,12 @@ GET, PUT = (0, 1, 0, 0), (0, 0, 1, 0)  #: profiles; a PUT replaces an initial ob
 #: that is measured.
 _LOOK_EVERY_S = 0.02
 _TIMEOUT_S = 60.0
+#: Store -> options of the master, but for the URL that ends them.
+_ACCESS: dict[str, Sequence[object]] = {
+    "swift": ("-T", "token", "-S"),
+    "s3": ("--storage", "s3", "--s3-access-key", "bench", "--s3-secret-key", "s3cret",
+           "--s3-endpoint"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class Load:
     objects: int = 200
     workers: int = 1
     options: Sequence[object] = field(default=())  #: more of them, for the master
+    store: str = "swift"  #: or "s3"
 
 
 class Ours(NamedTuple):
@@ -114,7 +121,7 @@ def _master(load: Load, folder: Path, stats: Path, ports: Sequence[object]) -> W
     # With its report: the master must still be there to be looked at when the run is over.
     command = [
         ROOT / "bin" / "ssbench-master", "-q", "run-scenario", "-f", scenario, "-s", stats,
-        "--progress", "none", "--expect-workers", load.workers, "-S", load.url, "-T", "token",
+        "--progress", "none", "--expect-workers", load.workers, *_ACCESS[load.store], load.url,
         *ports, *load.options,
     ]  # fmt: skip
     with pinned(CLIENT), (folder / "master.log").open("w+") as log:
