@@ -151,6 +151,9 @@ _ARRIVALS = (
     _override("--arrivals", "arrivals", str, _LOAD,
               "open loop: evenly spaced (uniform) or random (poisson) arrivals [default: uniform]",
               choices=("uniform", "poisson")),
+    _override("--bandwidth", "bandwidth", types.size, _LOAD,
+              "bytes per second that all users together move at most, as in 100MB; overrides the "
+              "scenario's bandwidth", metavar="BYTES"),
     _override("--think-time", "think_time", types.think_time, _LOAD,
               "closed loop: pause of a user after each operation; MIN,MAX for a random pause",
               metavar="SECONDS"),

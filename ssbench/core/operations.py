@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
-from ssbench.core.model import Phase
+from ssbench.core.model import Job, Phase
 
 FIRST_BYTE = ".oO*"  #: progress characters by latency to the first byte: from 0, 1, 3 and 10 s
 LAST_BYTE = "_|^@"  #: the same by latency to the last byte
@@ -297,6 +297,16 @@ def row_of(number: int, known: Mapping[int, Operation] = OPERATIONS) -> Operatio
     """The row of a number; if it is unknown, one without effect and body."""
     row = known.get(number)
     return Operation(number, f"OPERATION {number}", Effect.NONE) if row is None else row
+
+
+def moved_bytes(job: Job) -> int:
+    """Bytes of an object that a job sends or receives, if it succeeds."""
+    row = row_of(job.operation)
+    if row.body is Body.NONE:
+        return 0
+    if "length" in row.arguments:
+        return int(job.arguments[row.arguments.index("length")])
+    return job.size * (1 + len(job.others))
 
 
 def rows_of(maps: Iterable[object]) -> dict[int, Operation]:

@@ -46,6 +46,7 @@ class StorageSettings:
     verify: bool = False  #: check the content of reads
     #: Further request headers: an operation's number, and lines, each with its CRLF.
     headers: tuple[tuple[int, str], ...] = ()
+    bandwidth: int = 0  #: bytes/s of all users of the run phase together; 0: any number
     keep_alive: bool = True  #: use connections for several requests
     expect_continue: bool = False  #: uploads wait for 100 Continue before they send the body
     source_addresses: tuple[str, ...] = ()  #: to connect from, in turn; each worker fills it in

@@ -47,6 +47,10 @@ def load_notes(stats: RunStats) -> list[Note]:
     return [plain_note(line) for line in _load_lines(stats)]
 
 
+#: Keys of a scenario that change requests or their pace; the header has those that are not default.
+_REQUESTS = ("bandwidth", "key_names", "keep_alive", "expect_continue", "headers")
+
+
 def _load_lines(stats: RunStats) -> Iterator[str]:
     view = stats.run.scenario
     open_rates = [mark.rate for mark in stats.run.stages if mark.rate]
@@ -66,6 +70,9 @@ def _load_lines(stats: RunStats) -> Iterator[str]:
     if given:
         values = ", ".join(f"{key} {printable(str(settings[key]))}" for key in given)
         yield f"Operations: {values}"
+    changed = [f"{key} {printable(str(settings[key]))}" for key in _REQUESTS if key in settings]
+    if changed:
+        yield f"Requests: {', '.join(changed)}"
     excluded = excluded_text(stats)
     if excluded:
         yield (

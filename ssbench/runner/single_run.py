@@ -222,6 +222,7 @@ class Run:
             block_size=scenario.block_size,
             compressible=config.compressible,
             verify=config.verify,
+            bandwidth=scenario.bandwidth or 0,
             headers=scenario.header_lines(),
             keep_alive=scenario.keep_alive,
             expect_continue=scenario.expect_continue,

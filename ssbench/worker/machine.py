@@ -106,7 +106,8 @@ class HeldJobs:
     """
 
     __slots__ = (
-        "busy", "delayed", "finished", "lease_expires_ns", "queues", "quick", "reported", "users",
+        "busy", "delayed", "finished", "lease_expires_ns", "queues", "quick", "reported", "share",
+        "users",
     )  # fmt: skip
 
     def __init__(self, lease_expires_ns: int = _NEVER_NS, groups: int = 1) -> None:
@@ -115,6 +116,7 @@ class HeldJobs:
         self.delayed: list[tuple[int, int, Job]] = []  #: heap of (due_ns, number, job)
         self.finished: list[Completed] = []  #: operations that are not yet reported
         self.users = [0] * groups  #: number of users that there are to be, by group
+        self.share = 1.0  #: of all users of the run that are this worker's
         self.busy = 0  #: operations in flight
         self.quick = 0  #: jobs to hold at least: those that a quick store does in 10 ms
         self.reported = 0  #: operations so far
@@ -371,6 +373,7 @@ class WorkerMachine:
         if phase is None or not phase.ready:
             return
         users = sum(self._groups(state))
+        phase.held.share = users / max(sum(each for each, _ in state.workers.values()), 1)
         if users != phase.wanted:
             phase.wanted = users
             self.actions.append(OpenJobs(state.pipe) if users else CloseJobs())

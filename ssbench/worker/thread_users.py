@@ -7,7 +7,6 @@ thread, so the way there and back is in none of them.
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
@@ -121,9 +120,8 @@ class ThreadUserPool(UserPool):
         if self.closed:
             return
         held.finished.append(completed)
-        if self._think_s:
-            pause_s = random.uniform(*self._think_s)  # nosec B311 # a pause
-            gevent.spawn_later(pause_s, self._end_pause, group)
+        if self._pause_s:
+            gevent.spawn_later(self._pause_s(completed[0]), self._end_pause, group)
         else:
             self._free[group] += 1
 

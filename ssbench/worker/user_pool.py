@@ -19,8 +19,8 @@ from gevent.hub import get_hub
 
 from ssbench.core.completed import Row, duration_ns, last_ns
 from ssbench.core.errors import StorageError
-from ssbench.core.model import NONE_NS, ErrorKind, Job, Timing
-from ssbench.core.operations import OPERATIONS, RECEIVING, row_of
+from ssbench.core.model import NONE_NS, ErrorKind, Job, Phase, Timing
+from ssbench.core.operations import OPERATIONS, RECEIVING, moved_bytes, row_of
 from ssbench.core.retry import Attempts, NextStep
 from ssbench.storage.base import ObjectStore
 from ssbench.worker.job_channel import JobChannel
@@ -44,6 +44,7 @@ FEW = 50
 QUICK = 32
 _QUICK_PARTS = 5  #: of FLUSH_S
 _SECOND = 1_000_000_000
+_BURST_NS = _SECOND // 10  #: of unused bandwidth that is not lost
 
 
 class _NewUsers:
@@ -61,6 +62,39 @@ class _NewUsers:
         """Start one; the next is started when all are busy again."""
         if self._start_user(self._group) and self._idle[:1] != [self]:
             self._idle.insert(0, self)
+
+
+class Pauses:
+    """How long each user pauses after an operation: its think time, or longer if the worker's users
+    together would exceed their bandwidth.
+
+    A token bucket that may be overdrawn: an operation begins while nothing is owed, and its bytes
+    are paid by pauses after it. So each user may be ahead by one operation.
+    """
+
+    def __init__(self, phase: WorkerPhase, clock: Callable[[], int]) -> None:
+        self._held = phase.held
+        self._clock = clock
+        self._think_s = phase.think_s
+        limit = phase.settings.get("bandwidth") if phase.phase is Phase.RUN else 0
+        self._bytes_per_s = float(limit) if isinstance(limit, int | float) else 0.0
+        self._paid_ns = 0  # when all bytes so far are paid
+
+    @property
+    def needed(self) -> bool:
+        """Whether there are any pauses."""
+        return self._bytes_per_s > 0 or self._think_s[1] > 0
+
+    def after(self, job: Job) -> float:
+        """The pause in seconds of the user that did this job."""
+        pause_s = random.uniform(*self._think_s)  # nosec B311 # a pause
+        share = self._bytes_per_s * self._held.share
+        if not share:
+            return pause_s
+        now_ns = self._clock()
+        owed_ns = int(moved_bytes(job) / share * _SECOND)
+        self._paid_ns = max(self._paid_ns, now_ns - _BURST_NS) + owed_ns
+        return max(pause_s, (self._paid_ns - now_ns) / _SECOND)
 
 
 class UserPool:
@@ -91,7 +125,8 @@ class UserPool:
         self._origin_ns = phase.origin_ns
         self._retries = machine.settings.retries
         self._timeout_ns = int(phase.operation_timeout_s * _SECOND)
-        self._think_s = phase.think_s if phase.think_s[1] else None
+        pauses = Pauses(phase, channel.clock)
+        self._pause_s = pauses.after if pauses.needed else None
         # By group of users:
         self._greenlets = [0] * len(phase.held.queues)
         self._idle: list[list[Any]] = [[] for _ in phase.held.queues]
@@ -239,7 +274,7 @@ class UserPool:
         queue, delayed, finished = held.queues[group], held.delayed, held.finished
         greenlets = self._greenlets
         actions = self._storage.actions
-        timeout_ns, think_s = self._timeout_ns, self._think_s
+        timeout_ns, pause_s = self._timeout_ns, self._pause_s
         while greenlets[group] <= held.users[group]:
             if not queue:
                 self._wait_for_job(group)
@@ -269,8 +304,8 @@ class UserPool:
                 return
             if len(finished) >= self._enough:
                 self._schedule_flush()
-            if think_s:
-                gevent.sleep(random.uniform(*think_s))  # nosec B311 # a pause
+            if pause_s:
+                gevent.sleep(pause_s(job))
         greenlets[group] -= 1
 
     def _expire_lease(self) -> None:

@@ -140,3 +140,17 @@ def test_existing_rejects_what_changes_objects(commands: Commands) -> None:
         "-f", path, "--existing", "c", "--verify", "-S", "http://x/v1/a", "-T", "t"
     ).one_line(2)
     assert "--existing with --verify" in line
+
+
+def test_users_of_all_workers_together_keep_the_bandwidth(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    path = commands.scenario(
+        sizes=[{"name": "tiny", "size": 2000}], crud_profile=[1, 1, 0, 0], run_seconds=4,
+        operation_count=None, container_base=base,
+    )  # fmt: skip
+    ended = commands.run("-f", path, "--bandwidth", "60k", *login(embedded_swift)).fine()
+    moved = 2000 * ended.counted()[0]
+    # Each of four users may be ahead by an object; a worker keeps a tenth of a second.
+    assert 0.6 * 4 * 61_440 < moved <= 4.2 * 61_440 + 4 * 2000
+    assert "Requests: bandwidth 61440" in ended.out

@@ -23,7 +23,9 @@ from ssbench.core.model import NONE_NS, ErrorKind, Job, Phase, Result, Timing
 from ssbench.core.operations import (
     CREATE,
     DELETE,
+    HEAD,
     OPERATIONS,
+    RANGE_READ,
     READ,
     RECEIVING,
     REMOVE,
@@ -31,8 +33,15 @@ from ssbench.core.operations import (
     Operation,
 )
 from ssbench.worker import user_pool
-from ssbench.worker.machine import CloseJobs, EndPhase, WorkerMachine, WorkerSettings
-from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, UserPool
+from ssbench.worker.machine import (
+    CloseJobs,
+    EndPhase,
+    HeldJobs,
+    WorkerMachine,
+    WorkerPhase,
+    WorkerSettings,
+)
+from ssbench.worker.user_pool import FEW, FULL, MAX_RENEWALS, QUICK, Pauses, UserPool
 from tests.fakes.scripted_master import rows_of
 
 MS = 1_000_000
@@ -710,6 +719,36 @@ def test_users_think_between_their_operations() -> None:
     team.do(*[job(number) for number in range(6)])
     took_s = time.monotonic() - started_s
     assert took_s >= 2 * 0.02, "three operations each, two pauses between"
+
+
+def paused(bandwidth: int, *jobs: Job, share: float = 1.0, idle_s: float = 0.0) -> list[float]:
+    """The pauses after these jobs, all of which end at once."""
+    now_ns = 5 * SECOND
+    held = HeldJobs()
+    held.share = share
+    settings = {"bandwidth": bandwidth}
+    phase = WorkerPhase(1, "run", Phase.RUN, 0, settings, 0.0, (0.0, 0.0), held)
+    pauses = Pauses(phase, lambda: now_ns)
+    assert pauses.needed
+    found = []
+    for each in jobs:
+        found.append(pauses.after(each))
+        now_ns += int(idle_s * SECOND)
+    return found
+
+
+def test_users_pause_until_their_bytes_are_within_the_bandwidth() -> None:
+    reads = [job(number, READ) for number in range(4)]
+    assert paused(1000, *reads) == pytest.approx([0.0, 0.1, 0.2, 0.3])
+    assert paused(1000, *reads, share=0.5) == pytest.approx([0.1, 0.3, 0.5, 0.7])
+    assert paused(1000, *reads, idle_s=9.0) == pytest.approx([0.0] * 4), "no more than the burst"
+
+
+def test_operations_that_move_nothing_cost_no_bandwidth() -> None:
+    ranged = job(1, RANGE_READ)._replace(arguments=(7, 50))
+    assert paused(100, job(1, HEAD), job(2, DELETE), ranged, ranged) == pytest.approx(
+        [0.0, 0.0, 0.4, 0.9]
+    )
 
 
 # The lease, and the end -------------------------------------------------------------------

@@ -281,6 +281,7 @@ KEYS: dict[str, KeyRule] = {
     "think_time": KeyRule(think_time, option="--think-time"),
     "warmup": KeyRule(duration, option="--warmup"),
     "cooldown": KeyRule(duration, option="--cooldown"),
+    "bandwidth": KeyRule(size(1), option="--bandwidth"),
     "headers": KeyRule(headers),
     "keep_alive": KeyRule(flag),
     "expect_continue": KeyRule(flag),

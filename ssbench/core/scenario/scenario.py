@@ -77,6 +77,7 @@ class Scenario:
     warmup: float = 0.0  #: seconds at the start that don't count
     cooldown: float = 0.0  #: seconds at the end that don't count
     key_names: str = "flat"  #: a key of naming.KEY_NAMES
+    bandwidth: int | None = None  #: bytes/s of all users together; None: any number
     #: Further request headers, by name; or of one operation, by its name, and theirs.
     headers: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict, hash=False)
     keep_alive: bool = True  #: a connection serves several requests
