@@ -17,7 +17,14 @@ from ssbench.cli.nectar import bench_words
 from ssbench.cli.options import COMMANDS, master_parser
 from ssbench.cli.worker_options import worker_parser
 from ssbench.core.errors import GRAVITY, ExitStatus
-from ssbench.core.scenario.fields import GROUP_KEYS, KEYS, OWN_READERS, SIZE_KEYS, STAGE_KEYS
+from ssbench.core.scenario.fields import (
+    GROUP_KEYS,
+    KEYS,
+    LARGE_KEYS,
+    OWN_READERS,
+    SIZE_KEYS,
+    STAGE_KEYS,
+)
 from ssbench.embedded.__main__ import parser as embedded_parser
 from ssbench.report import FORMATS
 from ssbench.runner.scenarios import CANNED
@@ -271,6 +278,7 @@ TOP_KEYS = sorted([*KEYS, *OWN_READERS])
         ("At the top level", TOP_KEYS),
         ("In a size", sorted(SIZE_KEYS)),
         ("In a stage", sorted(STAGE_KEYS)),
+        ("In a large object", sorted(LARGE_KEYS)),
         ("In a group", sorted(GROUP_KEYS)),
     ],
 )

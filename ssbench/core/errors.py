@@ -128,6 +128,9 @@ class StorageError(SsbenchError):
         (so the operation can't have happened).
     :param rate_limited: the store asked for fewer requests, although the status does not say so.
 
+    ``partly_done`` is true if an earlier request of the operation changed the store: what it left
+    there has to be cleaned up, whatever the status says.
+
     ``reconnects`` is the number of times that the driver had repeated the request by itself before
     it failed (see ``Timing.reconnects``).
     """
@@ -148,5 +151,6 @@ class StorageError(SsbenchError):
         self.status = status
         self.timing = timing
         self.sent = sent
+        self.partly_done = False
         self.rate_limited = rate_limited
         self.reconnects = timing.reconnects if timing is not None else 0

@@ -87,6 +87,20 @@ class SizeClass:
 
 
 @dataclass(frozen=True, slots=True)
+class LargeObject:
+    """How objects above a size are stored: in parts, which the store joins."""
+
+    above: int  #: bytes; objects of this size and below are stored as one
+    segment: int  #: bytes of a part; the last one may have fewer
+    kind: str = ""  #: one of the store's ways; "": its usual one
+    parallel: int = 4  #: parts of one object that are uploaded at once
+
+    def count(self, size: int) -> int:
+        """How many parts an object has; 0: it is stored as one."""
+        return -(-size // self.segment) if size > self.above else 0
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """A part of a run under one load; None is for the scenario's own value."""
 

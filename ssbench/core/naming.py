@@ -27,6 +27,10 @@ RUN_HEADER = "X-Object-Meta-Ssbench-Run"
 VERSION_HEADER = "X-Object-Meta-Ssbench-Version"
 #: The number of the job that set an object's metadata last.
 POST_HEADER = "X-Object-Meta-Ssbench-Post"
+#: On large objects: how they are stored, and the bytes of a segment.
+SEGMENTS_HEADER = "X-Object-Meta-Ssbench-Segments"
+#: What follows an object's name in those of its segments: its version and an index.
+SEGMENT_SUFFIX = "_[0-9]{1,9}_[0-9]{6}"
 #: On objects of one repeated letter (--compressible): a run of random ones uploads its own.
 LETTERS_HEADER = "X-Object-Meta-Ssbench-Letters"
 #: ``-p`` of cleanup-containers: containers of every storage policy, and those that name none.
@@ -35,10 +39,16 @@ ANY_POLICY = "*"
 DEFAULT_POLICY = "default_policy"
 MAX_NAMES_BYTES = 256 << 20  #: of all names that settings list
 RUN_ID_BYTES = 5  #: of a run's id
+_SEGMENT = re.compile(f"{SEGMENT_SUFFIX}$")
 _RUN_ID = re.compile(f"[0-9a-f]{{{2 * RUN_ID_BYTES}}}")
 #: No object has a number of more digits: numbers are 4 bytes.
 _MOST_DIGITS = 10
 _HIGHEST_SIX_DIGITS = 999_999
+
+
+def segment_name(name: str, version: int, index: int) -> str:
+    """The name of a segment of a large object."""
+    return f"{name}_{version}_{index:06d}"
 
 
 def is_run_id(text: str) -> bool:
@@ -194,6 +204,11 @@ class ObjectNaming:
             return None
         number = int(digits)
         return number if self.object(size_class, number) == name else None
+
+
+def without_segment(name: str) -> str:
+    """The name of the object that a segment belongs to; any other name unchanged."""
+    return _SEGMENT.sub("", name)
 
 
 class Naming(Protocol):

@@ -70,6 +70,8 @@ class Attempts:
         self.reconnects += error.reconnects
         if error.rate_limited or error.status in RATE_LIMITED:
             self.rate_limited += 1
+        if self.operation.changes_content and error.partly_done:
+            self.unknown = 1
         if error.status == 404:
             return self._after_not_found()
         # A request that the driver repeated had no response the first time.
@@ -89,7 +91,8 @@ class Attempts:
         the driver sent it the first time.
         """
         self.reconnects += rejected.reconnects
-        unknown = self.unknown or (self.operation.changes_content and self.reconnects)
+        unanswered = self.reconnects or rejected.partly_done
+        unknown = self.unknown or (self.operation.changes_content and unanswered)
         return Attempts(
             self.operation,
             self.max_retries,

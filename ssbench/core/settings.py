@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
 from ssbench.core.distributions import distribution_of
-from ssbench.core.model import SizeClass
+from ssbench.core.model import LargeObject, SizeClass
 
 T = TypeVar("T")
 
@@ -50,6 +50,7 @@ class StorageSettings:
     keep_alive: bool = True  #: use connections for several requests
     expect_continue: bool = False  #: uploads wait for 100 Continue before they send the body
     source_addresses: tuple[str, ...] = ()  #: to connect from, in turn; each worker fills it in
+    large_object: LargeObject | None = None  #: objects in parts; None: none
     names: Mapping[str, Any] = field(default_factory=dict)  #: as core.naming.NAMINGS; {}: by run
     #: As core.content.SOURCES; files also have "directory" (storage.directory).
     contents: Mapping[str, Any] = field(default_factory=dict)
@@ -89,7 +90,9 @@ class StorageSettings:
             )
             for size in values.get("sizes", ())
         )
-        return typed(cls, {**values, "sizes": sizes, "credentials": credentials_of(values)})
+        given = {**values, "sizes": sizes, "credentials": credentials_of(values)}
+        large = values.get("large_object")
+        return typed(cls, {**given, "large_object": typed(LargeObject, large) if large else None})
 
 
 def credentials_of(values: Mapping[str, Any]) -> tuple[Credentials, ...]:

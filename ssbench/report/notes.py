@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from ssbench.core.model import ErrorKind, Phase
@@ -73,6 +73,10 @@ def _load_lines(stats: RunStats) -> Iterator[str]:
     changed = [f"{key} {printable(str(settings[key]))}" for key in _REQUESTS if key in settings]
     if changed:
         yield f"Requests: {', '.join(changed)}"
+    large = settings.get("large_object")
+    if isinstance(large, Mapping):
+        kept = ", ".join(f"{key} {printable(str(value))}" for key, value in large.items())
+        yield f"Large objects: {kept}"
     excluded = excluded_text(stats)
     if excluded:
         yield (

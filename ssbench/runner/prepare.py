@@ -47,7 +47,7 @@ def check(limits: StoreLimits, scenario: Scenario, naming: Naming) -> Check:
     :param naming: of the run's containers and objects.
     """
     faults = [*_long_names(limits, scenario, naming), *_big_objects(limits, scenario)]
-    faults += _large_parameters(limits, scenario)
+    faults += [*_large_parameters(limits, scenario), *_large_objects(limits, scenario)]
     warnings: list[str] = []
     if scenario.policy is not None:
         if limits.policies is None:
@@ -181,9 +181,30 @@ def _too_long(what: str, name: str, most: int | None, key: str) -> Iterator[str]
         )
 
 
-def _big_objects(limits: StoreLimits, scenario: Scenario) -> Iterator[str]:
-    most = limits.max_object_size
+def _large_objects(limits: StoreLimits, scenario: Scenario) -> Iterator[str]:
+    large, kinds = scenario.large_object, limits.large_objects
+    if large is None or kinds is None:
+        return
+    kind = large.kind or next(iter(kinds), "")
+    if kind not in kinds:
+        known = ", ".join(kinds) or "none"
+        yield f'large_object.kind: the store has no "{printable(kind)}"; those it has: {known}'
+        return
     for index, size in enumerate(scenario.sizes):
+        if large.count(size.size_max) > kinds[kind]:
+            yield (
+                f'sizes[{index}] "{printable(size.name)}": objects of {size.size_max} bytes would'
+                f" have {large.count(size.size_max)} segments; this store allows {kinds[kind]}"
+            )
+
+
+def _big_objects(limits: StoreLimits, scenario: Scenario) -> Iterator[str]:
+    most, large = limits.max_object_size, scenario.large_object
+    if most is not None and large is not None and large.segment > most:
+        yield f"large_object.segment: {large.segment} is more than the {most} bytes of one object"
+    for index, size in enumerate(scenario.sizes):
+        if large is not None and size.size_max > large.above:
+            continue
         if most is not None and size.size_max > most:
             yield (
                 f'sizes[{index}] "{printable(size.name)}": size_max {size.size_max} is more than'

@@ -26,6 +26,7 @@ from ssbench.core.naming import (
     container_parts,
     is_run_id,
     why_not_ours,
+    without_segment,
 )
 from ssbench.core.operations import OPERATIONS, Effect, Operation, Target, rows_of
 from ssbench.core.records import ResultBatch, RunHeader
@@ -76,6 +77,7 @@ class OrphanedObjects:
             scenario.sizes, run_id, scenario.container_count, scenario.key_names
         )
         self.classes = len(scenario.sizes)
+        self._in_parts = scenario.large_object is not None
         self.ignored_results = 0  #: results with numbers that no run assigns
         self._initial = [size.initial_files for size in scenario.sizes]
         self._pages: list[dict[int, bytearray]] = [{} for _ in scenario.sizes]
@@ -112,10 +114,14 @@ class OrphanedObjects:
                     self._mark(size_class, each, mark)
 
     def listed(self, size_class: int, container: str, name: str) -> bool:
-        """Note that a container lists this name; whether it is an object of the run, in its place.
+        """Note that a container lists this name; whether it is an object of the run, or a segment
+        of one, in its place.
 
         Such an object is not ``unlisted`` any more."""
         number = self.naming.created_number(size_class, name)
+        if number is None and self._in_parts:
+            owner = self.naming.created_number(size_class, without_segment(name))
+            return owner is not None and self.container(size_class, owner) == container
         if number is None or self.container(size_class, number) != container:
             return False
         page = self._pages[size_class].get(number >> _PAGE_BITS)

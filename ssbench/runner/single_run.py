@@ -226,6 +226,7 @@ class Run:
             headers=scenario.header_lines(),
             keep_alive=scenario.keep_alive,
             expect_continue=scenario.expect_continue,
+            large_object=scenario.large_object,
             names=self.plan.names or _names_of(scenario),
             contents=self.plan.contents,
         )

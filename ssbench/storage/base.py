@@ -58,6 +58,8 @@ class StoreLimits:
     max_container_name_length: int | None = None
     listing_limit: int | None = None
     policies: Sequence[str] | None = None  #: storage policies, aliases included
+    #: Ways to store large objects, as in ``large_object`` -> most parts of one.
+    large_objects: Mapping[str, int] | None = None
     bulk_delete_max: int | None = None  #: names per request; 0: there is no bulk delete
 
 

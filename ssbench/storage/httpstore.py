@@ -67,6 +67,7 @@ class ObjectBodies:
         self.verifier = Verifier(settings, self.naming, self.content)
         #: Bytes of the longest object of each size class.
         self.longest = [size.size_max for size in settings.sizes]
+        self._expects = settings.expect_continue
         #: ``upload(job)``: the content of the job's object.
         self.upload = self._expecting_upload if settings.expect_continue else self._upload
         self._is_needed = settings.verify or any(map(_is_written, settings.sizes))
@@ -75,6 +76,16 @@ class ObjectBodies:
         """Make the content, if the run needs it."""
         if self._is_needed:
             self.content.prepare()
+
+    def part(self, job: Job, start: int, size: int) -> Upload:
+        """A part of the content of the job's object, from an offset on."""
+        name = self.naming.object(job.size_class, job.object).encode()
+        pieces = partial(self.content.pieces, name, job.version, size, start)
+        if self._expects and job.operation != operations.ENSURE:
+            return Upload(size, b"", pieces, expects=True)
+        if size <= self.content.block_size:
+            return Upload(size, next(pieces(), b""))
+        return Upload(size, next(pieces()), lambda: islice(pieces(), 1, None))
 
     def _upload(self, job: Job) -> Upload:
         content = self.content

@@ -39,7 +39,15 @@ class StoreRow:
 
 
 _PAGES = ("list_limit", "list_delimiter")  #: of a store whose listings have pages
-_ALL = ("delete_after", "policy", "headers", "expect_continue", "keep_alive", *_PAGES)
+_ALL = (
+    "delete_after",
+    "policy",
+    "large_object",
+    "headers",
+    "expect_continue",
+    "keep_alive",
+    *_PAGES,
+)
 #: Name -> row.
 ROWS = {
     row.name: row

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import Job, Timing
-from ssbench.core.naming import LETTERS_HEADER, POST_HEADER, VERSION_HEADER, naming_of
+from ssbench.core.naming import POST_HEADER, VERSION_HEADER, naming_of
 from ssbench.core.settings import StorageSettings
 from ssbench.storage.base import Action
 from ssbench.storage.httpbody import (
@@ -28,7 +28,8 @@ from ssbench.storage.httpstore import (
     actions_of,
 )
 from ssbench.storage.swiftaccount import BULK_DELETE, BULK_HEADERS, AccountClient
-from ssbench.storage.swiftparse import NameCounter, bulk_error, bulk_result
+from ssbench.storage.swiftlarge import LargeObjects
+from ssbench.storage.swiftparse import NameCounter, bulk_error, bulk_result, is_initial
 
 
 class SwiftStorage(AccountClient):
@@ -56,10 +57,12 @@ class SwiftStorage(AccountClient):
         )
         self._random, self._url_count = account.random, len(account.pools)
         self._verifier = self._bodies.verifier
+        large = settings.large_object
+        self._connections = large.parallel if large else 1  #: per user
         self.actions: Mapping[int, Action] = {
-            **actions_of(self, settings),
+            **self._actions(),
             **{
-                operation: actions_of(self._with_headers(lines), settings)[operation]
+                operation: self._with_headers(lines)._actions()[operation]
                 for operation, lines in settings.headers
                 if operation in METHODS
             },
@@ -75,6 +78,13 @@ class SwiftStorage(AccountClient):
             account.upload_header_suffixes,
         )
         return view
+
+    def _actions(self) -> dict[int, Action]:
+        settings, whole = self._settings, actions_of(self, self._settings)
+        if settings.large_object is None:
+            return whole
+        large = LargeObjects(self._account, self._bodies, settings, settings.large_object, whole)
+        return {**whole, **large.actions}
 
     # --- Hot path: operations on objects
 
@@ -249,7 +259,7 @@ class SwiftStorage(AccountClient):
         if head.status != 404:
             if head.status // 100 != 2:
                 raise self._account.status_error("HEAD", head)
-            if _is_initial(collector.headers, job.size, self._settings.compressible):
+            if is_initial(collector.headers, job.size, self._settings.compressible):
                 return head._replace(status=200, bytes_moved=0)
         try:
             timing = self._write(job, deadline_ns)
@@ -268,11 +278,4 @@ class SwiftStorage(AccountClient):
 
     def connect(self, count: int) -> None:
         self._bodies.prepare()
-        self._account.connect(count)
-
-
-def _is_initial(headers: Mapping[str, str], size: int, compressible: bool) -> bool:
-    """Whether a response to HEAD shows an unmodified initial object of this size."""
-    changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
-    other = (LETTERS_HEADER.lower() in headers) is not compressible
-    return headers.get("content-length") == str(size) and not (changed or other)
+        self._account.connect(count * self._connections)

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Timing
-from ssbench.core.naming import MARKER_HEADER
+from ssbench.core.naming import LETTERS_HEADER, MARKER_HEADER, SEGMENTS_HEADER, VERSION_HEADER
 from ssbench.core.text import printable
 from ssbench.storage.base import ContainerEntry, ContainerInfo, ObjectEntry, StoreLimits
 
@@ -18,6 +18,8 @@ Entry = TypeVar("Entry")
 
 _SCAN_SIZE = 1 << 16  #: bytes of a listing that are scanned at a time
 _ROW_MAX = 1 << 17  #: bytes of one row: a name of 1,024 bytes and a content type, escaped
+_SLO_SEGMENTS = 1000  #: of an object, unless /info says otherwise
+_DLO_SEGMENTS = 10_000  #: the proxy pages through longer listings; no run needs them
 _DEPTH_MAX = 8  #: a row has two
 _NAME_MAX = 4096  #: bytes of UTF-8; Swift's own default is 1,024
 _VALUES_MAX = 100_000  #: of one JSON text
@@ -241,6 +243,19 @@ def bulk_result(body: bytes) -> BulkResult:
     return BulkResult(deleted, not_found, list(map(_bulk_failure, errors)))
 
 
+def is_initial(
+    headers: Mapping[str, str], size: int, compressible: bool, segments: str = ""
+) -> bool:
+    """Whether a response to HEAD shows an unmodified initial object of this size.
+
+    :param segments: the value of its SEGMENTS_HEADER; "": it must have none.
+    """
+    changed = "x-delete-at" in headers or VERSION_HEADER.lower() in headers
+    other = (LETTERS_HEADER.lower() in headers) is not compressible
+    other = other or headers.get(SEGMENTS_HEADER.lower(), "") != segments
+    return headers.get("content-length") == str(size) and not (changed or other)
+
+
 def bulk_error(result: BulkResult, names: Sequence[str], timing: Timing) -> StorageError:
     """The error of a bulk delete in which not all objects were deleted.
 
@@ -280,8 +295,15 @@ def store_limits(body: bytes) -> StoreLimits:
         max_container_name_length=_count_of(swift, "max_container_name_length"),
         listing_limit=_count_of(swift, "container_listing_limit"),
         policies=_policies(swift.get("policies")),
+        large_objects=_large_objects(info) if swift else None,
         bulk_delete_max=bulk_delete_max,
     )
+
+
+def _large_objects(info: Mapping[str, Any]) -> dict[str, int]:
+    most = _count_of(_part(info, "slo"), "max_manifest_segments") or _SLO_SEGMENTS
+    # No Swift tells of its middleware for DLO.
+    return {"slo": most if "slo" in info else 0, "dlo": _DLO_SEGMENTS}
 
 
 def _load_json(body: bytes) -> Any:

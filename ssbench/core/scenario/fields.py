@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from ssbench.core.distributions import UNIFORM, Pick
-from ssbench.core.model import Group, Phase, Profile, SizeClass, Stage
+from ssbench.core.model import Group, LargeObject, Phase, Profile, SizeClass, Stage
 from ssbench.core.naming import KEY_NAMES
 from ssbench.core.operations import (
     CRUD,
@@ -240,6 +240,51 @@ def think_time(raw: object) -> tuple[float, float] | None:
     return (least, longest) if longest else None
 
 
+#: Of a class's name, behind that of another: its objects are named like segments of that one's.
+_LIKE_A_SEGMENT = "_([0-9a-f]{10}_)?[0-9]{6,10}_[0-9]{1,9}"
+LARGE_KEYS: dict[str, KeyRule] = {
+    "above": KeyRule(size(0), required=True, example='"5MiB"'),
+    "segment": KeyRule(size(1), required=True, example='"5MiB"'),
+    "kind": KeyRule(text),
+    "parallel": KeyRule(integer(1, 64)),
+}
+
+
+def read_large_object(raw: object, faults: ValidationErrors) -> LargeObject | None:
+    """How large objects are stored; None: as one, and after an error."""
+    if raw is None:
+        return None
+    if not isinstance(raw, dict):
+        example = '{"above": "5MiB", "segment": "5MiB"}'
+        faults.add("large_object", f"{preview(raw)} is {kind(raw)}", f"an object like {example}")
+        return None
+    before = len(faults.lines)
+    values = read_keys(raw, LARGE_KEYS, "large_object", faults)
+    return LargeObject(**values) if len(faults.lines) == before else None
+
+
+def check_large_object(
+    large: LargeObject | None,
+    sizes: Sequence[SizeClass],
+    groups: Sequence[Group],
+    faults: ValidationErrors,
+) -> None:
+    """Add an error for each operation that can't be applied to the large objects of its class."""
+    names = [each.name for each in sizes if large]
+    for at, name in enumerate(names):
+        if any(re.fullmatch(re.escape(other) + _LIKE_A_SEGMENT, name) for other in names):
+            wrong = f"objects of {preview(name)} would be named like segments of another size's"
+            faults.add(f"sizes[{at}].name", wrong, "another name")
+    of_groups = {each for group in groups for each, _ in group.profile}
+    for at, each in enumerate(sizes if large else ()):
+        if large and each.initial_files and each.size_max > large.above:
+            numbers = of_groups if groups else {number for number, _ in each.profile}
+            for row in map(row_of, sorted(numbers)):
+                if not row.in_parts:
+                    wrong = f"{row.name.lower()} can't be applied to objects above {large.above}"
+                    faults.add(f"sizes[{at}]", wrong, "leave it out, or smaller objects")
+
+
 _SIZE_BYTES = size(0)
 _COUNT = integer(0)
 
@@ -287,7 +332,7 @@ KEYS: dict[str, KeyRule] = {
     "expect_continue": KeyRule(flag),
     "key_names": KeyRule(one_of(KEY_NAMES, "a form of names")),
 }
-OWN_READERS = ("sizes", "initial_files", "stages", "groups")
+OWN_READERS = ("sizes", "initial_files", "stages", "groups", "large_object")
 
 
 def parameter_keys() -> dict[str, KeyRule]:

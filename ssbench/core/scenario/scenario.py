@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any
 
 from ssbench.core.distributions import UNIFORM
-from ssbench.core.model import Group, Phase, SizeClass, Stage
+from ssbench.core.model import Group, LargeObject, Phase, SizeClass, Stage
 from ssbench.core.naming import container_name
 from ssbench.core.operations import (
     CRUD,
@@ -32,6 +32,7 @@ from ssbench.core.scenario.fields import (
     OWN_READERS,
     PROFILE_KEYS,
     check_groups,
+    check_large_object,
     check_load,
     check_parameters,
     have_users,
@@ -40,6 +41,7 @@ from ssbench.core.scenario.fields import (
     parameter_keys,
     profile_keys,
     read_groups,
+    read_large_object,
     read_sizes,
     read_stages,
 )
@@ -72,6 +74,7 @@ class Scenario:
     think_time: tuple[float, float] | None = None  #: seconds, least and longest, of closed users
     stages: tuple[Stage, ...] = ()  #: as the file has them; they make up run_seconds
     groups: tuple[Group, ...] = ()  #: of users, user_count in all; (): all users are alike
+    large_object: LargeObject | None = None  #: objects that are stored in parts; None: none
     #: Of the operations in use (operations.Parameter), all of them.
     parameters: Mapping[str, int | str] = field(default_factory=dict, hash=False)
     warmup: float = 0.0  #: seconds at the start that don't count
@@ -169,6 +172,8 @@ class Scenario:
                 group.name: {"users": group.users, **profile_keys(group.profile)}
                 for group in self.groups
             }
+        if self.large_object:
+            values["large_object"] = {k: v for k, v in asdict(self.large_object).items() if v != ""}
         if self.think_time:
             values["think_time"] = [*self.think_time]
         if not self.load[0].rate:
@@ -277,6 +282,8 @@ def _read_file(
         given.get("sizes"), given.get("initial_files"), default, faults, pick
     )
     values["stages"] = read_stages(given.get("stages"), faults)
+    values["large_object"] = read_large_object(given.get("large_object"), faults)
+    check_large_object(values["large_object"], values["sizes"], groups, faults)
     there = read_keys({key: given[key] for key in own if key in given}, own, "", faults)
     values["parameters"] = check_parameters(there, values["sizes"], groups, faults)
     return values

@@ -57,6 +57,7 @@ def bench_jobs(
         containers=scenario.container_count,
         naming=ObjectNaming(scenario.sizes, run_id, scenario.container_count, scenario.key_names),
         parameters=scenario.parameters,
+        above=scenario.large_object.above if scenario.large_object else None,
     )
     return BenchWorkload(population, plan)
 
@@ -77,7 +78,7 @@ class BenchWorkload(Workload):
         self.dues = plan.dues
         self.skipped: Counter[int] = Counter()  #: draws that found no object, by operation
         self._now_s = 0.0
-        population.start(plan.verify, exclusive=plan.exclusive)
+        population.start(plan.verify, exclusive=plan.exclusive, above=plan.above)
         self._pools = population.pools
         self._pickers = [pickers_of(population, plan, at) for at in range(len(plan.groups) or 1)]
         self._tables = [

@@ -47,6 +47,7 @@ class BenchPlan:
     total: int | None = None  #: operations; None: the run ends by time
     verify: bool = False  #: see Population.start
     exclusive: bool = True  #: the same
+    above: int | None = None  #: the same
     dues: DueTimes | None = None  #: of an open loop
     groups: Sequence[Group] = ()  #: of users, with profiles of their own; (): one group
     containers: int = 1  #: how many there are
@@ -236,7 +237,11 @@ class TargetPicker:
 
     def removal(self, operation: int, number: int, target: int) -> Job:
         """The job that removes an object which was closed before."""
-        return _new(Job, (number, operation, self.index, target, 0, 0, NONE_NS, (), (), self.group))
+        sizes, versions = self.pool.sizes, self.pool.versions
+        size = self._size_min if sizes is None else self._size_min + sizes[target]
+        version = 0 if versions is None else versions[target]
+        fields = number, operation, self.index, target, version, size, NONE_NS, (), (), self.group
+        return _new(Job, fields)
 
     # Other targets ------------------------------------------------------------------------
 

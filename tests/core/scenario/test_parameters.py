@@ -7,6 +7,7 @@ import json
 import pytest
 
 from ssbench.core.errors import ScenarioError
+from ssbench.core.model import LargeObject
 from ssbench.core.scenario.scenario import Scenario
 
 
@@ -60,3 +61,42 @@ def test_a_fault_names_its_place(operations: dict[str, int], keys: object, fault
         scenario(operations, **keys)
     (line,) = caught.value.faults
     assert line.startswith(f"x.scenario: {fault}")
+
+
+LARGE = {"above": "1KiB", "segment": 100}
+
+
+def test_large_objects_are_read_and_kept() -> None:
+    read = scenario({"read": 1}, large_object={**LARGE, "kind": "dlo", "parallel": 2})
+    assert read.large_object == LargeObject(1024, 100, "dlo", 2)
+    assert [read.large_object.count(size) for size in (1024, 1025, 1100)] == [0, 11, 11]
+    assert Scenario.from_json(json.dumps(read.to_dict())) == read
+    assert scenario({"read": 1}).large_object is None
+
+
+@pytest.mark.parametrize(("large", "fault"), [
+    ({"above": 1}, 'large_object.segment: missing; as in "segment": "5MiB"'),
+    ({**LARGE, "segment": 0}, "large_object.segment: 0 is below 1"),
+    ({**LARGE, "segments": 1}, 'large_object.segments: unknown key; did you mean "segment"?'),
+    ([], "large_object: [] is a list; an object like"),
+])  # fmt: skip
+def test_a_fault_in_a_large_object_names_its_place(large: object, fault: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        scenario({"read": 1}, large_object=large)
+    (line,) = caught.value.faults
+    assert line.startswith(f"x.scenario: {fault}")
+
+
+@pytest.mark.parametrize("operation", ["post", "copy", "bulk_delete"])
+def test_some_operations_can_not_be_applied_to_objects_in_parts(operation: str) -> None:
+    scenario({operation: 1}, large_object={"above": 100, "segment": 10})
+    with pytest.raises(ScenarioError, match=rf"sizes\[0\]: {operation} can't be applied to"):
+        scenario({operation: 1}, large_object={"above": 99, "segment": 10})
+
+
+@pytest.mark.parametrize("name", ["tiny_000001_0", "tiny_0123456789_000001_22"])
+def test_no_size_may_be_named_like_segments_of_another(name: str) -> None:
+    sizes = [{"name": each, "size_min": 1, "size_max": 9} for each in ("tiny", name)]
+    scenario({"read": 1}, sizes=sizes)
+    with pytest.raises(ScenarioError, match=rf'sizes\[1\].name: objects of "{name}" would be'):
+        scenario({"read": 1}, sizes=sizes, large_object=LARGE)

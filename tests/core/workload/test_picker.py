@@ -42,7 +42,7 @@ def test_each_operation_gives_its_job() -> None:
     assert each.by_operation[READ](2, 0.0) == Job(2, READ, 0, 0, 0, size, NONE_NS)
     assert each.by_operation[UPDATE](3, 0.0) == Job(3, UPDATE, 0, 0, 1, 15, NONE_NS)
     idle = draws()
-    assert idle.by_operation[DELETE](4, 0.0) == Job(4, DELETE, 0, 0, 0, 0, NONE_NS)
+    assert idle.by_operation[DELETE](4, 0.0) == Job(4, DELETE, 0, 0, 0, size, NONE_NS)
 
 
 def test_all_of_the_members_can_be_drawn_and_nothing_else() -> None:

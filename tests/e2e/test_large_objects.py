@@ -1,0 +1,124 @@
+"""Objects in segments on a real Swift, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+
+import pytest
+
+from ssbench.core.errors import ExitStatus
+from ssbench.embedded import EmbeddedSwift
+from tests.e2e.commands import Account, Commands, login, requests, rows_of, until
+from tests.e2e.test_operations import done
+
+pytestmark = pytest.mark.e2e
+
+KEYS = {
+    "sizes": [{"name": "tiny", "size_min": 100, "size_max": 9000}],
+    "initial_files": {"tiny": 20},
+    "operations": {
+        "create": 4, "read": 4, "update": 3, "delete": 2, "head": 1, "range_read": 4, "list": 1,
+    },
+    "range_bytes": 3000,
+    "crud_profile": None,
+}  # fmt: skip
+SEGMENT = re.compile(r".+_(\d+)_\d{6}")
+
+
+def large(kind: str) -> dict[str, object]:
+    return {"above": 3000, "segment": 1000, "kind": kind, "parallel": 3}
+
+
+def created(account: Account, base: str) -> list[str]:
+    """Objects and segments that runs created: ``tiny_<run id>_000012``, ``..._000012_0_000003``."""
+    names = account.objects(base)
+    return [name for name in names if re.match(r"tiny_[0-9a-f]{10}_", name.partition("/")[2])]
+
+
+def check_initial(account: Account, base: str) -> None:
+    """No segment is of an object that is gone, or of another version than the object's."""
+    names = [name.partition("/") for name in account.objects(base)]
+    objects = {
+        name: account("HEAD", f"{container}/{name}", safe="/")[1]
+        for container, _, name in names
+        if not SEGMENT.fullmatch(name) or name.count("_") == 1
+    }
+    segments = [name for _, _, name in names if name not in objects]
+    assert segments
+    for name in segments:
+        owner, version, _ = name.rsplit("_", 2)
+        assert owner in objects, name
+        assert (objects[owner]["X-Object-Meta-Ssbench-Version"] or "0") == version, name
+
+
+@pytest.mark.parametrize("kind", ["slo", "dlo"])
+def test_they_are_written_read_verified_and_deleted_whole(
+    commands: Commands, embedded_swift: EmbeddedSwift, kind: str
+) -> None:
+    base = f"large{kind}"
+    path = commands.scenario(
+        **KEYS, large_object=large(kind), container_base=base, operation_count=300
+    )
+    ended = commands.run("-f", path, "--verify", *login(embedded_swift)).fine()
+    assert ended.counted()[:2] == (300, 0), [row for row in rows_of(ended.results) if row["error"]]
+    account = Account(embedded_swift)
+    assert created(account, base) == []
+    check_initial(account, base)
+    queries = {request.query for request in requests(embedded_swift, base)}
+    assert ("multipart-manifest=put" in queries) is (kind == "slo")
+    assert ("multipart-manifest=delete" in queries) is (kind == "slo")
+    # What is there as it should be is not uploaded again.
+    reads = commands.scenario(
+        **{**KEYS, "operations": {"read": 1}, "range_bytes": None},
+        large_object=large(kind), container_base=base, operation_count=20,
+    )  # fmt: skip
+    commands.run("-f", reads, "--verify", *login(embedded_swift)).fine()
+    before = len(requests(embedded_swift, base))
+    commands.run("-f", reads, "--verify", *login(embedded_swift)).fine()
+    again = requests(embedded_swift, base)[before:]
+    assert {request.method for request in again} == {"HEAD", "GET"}
+
+
+@pytest.mark.parametrize("kind", ["slo", "dlo"])
+def test_a_lost_worker_and_a_killed_master_leave_no_segment(
+    commands: Commands, embedded_swift: EmbeddedSwift, kind: str
+) -> None:
+    base = f"lost{kind}"
+    path = commands.scenario(
+        **KEYS, large_object=large(kind), container_base=base, operation_count=10**6
+    )
+    account = Account(embedded_swift)
+    started = commands.start_run("-f", path, "-r", 10, *login(embedded_swift))
+    until("operations", lambda: done(started, "CREATE") > 5)
+    started.workers()[0].send_signal(signal.SIGKILL)
+    ended = started.wait().fine(ExitStatus.WORKERS_LOST)
+    left = created(account, base)
+    started = commands.start_run("-f", path, *login(embedded_swift))
+    until("operations", lambda: done(started, "CREATE") > 20)
+    workers = started.workers()
+    started.signal(signal.SIGKILL)
+    started.process.wait()
+    until("the workers' end", lambda: not any(worker.is_running() for worker in workers))
+    assert any(SEGMENT.fullmatch(name) for name in created(account, base))
+    for stat_file in ([ended.results] if left else []) + [started.stat_file]:
+        resume = ["cleanup-containers", "--resume-cleanup", stat_file]
+        commands.master(*resume, *login(embedded_swift)).wait().fine()
+    assert created(account, base) == []
+
+
+def test_what_can_not_be_is_refused(commands: Commands, embedded_swift: EmbeddedSwift) -> None:
+    keys = {**KEYS, "operations": {"read": 1, "copy": 1}, "range_bytes": None}
+    path = commands.scenario(**keys, large_object=large("slo"))
+    ended = commands.run("-f", path, *login(embedded_swift)).fine(2)
+    assert "sizes[0]: copy can't be applied to objects above 3000" in ended.err
+    keys["operations"] = {"read": 1}
+    path = commands.scenario(**keys, large_object=large("rope"), container_base="rope")
+    ended = commands.run("-f", path, *login(embedded_swift)).fine(2)
+    assert 'large_object.kind: the store has no "rope"; those it has: slo, dlo' in ended.err
+    few = {"above": 3000, "segment": 2}
+    path = commands.scenario(**keys, large_object=few, container_base="rope")
+    ended = commands.run("-f", path, *login(embedded_swift)).fine(2)
+    assert "would have 4500 segments; this store allows 1000" in ended.err
+    assert json.loads(Account(embedded_swift)("GET", "?format=json&prefix=rope")[2]) == []

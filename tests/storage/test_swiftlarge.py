@@ -1,0 +1,159 @@
+"""What the Swift driver makes of failures of single segments; tests/e2e/test_large_objects.py has
+the rest, on the real Swift."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from ssbench.core.errors import StorageError
+from ssbench.core.model import ErrorKind, Job, LargeObject, SizeClass
+from ssbench.core.operations import CREATE, DELETE, READ, REMOVE, UPDATE
+from ssbench.core.retry import Attempts, NextStep
+from ssbench.storage.base import ObjectStore
+from ssbench.storage.registry import open_store
+from tests.fakes.drivers import driver_settings
+from tests.fakes.http_server import FakeContainer, FakeSwift, etag_of
+from tests.fakes.scripted_server import ScriptedServer, answering, ok
+
+SIZES = (SizeClass("tiny", 1, 999, ((int(READ), 1.0),), 10),)
+LARGE = LargeObject(above=100, segment=40, parallel=1)
+
+
+def store_at(url: str, verify: bool = False, kind: str = "slo") -> ObjectStore:
+    return open_store(
+        driver_settings(
+            token="tk", urls=(url,), sizes=SIZES, container_count=1, run_id="run1", verify=verify,
+            large_object=LargeObject(LARGE.above, LARGE.segment, kind, LARGE.parallel),
+        )
+    )  # fmt: skip
+
+
+def job(operation: int, size: int = 110, version: int = 0) -> Job:
+    return Job(1, operation, 0, 12, version, size)
+
+
+def failed(operation: int, *answers: bytes, verify: bool = False) -> StorageError:
+    """The error that these responses, one after the other, lead to."""
+    with ScriptedServer(answering(*answers)) as server:
+        store = store_at(f"http://127.0.0.1:{server.port}/v1/a", verify)
+        try:
+            with pytest.raises(StorageError) as caught:
+                store.actions[operation](job(operation), 0)
+        finally:
+            store.close()
+    return caught.value
+
+
+def created(etag: str = "") -> bytes:
+    etag_line = f"Etag: {etag or '0' * 32}\r\n"
+    return f"HTTP/1.1 201 X\r\nContent-Length: 0\r\n{etag_line}\r\n".encode()
+
+
+def status(number: int) -> bytes:
+    return f"HTTP/1.1 {number} X\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+@pytest.fixture
+def swift() -> Iterator[FakeSwift]:
+    with FakeSwift() as swift:
+        swift.containers["ssbench_000000"] = FakeContainer("gold", {})
+        yield swift
+
+
+def test_segments_and_manifest_of_an_object(swift: FakeSwift) -> None:
+    store = store_at(swift.url)
+    timing = store.actions[CREATE](job(CREATE), 0)
+    store.close()
+    assert (timing.status, timing.bytes_moved) == (201, 110)
+    *segments, manifest = swift.seen
+    assert [seen.path.rpartition("/")[2] for seen in segments] == [
+        f"tiny_run1_000012_0_{index:06d}" for index in range(3)
+    ]
+    assert [len(seen.body) for seen in segments] == [40, 40, 30]
+    assert {seen.headers["X-Object-Meta-Ssbench-Run"] for seen in swift.seen} == {"run1"}
+    assert manifest.path.endswith("/tiny_run1_000012?multipart-manifest=put")
+    assert json.loads(manifest.body) == [
+        {
+            "path": f"/ssbench_000000/tiny_run1_000012_0_{index:06d}",
+            "etag": etag_of(seen.body), "size_bytes": len(seen.body),
+        }
+        for index, seen in enumerate(segments)
+    ]  # fmt: skip
+
+
+def test_small_objects_are_stored_as_one(swift: FakeSwift) -> None:
+    store = store_at(swift.url)
+    store.actions[CREATE](job(CREATE, 100), 0)
+    store.actions[DELETE](job(DELETE, 100), 0)
+    store.close()
+    assert [(seen.method, seen.path.rpartition("/")[2]) for seen in swift.seen] == [
+        ("PUT", "tiny_run1_000012"), ("DELETE", "tiny_run1_000012"),
+    ]  # fmt: skip
+
+
+def test_an_update_and_the_clean_up_delete_other_segments(swift: FakeSwift) -> None:
+    store = store_at(swift.url, kind="dlo")
+    objects = swift.containers["ssbench_000000"].objects
+    store.actions[CREATE](job(CREATE), 0)
+    store.actions[CREATE](job(CREATE)._replace(object=123), 0)
+    store.actions[UPDATE](job(UPDATE, 150, 1), 0)
+    of_object = {name for name in objects if name.startswith("tiny_run1_000012_")}
+    assert of_object == {f"tiny_run1_000012_1_{index:06d}" for index in range(4)}
+    store.actions[UPDATE](job(UPDATE, 50, 2), 0)
+    assert not any(name.startswith("tiny_run1_000012_") for name in objects)
+    assert "tiny_run1_000123_0_000001" in objects, "of another object"
+    del objects["tiny_run1_000123"]
+    assert store.actions[REMOVE](job(REMOVE)._replace(object=123), 0).status == 404
+    assert set(objects) == {"tiny_run1_000012"}
+    store.close()
+
+
+@pytest.mark.parametrize("answers", [
+    [created(), status(413)],
+    [created(), created(), created(), status(400)],
+])  # fmt: skip
+def test_a_failed_upload_leaves_an_object_that_must_be_cleaned_up(answers: list[bytes]) -> None:
+    error = failed(CREATE, *answers)
+    assert (error.kind, error.partly_done) == (ErrorKind.STATUS, True)
+    attempts = Attempts(CREATE, 0)
+    assert attempts.after(error) is NextStep.GIVE_UP
+    assert attempts.unknown == 1
+
+
+def test_a_wrong_etag_of_a_segment_is_found_under_verify() -> None:
+    error = failed(CREATE, created(), verify=True)
+    assert error.kind is ErrorKind.CORRUPT
+    assert error.detail.startswith("ssbench_000000/tiny_run1_000012_0_000000: the ETag is 0000")
+
+
+def deleted(count: int, errors: list[list[str]], whole: str = "200 OK") -> bytes:
+    said = {"Number Deleted": count, "Number Not Found": 0 if count else 1, "Errors": errors}
+    return ok(json.dumps({**said, "Response Status": whole}).encode())
+
+
+def test_a_missing_object_is_a_404_inside_a_200() -> None:
+    error = failed(DELETE, deleted(0, []))
+    assert (error.kind, error.status, error.partly_done) == (ErrorKind.STATUS, 404, False)
+
+
+def test_a_segment_that_was_not_deleted_is_an_error() -> None:
+    error = failed(DELETE, deleted(2, [["/c/tiny_1", "409 Conflict"]], "400 Bad Request"))
+    assert (error.kind, error.status, error.partly_done) == (ErrorKind.STATUS, 409, True)
+    assert error.timing is not None
+    assert error.detail == "c/tiny_1: 409"
+
+
+def test_deleting_a_dynamic_object_again_deletes_what_is_left_of_it(swift: FakeSwift) -> None:
+    store = store_at(swift.url, kind="dlo")
+    objects = swift.containers["ssbench_000000"].objects
+    store.actions[CREATE](job(CREATE), 0)
+    del objects["tiny_run1_000012"]  # by an attempt that failed after that
+    assert store.actions[DELETE](job(DELETE), 0).status == 204
+    assert not objects
+    with pytest.raises(StorageError) as caught:
+        store.actions[DELETE](job(DELETE), 0)
+    store.close()
+    assert caught.value.status == 404
