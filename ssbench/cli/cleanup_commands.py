@@ -22,7 +22,7 @@ from ssbench.core.observer import Observer
 from ssbench.core.text import bytes_text, plural, printable
 from ssbench.runner import cleanup, resume
 from ssbench.runner.cleanup import ContainerCount, Plan
-from ssbench.runner.deletions import CleanupResult
+from ssbench.runner.deletions import CleanupResult, KeptContainers
 from ssbench.runner.resume import OrphanedObjects, SearchResult
 from ssbench.runner.session import CountedPhase, own_hub, reach_store
 from ssbench.runner.stop import Stop
@@ -174,7 +174,7 @@ def delete_orphans(
     found = resume.find(cleaner.client, orphans, use_existing=use_existing)
     if cleaner.client.stopping():
         return ExitStatus.INTERRUPTED
-    searched_all = ExitStatus.FAILED if found.unmarked else ExitStatus.OK
+    searched_all = ExitStatus.FAILED if found.unmarked.count else ExitStatus.OK
     if not found.total:
         print(_nothing(orphans, found))
         _report_unmarked(found, sys.stdout)
@@ -232,24 +232,24 @@ def _announce_containers(
     complete = all(one.complete for one in counted)
     held = f"{_least(complete)}{plural(objects, 'object')} ({_least(complete)}{bytes_text(size)})"
     print(f"{verb} {plural(len(counted), 'container')} with {held}:", file=file)
-    for one in counted[:most]:
-        print(f"  {printable(one.entry.name)}  {_held(one)}", file=file)
-    if len(counted) > most:
-        print(
-            f"  ... and {plural(len(counted) - most, 'more container')},"
-            f" up to {printable(counted[-1].entry.name)}",
-            file=file,
-        )
+    _list([(one.entry.name, _held(one)) for one in counted], most, file)
     if not complete:
-        said, used = (
-            sum(one.entry.object_count for one in counted),
-            sum(one.entry.bytes_used for one in counted),
-        )
+        said = plural(sum(one.entry.object_count for one in counted), "object")
+        used = bytes_text(sum(one.entry.bytes_used for one in counted))
         print(
-            f"Large containers were counted only in part. The account reports"
-            f" {plural(said, 'object')} ({bytes_text(used)}) in total; its counters lag behind.",
+            f"Large containers were counted only in part. The account reports {said} ({used}) in"
+            " total; its counters lag behind.",
             file=file,
         )
+
+
+def _list(containers: Sequence[tuple[str, str]], most: int, file: TextIO) -> None:
+    """Print containers, each with its content, up to a number."""
+    for name, content in containers[:most]:
+        print(f"  {printable(name)}  {content}", file=file)
+    if len(containers) > most:
+        more = plural(len(containers) - most, "more container")
+        print(f"  ... and {more}, up to {printable(containers[-1][0])}", file=file)
 
 
 def _held(one: ContainerCount) -> str:
@@ -270,15 +270,17 @@ def _expected(one: ContainerCount) -> int:
 
 
 def _report_skipped(planned: Plan, file: TextIO) -> None:
-    for reason, neighbours in planned.kept.items():
-        names = ", ".join(map(printable, neighbours.examples))
-        more = neighbours.count - len(neighbours.examples)
-        others = f" and {more:,} more" if more else ""
-        print(f"Left alone: {names}{others}: {reason.value}", file=file)
+    for reason, kept in planned.kept.items():
+        _report_kept(kept, reason.value, file)
+
+
+def _report_kept(kept: KeptContainers, why: str, file: TextIO) -> None:
+    names, more = ", ".join(map(printable, kept.examples)), kept.count - len(kept.examples)
+    print(f"Left alone: {names}{f' and {more:,} more' if more else ''}: {why}", file=file)
 
 
 def _nothing(orphans: OrphanedObjects, found: SearchResult) -> str:
-    if found.unmarked:
+    if found.unmarked.count:
         return f"Nothing of run {orphans.run_id} is in containers with ssbench's mark."
     said = f"Nothing is left of run {orphans.run_id}."
     if found.containers:
@@ -296,32 +298,21 @@ def _announce_objects(
     objects: int | None = None,
 ) -> None:
     """Print ``Deleting 30 objects of run 1f2e3d4c5b, in 3 containers:``, and their names."""
-    holding = sorted((name, count) for name, count in found.containers.items() if count)
     containers = plural(len(found.containers), "container")
     looked_for = found.unlisted if objects is None else min(found.unlisted, objects)
     unlisted = f" ({looked_for:,} of them not in listings)" if looked_for else ""
     total = plural(found.total if objects is None else objects, "object")
     print(f"{verb} {total} of run {orphans.run_id}, in {containers}{unlisted}:", file=file)
-    for name, count in holding[:most]:
-        print(f"  {printable(name)}  {plural(count, 'object')}", file=file)
-    if len(holding) > most:
-        more = plural(len(holding) - most, "more container")
-        print(f"  ... and {more}, up to {printable(holding[-1][0])}", file=file)
+    holding = sorted((name, count) for name, count in found.containers.items() if count)
+    _list([(name, plural(count, "object")) for name, count in holding], most, file)
     if objects is None:
         print(f"Objects without the run's header ({RUN_HEADER}) stay.", file=file)
 
 
 def _report_unmarked(found: SearchResult, file: TextIO) -> None:
-    if not found.unmarked:
-        return
-    names = ", ".join(map(printable, found.unmarked_examples))
-    more = found.unmarked - len(found.unmarked_examples)
-    others = f" and {more:,} more" if more else ""
-    print(
-        f"Left alone: {names}{others}: no mark of ssbench ({MARKER_HEADER}); --use-existing looks"
-        " there as well",
-        file=file,
-    )
+    if found.unmarked.count:
+        why = f"no mark of ssbench ({MARKER_HEADER}); --use-existing looks there as well"
+        _report_kept(found.unmarked, why, file)
 
 
 def _report_foreign(result: CleanupResult, file: TextIO) -> None:

@@ -18,6 +18,7 @@ from ssbench.runner.deletions import (
     PAGE,
     CleanupResult,
     Deletions,
+    KeptContainers,
     page_size,
     pages,
 )
@@ -30,21 +31,6 @@ PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
 #: a lower bound.
 COUNTED = 10_000
 COUNTED_IN_ALL = 200_000
-EXAMPLES = 5  #: names of kept containers, per reason
-
-
-@dataclass(slots=True)
-class KeptContainers:
-    """Containers that cleanup keeps for one reason."""
-
-    count: int = 0
-    examples: list[str] = field(default_factory=list)  #: the first few names
-
-    def add(self, name: str) -> None:
-        """One more."""
-        self.count += 1
-        if len(self.examples) < EXAMPLES:
-            self.examples.append(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,20 @@ class CleanupResult:
         return count / self.seconds if self.seconds > 0 else 0.0
 
 
+@dataclass(slots=True)
+class KeptContainers:
+    """Containers that a clean-up keeps for one reason."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)  #: the first few names
+
+    def add(self, name: str) -> None:
+        """One more."""
+        self.count += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(name)
+
+
 def page_size(limits: StoreLimits) -> int:
     """Entries per listing page to request from this store."""
     return min(limits.listing_limit or PAGE, PAGE)

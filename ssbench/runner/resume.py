@@ -33,11 +33,17 @@ from ssbench.core.records import ResultBatch, RunHeader
 from ssbench.core.retry import leaves_unknown
 from ssbench.core.scenario.fields import KEYS, OWN_READERS
 from ssbench.core.scenario.scenario import Scenario
-from ssbench.runner.deletions import CleanupResult, Deletions, Work, page_size, pages
+from ssbench.runner.deletions import (
+    CleanupResult,
+    Deletions,
+    KeptContainers,
+    Work,
+    page_size,
+    pages,
+)
 from ssbench.storage.base import ContainerEntry, ObjectEntry
 from ssbench.storage.retrying_client import RetryingClient
 
-EXAMPLES = 5  #: names of containers that are left alone
 NOOP = "noop"  #: the driver of --noop
 _INSTEAD = "cleanup-containers -b BASE deletes whole containers"
 
@@ -253,8 +259,8 @@ class SearchResult:
     #: The run's containers that exist -> number of the run's names that each lists.
     containers: dict[str, int] = field(default_factory=dict)
     unlisted: int = 0  #: objects in these that only the results name
-    unmarked: int = 0  #: containers that are left alone, because they carry no mark
-    unmarked_examples: list[str] = field(default_factory=list)
+    #: Containers that are left alone, because they carry no mark.
+    unmarked: KeptContainers = field(default_factory=KeptContainers)
 
     @property
     def listed(self) -> int:
@@ -303,9 +309,7 @@ def find(
             if isinstance(outcome, int):
                 found.containers[container] = outcome
             elif outcome is None:
-                found.unmarked += 1
-                if len(found.unmarked_examples) < EXAMPLES:
-                    found.unmarked_examples.append(container)
+                found.unmarked.add(container)
             elif getattr(outcome, "status", 0) != 404:  # 404: it does not exist, or no longer
                 raise outcome
     finally:

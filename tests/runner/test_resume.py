@@ -29,7 +29,7 @@ from ssbench.core.operations import (
 from ssbench.core.records import ResultBatch
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import Credentials
-from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult
+from ssbench.runner.deletions import GIVE_UP_AFTER, CleanupResult, KeptContainers
 from ssbench.runner.resume import OrphanedObjects, SearchResult, delete, find
 from ssbench.storage.base import ObjectEntry
 from tests.fakes.drivers import with_token
@@ -215,11 +215,11 @@ def test_a_container_without_our_mark_is_left_alone() -> None:
     left = leftovers(*(row(CREATE, number) for number in (10, 11, 12)))
     storage = MemoryStorage(store)
     found = find(client(storage, 10), left)
-    assert (found.unmarked, found.unmarked_examples, found.total) == (1, ["b_000001"], 2)
+    assert (found.unmarked, found.total) == (KeptContainers(1, ["b_000001"]), 2)
     assert delete(client(storage, 10), left, found).objects == 2
     assert [*store.containers["b_000001"].objects] == [NAMING.object(0, 10)]
     found = find(client(storage, 10), left, use_existing=True)
-    assert (found.unmarked, found.listed) == (0, 1)
+    assert (found.unmarked.count, found.listed) == (0, 1)
     assert delete(client(storage, 10), left, found).objects == 1
 
 
