@@ -1,1 +1,1 @@
-"""The roof: arguments, environment, signals, exit statuses, printing."""
+"""The commands: arguments, environment, signals, exit statuses, printing."""

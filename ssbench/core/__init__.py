@@ -1,1 +1,1 @@
-"""The ground floor: what a run is and means, without sockets, files, clocks or printing."""
+"""Pure decisions and data types: no sockets, files, clocks, environment or event loop."""

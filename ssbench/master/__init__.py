@@ -1,1 +1,1 @@
-"""The master: knows who works, sends jobs out phase by phase, and keeps what comes back."""
+"""The master: waits for workers, runs the phases, sends jobs and records results."""

@@ -1,1 +1,1 @@
-"""The worker: takes jobs, has its users do them through the storage, sends results."""
+"""The worker: receives jobs, lets its users perform them, and sends results."""

@@ -1,1 +1,1 @@
-"""What is in flight, which workers are here, and what to send next."""
+"""Job accounting: workers that joined, jobs in flight, and what to send next."""

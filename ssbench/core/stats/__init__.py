@@ -1,1 +1,1 @@
-"""Counts that merge: latencies and sums, of batches of results taken apart by columns."""
+"""Statistics of runs: sums, histograms, time series, findings, comparisons."""

@@ -1,11 +1,11 @@
-"""Which operations count, to which stage of the load they belong, and what its rates are over.
+"""Which operations count, to which stage of the load they belong, and the windows of the rates.
 
-An operation belongs to the time at which it was due, or, in a closed loop, at which it began. What
-belongs to a warm-up or the cool-down is left out of the figures.
+An operation belongs to the time at which it was due or, in a closed loop, at which it began. All
+figures exclude operations in a warm-up or the cool-down.
 
-Rates are over windows, which end with the load. In an open loop an operation is in the window in
-which it was due. In a closed loop it is in each by the share of its time that it spent there, so
-that neither what was in flight when a window began nor what still was at its end bends the rate.
+Rates are over windows, which end with the load. In an open loop an operation counts in the window
+in which it was due. In a closed loop it counts in each window by the share of its time there, so
+that operations in flight at a window's edges do not distort the rate.
 
 Times are nanoseconds from the run phase's start.
 """
@@ -29,23 +29,23 @@ SECOND_NS = 1_000_000_000
 NEVER_NS = (1 << 63) - 1
 LEFT_OUT = -1  #: in place of a stage's index
 
-_MOST_IN_FLIGHT = 1 << 16  #: operations at the last start; of a damaged file it may be all
+_MOST_IN_FLIGHT = 1 << 16  #: operations at the last start; in a damaged file it may be all
 
 
 class Span(NamedTuple):
-    """A part of the run; where nothing of a stage counts, low and high are the same."""
+    """A part of the run; low and high are the same if nothing of a stage counts."""
 
     low_ns: int
-    high_ns: int  #: NEVER_NS where the end isn't known
+    high_ns: int  #: NEVER_NS: the end is unknown
 
     @property
     def seconds(self) -> float | None:
-        """Its length; None where it isn't known."""
+        """Its length; None: unknown."""
         return None if self.high_ns == NEVER_NS else (self.high_ns - self.low_ns) / SECOND_NS
 
 
 def planned_end_ns(begin_ns: int, view: ScenarioView) -> int:
-    """When a load that begins then is to end; NEVER_NS where its operations end it."""
+    """The planned end of a load that begins then; NEVER_NS if its operations end it."""
     seconds = view.run_seconds
     if seconds is None or not 0 <= seconds < NEVER_NS / SECOND_NS:
         return NEVER_NS
@@ -53,10 +53,10 @@ def planned_end_ns(begin_ns: int, view: ScenarioView) -> int:
 
 
 def load_end_ns(marks: Sequence[MarkRecord], view: ScenarioView) -> int | None:
-    """When a load ended: at its first ``end`` mark, and not after its time was over.
+    """The end of a load: its first ``end`` mark, but not later than planned.
 
     :param marks: of one run.
-    :return: None without an ``end`` mark.
+    :returns: None without an ``end`` mark.
     """
     marked_ns = next((mark.at_ns for mark in marks if mark.name == "end"), None)
     begin_ns = next((mark.at_ns for mark in marks if mark.name == "stage"), None)
@@ -66,24 +66,24 @@ def load_end_ns(marks: Sequence[MarkRecord], view: ScenarioView) -> int | None:
 
 
 def _counts_from_ns(stage: int, begin_ns: int, first_ns: int, view: ScenarioView) -> int:
-    """The end of a stage's warm-ups: its own, and the run's, which may reach into it.
+    """The end of a stage's warm-up: its own, or the run's, which may extend into it.
 
-    :param begin_ns: when the stage began; ``first_ns``: when the first one did.
+    :param begin_ns: when the stage began; ``first_ns``: when the first stage began.
     """
     own_ns = begin_ns + round(view.stage_warmup_s(stage) * SECOND_NS)
     return max(own_ns, first_ns + round(view.warmup_s * SECOND_NS))
 
 
 def _counts_until_ns(end_ns: int | None, view: ScenarioView) -> int:
-    """The start of the cool-down; NEVER_NS where the load's end isn't known."""
+    """The start of the cool-down; NEVER_NS if the load's end is unknown."""
     return NEVER_NS if end_ns is None else end_ns - round(view.cooldown_s * SECOND_NS)
 
 
 def spans(begins_ns: Sequence[int], end_ns: int | None, view: ScenarioView) -> list[Span]:
-    """What counts of each stage.
+    """The part of each stage that counts.
 
     :param begins_ns: of each stage.
-    :param end_ns: when the load ended; None where that isn't known.
+    :param end_ns: when the load ended; None: unknown.
     """
     last_ns = _counts_until_ns(end_ns, view)
     found = []
@@ -94,7 +94,7 @@ def spans(begins_ns: Sequence[int], end_ns: int | None, view: ScenarioView) -> l
 
 
 def joined(parts: Sequence[Span]) -> list[Span]:
-    """The same time with adjacent spans made one, and without empty ones."""
+    """The same time, with adjacent spans joined and empty ones dropped."""
     found: list[Span] = []
     for part in parts:
         if part.low_ns == part.high_ns:
@@ -106,7 +106,7 @@ def joined(parts: Sequence[Span]) -> list[Span]:
 
 
 def gaps_ns(parts: Sequence[Span], low_ns: int, high_ns: int) -> int:
-    """How much of the time from low to high lies between the spans."""
+    """The time from low to high that lies between the spans."""
     return sum(
         max(0, min(after.low_ns, high_ns) - max(before.high_ns, low_ns))
         for before, after in pairwise(joined(parts))
@@ -114,15 +114,15 @@ def gaps_ns(parts: Sequence[Span], low_ns: int, high_ns: int) -> int:
 
 
 class _Cuts:
-    """Times at which one stage, or what is left out, gives way to the next."""
+    """The times at which one stage, or an excluded part, ends and the next begins."""
 
     def __init__(self) -> None:
-        #: Rising; what comes from each on belongs to the stage at the same place.
+        #: Ascending; from each on, operations belong to the stage at the same place.
         self.edges: list[int] = []
         self.stages: list[int] = []
 
     def cut(self, at_ns: int, stage: int) -> None:
-        """All from then on belongs to that stage, whatever was said before."""
+        """Everything from then on belongs to this stage; replaces later cuts."""
         while self.edges and self.edges[-1] >= at_ns:
             self.edges.pop()
             self.stages.pop()
@@ -130,7 +130,7 @@ class _Cuts:
         self.stages.append(stage)
 
     def part_of(self, at_ns: int) -> int:
-        """The place of the part that this time is in; -1 before the first."""
+        """The place of the part that contains this time; -1 before the first."""
         return bisect_right(self.edges, at_ns) - 1
 
     def stage_of(self, part: int) -> int:
@@ -140,13 +140,13 @@ class _Cuts:
 class Windows:
     """Assigns the run phase's results to stages, and to the windows of their rates.
 
-    :param view: of the run's scenario: what is left out. Without any mark nothing is.
-    :param end_ns: of the mark of the load's end; None: nothing is left out at the end.
+    :param view: of the run's scenario. Without marks nothing is excluded.
+    :param end_ns: of the mark of the load's end; None: nothing is excluded at the end.
     """
 
     def __init__(self, view: ScenarioView, end_ns: int | None = None) -> None:
         self._view = view
-        #: When the load ends, as far as that is known yet.
+        #: When the load ends, as far as it is known yet.
         self.load_end_ns = NEVER_NS if end_ns is None else end_ns
         self.open_loop = False  #: whether any stage so far has an arrival rate
         self._marked_ns = end_ns
@@ -173,12 +173,12 @@ class Windows:
         for cuts in (self._counts, self._rates):
             if low_ns > begin_ns:
                 cuts.cut(begin_ns, LEFT_OUT)
-            # Without a warm-up nothing can come before the first stage, whatever a worker's clock,
-            # which is known to a fraction of a millisecond, makes of it.
+            # Without a warm-up nothing precedes the first stage, although the error of a worker's
+            # clock may say so.
             cuts.cut(low_ns if stage or low_ns > begin_ns else -NEVER_NS, stage)
         planned_ns = planned_end_ns(self._first_ns, self._view)
         if self._marked_ns is not None and self._view.cooldown_s:
-            # Without a cool-down, what began after the end's mark counts, as all that was begun.
+            # Without a cool-down, operations that began after the mark of the end count as well.
             end_ns = min(self._marked_ns, planned_ns)
             self._counts.cut(_counts_until_ns(end_ns, self._view), LEFT_OUT)
         self._ends(planned_ns)
@@ -189,7 +189,7 @@ class Windows:
             self._rates.cut(_counts_until_ns(self.load_end_ns, self._view), LEFT_OUT)
 
     def stages(self, results: Results) -> Ints | None:
-        """The index of each row's stage, or LEFT_OUT; None where all are of stage 0."""
+        """The index of each row's stage, or LEFT_OUT; None if all are of stage 0."""
         if not self._counts.edges:
             return None
         parts = np.searchsorted(_as_bounds(self._counts.edges), results.times_ns, side="right")
@@ -198,9 +198,9 @@ class Windows:
 
     def shares(self, group: Group) -> Iterator[tuple[int, list[int]]]:
         """(stage, [operations, bytes]) of successes in the window of its rate, in units of
-        1 / SHARE; [operations, bytes, items] where results have items.
+        1 / SHARE; [operations, bytes, items] if results have items.
 
-        Rows that come before their edge is known are on its near side: they ended before.
+        Rows that arrive before an edge is known ended before it.
         """
         cuts = self._rates
         lows, highs = group.extents_ns
@@ -223,14 +223,15 @@ class Windows:
 
 
 def _as_bounds(edges: Sequence[int]) -> Ints:
-    """Edges that fit 64 bits; none of a file is beyond, but a warm-up may push one there."""
+    """Edges limited to 64 bits, which a warm-up may exceed."""
     return np.array([min(max(edge, -NEVER_NS), NEVER_NS) for edge in edges])
 
 
 def _before(edge_ns: int, lows: Ints, highs: Ints, weights: Sequence[Ints]) -> list[int]:
-    """Operations, and the sum of each of their weights, before an edge, in units of 1 / SHARE.
+    """Number of operations, and sums of their weights, before an edge, in units of 1 / SHARE.
 
-    An operation that crosses it is by the share of its time; one of no length at it is behind it.
+    An operation that crosses the edge counts by the share of its time; one without a duration, at
+    the edge, is behind it.
     """
     begun = lows < edge_ns
     whole = begun & (highs <= edge_ns)
@@ -248,20 +249,20 @@ def _before(edge_ns: int, lows: Ints, highs: Ints, weights: Sequence[Ints]) -> l
 class LastStart:
     """When the last operation began, and what was done until then.
 
-    A run that ends with its operations has fewer and fewer users at work from then on. Kept are the
-    rows that were in flight at the last start so far.
+    From then on, a run that ends with its operations has fewer and fewer busy users. The rows that
+    were in flight at the last start so far are kept.
     """
 
     def __init__(self) -> None:
         self.at_ns: int | None = None  #: the last start, or due time; None without a result
-        #: (start, end, bytes) of successes that end later than that; (due, due, bytes) of others.
+        #: (start, end, bytes) of successes that ended later; in an open loop (due, due, bytes).
         self._rows: list[tuple[int, int, int]] = []
 
     def __repr__(self) -> str:
         return f"<LastStart at {self.at_ns} ns, {len(self._rows)} rows in flight>"
 
     def add(self, groups: Sequence[Group]) -> None:
-        """Take note of operations that count."""
+        """Add operations that count."""
         if not groups:
             return
         self._move_to(max(int(group.extents_ns[0].max()) for group in groups))
@@ -285,9 +286,9 @@ class LastStart:
         self._rows = [row for row in self._rows if row[1] >= at_ns][-_MOST_IN_FLIGHT:]
 
     def until(self, count: int, moved_bytes: int, first_ns: int) -> Throughput:
-        """What was done up to the last start.
+        """The throughput up to the last start.
 
-        :param count: all successes, and ``moved_bytes`` that they moved.
+        :param count: all successes; ``moved_bytes``: moved by these.
         :param first_ns: the first start.
         """
         at_ns = first_ns if self.at_ns is None else self.at_ns

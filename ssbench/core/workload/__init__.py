@@ -1,1 +1,1 @@
-"""Which jobs there are, on which objects, and when they are due."""
+"""The jobs of a run: their operations, objects and due times."""
