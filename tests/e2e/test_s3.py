@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ssbench.core.errors import ExitStatus, StatFileError
-from tests.e2e.commands import Commands, Started, finished, until, workers_of
+from tests.e2e.commands import Commands, Started, finished, rows_of, until, workers_of
 from tests.e2e.test_secrets import Watcher, none_has, nowhere
 from tests.servers.s3 import SwiftS3
 
@@ -135,3 +135,20 @@ def test_a_bucket_that_does_not_exist_is_named(commands: Commands, s3: SwiftS3) 
     path = scenario(commands, "none")
     ended = commands.run("-f", path, *options, environment=s3.environment)
     assert "there is no bucket nobodys: create it" in ended.one_line(2)
+
+
+def test_the_region_that_the_store_names_replaces_a_wrong_one(
+    commands: Commands, s3: SwiftS3
+) -> None:
+    options = [*s3.options, "--s3-bucket", "bench", "--s3-region", "eu-west-1"]
+    path = scenario(commands, "region", operation_count=20)
+    ended = commands.run("-f", path, *options, environment=s3.environment).fine()
+    assert ended.counted()[:2] == (20, 0)
+
+
+def test_several_endpoints_share_the_load(commands: Commands, s3: SwiftS3) -> None:
+    other = ["--s3-endpoint", f"{s3.url}/"]
+    path = scenario(commands, "both", operation_count=40)
+    options = [*s3.options, *other, "--s3-bucket", "bench"]
+    ended = commands.run("-f", path, *options, environment=s3.environment).fine()
+    assert {row["url"] for row in rows_of(ended.results)} == {0, 1}
