@@ -68,6 +68,7 @@ LACKING = {
             "--auto-stop-tolerance",
             "--sweep",
             "--threshold",
+            "--abort-on-threshold",
             "--resume-cleanup",
         )
     },

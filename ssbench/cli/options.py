@@ -215,6 +215,10 @@ _THRESHOLD = row("--threshold", "thresholds", str, _RESULTS,
         "condition that the run must meet, such as 'p99(READ) < 50ms', 'errors < 0.1%' or 'rate > "
         "1000/s'; exit status 3 if one is missed; may be repeated", metavar="CONDITION",
         repeat=True)
+_ABORT = _field("--abort-on-threshold", "abort_window_s", types.whole_seconds(1), _RESULTS,
+        "end the run, gracefully and with exit status 3, when a --threshold on errors, rate or a "
+        "percentile is missed over the last so many seconds, or can no longer be met",
+        metavar="SECONDS")
 _RESULT_FILES = (
     _field("-s --stats-file", "stats_file", new_stats_file, _RESULTS,
            "where to store the results; .gz is added to a name without it [default: "
@@ -253,7 +257,7 @@ _WORKER_COUNTS = (
 )
 RUN_SCENARIO = (
     *_FILE, _RESUME_OF_RUN, *_USERS, *_LENGTH, *_OBJECTS, *_RATE, *_ARRIVALS, *_WINDOW, *_HOW,
-    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, *_WORKER_COUNTS, *STORE_OPTIONS,
+    _RETRIES_OF_RUN, *_ERRORS, *_RESULT_FILES, _THRESHOLD, _ABORT, *_WORKER_COUNTS, *STORE_OPTIONS,
 )
 FIND_LIMIT = (
     *_FILE, *_USERS, *_OBJECTS,

@@ -18,6 +18,7 @@ from ssbench.core.columns import unpack_column
 from ssbench.core.model import Result
 
 _SHIFT = 52 - 5
+BUCKET_WIDTH = 1 / 32  #: of a bucket, as a share of its values
 _INFINITE = 0x7FF0_0000_0000_0000 >> _SHIFT  #: from here on: infinities, NaN, negatives
 _WINDOW_S = 5.0  #: rate and latencies of the display are those of so much time
 #: Counts that arrive within this time are merged: 256 workers send 256 maps per second.
@@ -73,6 +74,12 @@ def quantile_s(counts: Mapping[int, int], percent: float) -> float | None:
     return float(value_ns) / 1e9
 
 
+def above(counts: Mapping[int, int], limit_s: float) -> int:
+    """How many values are certainly above the limit."""
+    least = buckets([int(limit_s * 1e9)])
+    return sum(count for bucket, count in counts.items() if bucket > max(least))
+
+
 class ProgressTracker:
     """Collects the data of a phase's display. Times are seconds since the start of the phase."""
 
@@ -125,12 +132,13 @@ class ProgressTracker:
             self._remaining_s(at_s, done, rate),
             workers,
             users,
-            operations=self._by_operation(),
+            operations=self.by_operation(),
             errors_by_cause=self._by_cause(),
             latencies=recent,
         )
 
-    def _by_operation(self) -> dict[int, tuple[int, int]]:
+    def by_operation(self) -> dict[int, tuple[int, int]]:
+        """Number of an operation -> how many succeeded and how many failed."""
         found: dict[int, tuple[int, int]] = {}
         for (operation, error), count in self._outcomes.items():
             done, failed = found.get(operation, (0, 0))

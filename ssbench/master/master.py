@@ -33,6 +33,7 @@ from ssbench.core.observer import Observer
 from ssbench.core.records import WorkerRecord
 from ssbench.core.settings import Credentials, StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.stats.threshold_watch import ThresholdWatch
 from ssbench.core.text import printable
 from ssbench.core.workload.workload import Workload
 from ssbench.host.live import HostLive
@@ -222,14 +223,16 @@ class Master:
         *,
         stages: Sequence[Stage] = (),
         steady_state: SteadyStateDetector | None = None,
+        watch: ThresholdWatch | None = None,
         title: str = "",
     ) -> PhaseOutcome:
         """Run a workload; returns when its last result has arrived, or it was stopped.
 
         The parameters are those of PhasePlan; ``title`` is for observers.
         """
-        plan = PhasePlan(phase, workload, users, seconds, stages, steady_state)
-        live = phase is Phase.RUN and any(o.wants_latencies for o in self._observers)
+        plan = PhasePlan(phase, workload, users, seconds, stages, steady_state, watch)
+        wanted = watch is not None or any(o.wants_latencies for o in self._observers)
+        live = phase is Phase.RUN and wanted
         self._manager.enter(phase, live=live)
         counts = any(observer.wants_counts for observer in self._observers)
         machine = PhaseMachine(plan, self._manager, self.limits, self._numbers, counts=counts)

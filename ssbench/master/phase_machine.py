@@ -31,6 +31,7 @@ from ssbench.core.messages import Ack, Heartbeat, Jobs, Results, Returned, encod
 from ssbench.core.model import Phase, Stage
 from ssbench.core.records import MarkRecord, PhaseRecord, Record
 from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.stats.threshold_watch import ThresholdWatch
 from ssbench.core.workload.pacing import START_DELAY_NS, StageSchedule
 from ssbench.core.workload.workload import Workload
 from ssbench.master.phases import Limits, PhaseOutcome
@@ -58,6 +59,7 @@ class PhasePlan:
     :param seconds: stop sending after so long; None: when the workload is finished.
     :param stages: parts with users and rates of their own; () for one part.
     :param steady_state: ends the phase when its rate has been steady for long enough.
+    :param watch: ends the phase when it misses a threshold.
     """
 
     phase: Phase
@@ -66,6 +68,7 @@ class PhasePlan:
     seconds: float | None = None
     stages: Sequence[Stage] = ()
     steady_state: SteadyStateDetector | None = None
+    watch: ThresholdWatch | None = None
 
 
 class PhaseMachine:
@@ -99,7 +102,7 @@ class PhaseMachine:
         self._plan = plan
         self._manager = manager
         self._limits = limits
-        self._counts = counts
+        self._counts = counts or plan.watch is not None
         self._tracker = ProgressTracker(plan.workload.total, plan.seconds)
         self._connect_until_ns = self._drain_until_ns = self._started_ns = 0
         self._abort: tuple[str, str] | None = None
@@ -185,6 +188,8 @@ class PhaseMachine:
         self.schedule.begin(self._started_ns)
         if self._plan.steady_state:
             self._plan.steady_state.begin(self._started_ns)
+        if self._plan.watch:
+            self._plan.watch.begin(self._started_ns)
         if workload.dues:
             workload.dues.begin(self._started_ns / SECOND, self._started_ns - start_ns)
         self._mark("stage", self.schedule.began_ns)
@@ -255,6 +260,10 @@ class PhaseMachine:
             steady = plan.steady_state.reason_to_end(now_ns, dispatcher.counts.done)
             if steady:
                 return "complete", steady
+        if plan.watch:
+            missed = plan.watch.reason_to_end(now_ns, self._tracker)
+            if missed:
+                return "complete", missed
         if plan.phase is Phase.RUN:
             reason = error_limit_reason(dispatcher, self._limits.max_consecutive_errors)
         else:
@@ -307,6 +316,8 @@ class PhaseMachine:
         """Latencies of a worker."""
         at_s = (now_ns - self._manager.start_ns) / SECOND
         self._tracker.add_latencies(at_s, heartbeat.live)
+        if self._plan.watch:
+            self._plan.watch.add_latencies(heartbeat.live)
 
     def worker_left(self, incarnation: int, reason: str = "") -> int:
         """A worker left or was dropped; returns how many operations are lost with it.

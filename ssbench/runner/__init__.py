@@ -45,7 +45,8 @@ def judge(config: RunConfig, result: RunResult) -> None:
     if config.thresholds and result.readable:
         from ssbench.runner.results import missed_thresholds
 
-        result.reasons.update(missed_thresholds(result.stats, config.thresholds))
+        for status, why in missed_thresholds(result.stats, config.thresholds).items():
+            result.reasons.setdefault(status, why)
 
 
 def open_session(

@@ -76,6 +76,7 @@ class RunConfig:
     force: bool = False  #: overwrite the stat file
     percentiles: tuple[float, ...] = (95.0,)
     thresholds: tuple[Threshold, ...] = ()
+    abort_window_s: int | None = None  #: None: thresholds are judged when the run has ended
     auto_stop: AutoStop | None = None  #: None: run as long as the scenario says
 
     def __post_init__(self) -> None:
@@ -94,9 +95,19 @@ class RunConfig:
             raise UsageError(
                 "--existing with --verify: what objects of others contain is not known"
             )
+        if self.abort_window_s:
+            self._check_abort()
         if self.stats_file == "-":
             raise UsageError("-s -: standard output is for the report; name a file")
         if self.verify and self.is_noop:
             raise UsageError("--verify has nothing to check with --noop: leave out one of them")
         if self.is_noop and any(threshold.metric == "throughput" for threshold in self.thresholds):
             raise UsageError("--threshold: with --noop nothing is moved, so there is no throughput")
+
+    def _check_abort(self) -> None:
+        from ssbench.core.stats.threshold_watch import WATCHED, can_watch  # loads slowly
+
+        if not any(map(can_watch, self.thresholds)):
+            raise UsageError(
+                f"--abort-on-threshold needs a --threshold that it can watch: {WATCHED}"
+            )

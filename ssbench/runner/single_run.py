@@ -27,6 +27,7 @@ from ssbench.core.records import RunFooter, RunHeader
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.settings import StorageSettings
 from ssbench.core.stats.auto_stop import SteadyStateDetector
+from ssbench.core.stats.threshold_watch import ThresholdWatch
 from ssbench.core.text import plural
 from ssbench.core.workload.bench import bench_jobs
 from ssbench.core.workload.workload import InitialWorkload, Workload, initial_jobs
@@ -124,6 +125,7 @@ class Run:
         self.run_id = secrets.token_hex(RUN_ID_BYTES)
         self.outcome = PhaseOutcome.nothing("interrupted", "interrupted before it began")
         self.reasons: dict[ExitStatus, str] = {}
+        self._watch: ThresholdWatch | None = None
         self.path = path or str(
             statfile.default_path(
                 scenario.name, scenario.user_count, scenario.operation_count,
@@ -388,9 +390,16 @@ class Run:
                 tolerance=auto_stop.tolerance,
                 warmup_s=scenario.warmup,
             )
+        if self.config.abort_window_s:
+            self._watch = ThresholdWatch(
+                self.config.thresholds,
+                self.config.abort_window_s,
+                total=scenario.operation_count,
+                warmup_s=scenario.warmup,
+            )
         return master.run_phase(
             Phase.RUN, self._workload, scenario.most_users, scenario.run_seconds,
-            stages=scenario.load, steady_state=detector,
+            stages=scenario.load, steady_state=detector, watch=self._watch,
         )  # fmt: skip
 
     @property
@@ -471,6 +480,8 @@ class Run:
             found[ExitStatus.CORRUPTION] = (
                 f"{plural(counts.corrupt, 'operation')} found corrupt content"
             )
+        if self._watch and self._watch.missed:
+            found[ExitStatus.THRESHOLD_MISSED] = f"ended early: {self._watch.missed}"
         if self.stop.requested:
             found[ExitStatus.INTERRUPTED] = self.stop.reason
         if master.workers_lost:

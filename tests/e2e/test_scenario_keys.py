@@ -154,3 +154,25 @@ def test_users_of_all_workers_together_keep_the_bandwidth(
     # Each of four users may be ahead by an object; a worker keeps a tenth of a second.
     assert 0.6 * 4 * 61_440 < moved <= 4.2 * 61_440 + 4 * 2000
     assert "Requests: bandwidth 61440" in ended.out
+
+
+def test_a_run_that_misses_a_threshold_ends_early(
+    commands: Commands, embedded_swift: EmbeddedSwift, base: str
+) -> None:
+    path = commands.scenario(run_seconds=60, operation_count=None, container_base=base)
+    ended = commands.run(
+        "-f", path, "--threshold", "p50 < 10us", "--threshold", "errors < 50%",
+        "--abort-on-threshold", "2s", *login(embedded_swift),
+    )  # fmt: skip
+    ended.fine(3)
+    assert "ended early: threshold p50 < 10us missed: about" in ended.err
+    assert "Ended early: threshold p50 < 10us missed" in ended.out
+    assert ended.took_s < 40
+    assert Account(embedded_swift).created(base, ended.stats.run.run_id) == []
+
+
+def test_a_threshold_that_no_run_can_be_watched_for_is_rejected(commands: Commands) -> None:
+    path = commands.scenario()
+    for given in ([], ["--threshold", "mean < 5s"]):
+        line = commands.run("-f", path, "--noop", "--abort-on-threshold", "5", *given).one_line(2)
+        assert "--abort-on-threshold needs a --threshold that it can watch: errors and rate" in line

@@ -219,6 +219,10 @@ class Threshold:
         """In base units: nanoseconds, operations a second, bytes a second, percent, or a count."""
         return Fraction(self.number) * metric_of(self.metric).units[self.unit]
 
+    def allows(self, value: Number) -> bool:
+        """Whether a value in base units meets it."""
+        return _OPERATORS[self.operator](Fraction(value), self.limit)
+
     def check(self, scenario: ScenarioView, *, open_loop: bool | None = None) -> None:
         """Check that a run of the scenario can meet or miss the threshold.
 
@@ -255,7 +259,7 @@ class Threshold:
             return ThresholdResult(
                 self, None, passed=False, latency=latency, why=self._nothing(stats)
             )
-        passed = _OPERATORS[self.operator](Fraction(actual), self.limit)
+        passed = self.allows(actual)
         verdict = ThresholdResult(self, float(actual), passed=passed, latency=latency)
         if self.operator == "==" and verdict.borderline:
             return ThresholdResult(self, float(actual), passed=True, latency=latency)
