@@ -9,7 +9,7 @@ from ssbench.core.operations import CRUD, OPERATIONS, READ
 def test_numbers_that_stat_files_hold_stay_what_they_are() -> None:
     assert {operation.name: int(operation) for operation in OPERATIONS.values()} == {
         "CREATE": 0, "READ": 1, "UPDATE": 2, "DELETE": 3, "ENSURE": 4, "REMOVE": 5,
-        "HEAD": 6, "POST": 7,
+        "HEAD": 6, "POST": 7, "LIST": 8, "COPY": 9, "RANGE_READ": 10, "BULK_DELETE": 11,
     }  # fmt: skip
     assert [phase.name for phase in Phase] == ["IDLE", "POPULATE", "RUN", "CLEANUP"]
     assert [int(kind) for kind in ErrorKind] == list(range(len(ErrorKind)))
