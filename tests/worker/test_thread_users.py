@@ -28,13 +28,14 @@ class Blocking:
         self.seconds = 0.0
         self.faults: dict[int, list[object]] = {}
         self.lock = threading.Lock()
-        self.in_flight = self.most_in_flight = 0
+        self.in_flight = self.most_in_flight = self.begun = 0
         self.threads: set[int] = set()
         self.actions = dict.fromkeys(OPERATIONS, self.act)
 
     def act(self, job: Job, deadline_ns: int) -> Timing:
         with self.lock:
             self.in_flight += 1
+            self.begun += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
             self.threads.add(threading.get_ident())
         time.sleep(self.seconds)
@@ -181,3 +182,49 @@ def test_close_does_not_wait_and_threads_end(team: Callable[..., Team]) -> None:
     here.users.close()
     here.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
     assert here.channel.rows == []
+
+
+def ahead(team: Callable[..., Team]) -> Team:
+    """One user of a store that was quick until now, with 8 of 20 jobs waiting for its thread."""
+    here = team(1)
+    here.held.quick = 8
+    here.driver.seconds = 0.1
+    here.add(*range(1, 21))
+    while not here.driver.in_flight:
+        time.sleep(0.001)  # the loop does not run
+    assert (here.held.busy, here.held.queued) == (9, 11)
+    return here
+
+
+def test_threads_of_a_quick_store_do_not_wait_for_the_loop(team: Callable[..., Team]) -> None:
+    here = ahead(team)
+    here.driver.seconds = 0.0
+    time.sleep(0.3)  # the loop does not run
+    assert here.driver.begun == 9
+    assert here.results(20) == [(number, 0) for number in range(1, 21)]
+    assert (here.driver.most_in_flight, here.held.busy) == (1, 0)
+
+
+def test_what_waits_for_threads_is_taken_back_when_the_store_becomes_slow(
+    team: Callable[..., Team],
+) -> None:
+    here = ahead(team)
+    here.held.quick = 0
+    here.users.tick()
+    assert here.held.busy == 1
+    assert [job.number for job in here.held.queues[0]] == [*range(2, 21)]
+
+
+def test_what_waits_for_threads_is_not_begun_after_the_lease(team: Callable[..., Team]) -> None:
+    here = ahead(team)
+    here.held.lease_expires_ns = 1
+    here.until(lambda: here.users.closed)
+    time.sleep(0.2)
+    assert here.driver.begun == 1
+
+
+def test_what_waits_for_threads_is_not_begun_after_the_close(team: Callable[..., Team]) -> None:
+    here = ahead(team)
+    here.users.close()
+    here.until(lambda: not any(each.name == "ssbench-user" for each in threading.enumerate()))
+    assert here.driver.begun == 1
