@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ssbench.core.operations import READ
 from ssbench.embedded import EmbeddedSwift
-from tests.e2e.commands import Account, Commands, login, logins, requests, rows_of
+from tests.e2e.commands import Account, Commands, free_ports, login, logins, requests, rows_of
 
 RUN_S = 8
 TOKEN_LIFE_S = 2
@@ -47,10 +47,12 @@ def test_an_expired_given_token_is_reported(
     commands: Commands, fresh_swift: Callable[..., EmbeddedSwift]
 ) -> None:
     swift = fresh_swift(token_life_s=6)  # long enough for the slowest beginnings
-    account = Account(swift)
-    path = commands.scenario(crud_profile=[0, 1, 0, 0])
+    path, ports = commands.scenario(crud_profile=[0, 1, 0, 0]), free_ports()
+    commands.worker(*ports).wait_for("master expected")
+    account = Account(swift)  # last: its token is short-lived
     options = ["--os-auth-token", account.token, "--os-storage-url", account.url]
-    ended = commands.run("-f", path, "-r", "7", *options)
+    options += ["-r", "7", "--think-time", "0.02", "--expect-workers", "1"]
+    ended = commands.run("-f", path, *options, workers=None, ports=ports)
     assert ended.err.count("rejected the given token") == 1
     assert ended.counted()[0] > 0
     assert "401" in ended.out

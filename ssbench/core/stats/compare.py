@@ -13,7 +13,6 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from ssbench.core.errors import UsageError
-from ssbench.core.model import Phase
 from ssbench.core.operations import CRUD, operation_named
 from ssbench.core.records import RunHeader
 from ssbench.core.stats.bootstrap import Latencies, Resampled, interval
@@ -405,11 +404,8 @@ def _chosen(runs: Sequence[Run], names: Sequence[str | None]) -> list[str | None
         rows = [name and operation_named(name, run.stats.run.operations) for run in runs]
         row = next((row for row in rows if row), None)
         if name is not None and not row:
-            known = (row for run in runs for row in run.stats.run.operations.values())
-            words = dict.fromkeys(row.name for row in known if row.phase is Phase.RUN)
-            raise UsageError(
-                f"operation {name!r}: none of the runs has it; give one of {', '.join(words)}"
-            )
+            known = ", ".join(filter(None, _with_results(runs)))
+            raise UsageError(f"operation {name!r}: none of the runs has it; give one of {known}")
         found[row.name if row else None] = None
     return [*found]
 
