@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import fields, replace
 
 from ssbench import report, statfile
 from ssbench.cli.config import base_config
@@ -14,12 +15,22 @@ from ssbench.cli.options import BENCH_PREFIX
 from ssbench.cli.profile import profiled
 from ssbench.cli.progress import make_progress
 from ssbench.cli.signals import Signals
-from ssbench.core.errors import ExitStatus, UsageError
+from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.text import plural, printable
 from ssbench.report.operations import METHODS, MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
-from ssbench.runner.bench import BenchConfig, EmptiedContainers, run_bench
+from ssbench.runner import open_session
+from ssbench.runner.bench import (
+    BenchConfig,
+    EmptiedContainers,
+    SuiteConfig,
+    SuiteStep,
+    pause,
+    run_bench,
+    run_in,
+    suite_steps,
+)
 from ssbench.runner.config import RunConfig
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
@@ -40,8 +51,9 @@ def bench(ns: argparse.Namespace) -> ExitStatus:
         make_progress(ns.progress, quiet=ns.quiet) as progress,
         profiled(ns.profile, "master", progress.message),
     ):
-        result, emptied = run_bench(config, [MinuteLines(config), progress], stop)
-    print(last_line(config, result), flush=True)
+        lines = MinuteLines()
+        lines.config = config
+        result, emptied = run_bench(config, [lines, progress], stop)
     tell_outcome(config, result, emptied)
     write_outputs(ns.csv, ns.csv_over_time, config, result)
     if not ns.quiet and result.has_results:
@@ -57,9 +69,6 @@ def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchCon
     container, _, prefix = "/".join(filter(None, (ns.container, ns.prefix))).partition("/")
     if not container:
         raise UsageError("CONTAINER: is empty; give the container's name")
-    run = RunConfig(**base_config(ns, environ))
-    if not run.workers and not run.expect_workers:
-        run = replace(run, workers=min(os.cpu_count() or 1, ns.users))
     names = (
         "containers", "count", "iterations", "size", "max_size", "seconds", "users",
         "delete_behind", "policy",
@@ -68,9 +77,18 @@ def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchCon
         method=ns.command.removeprefix("bench "),
         container=container,
         prefix=prefix or BENCH_PREFIX,
-        run=run,
+        headers=dict(ns.headers or ()),
+        run=_run_config(ns, environ),
         **{name: getattr(ns, name) for name in names if name in ns},
     )
+
+
+def _run_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> RunConfig:
+    """As given; without a number of workers, one per CPU of this host."""
+    run = RunConfig(**base_config(ns, environ))
+    if run.workers or run.expect_workers:
+        return run
+    return replace(run, workers=min(os.cpu_count() or 1, ns.users))
 
 
 def _open_outputs(ns: argparse.Namespace, stats_file: str | None) -> None:
@@ -92,15 +110,16 @@ class MinuteLines:
 
     wants_results = wants_counts = wants_latencies = False
 
-    def __init__(self, config: BenchConfig) -> None:
-        self._config = config
+    config: BenchConfig  #: of the present run
+
+    def __init__(self) -> None:
         self._due_s = 0.0  # 0: not in the run phase
 
     def start_phase(self, phase: Phase, total: int | None = None, title: str = "") -> None:
         self._due_s = 0.0
         if phase is not Phase.RUN:
             return
-        config = self._config
+        config = self.config
         self._due_s = _MINUTE_S
         work = plural(config.count, "object")
         if config.iterations > 1:
@@ -122,7 +141,7 @@ class MinuteLines:
             return
         self._due_s += _MINUTE_S
         done, elapsed_s = progress.done - progress.errors, progress.elapsed_s
-        unit = _unit(self._config)
+        unit = _unit(self.config)
         print(
             f"{elapsed_s:.5f}s for {done} {unit} so far, {done / elapsed_s:.5f} {unit} per"
             " second...",
@@ -142,10 +161,85 @@ class MinuteLines:
         self._due_s = 0.0
 
 
+def suite(ns: argparse.Namespace) -> ExitStatus:
+    """Run all steps of the suite; prints a table of the rates at the end.
+
+    :raises SsbenchError: what ended the first step before there were results.
+    """
+    steps = suite_steps(
+        SuiteConfig(
+            counts=(ns.count, ns.large_count),
+            headers=dict(ns.headers or ()),
+            run=_run_config(ns, os.environ),
+            **{
+                each.name: getattr(ns, each.name)
+                for each in fields(SuiteConfig)
+                if each.name not in ("counts", "headers", "run")
+            },
+        )
+    )
+    outputs = {step.name: os.path.join(ns.csv_dir, f"bench{step.name}.csv") for step in steps}
+    for path in outputs.values():
+        write_result([], path)
+    stop = Stop()
+    rates: dict[str, float] = {}
+    reasons: dict[ExitStatus, str] = {}
+    with (
+        Signals(stop, hold=True),
+        make_progress(ns.progress, quiet=ns.quiet) as progress,
+        profiled(ns.profile, "master", progress.message),
+        ExitStack() as stack,
+    ):
+        lines = MinuteLines()
+        scenarios = [step.config.scenario for step in steps]
+        session = open_session(
+            steps[0].config.run, scenarios, stack, [lines, progress], stop, is_series=True
+        )
+        for step in steps:
+            pause(session, step.pause_s)
+            if stop.requested:
+                break
+            lines.config = step.config
+            try:
+                result, emptied = run_in(session, step.config)
+            except SsbenchError as error:
+                if not rates:
+                    raise
+                reasons.setdefault(error.exit_status, f"{step.name}: {error}")
+                break
+            tell_outcome(step.config, result, emptied)
+            write_outputs(outputs[step.name], None, step.config, result)
+            rates[step.name] = rate_of(result)
+            for status, why in result.reasons.items():
+                reasons.setdefault(status, f"{step.name}: {why}")
+    write_result(suite_table(steps, rates))
+    return tell_status(reasons)
+
+
+def suite_table(steps: Sequence[SuiteStep], rates: Mapping[str, float]) -> Iterator[str]:
+    """The rates per second beside those of Hummingbird and Swift; empty for steps not run."""
+    yield "\nSuccesses per second\n"
+    yield f"{'step':<12}{'this run':>12}{'Hummingbird':>13}{'Swift':>8}\n"
+    for step in steps:
+        rate = f"{rates[step.name]:.0f}" if step.name in rates else ""
+        then = step.series.hummingbird[step.number], step.series.swift[step.number]
+        yield f"{step.name:<12}{rate:>12}{then[0]:>13}{then[1]:>8}\n"
+    yield (
+        "Hummingbird and Swift: on 5 hosts, 225 disks; 10,000,000 objects of 4 KiB, 1,000,000 of"
+        " 1 MiB;\n250 users, mixed 50 users of each operation for 2 hours\n"
+    )
+
+
+def rate_of(result: RunResult) -> float:
+    """Successes of the run per second."""
+    outcome = result.outcome
+    return outcome.counts.done / outcome.seconds if outcome.seconds else 0.0
+
+
 def last_line(config: BenchConfig, result: RunResult) -> str:
     """The successes of the run per second, as nectar prints it."""
     done, seconds, unit = result.outcome.counts.done, result.outcome.seconds, _unit(config)
-    rate = done / seconds if seconds else 0.0
+    rate = rate_of(result)
     spent = f"for {done} {unit}" if config.is_mixed else "total time"
     return f"{seconds:.5f}s {spent}, {rate:.5f} {unit} per second."
 
@@ -155,7 +249,8 @@ def _unit(config: BenchConfig) -> str:
 
 
 def tell_outcome(config: BenchConfig, result: RunResult, emptied: EmptiedContainers | None) -> None:
-    """Print failures, and what became of the containers."""
+    """Print the rate, failures, and what became of the containers."""
+    print(last_line(config, result), flush=True)
     counts = result.outcome.counts
     if counts.failed or counts.lost:
         sent = counts.done + counts.failed + counts.lost

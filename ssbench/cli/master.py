@@ -140,6 +140,7 @@ _FUNCTIONS = {
     "bench files": "ssbench.cli.files_commands:bench_files",
     "gen-files": "ssbench.cli.files_commands:gen_files",
     "diff-dirs": "ssbench.cli.files_commands:diff_dirs",
+    "bench suite": "ssbench.cli.bench_commands:suite",
     "make-key": "ssbench.cli.master:make_key",
 }
 

@@ -53,8 +53,6 @@ def bench_words(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     own = [word for word in words[:first] if not word.startswith(f"{_SCALE}=")]
     scales = [_scale(word) for word in words[:first] if word not in own]
     given, rest = _parse(words[first:], _GLOBAL, COMMAND)
-    if "H" in given:
-        raise UsageError(f"{COMMAND}: -H is not supported: ssbench sends its own headers")
     if not rest or rest[0] not in _COMMANDS:
         raise UsageError(f"{COMMAND}: give a command: {', '.join(_COMMANDS)}")
     command, known = rest[0], _COMMANDS[rest[0]]
@@ -127,6 +125,8 @@ def _global_words(given: Mapping[str, Sequence[str]], environ: Mapping[str, str]
     found += _login(value) if value["A"] else []
     found += ["--os-region-name", value["R"]] if value["R"] else []
     found += ["--os-endpoint-type", "internal"] if "I" in switches else []
+    for header in given.get("H", ()):
+        found += ["--header", header]
     for url in filter(None, value["O"].split(",")):
         found += ["-S", url.strip()]
     return found

@@ -359,6 +359,11 @@ _BENCH_ALL = (
         metavar="COUNT"),
     row("-u --user-count", "users", types.count, _WHAT,
         "concurrent users; of mixed, of each operation", default=1, metavar="COUNT"),
+    row("--csv", "csv", str, _RESULTS, "write each operation to this file, as nectar does",
+        metavar="FILE"),
+    row("--csv-over-time", "csv_over_time", str, _RESULTS,
+        "write the number of operations of each minute to this file, as nectar does",
+        metavar="FILE"),
 )
 _BENCH_COUNT = row("--count", "count", types.count, _WHAT, "number of objects", default=1000,
         metavar="COUNT")
@@ -372,16 +377,12 @@ _BENCH_SIZES = (
         "sizes are random from --size up to, and without, this; each follows from the number of "
         "the object [default: all are equal]", metavar="BYTES"),
 )
-_BENCH_OUTPUT = (
-    row("--csv", "csv", str, _RESULTS, "write each operation to this file, as nectar does",
-        metavar="FILE"),
-    row("--csv-over-time", "csv_over_time", str, _RESULTS,
-        "write the number of operations of each minute to this file, as nectar does",
-        metavar="FILE"),
-)
+_BENCH_HEADER = row("--header", "headers", types.header, _WHAT,
+        "send this header with each request; may be repeated", metavar="'NAME: VALUE'",
+        repeat=True)
 _BENCH_RUN = (
     *(option for option in _HOW if option.name not in ("keep_objects", "verify")),
-    _RETRIES_OF_RUN, *_ERRORS, *_BENCH_OUTPUT,
+    _RETRIES_OF_RUN, *_ERRORS, _BENCH_HEADER,
     *(option for option in _RESULT_FILES if option.name in ("stats_file", "force")),
     row("--progress", "progress", str, _RESULTS, "also show the progress on standard error",
         default="none", choices=PROGRESS),
@@ -389,6 +390,9 @@ _BENCH_RUN = (
 )
 _POLICY_OF_BENCH = row("-p --policy", "policy", str, _WHAT, "storage policy of the containers",
         metavar="POLICY")
+_DELETE_BEHIND = row("--delete-behind", "delete_behind", types.count_or_none, _WHAT,
+        "number of objects that exist before the first is deleted, and from then on",
+        default=10_000, metavar="COUNT")
 _VERIFY_OF_BENCH = (
     replace(_BENCH_SIZES[0], default=None,
             help="size of the objects, as given to put; required by --verify [default: unknown]"),
@@ -405,11 +409,36 @@ BENCH = {
     "delete": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_TIME, *_BENCH_RUN),
     "mixed": (*_BENCH_ALL,
               replace(_BENCH_TIME, default=600.0, help="length of the run"), *_BENCH_SIZES,
-              row("--delete-behind", "delete_behind", types.count_or_none, _WHAT,
-                  "number of objects that exist before the first is deleted, and from then on",
-                  default=10_000, metavar="COUNT"),
+              _DELETE_BEHIND,
               next(option for option in _HOW if option.name == "keep_objects"),
               _POLICY_OF_BENCH, *_BENCH_RUN),
+    "suite": (
+        row("", "container", str, "", "start of the containers' names", default="bench-ec-",
+            metavar="PREFIX"),
+        row("--containers", "containers", types.count, _WHAT, "number of containers of each step",
+            default=100, metavar="COUNT"),
+        row("-u --user-count", "users", types.count, _WHAT, "concurrent users", default=250,
+            metavar="COUNT"),
+        row("--mixed-users", "mixed_users", types.count, _WHAT,
+            "concurrent users of each operation of mixed", default=50, metavar="COUNT"),
+        row("--count", "count", types.count, _WHAT, "number of objects of 4 KiB",
+            default=10_000_000, metavar="COUNT"),
+        row("--large-count", "large_count", types.count, _WHAT, "number of objects of 1 MiB",
+            default=1_000_000, metavar="COUNT"),
+        row("--iterations", "iterations", types.count, _WHAT, "how often each object is read",
+            default=3, metavar="COUNT"),
+        row("--time", "seconds", types.seconds, _WHAT, "length of mixed", default=7200.0,
+            metavar="SECONDS"),
+        _DELETE_BEHIND,
+        row("--pause", "pause_s", types.seconds_or_none, _WHAT,
+            "pause before a step that repeats the one before", default=300.0, metavar="SECONDS"),
+        row("--long-pause", "long_pause_s", types.seconds_or_none, _WHAT, "pause before others",
+            default=900.0, metavar="SECONDS"),
+        row("--csv-dir", "csv_dir", str, _RESULTS,
+            "folder of the CSV files, one for each step, which must exist", default=".",
+            metavar="DIR"),
+        _POLICY_OF_BENCH, *_BENCH_RUN,
+    ),
 }
 NECTAR = (
     row("--scale", "scale", float, "", "multiply counts and times, as in --scale=0.001; this and "
@@ -499,6 +528,7 @@ _BENCH = {
     "post": "set the metadata of each",
     "delete": "delete them, and the containers that are empty then",
     "mixed": "upload, change, read and delete objects, all at once",
+    "suite": "run all steps of a published comparison, and print its figures beside yours",
 }
 #: First word of commands that have two -> summary.
 GROUPS = {"bench": "put, get, head, post or delete numbered objects; read, write or copy files"}

@@ -140,6 +140,14 @@ def think_time(text: str) -> list[float]:
     return [parts[0], parts[-1]]
 
 
+def header(text: str) -> tuple[str, str]:
+    """``NAME: VALUE`` of a request header."""
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise UsageError("give a header as 'NAME: VALUE'")
+    return name.strip(), value.strip()
+
+
 def percentile(text: str) -> float:
     """Above 0, up to 100."""
     number = _number(text, "a percentile")

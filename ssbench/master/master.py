@@ -171,9 +171,13 @@ class Master:
 
     # Runs --------------------------------------------------------------------------------------
 
-    def begin_run(self, run_id: str, recorder: Recorder | None) -> None:
-        """Begin another run with the workers that are here, and count anew."""
-        self._manager.settings = replace(self._manager.settings, run_id=run_id)
+    def begin_run(self, settings: StorageSettings, recorder: Recorder | None) -> None:
+        """Begin another run with the workers that are here, and count anew.
+
+        :param settings: of the run; its credentials are ignored, as they may have been renewed.
+        """
+        credentials = self._manager.settings.credentials
+        self._manager.settings = replace(settings, credentials=credentials)
         self.recorder.begin(recorder)
         self.workers_lost, self._lost_between_runs = self._lost_between_runs, []
         self._worker_warnings = 0

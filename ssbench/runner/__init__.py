@@ -32,7 +32,7 @@ def run(
     """
     scenario = resolve(config)
     with ExitStack() as stack:
-        session = open_session(config, scenario, stack, observers, stop)
+        session = open_session(config, [scenario], stack, observers, stop)
         from ssbench.runner.single_run import Run  # loads slowly
 
         result = Run(session, scenario, config.stats_file).execute()
@@ -51,7 +51,7 @@ def judge(config: RunConfig, result: RunResult) -> None:
 
 def open_session(
     config: RunConfig,
-    scenario: Scenario,
+    scenarios: Sequence[Scenario],
     stack: ExitStack,
     observers: Sequence[Observer] = (),
     stop: Stop | None = None,
@@ -60,20 +60,22 @@ def open_session(
 ) -> Session:
     """Start the local workers; returns the session of the runs, which ends with the stack.
 
-    :param scenario: none of the runs has more users.
+    :param scenarios: at least one; no run has more users than all of these.
     :param is_series: as of Session.
     :raises UsageError: this host can't run so many users.
     """
     from ssbench.runner.local_workers import start_local_workers
 
-    local = start_local_workers(config, stack, scenario.most_users, groups=scenario.groups)
+    most_users = max(scenario.most_users for scenario in scenarios)
+    groups = [group for scenario in scenarios for group in scenario.groups]
+    local = start_local_workers(config, stack, most_users, groups=groups)
     # Loaded while the workers start, which takes as long.
     from ssbench.runner.session import Session
     from ssbench.runner.stop import Stop
 
     return Session(
         config, stack, observers, stop or Stop(),
-        local=local, most_users=scenario.most_users, seed=scenario.seed, is_series=is_series,
+        local=local, most_users=most_users, seed=scenarios[0].seed, is_series=is_series,
     )  # fmt: skip
 
 

@@ -6,8 +6,9 @@ another, and nothing is kept of them.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +19,7 @@ from ssbench.core.model import Group, Profile, SizeClass
 from ssbench.core.naming import has_dot_segment, naming_of
 from ssbench.core.observer import Observer
 from ssbench.core.operations import CREATE, DELETE, HEAD, POST, READ, Effect, Operation
-from ssbench.core.scenario.fields import container_base, mix
+from ssbench.core.scenario.fields import container_base, headers, mix
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
@@ -45,6 +46,7 @@ _CLASS = "bench"  #: name of the size class: sizes follow from it and the object
 #: Pauses before each attempt to delete an emptied container: its listing lags behind its objects.
 PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
 _CONCURRENCY = 10
+_PAUSE_STEP_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +74,15 @@ class BenchConfig:
     users: int = 1
     delete_behind: int = 10_000
     policy: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     run: RunConfig
 
     def __post_init__(self) -> None:
         try:
             container_base(self.container)
+            headers(self.headers)
         except ValueError as error:
-            raise UsageError(f"container: {error}") from error
+            raise UsageError(f"bench {self.method}: {error}") from error
         if has_dot_segment(self.container) or has_dot_segment(f"{self.prefix}0"):
             raise UsageError('container and prefix: no segment may be "." or ".."')
         if self.size is None and (self.run.verify or self.max_size is not None):
@@ -115,6 +119,8 @@ class BenchConfig:
             container_count=self.containers,
             policy=self.policy,
             groups=groups if self.is_mixed else (),
+            headers=self.headers,
+            source=f"bench {self.method}",
         )
 
     @property
@@ -162,7 +168,9 @@ def run_bench(
     scenario = config.scenario
     check_thresholds(config.run, scenario)
     with ExitStack() as stack:
-        result, emptied = run_in(open_session(config.run, scenario, stack, observers, stop), config)
+        result, emptied = run_in(
+            open_session(config.run, [scenario], stack, observers, stop), config
+        )
     judge(config.run, result)
     return result, emptied
 
@@ -237,3 +245,113 @@ def _why_kept(client: RetryingClient, name: str, config: BenchConfig) -> str:
         if listed and not (listed[0].name.startswith(config.prefix) and digits.isdecimal()):
             return "other objects"
     return "not empty"
+
+
+# The suite --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One object size of the comparison, with the rates per second that were published.
+
+    The seven rates are of put, put, get, get, delete, delete and mixed.
+    """
+
+    label: str  #: in the names of CSV files
+    infix: str  #: in the names of containers
+    size: int
+    hummingbird: tuple[int, ...]
+    swift: tuple[int, ...]
+
+
+SERIES = (
+    Series(
+        "4KB", "kb", 4096,
+        (4970, 2193, 17162, 20718, 7183, 7380, 7405), (594, 470, 2909, 2913, 856, 682, 2907),
+    ),
+    Series(
+        "1MB", "mb", 1 << 20,
+        (720, 719, 898, 898, 7042, 7246, 4044), (182, 184, 811, 816, 511, 542, 2897),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteConfig:
+    """All steps of both series.
+
+    :param counts: objects of each of SERIES.
+    :param pause_s: before a step that repeats the one before; ``long_pause_s``: before others.
+    """
+
+    container: str
+    containers: int
+    counts: tuple[int, ...]
+    iterations: int
+    users: int
+    mixed_users: int
+    seconds: float
+    delete_behind: int
+    pause_s: float
+    long_pause_s: float
+    policy: str | None
+    headers: Mapping[str, str]
+    run: RunConfig
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteStep:
+    """One run of the suite."""
+
+    name: str  #: ``4KBput1``
+    series: Series
+    number: int  #: from 0 within the series
+    pause_s: float  #: before it
+    config: BenchConfig
+
+
+def suite_steps(config: SuiteConfig) -> list[SuiteStep]:
+    """The steps in their order, each with a stat file of its own."""
+    steps: list[SuiteStep] = []
+    turns = [(method, turn) for method in ("put", "get", "delete") for turn in (1, 2)]
+    for series, count in zip(SERIES, config.counts, strict=True):
+        for number, (method, turn) in enumerate([*turns, ("mixed", 1)]):
+            name = f"{series.label}{method}{turn}"
+            mixed = method == "mixed"
+            step = BenchConfig(
+                method=method,
+                container=f"{config.container}{series.infix}-{'mixed-2' if mixed else turn}-",
+                prefix="bench-",
+                containers=config.containers,
+                count=count,
+                iterations=config.iterations if method == "get" else 1,
+                size=series.size if method in ("put", "mixed") else None,
+                seconds=config.seconds if mixed else None,
+                users=config.mixed_users if mixed else config.users,
+                delete_behind=config.delete_behind,
+                policy=config.policy,
+                headers=config.headers,
+                run=replace(config.run, stats_file=_step_path(config.run.stats_file, name)),
+            )
+            pause_s = config.pause_s if turn == 2 else config.long_pause_s
+            steps.append(SuiteStep(name, series, number, pause_s if steps else 0.0, step))
+    return steps
+
+
+def _step_path(path: str | None, name: str) -> str | None:
+    """``x.stat.gz`` as ``x.4KBput1.stat.gz``."""
+    if path is None:
+        return None
+    stem = path.removesuffix(".stat.gz")
+    return f"{stem}.{name}.stat.gz"
+
+
+def pause(session: Session, seconds: float) -> None:
+    """Wait; the workers stay connected. A stop ends it."""
+    end_s = time.monotonic() + seconds
+
+    def wait() -> None:
+        while time.monotonic() < end_s and not session.stop.requested:
+            time.sleep(min(_PAUSE_STEP_S, max(end_s - time.monotonic(), 0.0)))
+
+    session.meanwhile(wait)

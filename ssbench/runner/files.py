@@ -203,7 +203,7 @@ class _Measurement:
                 force=True,
             )
             widest = self._scenario(most, len(self.sizes))
-            session = open_session(run, widest, stack, observers, self.stop, is_series=True)
+            session = open_session(run, [widest], stack, observers, self.stop, is_series=True)
             try:
                 for files in config.files or (len(self.sizes),):
                     for users in config.users:

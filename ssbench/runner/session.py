@@ -147,7 +147,7 @@ class Session:
             if self._local:
                 self._begin(self._local)
             self.stop.listen(self._master.interrupt)
-        self._master.begin_run(settings.run_id, recorder)
+        self._master.begin_run(settings, recorder)
         return self._master
 
     @property

@@ -163,6 +163,37 @@ def test_mixed_runs_all_operations_and_leaves_nothing(
     assert account.containers("mix-") == []
 
 
+def test_the_suite_runs_all_steps_in_their_order(
+    bench: Bench, account: Account, tmp_path: Path
+) -> None:
+    ended = bench(
+        "suite", "suite-", "--containers", 1, "-u", 2, "--mixed-users", 1, "--count", 6,
+        "--large-count", 2, "--time", "1s", "--pause", 0, "--long-pause", 0,
+        "--delete-behind", 3, "--csv-dir", tmp_path,
+    ).fine()  # fmt: skip
+    steps = [f"{turn}{number}" for turn in ("put", "get", "delete") for number in (1, 2)]
+    names = [f"{size}{step}" for size in ("4KB", "1MB") for step in (*steps, "mixed1")]
+    rows = [line.split() for line in ended.out.split("step ")[1].splitlines()[1:15]]
+    assert [row[0] for row in rows] == names
+    assert all(len(row) == 4 for row in rows), rows
+    assert rows[0][2:] == ["4970", "594"]
+    assert rows[-1][2:] == ["4044", "2897"]
+    lines = {name: len(table(tmp_path / f"bench{name}.csv")) - 1 for name in names}
+    assert (lines["4KBput1"], lines["4KBget2"], lines["1MBget1"], lines["1MBdelete2"]) == (
+        6, 18, 6, 2,
+    )  # fmt: skip
+    assert {path.name for path in ended.results.parent.glob("bench-1.*.stat.gz")} == {
+        f"bench-1.{name}.stat.gz" for name in names
+    }
+    assert account.containers("suite-") == []
+
+
+def test_headers_are_sent_with_each_request(bench: Bench, account: Account) -> None:
+    bench("put", "headed", "--count", 2, "--header", "X-Object-Meta-Colour: red").fine()
+    assert account("HEAD", "headed/bench-1")[1]["X-Object-Meta-Colour"] == "red"
+    bench("delete", "headed", "--count", 2).fine()
+
+
 def test_mixed_can_keep_its_objects(bench: Bench, account: Account) -> None:
     bench("mixed", "kept", "--time", "1s", "--delete-behind", 5, "-k", "--size", 10).fine()
     assert len(account.contents()["kept"]) >= 5
@@ -183,6 +214,9 @@ def test_it_stops_at_the_first_error(bench: Bench) -> None:
         (["put", "..", "x"], 'no segment may be "." or ".."'),
         (["put", "c", "--csv", "/nowhere/x.csv"], "/nowhere/x.csv: can't be written"),
         (["head", "c", "--size", "10"], "unknown option: --size"),
+        (["get", "c", "--header", "X-Auth-Token: 1"], "X-Auth-Token"),
+        (["get", "c", "--header", "none"], "give a header as 'NAME: VALUE'"),
+        (["suite", "--csv-dir", "/nowhere"], "/nowhere/bench4KBput1.csv: can't be written"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_sent(

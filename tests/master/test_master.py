@@ -141,6 +141,11 @@ class Scene:
         self.stack = ExitStack()
         self._threads: list[threading.Thread] = []
 
+    def begin_run(self, run_id: str, recorder: Recorder, **changes: Any) -> None:
+        """Another run with the same settings, but for these, and without credentials."""
+        settings = replace(self.master.settings, run_id=run_id, credentials=(), **changes)
+        self.master.begin_run(settings, recorder)
+
     def thread_worker(self, worker_id: str = "w", **options: Any) -> None:
         """A worker in a thread."""
         thread = threading.Thread(target=self._work, args=(worker_id, options))
@@ -280,7 +285,10 @@ def test_another_run_goes_on_with_the_same_workers() -> None:
         second = Recorder()
         here.master.workers_lost = ["b"]
         here.master._refused = 3
-        here.master.begin_run("run2", second)
+        credentials = here.master.settings.credentials
+        here.begin_run("run2", second, container_base="other")
+        assert here.master.settings.container_base == "other"
+        assert here.master.settings.credentials == credentials
         assert (here.master.workers_lost, here.master.refused) == ([], 0)
         assert here.master.settings.run_id == "run2"
         assert here.run(Ledger(30)).counts.done == 30
@@ -422,10 +430,10 @@ def test_a_worker_that_ends_between_two_runs_is_lost_to_the_second() -> None:
         process.terminate()
         here.master.keep_workers(lambda: len(here.master.registry.workers) < 2)
         assert here.master.workers_lost == []
-        here.master.begin_run("again", here.recorder)
+        here.begin_run("again", here.recorder)
         (lost,) = here.master.workers_lost
         assert lost.startswith("leaves (")
-        here.master.begin_run("and again", here.recorder)
+        here.begin_run("and again", here.recorder)
         assert here.master.workers_lost == []
 
 
@@ -440,7 +448,7 @@ def test_workers_may_leave_before_the_run_and_after_it() -> None:
         here.master.release_workers()
         process.terminate()
         here.master.keep_workers(lambda: not here.master.registry.workers)
-        here.master.begin_run("again", here.recorder)
+        here.begin_run("again", here.recorder)
         assert here.master.workers_lost == []
 
 
@@ -667,7 +675,7 @@ def test_a_worker_of_another_release_is_warned_of_once() -> None:
     with scene() as here:
         here.scripted(honest, release="0.9\x1b[2J")
         here.run(Ledger(20), users=4)
-        here.master.begin_run("run2", here.recorder)
+        here.begin_run("run2", here.recorder)
     told = [line for line in here.observer.messages if "release" in line]
     assert told == [
         f"Worker scripted (host, pid 1) is of ssbench 0.9\\x1b[2J, this master of {__version__}:"

@@ -1,0 +1,162 @@
+"""The CSV files by operation: their columns, names, times and order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ssbench.core.model import NONE_NS, UNCERTAIN_NS, ErrorKind, Phase, Result
+from ssbench.core.operations import CREATE, DELETE, OPERATIONS, READ, UPDATE
+from ssbench.core.records import (
+    ClockRecord,
+    MarkRecord,
+    PhaseRecord,
+    Record,
+    ResultBatch,
+    RunHeader,
+)
+from ssbench.report import operation_rows, over_time_rows
+from ssbench.report.operations import ALL_COLUMNS, METHODS, READ_COLUMNS, WRITE_COLUMNS
+
+START_S = 1_700_000_000
+START_NS = START_S * 10**9
+SECOND = 10**9
+SCENARIO = {
+    "name": "bench get",
+    "sizes": [{"name": "bench", "size_min": 1, "size_max": 1}],
+    "initial_files": {"bench": 10},
+    "container_base": "c",
+    "container_count": 2,
+}
+HEADER = RunHeader(
+    "0123456789", START_S, "1.0.0", {}, SCENARIO, {}, 1, "swift",
+    names={"kind": "numbered", "prefix": "x-"},
+)  # fmt: skip
+RUN = PhaseRecord(Phase.RUN, START_S, 4)
+
+
+def result(number: int, start_ns: int, took_ns: int, operation: int = READ, **more: int) -> Result:
+    values = {
+        **dict.fromkeys(Result._fields, 0), "number": number + 1, "operation": operation,
+        "object": number, "due_ns": NONE_NS, "start_ns": start_ns, "headers_ns": took_ns // 2,
+        "first_byte_ns": NONE_NS, "last_byte_ns": took_ns, "bytes_moved": 7, "status": 200,
+        "transaction_id": b"tx1", "detail": "", "others": (), "statuses": (), **more,
+    }  # fmt: skip
+    return Result(**values)  # type: ignore[arg-type]
+
+
+def batch(*rows: Result, worker: int = 0, phase: Phase = Phase.RUN) -> ResultBatch:
+    return ResultBatch.of_rows(phase, worker, rows)
+
+
+def lines(records: list[Record], *columns: str) -> list[str]:
+    return "".join(operation_rows(records, columns or ALL_COLUMNS)).splitlines()
+
+
+def test_each_operation_has_a_line_with_its_completion_and_name() -> None:
+    records = [HEADER, RUN, batch(result(0, 5, 10), result(3, 20, 30, headers_ns=UNCERTAIN_NS))]
+    assert lines(records, *READ_COLUMNS) == [
+        "completion_time_unix_nano,object_name,transaction_id,status,headers_elapsed_nanoseconds,"
+        "elapsed_nanoseconds",
+        f"{START_NS + 15},c0/x-0,tx1,200,5,10",
+        f"{START_NS + 50},c1/x-3,tx1,200,,30",
+    ]
+    assert lines(records, *WRITE_COLUMNS)[1] == f"{START_NS + 15},c0/x-0,tx1,200,10"
+
+
+def test_failed_operations_are_among_them_with_their_cause() -> None:
+    failed = result(
+        1, 0, 9, DELETE, status=503, error=ErrorKind.STATUS, retries=2, bytes_moved=0,
+        headers_ns=NONE_NS,
+    )  # fmt: skip
+    assert lines([HEADER, RUN, batch(failed)])[1] == (
+        f"{START_NS + 9},DELETE,c1/x-1,tx1,503,,9,0,2,status"
+    )
+
+
+def test_operations_of_other_phases_are_left_out() -> None:
+    records = [HEADER, batch(result(0, 0, 1), phase=Phase.POPULATE), RUN, batch(result(1, 0, 1))]
+    assert [line.split(",")[1] for line in lines(records, *WRITE_COLUMNS)[1:]] == ["c1/x-1"]
+
+
+def test_the_clock_of_a_worker_is_corrected() -> None:
+    shift = ClockRecord(1, Phase.RUN, 1000, 10)
+    records = [HEADER, RUN, shift, batch(result(0, 5, 10), worker=1), batch(result(1, 5, 10))]
+    assert [line.split(",")[0] for line in lines(records)[1:]] == [
+        str(START_NS + 1015), str(START_NS + 15),
+    ]  # fmt: skip
+
+
+def test_names_of_a_scenario_are_those_of_its_run() -> None:
+    header = replace(HEADER, names={})
+    records = [header, RUN, batch(result(3, 0, 1), result(12, 0, 1, CREATE))]
+    assert [line.split(",")[1:3] for line in lines(records)[1:]] == [
+        ["GET", "c_000001/bench_000003"],
+        ["PUT", "c_000000/bench_0123456789_000012"],
+    ]
+
+
+def test_an_operation_on_a_container_has_its_name() -> None:
+    (list_row,) = (row for row in OPERATIONS.values() if row.name == "LIST")
+    assert lines([HEADER, RUN, batch(result(1, 0, 1, list_row))])[1].split(",")[1:3] == [
+        "LIST",
+        "c1",
+    ]
+
+
+def test_what_a_damaged_header_does_not_tell_is_empty() -> None:
+    strange = replace(HEADER, names={"kind": "of a later release"})
+    for records in ([RUN, batch(result(1, 0, 1))], [strange, RUN, batch(result(1, 0, 1))]):
+        assert lines(records)[1].split(",")[2] == ""
+
+
+def test_operations_of_the_old_program_have_no_container() -> None:
+    legacy = replace(HEADER, run_id="", ssbench_version="0.3.9", names={})
+    assert lines([legacy, RUN, batch(result(1, 0, 1, UPDATE))])[1].split(",")[1:3] == [
+        "UPDATE", "bench_000001",
+    ]  # fmt: skip
+
+
+def test_a_malformed_batch_costs_its_own_lines_only() -> None:
+    broken = ResultBatch(Phase.RUN, 0, 3, ("number",), b"\x91\x01")
+    assert len(lines([HEADER, RUN, broken, batch(result(1, 0, 1))])) == 2
+
+
+def test_control_characters_do_not_reach_a_terminal() -> None:
+    header = replace(HEADER, names={"kind": "numbered", "prefix": "\x1b[2J"})
+    row = lines([header, RUN, batch(result(1, 0, 1))])[1]
+    assert "\x1b" not in row
+    assert "\\x1b[2J1" in row
+
+
+# Over time --------------------------------------------------------------------------------
+
+
+def over_time(records: list[Record], *methods: str) -> list[str]:
+    return "".join(over_time_rows(records, methods)).splitlines()
+
+
+def test_minutes_begin_with_the_load_and_the_last_ends_with_it() -> None:
+    begin, end = MarkRecord(SECOND, "stage", 0, 4), MarkRecord(131 * SECOND, "end", 0, 4)
+    rows = [result(n, at * SECOND, SECOND) for n, at in enumerate((1, 59, 61, 62, 121))]
+    failed = result(9, 62 * SECOND, 1, error=ErrorKind.STATUS)
+    assert over_time([HEADER, RUN, begin, batch(*rows, failed), end]) == [
+        "time_unix_nano,count_since_last_time",
+        f"{START_NS + SECOND},0",
+        f"{START_NS + 61 * SECOND},2",
+        f"{START_NS + 121 * SECOND},2",
+        f"{START_NS + 131 * SECOND},1",
+    ]
+
+
+def test_methods_are_counted_apart() -> None:
+    begin = MarkRecord(0, "stage", 0, 4)
+    rows = [result(0, 1, 1, CREATE), result(0, 2, 1), result(0, 3, 1), result(0, 4, 1, DELETE)]
+    assert over_time([HEADER, RUN, begin, batch(*rows)], *METHODS) == [
+        "time_unix_nano,DELETE,GET,HEAD,POST,PUT",
+        f"{START_NS},0,0,0,0,0",
+        f"{START_NS + 5},1,2,0,0,1",
+    ]
+
+
+def test_a_run_without_a_load_has_no_rows() -> None:
+    assert over_time([HEADER]) == ["time_unix_nano,count_since_last_time"]
