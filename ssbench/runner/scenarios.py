@@ -28,6 +28,9 @@ CANNED = (
     "get_only",
     "delete_only",
     "all_operations",
+    "webdav_load",
+    "webdav_volume",
+    "webdav_stress",
 )
 SUFFIX = ".scenario"
 #: Names of such scenarios in ssbench 0.3.9 and its documents -> ours.

@@ -89,7 +89,7 @@ class WebdavStorage(WebdavClient):
         if 200 <= timing.status < 300:
             return timing
         if timing.status in _NO_FOLDER:
-            self._folders.discard(path.rpartition("/")[0])
+            self._folders.clear()
         raise self._failure("PUT", timing)
 
     def _write_verified(self, job: Job, deadline_ns: int) -> Timing:
@@ -235,15 +235,16 @@ class WebdavStorage(WebdavClient):
 
     def _make_folders(self, path: str, deadline_ns: int) -> None:
         """Make the folders between the container and an object, unless they are known."""
-        folder = path.rpartition("/")[0]
-        if folder in self._folders:
+        if path.rpartition("/")[0] in self._folders:
             return
         if len(self._folders) >= _FOLDERS_MAX:
             self._folders.clear()
-        container, *names = folder.split("/")
-        for depth in range(1, len(names) + 1):
-            self._make_collection("/".join([container, *names[:depth]]), deadline_ns)
-        self._folders.add(folder)
+        folder, *names, _ = path.split("/")
+        for name in names:
+            folder = f"{folder}/{name}"
+            if folder not in self._folders:
+                self._make_collection(folder, deadline_ns)
+                self._folders.add(folder)
 
     def connect(self, count: int) -> None:
         self._bodies.prepare()

@@ -12,12 +12,14 @@ class Relay:
 
     :param listener: a listening socket, of whatever network namespace.
     :param port: on this host's loopback.
+    :param cut_after: bytes of the server's after which a connection breaks; 0: it never does.
     """
 
-    def __init__(self, listener: socket.socket, port: int) -> None:
+    def __init__(self, listener: socket.socket, port: int, cut_after: int = 0) -> None:
         self.port = listener.getsockname()[1]
         self._listener = listener
         self._to = ("127.0.0.1", port)
+        self._cut_after = cut_after
         self._opened: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
 
@@ -42,17 +44,22 @@ class Relay:
                 self._opened.append(client)
                 server = socket.create_connection(self._to)
                 self._opened.append(server)
-                for pair in ((client, server), (server, client)):
+                for pair in ((client, server, 0), (server, client, self._cut_after)):
                     thread = threading.Thread(target=_pass_on, args=pair)
                     thread.start()
                     self._threads.append(thread)
 
 
-def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+def _pass_on(source: socket.socket, sink: socket.socket, cut_after: int) -> None:
     sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    passed = 0
     with suppress(OSError):
         while data := source.recv(65536):
             sink.sendall(data)
+            passed += len(data)
+            if 0 < cut_after <= passed:
+                _shut(source)
+                break
     with suppress(OSError):
         sink.shutdown(socket.SHUT_WR)
 

@@ -1,0 +1,236 @@
+"""Runs against real WebDAV servers, as a user runs them."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ssbench.core.errors import ExitStatus
+from tests.e2e.commands import Commands, Started, finished, until, workers_of
+from tests.e2e.test_secrets import Watcher, none_has, nowhere
+from tests.fakes.relay import Relay
+from tests.servers.webdav import PASSWORD, REALM, USER, Apache, DavServer, Nginx, WsgiDav
+
+OPERATIONS = {
+    "create": 3, "read": 4, "update": 2, "delete": 2, "head": 1, "list": 1, "copy": 1,
+    "range_read": 2,
+}  # fmt: skip
+apache = pytest.mark.program("apache2")
+nginx = pytest.mark.program("nginx-dav-ext")
+
+
+def secrets_of(server: DavServer) -> list[str]:
+    """The password, and what is as good: HA1 of digest, the header of basic authentication."""
+    from base64 import b64encode
+    from hashlib import md5
+
+    basic = b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    realms = (REALM, "/dav")
+    keys = [md5(f"{USER}:{realm}:{PASSWORD}".encode()).hexdigest() for realm in realms]
+    return [PASSWORD, basic, *keys]
+
+
+def scenario(commands: Commands, **keys: object) -> Path:
+    path = commands.scenario(**{"operations": OPERATIONS, "container_base": "dav", **keys})
+    path.write_text(path.read_text().replace('"crud_profile": [1, 1, 1, 1], ', ""))
+    return path
+
+
+@pytest.fixture(scope="module")
+def wsgidav() -> Iterator[DavServer]:
+    """Shared, with digest: take a container base of your own."""
+    with WsgiDav("digest") as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param(Apache("digest"), id="apache-digest", marks=apache),
+        pytest.param(Apache("basic"), id="apache-basic", marks=apache),
+        pytest.param(Nginx("basic"), id="nginx-basic", marks=nginx),
+        pytest.param(Nginx(), id="nginx-open", marks=nginx),
+        pytest.param(WsgiDav("digest"), id="wsgidav-digest"),
+        pytest.param(WsgiDav("basic"), id="wsgidav-basic"),
+    ],
+)
+def test_a_run_on_each_server_is_verified_cleaned_and_shows_no_secret(
+    commands: Commands, server: DavServer
+) -> None:
+    with server:
+        own = {} if isinstance(server, Nginx) else {"post": 1}
+        path = scenario(commands, operations={**OPERATIONS, **own}, operation_count=200)
+        given = {"environment": server.environment}
+        started = commands.start_run("-v", "-f", path, "--verify", *server.options, **given)
+        with Watcher(started) as watcher:
+            ended = started.wait().fine()
+        assert ended.counted()[:2] == (200, 0)
+        assert len(workers_of(ended.results)) == 2
+        assert {name for name, count in finished(ended.stats).items() if count} == {
+            name.upper() for name in {**OPERATIONS, **own}
+        }
+        # What the run created is gone, what it began with stays, and a second run finds it there.
+        left = [name for name in server.names() if not name.endswith(("/", ".ssbench"))]
+        assert len(left) <= 10
+        again = commands.run("-f", path, "--verify", *server.options, **given).fine()
+        assert again.counted()[1] == 0
+        report = commands.master("cleanup-containers", "-b", "dav", *server.options, **given)
+        assert "3 containers" in report.wait().fine().out
+        assert server.names() == []
+        none_has(watcher.public, *secrets_of(server))
+        none_has(watcher.inherited, *secrets_of(server), "WEBDAV_PASSWORD")
+        nowhere(commands.place, *secrets_of(server))
+
+
+@apache
+def test_nonces_that_become_stale_are_no_errors(commands: Commands) -> None:
+    with Apache("digest", nonce_lifetime_s=1) as server:
+        ended = commands.run(
+            "-f", scenario(commands), "-r", 5, *server.options, environment=server.environment
+        ).fine()
+    count, errors, retries = ended.counted()
+    assert count > 100
+    assert (errors, retries, ended.stats.total().renewals) == (0, 0, 0)
+
+
+@nginx
+def test_names_in_folders(commands: Commands) -> None:
+    path = scenario(commands, key_names="deep", operations={"create": 2, "read": 2, "delete": 1})
+    with Nginx() as server:
+        ended = commands.run("-f", path, "--verify", "-k", *server.options).fine()
+        assert ended.counted()[1] == 0
+        assert any(name.count("/") == 4 and "tiny_" in name for name in server.names())
+        words = ["cleanup-containers", "-b", "dav", *server.options]
+        assert "3 containers" in commands.master(*words).wait().fine().out
+        assert server.names() == []
+
+
+def test_two_urls_of_one_collection(commands: Commands, wsgidav: DavServer) -> None:
+    path = scenario(commands, container_base="two")
+    options = [*wsgidav.options, "--url", wsgidav.url.replace("127.0.0.1", "localhost")]
+    ended = commands.run("-f", path, *options, environment=wsgidav.environment).fine()
+    assert ended.counted()[:2] == (60, 0)
+
+
+def on_disk(started: Started, operation: str) -> int:
+    """How many are in the stat file, which may not be there yet."""
+    try:
+        return started.on_disk(operation)
+    except Exception:  # noqa: BLE001 - it is being written
+        return 0
+
+
+def test_a_killed_worker_is_survived(commands: Commands, wsgidav: DavServer) -> None:
+    path = scenario(commands, container_base="killed")
+    given = {"environment": wsgidav.environment}
+    started = commands.start_run("-f", path, "-r", 12, *wsgidav.options, **given)
+    until("operations", lambda: on_disk(started, "READ") > 20)
+    started.workers()[0].send_signal(signal.SIGKILL)
+    ended = started.wait().fine(ExitStatus.WORKERS_LOST)
+    assert ended.counted()[0] > 20
+
+
+def test_what_a_killed_master_left_is_cleaned_up(commands: Commands, wsgidav: DavServer) -> None:
+    path = scenario(commands, operation_count=10**6, container_base="resumed")
+    given = {"environment": wsgidav.environment}
+    started = commands.start_run("-f", path, *wsgidav.options, **given)
+    until("objects", lambda: on_disk(started, "CREATE") > 20)
+    started.signal(signal.SIGKILL)
+    started.process.wait()
+    words = ["cleanup-containers", "--resume-cleanup", started.stat_file, *wsgidav.options]
+    assert "Deleted " in commands.master(*words, **given).wait().fine().out
+    assert "Nothing was left of run" in commands.master(*words, **given).wait().fine().out
+    left = {name.rpartition("/")[2] for name in wsgidav.names() if name.startswith("resumed_")}
+    assert left - {"", ".ssbench"} <= {f"tiny_{number:06d}" for number in range(10)}
+
+
+def test_without_the_mark_cleanup_deletes_nothing(commands: Commands, wsgidav: DavServer) -> None:
+    for folder, name in (("mine_000001", "tiny_000001"), ("mine_000002", "thesis.txt")):
+        (wsgidav.files / folder).mkdir()
+        (wsgidav.files / folder / name).write_text("precious")
+    before = wsgidav.names()
+    words = ["cleanup-containers", "-b", "mine", "--yes", *wsgidav.options]
+    ended = commands.master(*words, environment=wsgidav.environment).wait().fine()
+    assert "No containers to delete" in ended.out
+    assert "no mark of ssbench" in ended.out
+    assert wsgidav.names() == before
+    path = scenario(commands, container_base="mine")
+    refused = commands.run("-f", path, *wsgidav.options, environment=wsgidav.environment)
+    assert "nothing says that ssbench made it" in refused.one_line()
+    assert [name for name in wsgidav.names() if name in before] == before
+
+
+def test_a_wrong_password_is_refused_and_not_shown(commands: Commands, wsgidav: DavServer) -> None:
+    wrong = {"WEBDAV_USER": USER, "WEBDAV_PASSWORD": "Wr0ng-passw0rd-of-nobody"}
+    path = scenario(commands)
+    ended = commands.run("-v", "-f", path, *wsgidav.options, environment=wrong)
+    assert f"{wsgidav.url}/: user or password refused (401)" in ended.one_line()
+    ended = commands.run("-v", "-f", path, *wsgidav.options)
+    assert "asks for user and password (401)" in ended.one_line()
+    nowhere(commands.place, wrong["WEBDAV_PASSWORD"], *secrets_of(wsgidav))
+
+
+def test_workers_of_other_hosts_get_credentials_with_a_key_only(
+    commands: Commands, wsgidav: DavServer
+) -> None:
+    path = scenario(commands, container_base="keyed")
+    words = ["-f", path, "--zmq-bind-ip", "0.0.0.0", *wsgidav.options]  # nosec B104
+    given = {"environment": wsgidav.environment}
+    ended = commands.run(*words, **given)
+    assert "encrypt with --zmq-key-file" in ended.one_line(2)
+    assert not [name for name in wsgidav.names() if name.startswith("keyed")]
+    key = commands.place / "wire.key"
+    commands.master("make-key", key).wait().fine()
+    assert commands.run(*words, "--zmq-key-file", key, **given).fine().counted()[1] == 0
+
+
+def test_a_store_that_is_down(commands: Commands) -> None:
+    path = scenario(commands)
+    with WsgiDav() as server:
+        server.stop()
+        ended = commands.run("-f", path, *server.options)
+        assert f"{server.url}/: connection refused" in ended.one_line()
+        # And one that goes away and comes back: no operation is lost.
+        server.start()
+        started = commands.start_run("-f", path, "-r", 8, "--retries", 30, *server.options)
+        until("operations", lambda: on_disk(started, "READ") > 20)
+        server.stop()
+        server.start()
+        ended = started.wait().fine()
+    count, errors, retries = ended.counted()
+    assert count > 20
+    assert errors <= count // 10
+    assert retries > 0
+
+
+@nginx
+def test_rate_limits_are_retried(commands: Commands) -> None:
+    with Nginx(requests_per_s=50) as server:
+        path = scenario(commands, user_count=8, operations={"create": 1, "read": 4})
+        ended = commands.run("-f", path, "--retries", 30, *server.options).fine()
+    count, errors, retries = ended.counted()
+    assert (count, errors) == (60, 0)
+    assert retries > 0, "nginx answers 503 to what is above its limit"
+
+
+def test_bodies_that_are_cut_off_are_retried(commands: Commands, wsgidav: DavServer) -> None:
+    sizes = [{"name": "big", "size_min": 300_000, "size_max": 300_000}]
+    path = scenario(
+        commands, sizes=sizes, initial_files={"big": 3}, container_base="cut",
+        operations={"read": 1}, operation_count=30,
+    )  # fmt: skip
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        Relay(listener, wsgidav.port, cut_after=1_000_000) as relay,
+    ):
+        options = ["--storage", "webdav", "--url", f"http://127.0.0.1:{relay.port}/dav"]
+        ended = commands.run(
+            "-f", path, "--verify", *options, environment=wsgidav.environment
+        ).fine()
+    count, errors, retries = ended.counted()
+    assert (count, errors) == (30, 0)
+    assert retries >= 5
