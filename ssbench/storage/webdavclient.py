@@ -67,8 +67,10 @@ def under_fresh_nonce(call: Callable[P, T]) -> Callable[P, T]:
     @wraps(call)
     def repeated(*args: P.args, **kwargs: P.kwargs) -> T:
         for _ in range(_NONCES - 1):
-            with suppress(StaleNonce):
+            try:  # cheaper than suppress()
                 return call(*args, **kwargs)
+            except StaleNonce:
+                continue
         return call(*args, **kwargs)
 
     return repeated
