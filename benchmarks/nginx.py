@@ -77,6 +77,15 @@ http {{
     location ~ ^/s3/[^/]+$ {{
       return 200 "<ListBucketResult><Contents><Key>.ssbench</Key></Contents></ListBucketResult>";
     }}
+    location /dav/ {{
+      root {place}/data;
+      dav_methods PUT DELETE;
+      create_full_put_path on;
+      if ($request_method = PROPFIND) {{ return 207 '<multistatus xmlns="DAV:"/>'; }}
+    }}
+    location ~ ^/dav/[^/]+/[.]ssbench$ {{
+      return 200;
+    }}
     location ~ ^/v1/[^/]+(/[^/]+)?$ {{
       add_header X-Trans-Id tx$request_id always;
       add_header X-Container-Object-Count 0;
@@ -118,6 +127,11 @@ class Nginx:
     def s3_tls_url(self) -> str:
         """The same over TLS."""
         return f"https://127.0.0.1:{self.tls_port}/s3"
+
+    @property
+    def dav_url(self) -> str:
+        """A WebDAV collection: any container is there, empty, with ssbench's mark."""
+        return f"http://127.0.0.1:{self.port}/dav"
 
     @property
     def tls_url(self) -> str:

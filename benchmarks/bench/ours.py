@@ -34,6 +34,7 @@ _ACCESS: dict[str, Sequence[object]] = {
     "swift": ("-T", "token", "-S"),
     "s3": ("--storage", "s3", "--s3-access-key", "bench", "--s3-secret-key", "s3cret",
            "--s3-endpoint"),
+    "webdav": ("--storage", "webdav", "--url"),
 }  # fmt: skip
 
 
@@ -49,7 +50,7 @@ class Load:
     objects: int = 200
     workers: int = 1
     options: Sequence[object] = field(default=())  #: more of them, for the master
-    store: str = "swift"  #: or "s3"
+    store: str = "swift"  #: a key of _ACCESS
 
 
 class Ours(NamedTuple):

@@ -78,6 +78,7 @@ ROWS = {
             options="ssbench.storage.webdavoptions:OPTIONS",
             credentials="ssbench.storage.webdavlogin:WebdavLogin",
             urls="urls",
+            features=("headers", "expect_continue", "keep_alive"),
         ),
         StoreRow(
             "file",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from copy import copy
 
 from ssbench.core.errors import StorageError
 from ssbench.core.model import ErrorKind, Job, Timing
@@ -63,9 +64,22 @@ class WebdavStorage(WebdavClient):
         self._folders: set[str] = set()  #: those that are there
         self._longest, self._upload = bodies.longest, bodies.upload
         self._verifier = bodies.verifier
-        self.actions: dict[int, Action] = actions_of(self, settings)
+        self.actions: dict[int, Action] = {
+            **actions_of(self, settings),
+            **{
+                operation: actions_of(self._with_headers(lines), settings)[operation]
+                for operation, lines in settings.headers
+                if operation in self.operations
+            },
+        }
         if any(site.digest for site in self._sites):
             self.actions = {each: under_fresh_nonce(do) for each, do in self.actions.items()}
+
+    def _with_headers(self, lines: str) -> WebdavStorage:
+        """The same driver, with further header lines in every request."""
+        view = copy(self)
+        view._extra = lines
+        return view
 
     def _read(self, job: Job, deadline_ns: int, body: Collector | None = None) -> Timing:
         longest = self._longest[job.size_class]
@@ -173,10 +187,10 @@ class WebdavStorage(WebdavClient):
 
     def _copy(self, job: Job, deadline_ns: int) -> Timing:
         """Copy on the server; refused by it if there is something at the destination."""
-        copy = self._path(job._replace(object=job.others[0]))
-        if copy.count("/") > 1:
-            self._make_folders(copy, deadline_ns)
-        timing = self._send("COPY", self._path(job), deadline_ns, copy=copy)
+        made = self._path(job._replace(object=job.others[0]))
+        if made.count("/") > 1:
+            self._make_folders(made, deadline_ns)
+        timing = self._send("COPY", self._path(job), deadline_ns, destination=made)
         if 200 <= timing.status < 300:
             return timing._replace(bytes_moved=0)
         raise self._failure("COPY", timing)

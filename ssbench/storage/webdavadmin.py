@@ -33,7 +33,8 @@ from ssbench.storage.webdavclient import (
 
 _LISTING_MAX = 1 << 34  #: bytes of a listing, of which little is kept
 _COUNTED_MAX = 1 << 20  #: bytes of a listing whose entries are counted
-_KEPT = 50_000  #: entries of a folder that are kept at a time
+_KEPT = 20_000  #: entries of a folder that are kept at a time
+_LISTINGS = 16  #: containers of which that is so
 _DEPTH_MAX = 64  #: of folders in a container
 #: ``tiny_<run id>_000012``, as core.naming names what a run creates.
 _CREATED = re.compile(r".*_([^_/]+)_[0-9]{6,10}", re.DOTALL)
@@ -112,6 +113,8 @@ class WebdavAdmin(WebdavClient):
         page = list(islice(entries, limit))
         if page and len(page) == limit:
             self._listings[container] = page[-1].name, entries
+            if len(self._listings) > _LISTINGS:
+                del self._listings[next(iter(self._listings))]
         return page
 
     def object_run_id(self, container: str, name: str) -> str | None:

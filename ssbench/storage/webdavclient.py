@@ -157,6 +157,7 @@ class WebdavClient:
         self._pools = open_pools(http, settings, urls, [site.sign for site in self._sites])
         self._random = random.Random(seed).random  # nosec B311 # picks URLs
         self._url_count = len(urls)
+        self._extra = ""  #: header lines of every request
         self._serial = 0
         self.set_credentials(settings.newest)
 
@@ -187,19 +188,20 @@ class WebdavClient:
         collector: Collector | None = None,
         headers: str = "",
         longest: int = 0,
-        copy: str = "",
+        destination: str = "",
     ) -> Timing:
         """Send a request; the Timing of the response, whatever its status.
 
         :param headers: further lines, each with its CRLF.
         :param longest: bytes of the longest object that the response may carry.
-        :param copy: path of the destination; "": there is none.
+        :param destination: path of what a COPY makes; "": there is none.
         :raises StaleNonce: it must be sent again.
         """
         url = 0 if self._url_count == 1 else int(self._random() * self._url_count)
         site, pool = self._sites[url], self._pools[url]
-        if copy:
-            headers += f"Destination: {site.root}{copy}\r\nOverwrite: F\r\n"
+        headers = self._extra + headers
+        if destination:
+            headers += f"Destination: {site.root}{destination}\r\nOverwrite: F\r\n"
         if site.digest is None:
             head = f"{method} {site.base}{path} HTTP/1.1\r\n{site.headers}{headers}\r\n".encode()
             return pool.request(head, upload, deadline_ns, collector, longest)

@@ -193,6 +193,18 @@ def test_a_copy_names_its_destination_and_overwrites_nothing() -> None:
     assert headers["Overwrite"] == "F"
 
 
+def test_an_operation_has_headers_of_its_own() -> None:
+    own = ((int(HEAD), "X-Own: 1\r\nConnection: close\r\n"),)
+    with driver_on(lambda line, headers: answered(200), headers=own, keep_alive=False) as (
+        driver,
+        heard,
+    ):
+        driver.actions[HEAD](job(HEAD), 0)
+        driver.actions[DELETE](job(DELETE), 0)
+    assert [headers.get("X-Own") for _, headers in heard] == ["1", None]
+    assert heard[0][1]["Connection"] == "close"
+
+
 PROPERTY = (
     b'<multistatus xmlns="DAV:"><response><href>/dav/c/x</href><propstat><prop/><status>%s'
     b"</status></propstat></response></multistatus>"
