@@ -69,7 +69,7 @@ ROWS = {
             options="ssbench.storage.s3options:OPTIONS",
             credentials="ssbench.storage.s3login:S3Login",
             urls="s3_endpoints",
-            features=_PAGES,
+            features=("headers", "expect_continue", "keep_alive", *_PAGES),
         ),
         StoreRow(
             "webdav",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -78,7 +79,30 @@ class S3Storage(S3Client):
         self._compressible = settings.compressible
         self._verifier = self._bodies.verifier
         self._verifies = settings.verify
-        self.actions: Mapping[int, Action] = actions_of(self, settings)
+        self.actions: Mapping[int, Action] = {
+            **actions_of(self, settings),
+            **{
+                operation: actions_of(self._with_headers(lines), settings)[operation]
+                for operation, lines in settings.headers
+                if operation in METHODS
+            },
+        }
+
+    def _with_headers(self, lines: str) -> S3Storage:
+        """The same driver, with further header lines in every request. S3 wants those of its own
+        signed."""
+        view = copy(self)
+        signed = "".join(
+            each for each in lines.splitlines(True) if each.lower().startswith("x-amz-")
+        )
+        others = "".join(each for each in lines.splitlines(True) if each not in signed)
+        view._account = self._account.with_headers(others)
+        view._agent = view._account.agent
+        view._places = [
+            {name: at._replace(headers=at.headers + signed) for name, at in places.items()}
+            for places in self._places
+        ]
+        return view
 
     def connect(self, count: int) -> None:
         self._bodies.prepare()

@@ -6,6 +6,7 @@ import random
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from hashlib import md5, sha256
 from time import time
@@ -133,6 +134,12 @@ class S3Account:
 
     def __repr__(self) -> str:
         return f"<S3Account {self.pools!r}>"
+
+    def with_headers(self, lines: str) -> S3Account:
+        """The same account, with further unsigned header lines in every request."""
+        view = copy(self)
+        view.agent += lines
+        return view
 
     def set_credentials(self, credentials: Credentials) -> None:
         """Sign all further requests with these."""

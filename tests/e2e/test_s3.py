@@ -152,3 +152,13 @@ def test_several_endpoints_share_the_load(commands: Commands, s3: SwiftS3) -> No
     options = [*s3.options, *other, "--s3-bucket", "bench"]
     ended = commands.run("-f", path, *options, environment=s3.environment).fine()
     assert {row["url"] for row in rows_of(ended.results)} == {0, 1}
+
+
+def test_headers_expect_continue_and_single_connections(commands: Commands, s3: SwiftS3) -> None:
+    path = scenario(
+        commands, "keys", operation_count=40, keep_alive=False, expect_continue=True,
+        headers={"create": {"x-amz-meta-color": "blue"}, "X-Note": "all"},
+    )  # fmt: skip
+    options = [*s3.options, "--s3-bucket", "bench"]
+    ended = commands.run("-f", path, *options, environment=s3.environment).fine()
+    assert ended.counted()[:2] == (40, 0)

@@ -65,7 +65,8 @@ def settings(url: str, now: float = 0, **own: Any) -> StorageSettings:
     payload = issue(keys, "us-east-1", now or time.time())[0] if keys else {}
     return StorageSettings(
         "s3", "run1", "w1", SIZES, container_count=own.pop("container_count", 2),
-        verify=own.pop("verify", False), store={"urls": (url,), **own},
+        verify=own.pop("verify", False), headers=own.pop("headers", ()),
+        store={"urls": (url,), **own},
         credentials=(Credentials(1, None, payload),),
     )  # fmt: skip
 
@@ -274,6 +275,17 @@ def test_a_copy_names_its_source_and_keeps_no_metadata() -> None:
 def test_anonymous_requests_are_not_signed() -> None:
     sent = captured(READ, keys=None)
     assert not [name for name in sent if name == "authorization" or name.startswith("x-amz")]
+
+
+def test_headers_of_the_scenario_are_sent_and_those_of_s3_signed() -> None:
+    lines = "x-amz-storage-class: GLACIER\r\nX-Other: 1\r\n"
+    for operation in (CREATE, COPY):
+        sent = captured(operation, headers=((operation, lines),))
+        assert (sent["x-amz-storage-class"], sent["x-other"]) == ("GLACIER", "1")
+        signed = sent["authorization"].split("SignedHeaders=")[1].split(",")[0].split(";")
+        assert "x-amz-storage-class" in signed
+        assert "x-other" not in signed
+    assert "x-other" not in captured(READ, headers=((CREATE, lines),))
 
 
 # --- Names
