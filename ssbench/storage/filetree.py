@@ -8,7 +8,6 @@ call, but Python has no openat2, and a kept descriptor is quicker still.)
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import mmap
 import os
@@ -377,6 +376,8 @@ _AT_EMPTY_PATH, _STATX_DIOALIGN = 0x1000, 0x2000
 
 def _statx_alignment(fd: int) -> int:
     """0: this kernel, C library or file system does not say it."""
+    import ctypes  # slow to load, and every command loads this module
+
     statx = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
     answer = (ctypes.c_uint32 * (_STATX_BYTES // 4))()
     if statx is None or statx(fd, b"", _AT_EMPTY_PATH, _STATX_DIOALIGN, ctypes.byref(answer)):
