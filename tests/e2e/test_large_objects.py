@@ -37,6 +37,11 @@ def created(account: Account, base: str) -> list[str]:
     return [name for name in names if re.match(r"tiny_[0-9a-f]{10}_", name.partition("/")[2])]
 
 
+def segments(account: Account, base: str) -> set[str]:
+    """Those of ``created`` that are segments."""
+    return {name for name in created(account, base) if SEGMENT.fullmatch(name)}
+
+
 def check_initial(account: Account, base: str) -> None:
     """No segment is of an object that is gone, or of another version than the object's."""
     names = [name.partition("/") for name in account.objects(base)]
@@ -91,17 +96,17 @@ def test_a_lost_worker_and_a_killed_master_leave_no_segment(
     )
     account = Account(embedded_swift)
     started = commands.start_run("-f", path, "-r", 10, *login(embedded_swift))
-    until("operations", lambda: done(started, "CREATE") > 5)
+    until("operations", lambda: done(started, "CREATE") > 5, 90)
     started.workers()[0].send_signal(signal.SIGKILL)
     ended = started.wait().fine(ExitStatus.WORKERS_LOST)
-    left = created(account, base)
+    left, before = created(account, base), segments(account, base)
     started = commands.start_run("-f", path, *login(embedded_swift))
-    until("operations", lambda: done(started, "CREATE") > 20)
+    until("new segments", lambda: segments(account, base) - before, 90)
     workers = started.workers()
     started.signal(signal.SIGKILL)
     started.process.wait()
     until("the workers' end", lambda: not any(worker.is_running() for worker in workers))
-    assert any(SEGMENT.fullmatch(name) for name in created(account, base))
+    assert segments(account, base) - before
     for stat_file in ([ended.results] if left else []) + [started.stat_file]:
         resume = ["cleanup-containers", "--resume-cleanup", stat_file]
         commands.master(*resume, *login(embedded_swift)).wait().fine()
