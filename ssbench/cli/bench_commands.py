@@ -19,7 +19,7 @@ from ssbench.core.errors import ExitStatus, SsbenchError, UsageError
 from ssbench.core.live import RunProgress
 from ssbench.core.model import Phase
 from ssbench.core.text import plural, printable
-from ssbench.report.operations import METHODS, MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
+from ssbench.report.operations import MIXED_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
 from ssbench.runner import open_session
 from ssbench.runner.bench import (
     BenchConfig,
@@ -32,6 +32,7 @@ from ssbench.runner.bench import (
     suite_steps,
 )
 from ssbench.runner.config import RunConfig
+from ssbench.runner.methods import METHODS
 from ssbench.runner.single_run import RunResult
 from ssbench.runner.stop import Stop
 
@@ -74,7 +75,7 @@ def bench_config(ns: argparse.Namespace, environ: Mapping[str, str]) -> BenchCon
         "delete_behind", "policy",
     )  # fmt: skip
     return BenchConfig(
-        method=ns.command.removeprefix("bench "),
+        method=METHODS[ns.command.removeprefix("bench ")],
         container=container,
         prefix=prefix or BENCH_PREFIX,
         headers=dict(ns.headers or ()),
@@ -124,12 +125,12 @@ class MinuteLines:
         work = plural(config.count, "object")
         if config.iterations > 1:
             work += f", {config.iterations} times"
-        if config.is_mixed:
+        if config.method.is_mixed:
             work = f"objects for {config.seconds:g}s"
         print(
-            f"Bench-{config.method.upper()} of {work}, in"
+            f"Bench-{config.method.name.upper()} of {work}, in"
             f" {plural(config.containers, 'container')}, at {config.users} concurrency"
-            f"{' for each operation' if config.is_mixed else ''}...",
+            f"{' for each operation' if config.method.is_mixed else ''}...",
             flush=True,
         )
 
@@ -240,12 +241,12 @@ def last_line(config: BenchConfig, result: RunResult) -> str:
     """The successes of the run per second, as nectar prints it."""
     done, seconds, unit = result.outcome.counts.done, result.outcome.seconds, _unit(config)
     rate = rate_of(result)
-    spent = f"for {done} {unit}" if config.is_mixed else "total time"
+    spent = f"for {done} {unit}" if config.method.is_mixed else "total time"
     return f"{seconds:.5f}s {spent}, {rate:.5f} {unit} per second."
 
 
 def _unit(config: BenchConfig) -> str:
-    return "requests" if config.is_mixed else f"{config.method.upper()}s"
+    return "requests" if config.method.is_mixed else f"{config.method.name.upper()}s"
 
 
 def tell_outcome(config: BenchConfig, result: RunResult, emptied: EmptiedContainers | None) -> None:
@@ -272,12 +273,13 @@ def write_outputs(
 
     :raises SsbenchError: one can't be written.
     """
-    reads = config.method in ("get", "head")
-    columns = MIXED_COLUMNS if config.is_mixed else READ_COLUMNS if reads else WRITE_COLUMNS
+    method = config.method
+    columns = READ_COLUMNS if method.reads else WRITE_COLUMNS
+    if method.is_mixed:
+        columns = MIXED_COLUMNS
     if csv:
         with statfile.read(result.path) as reader:
             write_result(report.operation_rows(reader, columns), csv)
     if over_time:
-        methods = METHODS if config.is_mixed else ()
         with statfile.read(result.path) as reader:
-            write_result(report.over_time_rows(reader, methods), over_time)
+            write_result(report.over_time_rows(reader, method.columns), over_time)

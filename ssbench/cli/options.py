@@ -21,6 +21,7 @@ from ssbench.core import option as types
 from ssbench.core.errors import UsageError
 from ssbench.core.option import Option
 from ssbench.runner.config import RunConfig
+from ssbench.runner.methods import METHODS, Method
 from ssbench.storage.fileoptions import OPTIONS as FILE_OPTIONS
 
 if TYPE_CHECKING:
@@ -399,19 +400,27 @@ _VERIFY_OF_BENCH = (
     _BENCH_SIZES[1],
     next(option for option in _HOW if option.name == "verify"),
 )
+
+
+def _rows_of(method: Method) -> tuple[Option, ...]:
+    """The options of a command of ``bench``, by what it does."""
+    rows = [*_BENCH_ALL]
+    if method.is_mixed:
+        keep = next(option for option in _HOW if option.name == "keep_objects")
+        rows += [replace(_BENCH_TIME, default=600.0, help="length of the run")]
+        rows += [_DELETE_BEHIND, keep]
+    else:
+        rows += [_BENCH_COUNT, _BENCH_TIME]
+        rows += [] if method.removes else [_BENCH_ITERATIONS]
+    if method.uploads:
+        rows += [*_BENCH_SIZES, _POLICY_OF_BENCH]
+    elif method.receives:
+        rows += _VERIFY_OF_BENCH
+    return (*rows, *_BENCH_RUN)
+
+
 BENCH = {
-    "put": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_ITERATIONS, _BENCH_TIME, *_BENCH_SIZES,
-            _POLICY_OF_BENCH, *_BENCH_RUN),
-    "get": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_ITERATIONS, _BENCH_TIME, *_VERIFY_OF_BENCH,
-            *_BENCH_RUN),
-    "head": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_ITERATIONS, _BENCH_TIME, *_BENCH_RUN),
-    "post": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_ITERATIONS, _BENCH_TIME, *_BENCH_RUN),
-    "delete": (*_BENCH_ALL, _BENCH_COUNT, _BENCH_TIME, *_BENCH_RUN),
-    "mixed": (*_BENCH_ALL,
-              replace(_BENCH_TIME, default=600.0, help="length of the run"), *_BENCH_SIZES,
-              _DELETE_BEHIND,
-              next(option for option in _HOW if option.name == "keep_objects"),
-              _POLICY_OF_BENCH, *_BENCH_RUN),
+    **{name: _rows_of(method) for name, method in METHODS.items()},
     "suite": (
         row("", "container", str, "", "start of the containers' names", default="bench-ec-",
             metavar="PREFIX"),
@@ -522,12 +531,7 @@ _WORKERS_OF_BENCH = {
     _WORKERS: "Without --workers and --expect-workers, one worker per CPU is started on this host."
 }
 _BENCH = {
-    "put": "upload objects PREFIX0, PREFIX1 ...",
-    "get": "read them",
-    "head": "send a HEAD for each",
-    "post": "set the metadata of each",
-    "delete": "delete them, and the containers that are empty then",
-    "mixed": "upload, change, read and delete objects, all at once",
+    **{name: method.summary for name, method in METHODS.items()},
     "suite": "run all steps of a published comparison, and print its figures beside yours",
 }
 #: First word of commands that have two -> summary.

@@ -37,8 +37,6 @@ WRITE_COLUMNS = (
 READ_COLUMNS = (*WRITE_COLUMNS[:-1], "headers_elapsed_nanoseconds", WRITE_COLUMNS[-1])
 MIXED_COLUMNS = (WRITE_COLUMNS[0], "method", *WRITE_COLUMNS[1:])
 ALL_COLUMNS = (WRITE_COLUMNS[0], "method", *READ_COLUMNS[1:], "bytes", "retries", "error")
-#: Of the numbers over time in a run of several operations.
-METHODS = ("DELETE", "GET", "HEAD", "POST", "PUT")
 
 _MINUTE_NS = 60_000_000_000
 _NUMBERS = (

@@ -18,28 +18,19 @@ from ssbench.core.errors import SsbenchError, StorageError, UsageError
 from ssbench.core.model import Group, Profile, SizeClass
 from ssbench.core.naming import has_dot_segment, naming_of
 from ssbench.core.observer import Observer
-from ssbench.core.operations import CREATE, DELETE, HEAD, POST, READ, Effect, Operation
 from ssbench.core.scenario.fields import container_base, headers, mix
 from ssbench.core.scenario.scenario import Scenario
 from ssbench.core.text import printable
 from ssbench.core.workload.numbered import MixedWorkload, NumberedWorkload
 from ssbench.runner import check_thresholds, judge, open_session
 from ssbench.runner.config import RunConfig
+from ssbench.runner.methods import MIXED, REPEATED, Method
 from ssbench.runner.session import Session
 from ssbench.runner.single_run import Run, RunPlan, RunResult
 from ssbench.runner.stop import Stop
 from ssbench.storage.registry import open_admin
 from ssbench.storage.retrying_client import RetryingClient
 
-#: Name of a command -> its operations, each with users of its own.
-METHODS: dict[str, tuple[Operation, ...]] = {
-    "put": (CREATE,),
-    "get": (READ,),
-    "head": (HEAD,),
-    "post": (POST,),
-    "delete": (DELETE,),
-    "mixed": (CREATE, POST, READ, HEAD, DELETE),
-}
 #: The largest object of any store (S3): the size of objects of unknown size.
 LARGEST = 5 << 40
 _CLASS = "bench"  #: name of the size class: sizes follow from it and the object's number
@@ -53,7 +44,6 @@ _PAUSE_STEP_S = 0.1
 class BenchConfig:
     """One run on numbered objects.
 
-    :param method: a key of METHODS.
     :param size: bytes; None: unknown.
     :param max_size: sizes are below this; None: all are ``size``.
     :param seconds: end after this time; None: when all is done.
@@ -62,7 +52,7 @@ class BenchConfig:
     :raises UsageError: values that exclude each other.
     """
 
-    method: str
+    method: Method
     container: str
     prefix: str
     containers: int = 1
@@ -82,7 +72,7 @@ class BenchConfig:
             container_base(self.container)
             headers(self.headers)
         except ValueError as error:
-            raise UsageError(f"bench {self.method}: {error}") from error
+            raise UsageError(f"bench {self.method.name}: {error}") from error
         if has_dot_segment(self.container) or has_dot_segment(f"{self.prefix}0"):
             raise UsageError('container and prefix: no segment may be "." or ".."')
         if self.size is None and (self.run.verify or self.max_size is not None):
@@ -91,14 +81,9 @@ class BenchConfig:
             raise UsageError(f"--max-size {self.max_size} is not above --size {self.size}")
 
     @property
-    def is_mixed(self) -> bool:
-        """Whether there are several operations."""
-        return len(METHODS[self.method]) > 1
-
-    @property
     def total(self) -> int | None:
         """Operations; None if time ends the run."""
-        return None if self.is_mixed else self.count * self.iterations
+        return None if self.method.is_mixed else self.count * self.iterations
 
     @property
     def names(self) -> dict[str, str]:
@@ -110,7 +95,7 @@ class BenchConfig:
         """The run as reports show it."""
         groups = self._groups
         return Scenario(
-            name=f"bench {self.method}",
+            name=f"bench {self.method.name}",
             sizes=(self._size_class(mix(groups)),),
             user_count=sum(group.users for group in groups),
             operation_count=self.total if self.seconds is None else None,
@@ -118,28 +103,29 @@ class BenchConfig:
             container_base=self.container,
             container_count=self.containers,
             policy=self.policy,
-            groups=groups if self.is_mixed else (),
+            groups=groups if self.method.is_mixed else (),
             headers=self.headers,
-            source=f"bench {self.method}",
+            source=f"bench {self.method.name}",
         )
 
     @property
     def plan(self) -> RunPlan:
         """Names, containers and operations of the run."""
         size_class = self._size_class(()) if self.size is not None else None
-        rows = METHODS[self.method]
-        uploads = CREATE in rows
-        if self.is_mixed:
+        if self.method.is_mixed:
             assert size_class is not None  # nosec B101 # for the type checker
             mixed = MixedWorkload(size_class, self._groups, self.delete_behind)
-            return RunPlan(self.names, uploads, mixed)
-        work = NumberedWorkload(rows[0], size_class, self.count, self.iterations)
-        return RunPlan(self.names, uploads, work)
+            return RunPlan(self.names, self.method.uploads, mixed)
+        (row,) = self.method.operations
+        work = NumberedWorkload(row, size_class, self.count, self.iterations)
+        return RunPlan(self.names, self.method.uploads, work)
 
     @property
     def _groups(self) -> tuple[Group, ...]:
-        rows = METHODS[self.method]
-        return tuple(Group(row.alias or row.name, self.users, ((int(row), 1.0),)) for row in rows)
+        return tuple(
+            Group(row.alias or row.name, self.users, ((int(row), 1.0),))
+            for row in self.method.operations
+        )
 
     def _size_class(self, profile: Profile) -> SizeClass:
         low = self.size or 0
@@ -180,8 +166,7 @@ def run_in(session: Session, config: BenchConfig) -> tuple[RunResult, EmptiedCon
     session.has_containers = False  # others than those of the run before
     result = Run(session, config.scenario, config.run.stats_file, config.plan).execute()
     emptied = None
-    removes = any(row.effect is Effect.REMOVES for row in METHODS[config.method])
-    if removes and not config.run.keep_objects and not session.stop.requested:
+    if config.method.removes and not config.run.keep_objects and not session.stop.requested:
         with session.workers_kept():
             emptied = delete_emptied(session, config)
     return result, emptied
@@ -313,19 +298,19 @@ class SuiteStep:
 def suite_steps(config: SuiteConfig) -> list[SuiteStep]:
     """The steps in their order, each with a stat file of its own."""
     steps: list[SuiteStep] = []
-    turns = [(method, turn) for method in ("put", "get", "delete") for turn in (1, 2)]
+    turns = [(method, turn) for method in REPEATED for turn in (1, 2)]
     for series, count in zip(SERIES, config.counts, strict=True):
-        for number, (method, turn) in enumerate([*turns, ("mixed", 1)]):
-            name = f"{series.label}{method}{turn}"
-            mixed = method == "mixed"
+        for number, (method, turn) in enumerate([*turns, (MIXED, 1)]):
+            name = f"{series.label}{method.name}{turn}"
+            mixed = method is MIXED
             step = BenchConfig(
                 method=method,
                 container=f"{config.container}{series.infix}-{'mixed-2' if mixed else turn}-",
                 prefix="bench-",
                 containers=config.containers,
                 count=count,
-                iterations=config.iterations if method == "get" else 1,
-                size=series.size if method in ("put", "mixed") else None,
+                iterations=config.iterations if method.reads else 1,
+                size=series.size if method.uploads else None,
                 seconds=config.seconds if mixed else None,
                 users=config.mixed_users if mixed else config.users,
                 delete_behind=config.delete_behind,

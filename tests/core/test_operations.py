@@ -19,8 +19,7 @@ PACKAGE = Path(ssbench.__file__).parent
 #: users call by these words.
 MAY_NAME = (
     "core/operations.py", "statfile/legacy.py", "storage/", "embedded/",
-    "cli/bench_commands.py", "cli/files_commands.py", "cli/options.py", "report/operations.py",
-    "runner/bench.py", "runner/files.py",
+    "cli/files_commands.py", "cli/options.py", "runner/files.py", "runner/methods.py",
 )  # fmt: skip
 #: Words with another meaning, too: a function of the API, and sizes given by a list.
 OTHER_MEANINGS = {"read", "list"}

@@ -15,7 +15,8 @@ from ssbench.core.records import (
     RunHeader,
 )
 from ssbench.report import operation_rows, over_time_rows
-from ssbench.report.operations import ALL_COLUMNS, METHODS, READ_COLUMNS, WRITE_COLUMNS
+from ssbench.report.operations import ALL_COLUMNS, READ_COLUMNS, WRITE_COLUMNS
+from ssbench.runner.methods import MIXED
 
 START_S = 1_700_000_000
 START_NS = START_S * 10**9
@@ -151,7 +152,7 @@ def test_minutes_begin_with_the_load_and_the_last_ends_with_it() -> None:
 def test_methods_are_counted_apart() -> None:
     begin = MarkRecord(0, "stage", 0, 4)
     rows = [result(0, 1, 1, CREATE), result(0, 2, 1), result(0, 3, 1), result(0, 4, 1, DELETE)]
-    assert over_time([HEADER, RUN, begin, batch(*rows)], *METHODS) == [
+    assert over_time([HEADER, RUN, begin, batch(*rows)], *MIXED.columns) == [
         "time_unix_nano,DELETE,GET,HEAD,POST,PUT",
         f"{START_NS},0,0,0,0,0",
         f"{START_NS + 5},1,2,0,0,1",
